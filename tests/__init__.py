@@ -1,0 +1,1 @@
+"""The tests of perdure: each one is a sentence about it."""

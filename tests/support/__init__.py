@@ -1,0 +1,1 @@
+"""What tests lean on: a real PostgreSQL, the `req` mark, async tests, the results of a run."""

@@ -1,0 +1,91 @@
+"""A folder's __init__ is its only door, and the keeper stands apart.
+
+The floors themselves are import-linter contracts in pyproject.toml; these are the rules it cannot say.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+
+# The engines are doors themselves, opened late. _ground is a row of leaves without a common door.
+DOORS_INSIDE = {"perdure._store.sqlite", "perdure._store.postgres"}
+WITHOUT_DOOR = {"perdure._ground"}
+
+THE_KEEPER_MAY_IMPORT = {"perdure.errors", "perdure._ground.ids", "perdure._ground.codec"}
+
+
+def module_name(file: Path) -> str:
+    parts = file.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def all_modules() -> dict[str, ast.Module]:
+    files = sorted((SOURCE / "perdure").rglob("*.py"))
+    return {module_name(file): ast.parse(file.read_text(encoding="utf-8")) for file in files}
+
+
+def imported(tree: ast.Module, modules: set[str]) -> Iterator[str]:
+    """Modules of ours that this one imports, `from package import module` included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] == "perdure")
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "perdure":
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                yield submodule if submodule in modules else node.module
+
+
+def is_inside(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
+
+
+def packages_around(module: str, packages: set[str]) -> list[str]:
+    """The packages of ours that a module lies in, perdure itself aside, the outermost first."""
+    parts = module.split(".")
+    return [name for end in range(2, len(parts)) if (name := ".".join(parts[:end])) in packages]
+
+
+def goes_through_the_wall(importer: str, target: str, packages: set[str]) -> bool:
+    return any(
+        not is_inside(importer, package)
+        for package in packages_around(target, packages)
+        if package not in WITHOUT_DOOR and target not in DOORS_INSIDE
+    )
+
+
+def test_neighbours_come_in_by_the_door() -> None:
+    trees = all_modules()
+    packages = {name for name in trees if (SOURCE / name.replace(".", "/")).is_dir()}
+    through_the_wall = [
+        f"{importer} -> {target}"
+        for importer, tree in trees.items()
+        for target in imported(tree, set(trees))
+        if goes_through_the_wall(importer, target, packages)
+    ]
+    assert through_the_wall == []
+
+
+def test_the_rule_knows_a_wall_from_a_door() -> None:
+    packages = {"perdure._store", "perdure._store.sqlite", "perdure._tasks", "perdure._ground"}
+    assert goes_through_the_wall("perdure._tasks.verbs", "perdure._store.committer", packages)
+    assert goes_through_the_wall("perdure._store.contract", "perdure._store.sqlite.engine", packages)
+    assert not goes_through_the_wall("perdure._tasks.verbs", "perdure._store", packages)
+    assert not goes_through_the_wall("perdure._tasks.verbs", "perdure._store.sqlite", packages)
+    assert not goes_through_the_wall("perdure._store.sqlite.engine", "perdure._store.committer", packages)
+    assert not goes_through_the_wall("perdure._tasks.verbs", "perdure._ground.codec", packages)
+
+
+def test_the_keeper_stands_apart() -> None:
+    trees = all_modules()
+    keeper = {name: tree for name, tree in trees.items() if is_inside(name, "perdure.keeper")}
+    reached = {
+        f"{name} -> {target}"
+        for name, tree in keeper.items()
+        for target in imported(tree, set(trees))
+        if target not in THE_KEEPER_MAY_IMPORT and not is_inside(target, "perdure.keeper")
+    }
+    assert reached == set()

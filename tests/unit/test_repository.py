@@ -1,0 +1,101 @@
+"""What holds for every file of the repository."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.requirements import requirement_titles
+
+ROOT = Path(__file__).resolve().parents[2]
+LONGEST_MODULE = 400
+
+REGISTRIES = re.compile(
+    r"""--(extra-)?index-url | --find-links[ =] | \bpypi\.org/simple | \bfiles\.pythonhosted\.org
+    | registry\s*=\s*"https?: | "resolved":\s*"https?:""",
+    re.VERBOSE,
+)
+
+
+def tracked(pattern: str = "*") -> list[Path]:
+    """Files that are in git or would be added to it."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", pattern],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return sorted({ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()})
+
+
+def text_of(file: Path) -> str:
+    return file.read_bytes().decode("utf-8", errors="replace")
+
+
+def named(files: list[Path]) -> list[str]:
+    return [str(file.relative_to(ROOT)) for file in files]
+
+
+def own_places() -> list[str]:
+    """Folders of this machine that mean nothing on another one."""
+    common = {Path("/"), Path("/home"), Path("/usr/src"), Path("/var/tmp"), Path(tempfile.gettempdir()), Path("/tmp")}
+    return [f"{place}/" for place in (ROOT, ROOT.parent, Path.home()) if place not in common]
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a git checkout")
+class TestTrackedFiles:
+    def test_no_file_names_a_place_on_this_machine(self) -> None:
+        places = re.compile("|".join(rf"(?<![\w.~-]){re.escape(place)}" for place in own_places()))
+        assert named([file for file in tracked() if places.search(text_of(file))]) == []
+
+    def test_no_file_names_a_package_registry(self) -> None:
+        assert named([file for file in tracked() if REGISTRIES.search(text_of(file))]) == []
+
+    def test_every_module_says_what_it_is_about(self) -> None:
+        silent = [file for file in tracked("*.py") if not ast.get_docstring(ast.parse(text_of(file)))]
+        assert named(silent) == []
+
+    def test_no_module_has_outgrown_its_subject(self) -> None:
+        long = [file for file in tracked("src/*.py") if len(text_of(file).splitlines()) > LONGEST_MODULE]
+        assert named(long) == []
+
+    def test_no_test_waits_for_time_to_pass(self) -> None:
+        tests = [file for file in tracked("tests/*.py") if "torture" not in file.relative_to(ROOT).parts]
+        sleeps = [f"{name}:{line}" for file in tests for name in named([file]) for line in sleeps_in(text_of(file))]
+        assert sleeps == [], "move the clock or wait for a signal"
+
+
+def sleeps_in(source: str) -> list[int]:
+    """The lines that sleep, other than by sleep(0), which only lets others run."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return [
+        call.lineno
+        for call in calls
+        if ast.unparse(call.func) in {"time.sleep", "asyncio.sleep", "anyio.sleep", "sleep"}
+        and [ast.unparse(argument) for argument in call.args] != ["0"]
+    ]
+
+
+@pytest.mark.parametrize(
+    "source, lines",
+    [
+        ("time.sleep(1)", [1]),
+        ("async def f():\n    await asyncio.sleep(0.1)", [2]),
+        ("from time import sleep\nsleep(delay)", [2]),
+        ("async def f():\n    await asyncio.sleep(0)", []),
+    ],
+)
+def test_a_sleep_is_recognised(source: str, lines: list[int]) -> None:
+    assert sleeps_in(source) == lines
+
+
+def test_requirements_are_numbered_without_a_gap() -> None:
+    names = list(requirement_titles())
+    assert names == [f"R{number}" for number in range(1, len(names) + 1)]
+    assert len(names) == 154
