@@ -1,0 +1,118 @@
+"""The two clocks perdure reads, and one that tests can move.
+
+Wall time (`now`) is for people and deadlines: it may jump. Boottime is for leases: it goes on while
+the machine sleeps and never jumps. Nothing else in perdure reads the time.
+
+`PERDURE_TEST_CLOCK` names a file holding both times; every process of a test maps it, so leases,
+timers and waits of real processes are moved by `MovableClock.advance`, not waited for.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_TIMES = struct.Struct("<qq")  # wall milliseconds, boottime microseconds
+# How often a waiting thread looks whether a test has moved the clock.
+_LOOK = 0.002
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int:
+        """Wall time in milliseconds since 1970, UTC."""
+        ...
+
+    def boottime(self) -> float:
+        """Seconds on a clock that never jumps and goes on during sleep."""
+        ...
+
+    def wait(self, seconds: float, bell: threading.Event) -> bool:
+        """Block until `bell` rings (True) or `seconds` of this clock have passed (False)."""
+        ...
+
+
+class SystemClock:
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def boottime(self) -> float:
+        return time.clock_gettime(_BOOT)
+
+    def wait(self, seconds: float, bell: threading.Event) -> bool:
+        return bell.wait(seconds)
+
+
+class MovableClock:
+    """A clock that stands still until it is moved; shared by every process that maps the same file."""
+
+    def __init__(self, path: str | Path, start: datetime | None = None) -> None:
+        self.path = Path(path)
+        if not self.path.exists():
+            first = int((start or datetime(2030, 1, 1, tzinfo=UTC)).timestamp() * 1000)
+            fresh = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+            fresh.write_bytes(_TIMES.pack(first, 1_000_000_000))
+            fresh.replace(self.path)
+        with self.path.open("r+b") as file:
+            self._map = mmap.mmap(file.fileno(), _TIMES.size)
+
+    def now_ms(self) -> int:
+        wall: int = _TIMES.unpack(self._map[:])[0]
+        return wall
+
+    def boottime(self) -> float:
+        boot: int = _TIMES.unpack(self._map[:])[1]
+        return boot / 1_000_000
+
+    def advance(self, by: timedelta | None = None, **parts: float) -> None:
+        """Move both clocks: `advance(hours=8)`."""
+        step = by if by is not None else timedelta(**parts)
+        wall, boot = _TIMES.unpack(self._map[:])
+        micros = step // timedelta(microseconds=1)
+        self._map[:] = _TIMES.pack(wall + micros // 1000, boot + micros)
+
+    def wait(self, seconds: float, bell: threading.Event) -> bool:
+        end = self.boottime() + seconds
+        while self.boottime() < end:
+            if bell.wait(_LOOK):
+                return True
+        return bell.is_set()
+
+
+def from_environment() -> Clock:
+    """The system's clock, or the movable one a test has named."""
+    path = os.environ.get("PERDURE_TEST_CLOCK")
+    return MovableClock(path) if path else SystemClock()
+
+
+def moment(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def to_ms(when: datetime) -> int:
+    """Milliseconds of an aware moment; a naive one would mean another moment on another machine."""
+    if when.tzinfo is None:
+        from perdure.errors import InvalidInput
+
+        raise InvalidInput(
+            f"the moment {when.isoformat()} has no time zone", do="use datetime.now(UTC) or give it a tzinfo"
+        )
+    return round(when.timestamp() * 1000)
+
+
+def retrying(clock: Clock, seconds: float, act: Callable[[], bool]) -> bool:
+    """Call `act` until it is True or `seconds` have passed, pausing a little longer each time."""
+    end, pause, never = clock.boottime() + seconds, 0.001, threading.Event()
+    while not act():
+        if clock.boottime() >= end:
+            return False
+        clock.wait(pause, never)
+        pause = min(pause * 1.5, 0.25)
+    return True

@@ -1,0 +1,183 @@
+"""Python values to bytes and back, such that what is read is what was written.
+
+A value is written as plain msgpack, read again at once and compared. If it came back equal, that is
+all: no walk in Python. If not, it is written in the tagged form (tags.py) behind a byte that msgpack
+never uses, and checked again. What still differs is refused, with the path to it.
+
+With an annotation, the plain form is read by it: a dataclass, Struct, pydantic model, TypedDict, set or
+Decimal comes back as itself. A value that does not fit its annotation is tagged, and comes back as it
+was. Without one, these come back simpler, yet equal or nearly so:
+
+    an aware datetime            the same moment, in UTC
+    a subclass of str, dict, …   the plain str, dict, …; a NamedTuple is a tuple, a bytearray is bytes
+    an Enum                      its value (a registered one: itself, or, if it is a str or int, an equal one)
+    a class nobody registered    a dict of its fields
+
+Nothing here runs code found in the bytes: no pickle, no imports, no names other than known ones.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from perdure._ground import shapes, tags
+from perdure._ground.shapes import known_to, register
+from perdure.errors import InvalidInput, NotStorable, PerdureError, RecordDamaged
+
+__all__ = ["decode", "encode", "peek", "register", "round_trip"]
+
+# The one byte that begins no msgpack value.
+_TAGGED = b"\xc1"
+
+_plain_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder()
+
+
+def encode(value: Any, as_type: Any = Any) -> bytes:
+    """The value as bytes from which `decode` with the same annotation makes it again.
+
+    Raises:
+        NotStorable: some of it would not come back as it was; the path leads there.
+    """
+    return round_trip(value, as_type)[0]
+
+
+def round_trip(value: Any, as_type: Any = Any) -> tuple[bytes, Any]:
+    """The bytes and the value read back from them: what a caller gets now and after a crash are then the same.
+
+    Raises:
+        NotStorable: some of it would not come back as it was; the path leads there.
+    """
+    if as_type is Any:
+        return tags.plain(value) or _round_trip_tagged(value, Any)
+    decoder = _decoder_for(as_type)
+    return tags.plain(value, _typed_encoder.encode, decoder.decode) or _round_trip_tagged(value, as_type)
+
+
+def decode(data: bytes, as_type: Any = Any) -> Any:
+    """The value that was encoded.
+
+    Raises:
+        RecordDamaged: the bytes are not what `encode` makes.
+        InvalidInput: they are whole, and hold what the annotation does not allow or a class nobody registered.
+    """
+    try:
+        if data[:1] == _TAGGED:
+            return tags.read(memoryview(data)[1:], _known_to(as_type))
+        return _decoder_for(as_type).decode(data)
+    except PerdureError:
+        raise
+    except RecursionError:
+        raise RecordDamaged("an encoded value", "it is nested too deeply to be read") from None
+    except Exception as error:
+        raise _why_unreadable(data, as_type, error) from error
+
+
+def peek(data: bytes) -> Any:
+    """What is inside, for people to look at: classes that are not known here come as dicts of their fields.
+
+    Raises:
+        RecordDamaged: the bytes are not what `encode` makes.
+    """
+    if data[:1] != _TAGGED:
+        return decode(data)
+    try:
+        return tags.show(memoryview(data)[1:], _known_to(Any))
+    except Exception as error:
+        raise RecordDamaged("an encoded value", str(error)) from error
+
+
+# ── the tagged form ───────────────────────────────────────────────────────────────────────────────
+
+
+def _round_trip_tagged(value: Any, as_type: Any) -> tuple[bytes, Any]:
+    known = _known_to(as_type)
+    data = tags.write(value, known)
+    try:
+        back = tags.read(data, known)
+        # Compared as bytes, because a NaN or a class without __eq__ differs even from itself read back.
+        is_same = _is_equal(back, value) or tags.write(back, known) == data
+    except Exception as error:
+        raise NotStorable("", f"it cannot be read back: {_first_line(error)}", do=_DO_CHECK) from error
+    if not is_same:
+        raise NotStorable("", "it does not come back as it was", do=_DO_CHECK)
+    return _TAGGED + data, back
+
+
+_DO_CHECK = "see that its classes keep the fields they are given, in __init__, __post_init__ and validators"
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    try:
+        return bool(one == other)
+    except Exception:
+        return False
+
+
+# ── reading by annotation ─────────────────────────────────────────────────────────────────────────
+
+
+def _decoder_for(as_type: Any) -> msgspec.msgpack.Decoder[Any]:
+    if as_type is Any:
+        return _plain_decoder
+    try:
+        return _typed_decoder(as_type)
+    except TypeError:  # an annotation that cannot be hashed
+        return _typed_decoder.__wrapped__(as_type)
+
+
+@lru_cache(maxsize=512)
+def _typed_decoder(as_type: Any) -> msgspec.msgpack.Decoder[Any]:
+    try:
+        return msgspec.msgpack.Decoder(as_type, dec_hook=_read_model)
+    except Exception:  # msgspec does not take every annotation (a union of two dataclasses); the tagged form does
+        return _plain_decoder
+
+
+def _known_to(as_type: Any) -> shapes.Known:
+    try:
+        return known_to(as_type)
+    except TypeError:
+        return known_to.__wrapped__(as_type)
+
+
+def _write_model(value: Any) -> Any:
+    if shapes.is_pydantic(type(value)) and shapes.is_wholly_set(value):
+        return shapes.fields_of(value)
+    raise NotImplementedError
+
+
+def _read_model(cls: type[Any], content: Any) -> Any:
+    if shapes.is_pydantic(cls):
+        return cls.model_validate(content)
+    raise NotImplementedError
+
+
+_typed_encoder = msgspec.msgpack.Encoder(enc_hook=_write_model)
+
+
+# ── saying what is wrong ──────────────────────────────────────────────────────────────────────────
+
+
+def _why_unreadable(data: bytes, as_type: Any, error: Exception) -> PerdureError:
+    if as_type is Any or data[:1] == _TAGGED or not _is_readable(data):
+        return RecordDamaged("an encoded value", _first_line(error))
+    return InvalidInput(
+        f"the stored value does not fit {as_type}: {_first_line(error)}",
+        kept="the record, unread and unchanged",
+        do="widen the annotation so that it takes old values too, or publish the change as a new version",
+    )
+
+
+def _is_readable(data: bytes) -> bool:
+    try:
+        _plain_decoder.decode(data)
+    except Exception:
+        return False
+    return True
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]

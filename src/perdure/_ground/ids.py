@@ -1,0 +1,120 @@
+"""Names: the ids people choose, the uids we make, and who a process is.
+
+A uid is 24 characters: 48 bits of time, 72 random bits, in an alphabet whose order is the order of
+the bits, so newer uids sort after older ones. A process is known by boot id, pid namespace, pid and
+start time: a pid alone comes back as somebody else.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import unicodedata
+from functools import lru_cache
+from typing import NamedTuple
+
+from perdure.errors import InvalidId
+
+MAX_ID = 200
+_ALPHABET = "0123456789abcdefghijklmnopqrstuv"
+
+
+_last = 0
+
+
+def new_uid(now_ms: int) -> str:
+    """A name nobody else has; those of one process rise, also within a millisecond."""
+    global _last
+    bits = (now_ms & 0xFFFF_FFFF_FFFF) << 72 | int.from_bytes(os.urandom(9))
+    if bits <= _last and bits >> 72 == _last >> 72:
+        bits = _last + 1 + int.from_bytes(os.urandom(4))
+    _last = bits
+    return "".join([_ALPHABET[bits >> shift & 31] for shift in range(115, -1, -5)])
+
+
+def check_id(value: object, what: str = "task id") -> str:
+    """The id, if a person can type it, read it and find it again.
+
+    Raises:
+        InvalidId: it is empty, too long, or has characters nobody sees.
+    """
+    if not isinstance(value, str):
+        raise InvalidId(f"a {what} is a str, not {type(value).__name__}")
+    if not value:
+        raise InvalidId(f"the {what} is empty", do="choose a name that says what the task is about")
+    if len(value) > MAX_ID:
+        raise InvalidId(f"the {what} has {len(value):,} characters; at most {MAX_ID} are allowed")
+    if value != value.strip():
+        raise InvalidId(f"the {what} {value!r} begins or ends with white space")
+    hidden = next((c for c in value if unicodedata.category(c) in _HIDDEN), None)
+    if hidden is not None:
+        raise InvalidId(f"the {what} has the invisible character {hidden!r}", do="use letters, digits and punctuation")
+    return value
+
+
+# Control, format, surrogate, private use, unassigned, line and paragraph separators.
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+class Process(NamedTuple):
+    """Who a process is, for as long as it lives and after."""
+
+    host: str
+    boot_id: str
+    pid_ns: str
+    pid: int
+    start: int
+
+
+def this_process() -> Process:
+    pid = os.getpid()
+    return Process(socket.gethostname(), _boot_id(), _pid_ns(), pid, _start_of(pid) or 0)
+
+
+def is_proven_dead(other: Process, *, same_machine: bool) -> bool:
+    """Whether that process has certainly ended; False when we cannot know.
+
+    `same_machine` says that the other process can only have run here (a local file is the store), so
+    another boot id means that the machine was restarted since.
+    """
+    here = _boot_id()
+    if not here or not other.boot_id:
+        return False
+    if other.boot_id != here:
+        return same_machine
+    return other.pid_ns == _pid_ns() and (other.start == 0 or _start_of(other.pid) != other.start)
+
+
+@lru_cache(maxsize=1)
+def user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+@lru_cache(maxsize=1)
+def _boot_id() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _pid_ns() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def _start_of(pid: int) -> int | None:
+    """The process's start in clock ticks since boot; None when it has ended (a zombie has)."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in (b"Z", b"X") else int(fields[19])

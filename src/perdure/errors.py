@@ -1,0 +1,310 @@
+"""Every exception perdure raises, and what each one promises.
+
+    PerdureError
+    ├── NotFound                 no such task, checkpoint or event                         exit 3
+    ├── InvalidInput             refused before anything was written                       exit 2
+    │   ├── InvalidId            an id nobody could type or read
+    │   ├── NotStorable          a value that would not come back as it was; names the path
+    │   ├── TooLarge             a state or value past its limit
+    │   └── InvalidPayload       a pause without what its reason needs
+    ├── Conflict                 somebody else was first; nothing was written              exit 4
+    │   ├── AlreadyExists        create() of an id that is in use
+    │   ├── InvalidTransition    the task's status does not allow this
+    │   ├── StaleVersion         the record changed since it was read
+    │   ├── LeaseHeld            another attempt is alive
+    │   ├── LeaseLost            another attempt has taken over, or this one was closed
+    │   └── DependencyCycle      tasks that would wait for each other for ever
+    ├── NotAllowed               the caller may not do this                                exit 5
+    ├── TaskFailed               a task that was waited for ended otherwise                exit 1
+    ├── TimedOut                 what was waited for did not come in time                  exit 6
+    ├── KeyMissing               a record is sealed and its key is not here                exit 7
+    ├── RecordDamaged            a record's bytes are not what was written                 exit 7
+    └── StoreUnavailable         the store could not be used                               exit 7
+        ├── StoreUnreachable     no connection, or a commit whose fate is unknown
+        ├── StoreFull            no space left
+        ├── StoreBusy            another process holds the store for too long
+        ├── StoreDamaged         the database itself is broken
+        ├── StoreNewer           made by a newer perdure
+        ├── StoreRefused         this place or this SQLite would lose data
+        ├── StoreForked          opened before os.fork(), used after it
+        └── StoreClosed          close() was called
+
+Each message has three parts: what happened, what was kept, what to do. The values stand on the
+exception as attributes, so nobody parses the text.
+"""
+
+from __future__ import annotations
+
+
+class PerdureError(Exception):
+    """The base of all of them: `what` happened, what was `kept`, what to `do`."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, kept: str = "", do: str = "") -> None:
+        self.what, self.kept, self.do = what, kept, do
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.kept:
+            lines.append(f"  kept: {self.kept}")
+        if self.do:
+            lines.append(f"  do:   {self.do}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_revive, (type(self), self.what, self.kept, self.do, self.__dict__))
+
+
+def _revive(cls: type[PerdureError], what: str, kept: str, do: str, values: dict[str, object]) -> PerdureError:
+    error = cls.__new__(cls)
+    PerdureError.__init__(error, what, kept=kept, do=do)
+    error.__dict__.update(values)
+    return error
+
+
+# ── not there ────────────────────────────────────────────────────────────────────────────────────
+
+
+class NotFound(PerdureError):
+    """No such task, checkpoint or event; the message names the store that was searched."""
+
+    exit_code = 3
+
+    def __init__(self, kind: str, name: str, store: str, *, do: str = "") -> None:
+        self.kind, self.name, self.store = kind, name, store
+        super().__init__(
+            f"no {kind} {name!r} in {store}",
+            kept="nothing was changed",
+            do=do or "`perdure tasks` lists what is there; PERDURE_URL or --store chooses another store",
+        )
+
+
+# ── refused before anything was written ──────────────────────────────────────────────────────────
+
+
+class InvalidInput(PerdureError, ValueError):
+    """The input was refused, and nothing was written."""
+
+    exit_code = 2
+
+    def __init__(self, what: str, *, do: str = "", kept: str = "nothing was written") -> None:
+        super().__init__(what, kept=kept, do=do)
+
+
+class InvalidId(InvalidInput):
+    """An id that nobody could type or read back."""
+
+
+class NotStorable(InvalidInput):
+    """A value that would not come back as it was; `path` leads to it."""
+
+    def __init__(self, path: str, problem: str, *, do: str = "") -> None:
+        self.path, self.problem = path, problem
+        where = f"at {path!r}" if path else "as a whole"
+        super().__init__(f"the value {where} cannot be stored: {problem}", do=do)
+
+
+class TooLarge(InvalidInput):
+    """A value past its limit, both in bytes."""
+
+    def __init__(self, what: str, size: int, limit: int) -> None:
+        self.size, self.limit = size, limit
+        super().__init__(
+            f"{what} is {size:,} bytes; the limit is {limit:,}",
+            do="keep large data in a file or a database of its own, and its name in the state",
+        )
+
+
+class InvalidPayload(InvalidInput):
+    """A pause whose payload does not fit its reason."""
+
+    def __init__(self, reason: str, problem: str) -> None:
+        self.reason, self.problem = reason, problem
+        super().__init__(
+            f"a pause for {reason!r} {problem}", do="docs/reference/pauses.md lists what each reason takes"
+        )
+
+
+# ── somebody else was first ──────────────────────────────────────────────────────────────────────
+
+
+class Conflict(PerdureError):
+    """The store has moved on; nothing was written."""
+
+    exit_code = 4
+
+    def __init__(self, what: str, *, kept: str = "the record as it stands; nothing was written", do: str = "") -> None:
+        super().__init__(what, kept=kept, do=do)
+
+
+class AlreadyExists(Conflict):
+    """The id is in use."""
+
+    def __init__(self, task_id: str, status: str) -> None:
+        self.task_id, self.status = task_id, status
+        super().__init__(
+            f"task {task_id!r} exists already and is {status}",
+            do="open() attaches to it; open(again=True) starts a finished one anew",
+        )
+
+
+class InvalidTransition(Conflict):
+    """The task's status does not allow this move."""
+
+    def __init__(self, task_id: str, status: str, move: str, *, do: str = "") -> None:
+        self.task_id, self.status, self.move = task_id, status, move
+        super().__init__(f"task {task_id!r} is {status} and cannot {move}", do=do)
+
+
+class StaleVersion(Conflict):
+    """The record changed since it was read."""
+
+    def __init__(self, task_id: str, expected: int, found: int) -> None:
+        self.task_id, self.expected, self.found = task_id, expected, found
+        super().__init__(
+            f"task {task_id!r} is at version {found}; this change was made for version {expected}",
+            do="read the task again and decide anew",
+        )
+
+
+class LeaseHeld(Conflict):
+    """Another attempt is alive and holds the right to write."""
+
+    def __init__(self, task_id: str, by: str, host: str, pid: int) -> None:
+        self.task_id, self.by, self.host, self.pid = task_id, by, host, pid
+        super().__init__(
+            f"task {task_id!r} is being worked on by {by} (pid {pid} on {host})",
+            do="wait until it ends; a holder that died on this host is noticed at once, "
+            "one that is silent is replaced after a whole lease",
+        )
+
+
+class LeaseLost(Conflict):
+    """This attempt may no longer write; what it tried to write was not written."""
+
+    def __init__(self, task_id: str, why: str) -> None:
+        self.task_id, self.why = task_id, why
+        super().__init__(
+            f"the attempt on task {task_id!r} has lost its lease: {why}",
+            kept="all that was acknowledged before; this write changed nothing",
+            do="stop this attempt; open the task again to see where it stands",
+        )
+
+
+class DependencyCycle(Conflict):
+    """Tasks that would wait for each other for ever."""
+
+    def __init__(self, path: tuple[str, ...]) -> None:
+        self.path = path
+        super().__init__(f"the tasks would wait for each other: {' → '.join(path)}", do="leave one dependency out")
+
+
+# ── the caller, the wait ─────────────────────────────────────────────────────────────────────────
+
+
+class NotAllowed(PerdureError):
+    """The caller may not do this."""
+
+    exit_code = 5
+
+
+class TaskFailed(PerdureError):
+    """A task that was waited for has ended otherwise; `error` is what it ended with."""
+
+    def __init__(self, task_id: str, status: str, wanted: str, error: object = None) -> None:
+        self.task_id, self.status, self.wanted, self.error = task_id, status, wanted, error
+        super().__init__(
+            f"task {task_id!r} has {status}; {wanted} was waited for",
+            kept="its record, with its error and its last state",
+            do=f"`perdure show {task_id}` tells why; `perdure resume {task_id}` begins a new attempt of a failed one",
+        )
+
+
+class TimedOut(PerdureError, TimeoutError):
+    """What was waited for did not come in time; the task itself goes on."""
+
+    exit_code = 6
+
+
+# ── bytes that cannot be read ────────────────────────────────────────────────────────────────────
+
+
+class KeyMissing(PerdureError):
+    """A record is sealed, and its key is not here."""
+
+    exit_code = 7
+
+    def __init__(self, key_id: str) -> None:
+        self.key_id = key_id
+        super().__init__(
+            f"the record is sealed with key {key_id!r}, which is not here",
+            kept="the record, unread and unchanged",
+            do="give the key by PERDURE_KEY, a key file or the keyring; `perdure keys list` names those in use",
+        )
+
+
+class RecordDamaged(PerdureError):
+    """A record's bytes are not what was written; `what` says which and how it was noticed."""
+
+    exit_code = 7
+
+    def __init__(self, record: str, problem: str, *, kept: str = "the record is left as it is, for inspection") -> None:
+        self.record, self.problem = record, problem
+        super().__init__(
+            f"{record} is damaged: {problem}",
+            kept=kept,
+            do="`perdure doctor` names the damaged records; the newest good checkpoint is used instead",
+        )
+
+
+# ── the store ────────────────────────────────────────────────────────────────────────────────────
+
+
+class StoreUnavailable(PerdureError):
+    """The store could not be used."""
+
+    exit_code = 7
+
+
+class StoreUnreachable(StoreUnavailable):
+    """No connection; a write under way may or may not be in: read before trying again."""
+
+
+class StoreFull(StoreUnavailable):
+    """No space left; earlier data is intact and writing works again when there is space."""
+
+
+class StoreBusy(StoreUnavailable):
+    """Another process held the store for longer than we wait."""
+
+
+class StoreDamaged(StoreUnavailable):
+    """The database itself reports that it is broken."""
+
+
+class StoreNewer(StoreUnavailable):
+    """The store was made by a newer perdure, and is left untouched."""
+
+
+class StoreRefused(StoreUnavailable):
+    """This place, or this SQLite, would lose data."""
+
+
+class StoreForked(StoreUnavailable):
+    """The store was opened before os.fork() and used in the child."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this store was opened before os.fork() and cannot be used in the child",
+            kept="the parent's store works on, untouched",
+            do="open a new Perdure() in the child process",
+        )
+
+
+class StoreClosed(StoreUnavailable):
+    """close() was called."""
+
+    def __init__(self) -> None:
+        super().__init__("this store is closed", kept="all that was acknowledged", do="open a new Perdure()")
