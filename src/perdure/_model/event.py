@@ -1,0 +1,84 @@
+"""What happened to a task, in order, and the chain that shows whether somebody changed it.
+
+Each lifecycle verb makes one event. Its digest covers all its fields; its hash covers the digest and
+the hash before it; the newest hash stands in the task's row and can be kept elsewhere. Changing,
+removing or swapping an event breaks the chain at that place. A rewrite of the whole chain shows only
+against a head that was kept outside the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+GENESIS = b"\0" * 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that happened to a task."""
+
+    task_id: str
+    number: int
+    at: datetime
+    kind: str
+    author: Mapping[str, Any]
+    data: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An event as the chain sees it: plain body bytes, or None when its key is not here."""
+
+    number: int
+    at_ms: int
+    kind: str
+    author: str
+    body: bytes | None
+    digest: bytes
+    hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ChainCheck:
+    """What `audit verify` found: the first record that does not fit, or None; and what it could not see."""
+
+    events: int
+    broken_at: int | None
+    problem: str
+    unseen: int
+    head: bytes
+
+
+def digest(uid: str, kind: str, at_ms: int, author: str, body: bytes) -> bytes:
+    fields = (uid.encode(), kind.encode(), str(at_ms).encode(), author.encode(), body)
+    return hashlib.sha256(b"".join(len(part).to_bytes(8) + part for part in fields)).digest()
+
+
+def chain(before: bytes, digest_: bytes) -> bytes:
+    return hashlib.sha256(before + digest_).digest()
+
+
+def verify(uid: str, links: Iterable[Link], count: int, head: bytes) -> ChainCheck:
+    """Walk the chain from its beginning to the head in the task's row."""
+    before, unseen, number = GENESIS, 0, 0
+    for link in links:
+        number += 1
+        problem = ""
+        if link.number != number:
+            problem = f"event {number} is missing"
+        elif link.body is None:
+            unseen += 1
+        elif digest(uid, link.kind, link.at_ms, link.author, link.body) != link.digest:
+            problem = f"event {number} ({link.kind}) was changed"
+        if not problem and chain(before, link.digest) != link.hash:
+            problem = f"event {number} ({link.kind}) does not follow from the one before it"
+        if problem:
+            return ChainCheck(number, number, problem, unseen, before)
+        before = link.hash
+    if (number, before) != (count, head):
+        return ChainCheck(number, number + 1, f"the task's row knows {count} events, {number} are here", unseen, before)
+    return ChainCheck(number, None, "", unseen, before)

@@ -1,0 +1,51 @@
+"""Who may write for a task, and when that right is over.
+
+No wall clock decides. A lease is over on proof of death, or when its epoch and its holder's beats have
+not changed for a whole lease on the watcher's own boottime clock. A machine that slept, or a database
+that stood still, therefore causes no takeover by itself: the watcher has to have seen the silence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from perdure._ground.ids import Process
+
+LEASE = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The lease of a task as the store has it; `worker` is None when nobody holds it."""
+
+    epoch: int
+    worker: str | None
+    beats: int = 0
+    process: Process | None = None
+    user: str = ""
+    lease_ms: int = 0
+
+    @property
+    def is_free(self) -> bool:
+        return self.worker is None
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What a watcher saw of a lease, and since when it has looked the same."""
+
+    epoch: int
+    worker: str
+    beats: int
+    since: float
+
+    @staticmethod
+    def of(holder: Holder, now: float, before: Sighting | None) -> Sighting:
+        seen = (holder.epoch, holder.worker or "", holder.beats)
+        if before is not None and (before.epoch, before.worker, before.beats) == seen:
+            return before
+        return Sighting(*seen, since=now)
+
+    def is_over(self, now: float, lease: timedelta) -> bool:
+        return now - self.since >= lease.total_seconds()

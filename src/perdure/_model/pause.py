@@ -1,0 +1,165 @@
+"""The six reasons to pause, and what each of them takes.
+
+A pause's payload is checked before anything is written: a field of the wrong kind is refused, and so
+is one that looks like a misspelt field (an approval that was meant to expire and never would). Other
+fields are the caller's own and are kept as `details`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal, get_args
+
+from perdure._ground.clock import moment, to_ms
+from perdure.errors import InvalidInput, InvalidPayload
+
+Json = Any
+Reason = Literal["human_approval", "human_input", "external_dependency", "scheduled_wait", "rate_limit", "checkpoint"]
+REASONS: tuple[Reason, ...] = get_args(Reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """Why a task is paused, what it waits for, and since when."""
+
+    reason: Reason
+    message: str
+    since: datetime
+    by: Mapping[str, Any]
+    expires_at: datetime | None = None  # when the default applies
+    due_at: datetime | None = None  # when it goes on by itself
+    payload: Mapping[str, Json] = field(default_factory=dict)
+    details: Mapping[str, Json] = field(default_factory=dict)
+
+
+def make_pause(reason: str, message: str, payload: Mapping[str, Json], now_ms: int, by: Mapping[str, Any]) -> Pause:
+    """The pause as it will be stored.
+
+    Raises:
+        InvalidPayload: the reason is not one of the six, or its payload does not fit it.
+    """
+    if reason not in REASONS:
+        raise InvalidPayload(str(reason), f"is none of the six reasons: {', '.join(REASONS)}")
+    if not str(message).strip():
+        raise InvalidPayload(reason, "needs a message that says what it waits for")
+    known = _FIELDS[reason]
+    given = {name: value for name, value in payload.items() if value is not None}
+    details = {name: value for name, value in given.items() if name not in known}
+    for name in details:
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+        if close:
+            raise InvalidPayload(reason, f"has no field {name!r}; did you mean {close[0]!r}?")
+    checked = {name: known[name](reason, name, given[name], now_ms) for name in known if name in given}
+    return Pause(
+        reason=reason,
+        message=message,
+        since=moment(now_ms),
+        by=by,
+        expires_at=checked.pop("expires", None),
+        due_at=_due(reason, checked),
+        payload=checked,
+        details=details,
+    )
+
+
+def _due(reason: str, checked: dict[str, Any]) -> datetime | None:
+    """When a timer ends the pause: the one field of the reason that says so."""
+    names = {"scheduled_wait": ("until", "duration"), "rate_limit": ("reset_at", "retry_after")}.get(reason, ())
+    given = [name for name in names if name in checked]
+    if reason == "scheduled_wait" and len(given) != 1:
+        raise InvalidPayload(reason, "needs either until= (a moment) or duration= (a length of time)")
+    if len(given) > 1:
+        raise InvalidPayload(reason, f"takes either {given[0]}= or {given[1]}=, not both")
+    due: datetime | None = checked[given[0]] if given else None
+    return due
+
+
+# ── what a field may be ──────────────────────────────────────────────────────────────────────────
+
+Check = Callable[[str, str, Any, int], Any]
+
+
+def _text(reason: str, name: str, value: Any, _: int) -> str:
+    if not isinstance(value, str) or not value:
+        raise InvalidPayload(reason, f"takes {name} as text, not {value!r}")
+    return value
+
+
+def _anything(_reason: str, _name: str, value: Any, _now: int) -> Any:
+    return value
+
+
+def _mapping(reason: str, name: str, value: Any, _: int) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InvalidPayload(reason, f"takes {name} as a mapping (a JSON Schema), not {value!r}")
+    return dict(value)
+
+
+def _number(reason: str, name: str, value: Any, _: int) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise InvalidPayload(reason, f"takes {name} as a number above 0, not {value!r}")
+    return float(value)
+
+
+def _choice(*choices: str) -> Check:
+    def check(reason: str, name: str, value: Any, _: int) -> str:
+        if value not in choices:
+            raise InvalidPayload(reason, f"takes {name} as {' or '.join(choices)}, not {value!r}")
+        return str(value)
+
+    return check
+
+
+def _length(reason: str, name: str, value: Any, _: int) -> timedelta:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = timedelta(seconds=value)
+    if not isinstance(value, timedelta) or value < timedelta(0):
+        raise InvalidPayload(reason, f"takes {name} as a timedelta or seconds, not {value!r}")
+    return value
+
+
+def _when(reason: str, name: str, value: Any, now_ms: int) -> datetime:
+    """A moment, or a length of time from now."""
+    try:
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value)
+        if isinstance(value, datetime):
+            return moment(to_ms(value))
+        return moment(now_ms) + _length(reason, name, value, now_ms)
+    except (InvalidInput, ValueError, OverflowError) as problem:
+        raise InvalidPayload(reason, f"takes {name} as an aware moment or a length of time, not {value!r}") from problem
+
+
+_FIELDS: Mapping[str, Mapping[str, Check]] = {
+    "human_approval": {
+        "question": _text,
+        "expires": _when,
+        "default": _choice("approve", "reject"),
+        "editable": _anything,
+        "remind": _length,
+    },
+    "human_input": {
+        "question": _text,
+        "schema": _mapping,
+        "expires": _when,
+        "default": _anything,
+        "remind": _length,
+    },
+    "external_dependency": {
+        "system": _text,
+        "job": _text,
+        "url": _text,
+        "command": _anything,
+        "file": _text,
+        "task": _text,
+        "every": _length,
+        "backoff": _number,
+        "expires": _when,
+    },
+    "scheduled_wait": {"until": _when, "duration": _when},
+    "rate_limit": {"provider": _text, "retry_after": _when, "reset_at": _when, "max_wait": _length},
+    "checkpoint": {},
+}

@@ -1,0 +1,177 @@
+"""What a task is, and which moves its status allows.
+
+Owns the table of lawful moves. The store repeats each row's `before` inside its SQL, so two callers
+cannot both make a move that only one may make; this table gives the reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
+
+from perdure._model.checkpoint import Checkpoint
+from perdure._model.pause import Pause
+from perdure.errors import InvalidInput, InvalidTransition
+
+T = TypeVar("T")
+Json = Any
+Status = Literal["pending", "running", "paused", "completed", "failed", "cancelled"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+FINISHED: frozenset[Status] = frozenset({"completed", "failed", "cancelled"})
+
+
+class Move(NamedTuple):
+    before: frozenset[Status]
+    after: Status
+    hint: str
+
+
+# One row per verb. `failed` may be resumed (a new attempt); completed and cancelled are for ever.
+MOVES: Mapping[str, Move] = {
+    "begin": Move(frozenset({"pending"}), "running", "it has begun already"),
+    "pause": Move(frozenset({"pending", "running"}), "paused", "only a task that is going on can be paused"),
+    "resume": Move(frozenset({"paused", "failed"}), "running", "only a paused or failed task can be resumed"),
+    "complete": Move(frozenset({"running"}), "completed", "a paused or failed task is resumed first"),
+    "fail": Move(frozenset({"pending", "running", "paused"}), "failed", "the task has reached its end already"),
+    "cancel": Move(
+        frozenset({"pending", "running", "paused", "failed"}), "cancelled", "the task has reached its end already"
+    ),
+}
+# A checkpoint changes no status. A holder that somebody paused from outside may still store its last one.
+MAY_WRITE: frozenset[Status] = frozenset({"running", "paused"})
+
+
+def can_move(before: Status, after: Status) -> bool:
+    """Whether any verb leads from one status to the other."""
+    return any(before in move.before and move.after == after for move in MOVES.values())
+
+
+def refuse_move(task_id: str, status: str, verb: str) -> InvalidTransition:
+    move = MOVES.get(verb)
+    hint = move.hint if move else "start it anew with open(again=True), or fork it"
+    return InvalidTransition(task_id, status, f"be changed by {verb}", do=hint)
+
+
+OnFailure = Literal["retry", "pause", "fail"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """How a task is to be treated, kept with it."""
+
+    checkpoint_interval: timedelta | None = None
+    max_retries: int = 3
+    timeout: timedelta | None = None
+    on_failure: OnFailure = "retry"
+    keep_last: int | None = None
+    keep_for: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_retries < 0:
+            raise InvalidInput(f"max_retries is {self.max_retries}; it counts further tries, so 0 or more")
+        if self.on_failure not in get_args(OnFailure):
+            raise InvalidInput(f"on_failure is {self.on_failure!r}", do="choose retry, pause or fail")
+        if self.keep_last is not None and self.keep_last < 1:
+            raise InvalidInput("keep_last is at least 1: the newest checkpoint is never removed")
+        for name in ("checkpoint_interval", "timeout", "keep_for"):
+            length = getattr(self, name)
+            if length is not None and length <= timedelta(0):
+                raise InvalidInput(f"{name} is {length}; it must be longer than nothing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far an operation has come."""
+
+    operation: str
+    percent: float | None = None
+    cursor: Json = None
+    done: int | None = None
+    total: int | None = None
+    at: datetime
+
+    @property
+    def remaining(self) -> int | None:
+        return None if self.done is None or self.total is None else max(self.total - self.done, 0)
+
+
+def progress_of(operation: str, percent: float | None, done: int | None, total: int | None) -> float | None:
+    """The percentage, given or worked out; refuses numbers that cannot be."""
+    if not operation:
+        raise InvalidInput("progress needs the name of an operation")
+    if percent is not None and not 0 <= percent <= 100:
+        raise InvalidInput(f"percent is {percent}; it lies between 0 and 100")
+    if (done is not None and done < 0) or (total is not None and total < 0):
+        raise InvalidInput(f"done={done} and total={total} count things, so neither is below 0")
+    if done is not None and total is not None and done > total:
+        raise InvalidInput(f"done is {done} of a total of {total}")
+    if percent is None and done is not None and total:
+        return round(100 * done / total, 2)
+    return percent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One process's go at a task."""
+
+    number: int
+    host: str
+    pid: int
+    user: str
+    agent: str
+    started_at: datetime
+    ended_at: datetime | None
+    ended: str  # "" while it lives; then released, paused, completed, failed, error: …, taken over, …
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRecord:
+    """A task as it stood when it was read."""
+
+    id: str
+    uid: str
+    status: Status
+    state: Json
+    latest: Checkpoint | None
+    pause: Pause | None
+    error: Json
+    result: Json
+    progress: Progress | None
+    attempts: Sequence[Attempt]
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    name: str = ""
+    description: str = ""
+    agent: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    config: Config = field(default_factory=Config)
+    depends_on: Sequence[str] = ()
+    archived_at: datetime | None = None
+    damaged: Sequence[str] = ()  # checkpoints that could not be read; the newest good one was used
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status in FINISHED
+
+    @property
+    def is_paused(self) -> bool:
+        return self.status == "paused"
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Some of a list, and where the rest begins."""
+
+    items: Sequence[T]
+    cursor: str | None
+
+    def __iter__(self) -> Any:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)

@@ -1,0 +1,36 @@
+"""Durable rows: verbs that are written, queries that are read, on SQLite or PostgreSQL."""
+
+from perdure._store.committer import Committer, flush_on_sigterm
+from perdure._store.contract import (
+    Again,
+    AttemptRow,
+    Engine,
+    EventRow,
+    FrameRow,
+    HolderRow,
+    Row,
+    TaskRow,
+)
+from perdure._store.presence import Presence
+from perdure._store.store import Shared, Store, make_engine, share
+from perdure._store.write import Fence, Write
+
+__all__ = [
+    "Again",
+    "AttemptRow",
+    "Committer",
+    "Engine",
+    "EventRow",
+    "Fence",
+    "FrameRow",
+    "HolderRow",
+    "Presence",
+    "Row",
+    "Shared",
+    "Store",
+    "TaskRow",
+    "Write",
+    "flush_on_sigterm",
+    "make_engine",
+    "share",
+]

@@ -1,0 +1,330 @@
+"""Make the writes of this process durable, many at a time.
+
+All writes of a process form one queue. Whoever holds the baton takes writes from its front and commits
+them as one transaction: the committer's own thread, or a blocking caller that finds the baton free and
+so saves itself two thread switches. An event-loop thread never holds it.
+
+A barrier is a write somebody waits for. A pipelined write is one nobody waits for: if it fails, its
+attempt is closed, so that no later write of that attempt can leave a hole behind it, and the error
+surfaces at the attempt's next call.
+
+Owns order, batching and what happens when a batch fails. What a write means is in the engines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import itertools
+import logging
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from perdure._ground import crash
+from perdure._store.contract import Again, Engine, Row
+from perdure._store.write import Write
+from perdure.errors import LeaseLost, PerdureError, StoreClosed, StoreForked, StoreUnavailable, StoreUnreachable
+
+log = logging.getLogger("perdure.committer")
+
+MAX_BATCH_BYTES = 4_000_000
+MAX_BATCH_WRITES = 2_000
+_AGAIN_LIMIT = 20
+
+
+class Committer:
+    """The queue, the baton and the thread of one store in one process."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._queue: deque[Write] = deque()
+        self._mutex = threading.Lock()
+        self._bell = threading.Condition(self._mutex)
+        self._baton = threading.Lock()
+        self._sleeping = False
+        self._urgent = False
+        self._closing = False
+        self._forked = False
+        self._thread: threading.Thread | None = None
+        self.commit_seconds = 0.001  # a moving average; what a caller gains by not waiting
+        self.batches = self.writes = 0
+        _alive.add(self)
+
+    # ── giving a write ──────────────────────────────────────────────────────────────────────────
+
+    def submit(self, write: Write, *, urgent: bool = True) -> Write:
+        """Queue a write and have it committed soon; `urgent` is for what somebody is going to wait for.
+
+        Raises:
+            StoreClosed, StoreForked: the queue takes nothing any more.
+            PerdureError: the attempt was closed by an earlier failure; this is that failure.
+        """
+        with self._mutex:
+            self._append(write)
+            self._urgent = self._urgent or urgent
+            if self._sleeping:
+                self._bell.notify()
+            elif self._thread is None:
+                self._start()
+        return write
+
+    def enqueue(self, write: Write) -> None:
+        """Queue a write without waking the thread: the caller is about to `wait`, and so to commit it."""
+        with self._mutex:
+            self._append(write)
+
+    def _append(self, write: Write) -> None:
+        self._refuse_if_gone()
+        if write.fence is not None and write.fence.closed is not None:
+            raise write.fence.closed
+        write.queued = True
+        self._queue.append(write)
+
+    def _refuse_if_gone(self) -> None:
+        if self._forked:
+            raise StoreForked
+        if self._closing:
+            raise StoreClosed
+
+    # ── waiting for it ──────────────────────────────────────────────────────────────────────────
+
+    def wait(self, write: Write) -> None:
+        """Block until `write` is done; take the baton if nobody has it."""
+        while not write.done:
+            if self._baton.acquire(blocking=False):
+                try:
+                    if not write.done:
+                        self._commit_some()
+                finally:
+                    self._baton.release()
+            else:
+                done = threading.Lock()
+                done.acquire()
+                if self.wake_when_done(write, done):
+                    self._ring()
+                    done.acquire()
+
+    def wake_when_done(self, write: Write, waiter: Any) -> bool:
+        """Have the waiter woken; False when the write is done already."""
+        with self._mutex:
+            if write.done:
+                return False
+            write.waiter = waiter
+            return True
+
+    def flush(self) -> None:
+        """Block until all that was queued before this call is done."""
+        with self._mutex:
+            last = self._queue[-1] if self._queue else None
+        if last is not None:
+            self.wait(last)
+        else:
+            with self._baton:  # a batch may be under way
+                pass
+
+    # ── committing ──────────────────────────────────────────────────────────────────────────────
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="perdure-committer", daemon=True)
+        self._thread.start()
+
+    def _ring(self) -> None:
+        with self._mutex:
+            self._urgent = True
+            if self._thread is None:
+                self._start()
+            self._bell.notify()
+
+    def _run(self) -> None:
+        while self._wait_for_work():
+            with self._baton:
+                self._commit_some()
+
+    def _wait_for_work(self) -> bool:
+        """Sleep until there is something to commit; False when the committer is closed."""
+        with self._mutex:
+            self._sleeping = True
+            while not self._queue and not self._closing:
+                self._bell.wait()
+            if self._queue and not self._urgent and not self._closing:
+                # Nobody waits for these yet: let a few more join the same transaction.
+                self._bell.wait(min(self.commit_seconds, 0.005))
+            self._sleeping = False
+            return bool(self._queue) or not self._closing
+
+    def _commit_some(self) -> None:
+        batch = self._take()
+        if not batch:
+            return
+        live = [write for write in batch if not self._refuse_closed(write)]
+        began = time.perf_counter()
+        done = self._commit(live) if live else 0
+        if len(live) > done:
+            with self._mutex:
+                self._queue.extendleft(reversed(live[done:]))
+                self._urgent = True
+        if done:
+            spent = time.perf_counter() - began
+            self.commit_seconds += 0.1 * (spent - self.commit_seconds)
+            self.batches, self.writes = self.batches + 1, self.writes + done
+        self._settle([write for write in batch if write.done])
+
+    def _take(self) -> list[Write]:
+        batch: list[Write] = []
+        size = 0
+        with self._mutex:
+            queue = self._queue
+            while queue and len(batch) < MAX_BATCH_WRITES and (not batch or size + queue[0].size <= MAX_BATCH_BYTES):
+                write = queue.popleft()
+                size += write.size
+                batch.append(write)
+            self._urgent = self._urgent and bool(queue)
+        return batch
+
+    def _refuse_closed(self, write: Write) -> bool:
+        if write.fence is None or write.fence.closed is None:
+            return False
+        _finish(write, None, write.fence.closed)
+        return True
+
+    def _commit(self, batch: list[Write]) -> int:
+        """Commit a prefix of the batch; how many writes are done."""
+        try:
+            rows = self._try(batch)
+        except StoreUnreachable as error:
+            for write in batch:
+                _finish(write, None, error)
+            return len(batch)
+        except (PerdureError, OSError) as error:
+            if len(batch) == 1:
+                _finish(batch[0], None, error)
+            else:
+                log.warning("a batch of %d writes failed (%s); trying them one by one", len(batch), error)
+                self._one_by_one(batch)
+            return len(batch)
+        for write, row in zip(batch, rows, strict=False):
+            _finish(write, row, None)
+        return len(rows)
+
+    def _one_by_one(self, batch: list[Write]) -> None:
+        """The same writes in the same order, each in its own transaction, so that one cannot fail the others."""
+        for write in batch:
+            if not self._refuse_closed(write):
+                self._commit([write])
+
+    def _try(self, batch: Sequence[Write]) -> list[Row | None]:
+        for again in itertools.count():
+            try:
+                crash.place("committer.before_commit")
+                rows = self._engine.commit(batch)
+                crash.place("committer.after_commit")
+                return rows
+            except Again as error:
+                if again >= _AGAIN_LIMIT:
+                    raise StoreUnavailable(
+                        f"the database refused a batch {again} times: {error}",
+                        kept="all that was acknowledged; nothing of this batch was written",
+                        do="look for a session that holds locks on perdure's tables",
+                    ) from error
+                time.sleep(min(0.001 * 2**again, 0.2))
+        raise AssertionError
+
+    def _settle(self, done: list[Write]) -> None:
+        """Wake everybody who waits for one of these; one call per event loop."""
+        loops: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+        with self._mutex:
+            waiters = [write.waiter for write in done if write.waiter is not None]
+        for waiter in waiters:
+            if isinstance(waiter, tuple):
+                loops.setdefault(waiter[0], []).append(waiter[1])
+            else:
+                waiter.release()
+        for loop, futures in loops.items():
+            try:
+                loop.call_soon_threadsafe(_wake, futures)
+            except RuntimeError:  # the loop was closed meanwhile; nobody is left to wake
+                log.debug("an event loop was closed while %d writes were under way", len(futures))
+
+    # ── ending ──────────────────────────────────────────────────────────────────────────────────
+
+    def close(self) -> None:
+        """Commit what is queued and take no more."""
+        if self._forked:
+            return
+        self.flush()
+        with self._mutex:
+            self._closing = True
+            self._bell.notify_all()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout=10)
+        _alive.discard(self)
+
+    def mark_forked(self) -> None:
+        # The parent's thread does not exist here, and its locks may be held for ever.
+        self._forked = True
+        self._mutex = threading.Lock()
+        self._bell = threading.Condition(self._mutex)
+        self._engine.mark_forked()
+
+
+def _finish(write: Write, row: Row | None, error: BaseException | None) -> None:
+    write.row, write.error = row, error
+    fence = write.fence
+    if fence is not None and write.ordered and (row is None or error is not None):
+        fence.close(
+            error
+            if isinstance(error, PerdureError)
+            else LeaseLost(fence.task_id, "another attempt has the lease, so an entry was refused")
+        )
+    write.done = True
+
+
+def _wake(futures: list[asyncio.Future[None]]) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_result(None)
+
+
+# ── the process's end ────────────────────────────────────────────────────────────────────────────
+
+_alive: set[Committer] = set()
+
+
+def _flush_all() -> None:
+    for committer in list(_alive):
+        try:
+            committer.flush()
+        except Exception:
+            log.exception("could not commit what was queued at exit")
+
+
+def flush_on_sigterm() -> None:
+    """Have SIGTERM commit what is queued before it ends the process, unless somebody else handles it."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _on_sigterm)
+
+
+def _on_sigterm(number: int, _frame: Any) -> None:
+    # Not in the handler itself: it may have interrupted this very thread while it held the queue's mutex.
+    signal.signal(number, signal.SIG_DFL)
+    threading.Thread(target=_flush_and_end, args=(number,), name="perdure-last-flush").start()
+
+
+def _flush_and_end(number: int) -> None:
+    _flush_all()
+    os.kill(os.getpid(), number)
+
+
+def _after_fork() -> None:
+    for committer in _alive:
+        committer.mark_forked()
+
+
+atexit.register(_flush_all)
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,165 @@
+"""What an engine must do, and the rows it answers with.
+
+An engine knows SQL (or, for the oracle, dictionaries) and nothing of Python values: payloads are
+sealed bytes, moments are milliseconds. It has two doors. `commit` takes writes and makes them durable
+as one transaction; a write whose condition does not hold changes nothing and answers None. `query`
+reads. The verbs and queries are named alike in both engines, one file each; the files of
+`sqlite/queries` are the plainest to read.
+
+| verb            | changes                                                 | answers None when                    |
+|-----------------|---------------------------------------------------------|--------------------------------------|
+| register_worker | this process's row                                      | (never)                              |
+| beat            | this process's count of beats                           | the row is gone                      |
+| create_task     | a new task with state 0, a free lease, event 1          | the id is in use                     |
+| restart_task    | the same, and the finished one before it is history     | that one is not finished or current  |
+| claim           | epoch + 1, this process holds the lease, a new attempt  | the lease or the status has changed  |
+| release         | nobody holds the lease, the attempt has ended           | the lease is not ours any more       |
+| checkpoint      | one more checkpoint, which is the state                 | lease lost, wrong status, other base |
+| move_task       | the status, perhaps with a checkpoint; ends the attempt | lease lost, wrong status, other base |
+| mark_progress   | the progress                                            | lease lost, wrong status             |
+| rollback        | an earlier checkpoint is the state; epoch + 1           | wrong status, changed since          |
+| invalidate      | checkpoints no longer valid; the state falls back       | changed since it was read            |
+| pin             | whether a checkpoint is kept by gc                      | no such checkpoint                   |
+| append_entry    | one more entry of the journal                           | lease lost, or the position is taken |
+| put_chunk       | a part of bytes too large for one row                   | (never)                              |
+| archive         | whether the task is out of sight                        | not finished                         |
+| delete_task     | the task is gone but for its tombstone                  | changed since it was read            |
+| rebase          | a delta becomes a keyframe with the same content        | the checkpoint is gone               |
+| prune           | a checkpoint is gone                                    | it is the state, pinned, or a base   |
+| reseal          | the same content under another key                      | changed since it was read            |
+| forget_worker   | a dead process's row is gone                            | it holds a lease                     |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from perdure._store.write import Write
+
+Row = tuple[Any, ...]
+Params = Mapping[str, Any]
+
+
+class Engine(Protocol):
+    kind: str  # "sqlite", "postgres", "memory"
+    place: str  # what a person calls this store
+    is_local: bool  # every process that uses it runs on this machine
+
+    def commit(self, writes: Sequence[Write]) -> list[Row | None]:
+        """Make a prefix of `writes` durable in one transaction; answer one row (or None) for each of it.
+
+        Raises:
+            Again: a passing conflict; nothing was written, send the same writes again.
+            StoreUnreachable: no connection; nothing of this call is in, as far as can be known.
+            StoreUnavailable: the transaction was rolled back as a whole.
+        """
+        ...
+
+    def query(self, name: str, params: Params) -> list[Row]:
+        """Read; a store that was never written to answers with no rows."""
+        ...
+
+    def close(self) -> None: ...
+
+    def mark_forked(self) -> None:
+        """Called in the child of a fork: leave the parent's connections alone."""
+        ...
+
+
+class Again(Exception):
+    """A passing conflict (deadlock, serialisation): the batch was rolled back and may be sent again."""
+
+
+class TaskRow(NamedTuple):
+    """The columns of get_task.sql, list_tasks.sql and the like, in this order."""
+
+    uid: str
+    namespace: str
+    id: str
+    is_current: bool
+    status: str
+    version: int
+    line: int
+    seq: int
+    state_seq: int
+    name: str
+    description: str
+    agent: str
+    tags: str
+    config: bytes | None
+    depends_on: str
+    pause_reason: str | None
+    pause: bytes | None
+    due_at: int | None
+    progress: bytes | None
+    result: bytes | None
+    error: bytes | None
+    attempts: int
+    event_count: int
+    event_head: bytes
+    created_at: int
+    started_at: int | None
+    updated_at: int
+    finished_at: int | None
+    archived_at: int | None
+
+
+class FrameRow(NamedTuple):
+    """One checkpoint's row; `base` is the checkpoint its frame is a delta of, None for a keyframe."""
+
+    seq: int
+    line: int
+    parent: int | None
+    base: int | None
+    at: int
+    label: str
+    cause: str
+    depth: int
+    author: str
+    size: int
+    stored: int
+    chain_size: int
+    chain_length: int
+    position: int
+    valid: bool
+    superseded: bool
+    pinned: bool
+    chunks: int
+    frame: bytes
+
+
+class AttemptRow(NamedTuple):
+    number: int
+    worker: str
+    host: str
+    pid: int
+    user: str
+    agent: str
+    started_at: int
+    ended_at: int | None
+    ended: str
+
+
+class EventRow(NamedTuple):
+    number: int
+    at: int
+    kind: str
+    author: str
+    body: bytes
+    digest: bytes
+    hash: bytes
+
+
+class HolderRow(NamedTuple):
+    epoch: int
+    worker: str | None
+    beats: int | None
+    host: str | None
+    boot_id: str | None
+    pid_ns: str | None
+    pid: int | None
+    pid_start: int | None
+    user: str | None
+    lease_ms: int | None

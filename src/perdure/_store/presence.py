@@ -1,0 +1,104 @@
+"""This process, as other processes see it: a row of its own, and a heart that keeps it fresh.
+
+The heart is a thread, so that a busy event loop does not make its process look dead. One row serves all
+leases of the process; while it holds none, the heart rests.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from typing import Any
+
+from perdure._ground import ids
+from perdure._ground.clock import Clock
+from perdure._model import LEASE, Sighting
+from perdure._store.committer import Committer
+from perdure._store.write import Write
+from perdure.errors import PerdureError
+
+log = logging.getLogger("perdure.heart")
+
+
+class Presence:
+    def __init__(self, committer: Committer, clock: Clock) -> None:
+        self._committer, self._clock = committer, clock
+        self.process = ids.this_process()
+        self.user = ids.user_name()
+        self.worker = ids.new_uid(clock.now_ms())
+        self.lease = LEASE
+        self._mutex = threading.Lock()
+        self._bell = threading.Event()
+        self._held = 0
+        self._registered = False
+        self.held: dict[str, Any] = {}  # by task uid: what this process's attempts on it share
+        self.seen: dict[str, Sighting] = {}  # by task uid: leases of others that may be over
+        self._thread: threading.Thread | None = None
+
+    def author(self, agent: str = "") -> str:
+        """Who writes, as it stands in every event and checkpoint."""
+        who = {"user": self.user, "host": self.process.host, "pid": self.process.pid}
+        return json.dumps({"agent": agent, **who} if agent else who, separators=(",", ":"))
+
+    async def register(self) -> None:
+        """Have this process's row in the store before it takes its first lease."""
+        if not self._registered:
+            host, boot_id, pid_ns, pid, start = self.process
+            await self._write(
+                "register_worker",
+                host=host,
+                boot_id=boot_id,
+                pid_ns=pid_ns,
+                pid=pid,
+                pid_start=start,
+                user=self.user,
+                lease_ms=int(self.lease.total_seconds() * 1000),
+                at=self._clock.now_ms(),
+            )
+            self._registered = True
+
+    def _write(self, verb: str, **params: object) -> Write:
+        return Write(self._committer, verb, {"worker": self.worker, **params}, key=f"worker {self.worker}")
+
+    # ── the heart ───────────────────────────────────────────────────────────────────────────────
+
+    def hold(self) -> None:
+        """One lease more to keep."""
+        with self._mutex:
+            self._held += 1
+            if self._thread is None:
+                self._bell = threading.Event()
+                self._thread = threading.Thread(
+                    target=self._beat, args=(self._bell,), name="perdure-heart", daemon=True
+                )
+                self._thread.start()
+
+    def let_go(self) -> None:
+        with self._mutex:
+            self._held -= 1
+            if self._held <= 0:
+                self._rest()
+
+    def _rest(self) -> None:
+        self._bell.set()
+        self._thread = None
+
+    def _beat(self, bell: threading.Event) -> None:
+        # A third of the lease: one beat may be lost, and the next is still in time.
+        interval = self.lease.total_seconds() / 3
+        while not self._clock.wait(interval, bell):
+            try:
+                self._committer.submit(self._write("beat"))
+            except PerdureError as error:
+                log.warning("this process cannot renew its leases: %s", error.what)
+                return
+
+    async def end(self) -> None:
+        """The process gives up its leases; its row goes with them."""
+        with self._mutex:
+            self._held = 0
+            self._rest()
+        if self._registered:
+            self._registered = False
+            await self._write("forget_worker")

@@ -1,0 +1,256 @@
+"""The embedded engine: one SQLite file, written by one process at a time, read by all.
+
+Durability is `synchronous=FULL` in WAL mode: a commit that returned has been synced. The price of the
+sync is shared by the committer's batches.
+
+Owns connections and errors of SQLite. What a verb does is in `queries/`, one file each: the first
+statement carries the verb's condition and gives its answer; when it gives no row, nothing else is run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from perdure._ground import crash
+from perdure._model import chain
+from perdure._store import migrate
+from perdure._store.contract import Params, Row
+from perdure._store.sql import Queries, split
+from perdure._store.sqlite import place
+from perdure._store.sqlite.turn import Turnstile
+from perdure._store.write import Write
+from perdure.errors import StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
+
+_HERE = Path(__file__).parent
+# "perd": lets `file` and `doctor` tell our stores from other SQLite files.
+APPLICATION_ID = 0x70657264
+BATCH_SECONDS = 0.05
+PATIENCE_SECONDS = 30.0
+
+
+def _chain(*values: Any) -> bytes:
+    before, digest = values
+    return chain(before, digest)
+
+
+class SqliteEngine:
+    kind = "sqlite"
+    is_local = True
+
+    def __init__(self, path: Path, *, vfs: str | None = None, synchronous: str = "FULL") -> None:
+        place.check_sqlite()
+        self.path = path
+        self.place = str(path)
+        self._vfs, self._synchronous = vfs, synchronous
+        self._queries = Queries(_HERE / "queries")
+        self._writer: apsw.Connection | None = None
+        self._turnstile = Turnstile(path, PATIENCE_SECONDS)
+        self._readers: list[apsw.Connection] = []
+        self._mutex = threading.Lock()
+
+    # ── writing ─────────────────────────────────────────────────────────────────────────────────
+
+    def commit(self, writes: Sequence[Write]) -> list[Row | None]:
+        with self._errors():
+            writer = self._writer or self._open_writer()
+            with self._turnstile.turn():
+                return self._transact(writer, writes)
+
+    def _transact(self, writer: apsw.Connection, writes: Sequence[Write]) -> list[Row | None]:
+        cursor = writer.cursor()
+        cursor.execute("BEGIN IMMEDIATE")
+        try:
+            rows = self._run(cursor, writes)
+            crash.place("sqlite.before_commit")
+            cursor.execute("COMMIT")
+        except BaseException:
+            if writer.in_transaction:
+                cursor.execute("ROLLBACK")
+            raise
+        return rows
+
+    def _run(self, cursor: apsw.Cursor, writes: Sequence[Write]) -> list[Row | None]:
+        """Run writes in order until they are done or the transaction has lasted long enough."""
+        rows: list[Row | None] = []
+        end = time.monotonic() + BATCH_SECONDS
+        for write in writes:
+            first, *others = self._queries[write.verb]
+            answer = cursor.execute(first, write.params).fetchall()
+            if answer:
+                for statement in others:
+                    cursor.execute(statement, write.params).fetchall()
+            rows.append(answer[0] if answer else None)
+            if time.monotonic() > end:
+                break
+        return rows
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────────────
+
+    def query(self, name: str, params: Params) -> list[Row]:
+        with self._errors(), self._reader() as reader:
+            if reader is None:
+                return []
+            return reader.execute(self._queries[name][0], params).fetchall()
+
+    @contextmanager
+    def _reader(self) -> Iterator[apsw.Connection | None]:
+        with self._mutex:
+            reader = self._readers.pop() if self._readers else None
+        if reader is None:
+            if self._writer is None:
+                if not self.path.exists():
+                    yield None
+                    return
+                self._open_writer()  # migrates first, so that every reader finds the schema it expects
+            reader = self._connect()
+            reader.execute("PRAGMA query_only = ON")
+        try:
+            yield reader
+        finally:
+            with self._mutex:
+                self._readers.append(reader)
+
+    # ── opening ─────────────────────────────────────────────────────────────────────────────────
+
+    def _open_writer(self) -> apsw.Connection:
+        with self._mutex:
+            if self._writer is None:
+                place.check_folder(self.path.parent)
+                place.make_room(self.path)
+                self._turnstile.open()
+                # Two processes may open a new store at once: one makes it, the other then finds it made.
+                with self._turnstile.turn():
+                    self._writer = self._prepare(self._connect())
+            return self._writer
+
+    def _connect(self) -> apsw.Connection:
+        connection = apsw.Connection(str(self.path), vfs=self._vfs, statementcachesize=512)
+        connection.set_busy_timeout(int(PATIENCE_SECONDS * 1000))
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}").fetchall()
+        connection.execute("PRAGMA mmap_size = 0").fetchall()
+        connection.create_scalar_function("chain", _chain, 2, deterministic=True)
+        return connection
+
+    def _prepare(self, connection: apsw.Connection) -> apsw.Connection:
+        mode = connection.execute("PRAGMA journal_mode = WAL").fetchall()[0][0]
+        if mode != "wal":
+            raise StoreUnavailable(
+                f"{self.place} cannot use a write-ahead log (journal mode stays {mode!r})",
+                kept="the file as it was",
+                do="put the store on a local disk",
+            )
+        self._check_owner(connection)
+        self._migrate(connection)
+        return connection
+
+    def _check_owner(self, connection: apsw.Connection) -> None:
+        owner = connection.execute("PRAGMA application_id").fetchall()[0][0]
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]
+        if owner != APPLICATION_ID and (owner or tables):
+            raise StoreUnavailable(
+                f"{self.place} is a SQLite file of another program",
+                kept="the file, unchanged",
+                do="choose another path for perdure's store",
+            )
+
+    def _migrate(self, connection: apsw.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID"
+            )
+            applied = {str(name) for (name,) in connection.execute("SELECT name FROM migrations").fetchall()}
+            for step in migrate.pending(migrate.load(_HERE / "migrations"), applied, self.place):
+                for statement in split(step.script):
+                    connection.execute(statement).fetchall()
+                connection.execute(
+                    "INSERT INTO migrations (name, at) VALUES (?, ?)", (step.name, time.time_ns() // 1_000_000)
+                )
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}").fetchall()
+            crash.place("sqlite.before_migrated")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    # ── housekeeping ────────────────────────────────────────────────────────────────────────────
+
+    def shrink(self) -> None:
+        """Give free pages back to the disk."""
+        with self._errors():
+            writer = self._writer or self._open_writer()
+            with self._turnstile.turn():
+                writer.execute("VACUUM").fetchall()
+                writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def damage(self) -> list[str]:
+        """What SQLite itself finds wrong with the file."""
+        with self._errors(), self._reader() as reader:
+            if reader is None:
+                return []
+            found = [str(line) for (line,) in reader.execute("PRAGMA integrity_check").fetchall()]
+        return [] if found == ["ok"] else found
+
+    def bytes_used(self) -> int:
+        names = (self.path, self.path.with_name(self.path.name + "-wal"))
+        return sum(name.stat().st_size for name in names if name.exists())
+
+    def close(self) -> None:
+        with self._mutex:
+            for connection in self._readers:
+                connection.close()
+            if self._writer is not None:
+                self._writer.close()
+                self._turnstile.close()
+            self._readers, self._writer = [], None
+
+    def mark_forked(self) -> None:
+        """In the child of a fork: never close what the parent has open, not even at exit."""
+        for connection in (self._writer, *self._readers):
+            if connection is not None:
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """SQLite's errors in our words."""
+        try:
+            yield
+        except apsw.FullError as error:
+            raise StoreFull(
+                f"no space left for {self.place}",
+                kept="all that was acknowledged; this write changed nothing",
+                do="free some space (`perdure gc` helps) and call again",
+            ) from error
+        except (apsw.CorruptError, apsw.NotADBError) as error:
+            raise StoreDamaged(
+                f"{self.place} is damaged: {error}",
+                kept="the file as it is",
+                do="`perdure doctor` tells what can be read; restore the file from a backup if it cannot",
+            ) from error
+        except (apsw.BusyError, apsw.LockedError) as error:
+            raise StoreBusy(
+                f"another program has held {self.place} for {PATIENCE_SECONDS:.0f} s",
+                kept="all that was acknowledged; this write changed nothing",
+                do="end the program that has it open, and try again",
+            ) from error
+        except (apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
+            raise StoreUnavailable(
+                f"cannot use {self.place}: {error}",
+                kept="all that was acknowledged; this write changed nothing",
+                do="check the disk, and that you may read and write the file and its folder",
+            ) from error
+        except apsw.Error as error:
+            raise StoreUnavailable(
+                f"{self.place} refused a statement: {error}",
+                kept="all that was acknowledged; this write changed nothing",
+                do="`perdure doctor` checks the store; this is a fault in perdure if it finds none",
+            ) from error

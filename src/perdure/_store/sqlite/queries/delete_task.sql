@@ -1,0 +1,12 @@
+-- delete_task: nothing of the task stays but its tombstone, which keeps the head of its chain.
+INSERT INTO tombstones (uid, namespace, id, status, event_count, event_head, created_at, deleted_at, author)
+SELECT uid, namespace, id, status, event_count, event_head, created_at, :at, :author
+FROM tasks WHERE uid = :uid AND version = :version AND status IN ('completed', 'failed', 'cancelled')
+RETURNING uid;
+DELETE FROM checkpoints WHERE task_uid = :uid;
+DELETE FROM chunks WHERE task_uid = :uid;
+DELETE FROM journal WHERE task_uid = :uid;
+DELETE FROM attempts WHERE task_uid = :uid;
+DELETE FROM events WHERE task_uid = :uid;
+DELETE FROM leases WHERE task_uid = :uid;
+DELETE FROM tasks WHERE uid = :uid;

@@ -1,0 +1,7 @@
+-- invalidate: these checkpoints must not be resumed from; the newest one left is the state.
+UPDATE tasks SET state_seq = :target, version = version + 1, updated_at = :at,
+                 event_count = event_count + 1, event_head = chain(event_head, :digest)
+WHERE uid = :uid AND version = :version
+RETURNING version;
+UPDATE checkpoints SET valid = 0 WHERE task_uid = :uid AND seq IN (SELECT value FROM json_each(:seqs));
+--> event

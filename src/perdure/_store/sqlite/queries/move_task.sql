@@ -1,0 +1,17 @@
+-- move_task: another status, perhaps with a checkpoint, in one write.
+-- `befores` lists the statuses the move is lawful from. `epoch` is given for what only the holder may
+-- do; `parent` for what was worked out from a state; `version` when the caller insists on one.
+UPDATE tasks SET status = :after, version = version + 1, updated_at = :at, finished_at = :finished_at,
+                 seq = seq + :adds, state_seq = CASE WHEN :adds THEN seq + 1 ELSE state_seq END,
+                 pause_reason = :pause_reason, pause = :pause, due_at = :due_at, result = :result, error = :error,
+                 event_count = event_count + 1, event_head = chain(event_head, :digest)
+WHERE uid = :uid AND instr(:befores, status)
+  AND (:parent IS NULL OR state_seq = :parent)
+  AND (:version IS NULL OR version = :version)
+  AND (:epoch IS NULL
+       OR EXISTS (SELECT 1 FROM leases WHERE task_uid = :uid AND epoch = :epoch AND worker = :worker))
+RETURNING seq, version;
+--> checkpoint
+UPDATE leases SET worker = NULL WHERE task_uid = :uid AND :ends;
+UPDATE attempts SET ended_at = :at, ended = :ended WHERE task_uid = :uid AND ended_at IS NULL AND :ends;
+--> event

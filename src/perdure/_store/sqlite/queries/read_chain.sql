@@ -1,0 +1,10 @@
+-- read_chain: a checkpoint and the frames it is built from, keyframe first.
+WITH RECURSIVE links (seq) AS (
+  SELECT :target
+  UNION ALL
+  SELECT checkpoints.base FROM links JOIN checkpoints ON checkpoints.task_uid = :uid AND checkpoints.seq = links.seq
+  WHERE checkpoints.base IS NOT NULL
+)
+SELECT
+--> frame_columns
+FROM checkpoints WHERE task_uid = :uid AND seq IN (SELECT seq FROM links) ORDER BY seq;

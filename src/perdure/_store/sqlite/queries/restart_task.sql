@@ -1,0 +1,10 @@
+-- restart_task: a finished task becomes history, and a new one takes its id, in one write.
+UPDATE tasks SET is_current = 0
+WHERE uid = :old AND is_current AND status IN ('completed', 'failed', 'cancelled')
+RETURNING uid;
+INSERT INTO tasks (uid, namespace, id, status, name, description, agent, tags, config, depends_on,
+                   event_count, event_head, created_at, updated_at)
+VALUES (:uid, :namespace, :id, :status, :name, :description, :agent, :tags, :config, :depends_on,
+        1, chain(zeroblob(32), :digest), :at, :at);
+--> first_rows
+--> event

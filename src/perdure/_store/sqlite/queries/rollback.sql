@@ -1,0 +1,18 @@
+-- rollback: an earlier checkpoint is the state again, perhaps patched, and a new line begins there.
+-- What came after it stays readable, marked as superseded. The epoch rises, so that an attempt still
+-- going on from the later state can no longer write. Without `after` the status stays as it is.
+UPDATE tasks SET seq = seq + :adds, state_seq = CASE WHEN :adds THEN seq + 1 ELSE :target END, line = line + 1,
+                 status = COALESCE(:after, status), version = version + 1, updated_at = :at,
+                 finished_at = CASE WHEN :after IS NULL THEN finished_at END,
+                 pause_reason = CASE WHEN :after IS NULL THEN pause_reason END,
+                 pause = CASE WHEN :after IS NULL THEN pause END,
+                 due_at = CASE WHEN :after IS NULL THEN due_at END,
+                 error = CASE WHEN :after IS NULL THEN error END,
+                 event_count = event_count + 1, event_head = chain(event_head, :digest)
+WHERE uid = :uid AND version = :version AND instr(:befores, status)
+RETURNING seq, version;
+UPDATE checkpoints SET superseded = 1 WHERE task_uid = :uid AND seq > :target;
+--> checkpoint
+UPDATE leases SET epoch = epoch + 1, worker = NULL WHERE task_uid = :uid;
+UPDATE attempts SET ended_at = :at, ended = 'rolled back' WHERE task_uid = :uid AND ended_at IS NULL;
+--> event

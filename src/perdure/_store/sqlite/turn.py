@@ -1,0 +1,69 @@
+"""Take turns at writing to one SQLite file, so that no process starves another.
+
+SQLite's own write lock goes to whoever asks at the right moment; a process that writes without pause
+can keep it for seconds. Two file locks make a turnstile: whoever is next holds `next` while it waits
+for `main`. Who has just finished must pass `next` again, behind those who waited.
+
+The locks are the kernel's and go with the process. They decide only who is first: that two never write
+at once is still SQLite's own lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from perdure.errors import StoreBusy
+
+
+class Turnstile:
+    def __init__(self, path: Path, patience: float) -> None:
+        self._path = path
+        self._patience = patience
+        self._next = self._main = -1
+
+    def open(self) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        # Two descriptions of two files: flock belongs to the open file, so each needs its own.
+        self._next = os.open(f"{self._path}.next", flags, 0o600)
+        self._main = os.open(f"{self._path}.turn", flags, 0o600)
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        self._lock(self._next)
+        try:
+            self._lock(self._main)
+        finally:
+            fcntl.flock(self._next, fcntl.LOCK_UN)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._main, fcntl.LOCK_UN)
+
+    def _lock(self, fd: int) -> None:
+        end, pause = 0.0, 0.0001
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                now = time.monotonic()
+                end = end or now + self._patience
+                if now >= end:
+                    raise StoreBusy(
+                        f"another process has held {self._path} for {self._patience:.0f} s",
+                        kept="all that was acknowledged; this write changed nothing",
+                        do="look for a stopped process that has the file open (fuser, lsof), and try again",
+                    ) from None
+                time.sleep(pause)
+                pause = min(pause * 1.3, 0.002)
+
+    def close(self) -> None:
+        for fd in (self._next, self._main):
+            if fd >= 0:
+                os.close(fd)
+        self._next = self._main = -1

@@ -1,0 +1,142 @@
+"""One store as one app sees it: writing verbs, reading rows, sealing payloads.
+
+Engine, committer and presence belong to the process and are shared by all apps that name the same
+store; namespace and keys belong to the app.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from typing import Any
+
+from perdure._ground import codec, envelope
+from perdure._ground.clock import Clock, from_environment
+from perdure._ground.config import Address
+from perdure._ground.crypto import KeyRing
+from perdure._ground.hop import Call
+from perdure._model import digest
+from perdure._store.committer import Committer
+from perdure._store.contract import Engine, Row
+from perdure._store.presence import Presence
+from perdure._store.write import Fence, Write
+from perdure.errors import PerdureError, StoreForked
+
+
+class Shared:
+    """What all apps of a process that use one store have in common."""
+
+    def __init__(self, address: Address, clock: Clock) -> None:
+        self.address, self.clock = address, clock
+        self.engine = make_engine(address)
+        self.committer = Committer(self.engine)
+        self.presence = Presence(self.committer, clock)
+        self.pid = os.getpid()
+        self.users = 0
+
+
+_shared: dict[tuple[Address, int], Shared] = {}
+_mutex = threading.Lock()
+
+
+def _new_mutex() -> None:
+    global _mutex
+    _mutex = threading.Lock()
+
+
+# Another thread of the parent may have held it at the moment of the fork.
+os.register_at_fork(after_in_child=_new_mutex)
+
+
+def share(address: Address) -> Shared:
+    """The process's one Shared for this address; a new one after a fork."""
+    with _mutex:
+        key = (address, os.getpid())
+        shared = _shared.get(key)
+        if shared is None:
+            shared = _shared[key] = Shared(address, from_environment())
+        shared.users += 1
+        return shared
+
+
+def _let_go(shared: Shared) -> bool:
+    """Whether the caller was the last user, who has to close it."""
+    with _mutex:
+        shared.users -= 1
+        if shared.users <= 0:
+            _shared.pop((shared.address, shared.pid), None)
+        return shared.users <= 0
+
+
+def make_engine(address: Address) -> Engine:
+    if address.engine == "sqlite":
+        from pathlib import Path
+
+        from perdure._store.sqlite import SqliteEngine
+
+        return SqliteEngine(Path(address.target))
+    if address.engine == "postgres":
+        from perdure._store.postgres import PostgresEngine
+
+        return PostgresEngine(address.target)
+    from perdure._store.memory import MemoryEngine
+
+    return MemoryEngine(address.target)
+
+
+class Store:
+    def __init__(self, shared: Shared, ring: KeyRing, namespace: str) -> None:
+        self._shared = shared
+        self.engine, self.committer = shared.engine, shared.committer
+        self.presence, self.clock = shared.presence, shared.clock
+        self.ring, self.namespace = ring, namespace
+        self.place = shared.engine.place
+
+    # ── rows ────────────────────────────────────────────────────────────────────────────────────
+
+    def verb(self, name: str, uid: str, params: dict[str, Any], *, key: str, fence: Fence | None = None) -> Write:
+        """One verb on one task; await it to have it durable."""
+        params["uid"] = uid
+        if fence is not None:
+            params["epoch"], params["worker"] = fence.epoch, fence.worker
+        size = 300 + sum(len(value) for value in params.values() if isinstance(value, bytes))
+        return Write(self.committer, name, params, key=f"{self.namespace}\0{key}", size=size, fence=fence)
+
+    def query(self, name: str, **params: Any) -> Call[list[Row]]:
+        if self._shared.pid != os.getpid():
+            raise StoreForked
+        return Call(lambda: self.engine.query(name, params))
+
+    # ── payloads ────────────────────────────────────────────────────────────────────────────────
+
+    def seal(self, uid: str, kind: str, value: Any, as_type: Any = Any) -> bytes:
+        return envelope.seal(codec.encode(value, as_type), kind=kind, bound_to=uid, ring=self.ring)
+
+    def unseal(self, uid: str, kind: str, data: bytes, as_type: Any = Any) -> Any:
+        return codec.decode(envelope.unseal(data, kind=kind, bound_to=uid, ring=self.ring), as_type)
+
+    def event(self, uid: str, kind: str, data: Any = None, *, agent: str = "") -> dict[str, Any]:
+        """What a lifecycle verb adds to the task's chain: who did what, when."""
+        at, author, body = self.clock.now_ms(), self.presence.author(agent), codec.encode(data)
+        return {
+            "at": at,
+            "kind": kind,
+            "author": author,
+            "body": envelope.seal(body, kind="event", bound_to=uid, ring=self.ring),
+            "digest": digest(uid, kind, at, author, body),
+        }
+
+    # ── end ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def close(self) -> None:
+        """Commit what is queued; the last app of the process to leave closes the engine."""
+        if self._shared.pid != os.getpid() or not _let_go(self._shared):
+            return
+        with suppress(PerdureError):  # when it is out of reach, others will see our leases fall silent
+            await self.presence.end()
+        await Call(self._close_engine)
+
+    def _close_engine(self) -> None:
+        self.committer.close()
+        self.engine.close()

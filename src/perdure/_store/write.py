@@ -1,0 +1,92 @@
+"""A write on its way to disk, and the fence that the writes of one attempt share."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from perdure._ground.hop import Hop
+from perdure._store.contract import Params, Row
+from perdure.errors import PerdureError
+
+if TYPE_CHECKING:
+    from perdure._store.committer import Committer
+
+
+class Fence:
+    """What the writes of one attempt share: whether it may still write."""
+
+    __slots__ = ("closed", "epoch", "task_id", "uid", "worker")
+
+    def __init__(self, task_id: str, uid: str, epoch: int, worker: str) -> None:
+        self.task_id, self.uid, self.epoch, self.worker = task_id, uid, epoch, worker
+        self.closed: PerdureError | None = None
+
+    def check(self) -> None:
+        if self.closed is not None:
+            raise self.closed
+
+    def close(self, error: PerdureError) -> None:
+        self.closed = self.closed or error
+
+
+class Write(Hop["Row | None"]):
+    """One verb on its way to disk; awaiting it is waiting until it is durable (or refused: None)."""
+
+    __slots__ = (
+        "_committer",
+        "done",
+        "error",
+        "fence",
+        "key",
+        "ordered",
+        "params",
+        "queued",
+        "row",
+        "size",
+        "verb",
+        "waiter",
+    )
+
+    def __init__(
+        self,
+        committer: Committer,
+        verb: str,
+        params: Params,
+        *,
+        key: str,
+        size: int = 200,
+        fence: Fence | None = None,
+        ordered: bool = False,
+    ) -> None:
+        self._committer = committer
+        self.verb, self.params = verb, params
+        self.key = key  # rows are locked in this order, so that two processes never wait for each other
+        self.size = size
+        self.fence = fence
+        self.ordered = ordered  # a failure closes the attempt: what comes after must not be written
+        self.row: Row | None = None
+        self.error: BaseException | None = None
+        self.queued = self.done = False
+        self.waiter: Any = None
+
+    def outcome(self) -> Row | None:
+        if self.error is not None:
+            raise self.error
+        return self.row
+
+    def block(self) -> Row | None:
+        if not self.queued:
+            self._committer.enqueue(self)
+        self._committer.wait(self)
+        return self.outcome()
+
+    async def on_loop(self) -> Row | None:
+        if not self.queued:
+            self._committer.submit(self)
+        if not self.done:
+            loop = asyncio.get_running_loop()
+            future: asyncio.Future[None] = loop.create_future()
+            if self._committer.wake_when_done(self, (loop, future)):
+                await future
+        return self.outcome()
