@@ -1,0 +1,74 @@
+"""`async with task.attempt()`: one go at a task, with an end that is recorded.
+
+What an exception means is the task's own choice (`Config.on_failure`): another attempt may follow, up to
+`max_retries` of them, or the task pauses, or it fails. The exception itself goes on to the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Literal
+
+from perdure._model import Config
+from perdure._tasks import leases
+from perdure._tasks.leases import Hold
+from perdure.errors import LeaseHeld, LeaseLost, PerdureError
+
+if TYPE_CHECKING:
+    from perdure._tasks.task import Task
+
+# What the record of an attempt says of an exception, at most.
+_SHORT = 200
+
+
+@asynccontextmanager
+async def attempt_of(task: Task) -> AsyncIterator[Task]:
+    hold = await leases.take(task._store, task.id, task.uid, task._record.agent, is_exclusive=True)
+    try:
+        await task.record()
+        hold.snapshot = None
+        yield task
+    except LeaseLost:
+        leases.forget(task._store, hold)
+        raise
+    except Exception as error:
+        await _failed(task, hold, error)
+        raise
+    except BaseException as end:
+        await _release(task, hold, f"interrupted: {type(end).__name__}")
+        raise
+    await _release(task, hold, "released")
+
+
+async def _release(task: Task, hold: Hold, ended: str) -> None:
+    if leases.held(task._store, task.uid) is hold:
+        await leases.release(task._store, hold, ended)
+
+
+async def _failed(task: Task, hold: Hold, error: Exception) -> None:
+    if leases.held(task._store, task.uid) is not hold:
+        return  # completed, paused or failed inside the block: that is its end
+    what = f"{type(error).__name__}: {error}"[:_SHORT]
+    record = await task.record()
+    errors = sum(attempt.ended.startswith("error") for attempt in record.attempts)
+    choice = after_error(record.config, errors + 1)
+    try:
+        if choice == "fail":
+            await task.fail({"message": str(error)[:_SHORT] or type(error).__name__, "type": type(error).__name__})
+        elif choice == "pause":
+            await task.pause(f"an attempt failed: {what}", reason="human_input", error=what)
+        else:
+            await leases.release(task._store, hold, f"error: {what}")
+    except (LeaseLost, LeaseHeld):
+        leases.forget(task._store, hold)
+    except PerdureError as trouble:
+        error.add_note(f"perdure could not record the end of this attempt: {trouble.what}")
+        leases.forget(task._store, hold)
+
+
+def after_error(config: Config, errors: int) -> Literal["retry", "pause", "fail"]:
+    """What follows the `errors`th attempt that ended in an exception."""
+    if config.on_failure == "retry" and errors > config.max_retries:
+        return "fail"
+    return config.on_failure

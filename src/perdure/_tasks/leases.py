@@ -1,0 +1,163 @@
+"""Take the right to write for a task, keep it, give it back.
+
+A process holds one lease per task, whatever number of handles it has: a notebook that opens a task again
+goes on with it. An attempt opened with `task.attempt()` is exclusive: while it lasts, no other part of
+the program can begin one.
+
+Owns the question "may we have this lease?". Renewing is in perdure/_store/presence.py.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+
+from perdure._ground.ids import Process, is_proven_dead
+from perdure._model import FINISHED, Holder, Sighting, refuse_move
+from perdure._store import Fence, HolderRow, Store, TaskRow
+from perdure._tasks.snapshots import Snapshot
+from perdure.errors import InvalidTransition, LeaseHeld, NotFound
+
+
+@dataclass(slots=True)
+class Hold:
+    """A lease this process has, and what its writes need to know."""
+
+    fence: Fence
+    is_exclusive: bool = False
+    snapshot: Snapshot | None = None
+
+
+def held(store: Store, uid: str) -> Hold | None:
+    """The lease, if this process has it and its attempt was not closed."""
+    hold: Hold | None = store.presence.held.get(uid)
+    return hold if hold is not None and hold.fence.closed is None else None
+
+
+async def read_holder(store: Store, uid: str) -> Holder:
+    rows = await store.query("read_holder", uid=uid)
+    if not rows:
+        raise NotFound("task", uid, store.place)
+    row = HolderRow(*rows[0])
+    if row.host is None:
+        return Holder(row.epoch, row.worker)
+    process = Process(row.host, row.boot_id or "", row.pid_ns or "", row.pid or 0, row.pid_start or 0)
+    return Holder(row.epoch, row.worker, row.beats or 0, process, row.user or "", row.lease_ms or 0)
+
+
+def why_over(store: Store, uid: str, holder: Holder) -> str | None:
+    """Why the lease may be taken, or None while its holder must be taken for alive."""
+    presence = store.presence
+    if holder.is_free or holder.worker == presence.worker:
+        presence.seen.pop(uid, None)
+        return "released"
+    if holder.process is not None and is_proven_dead(holder.process, same_machine=store.engine.is_local):
+        return "its process died"
+    now = store.clock.boottime()
+    sighting = presence.seen[uid] = Sighting.of(holder, now, presence.seen.get(uid))
+    lease = timedelta(milliseconds=holder.lease_ms) if holder.lease_ms else presence.lease
+    return "silent for a whole lease" if sighting.is_over(now, lease) else None
+
+
+async def take(store: Store, task_id: str, uid: str, agent: str, *, is_exclusive: bool = False) -> Hold:
+    """The lease of a task, for this process.
+
+    Raises:
+        LeaseHeld: another attempt is alive.
+        InvalidTransition: the task is paused, finished, or waits for others; nobody can work on it now.
+    """
+    hold = held(store, uid)
+    if hold is not None:
+        if is_exclusive and hold.is_exclusive:
+            raise _held_here(store, task_id)
+        hold.is_exclusive = hold.is_exclusive or is_exclusive
+        return hold
+    await store.presence.register()
+    while True:
+        rows = await store.query("get_task_by_uid", uid=uid)
+        if not rows:
+            raise NotFound("task", task_id, store.place)
+        status = await _workable_status(store, TaskRow(*rows[0]))
+        holder = await read_holder(store, uid)
+        former = why_over(store, uid, holder)
+        if former is None:
+            raise _held_by(task_id, holder)
+        hold = await _claim(store, task_id, uid, agent, holder, status, former)
+        if hold is not None:
+            hold.is_exclusive = is_exclusive
+            return hold
+
+
+async def _workable_status(store: Store, row: TaskRow) -> str:
+    if row.status == "paused":
+        raise InvalidTransition(row.id, row.status, "be worked on", do=f"resume it first: perdure resume {row.id}")
+    if row.status in FINISHED:
+        raise refuse_move(row.id, row.status, "an attempt")
+    if row.status == "pending":
+        for name in json.loads(row.depends_on):
+            found = await store.query("get_task", namespace=row.namespace, id=name)
+            if not found or TaskRow(*found[0]).status != "completed":
+                raise InvalidTransition(row.id, row.status, "begin", do=f"task {name!r} has to complete first")
+    return row.status
+
+
+async def _claim(
+    store: Store, task_id: str, uid: str, agent: str, holder: Holder, status: str, former: str
+) -> Hold | None:
+    presence = store.presence
+    if held(store, uid) is not None:  # another part of this program was quicker
+        return held(store, uid)
+    taken = not holder.is_free and holder.worker != presence.worker
+    data = {"former": former, "epoch": holder.epoch + 1} if taken else {"epoch": holder.epoch + 1}
+    params = {
+        **store.event(uid, "attempt taken over" if taken else "attempt started", data, agent=agent),
+        "seen_epoch": holder.epoch,
+        "seen_worker": holder.worker,
+        "worker": presence.worker,
+        "before": status,
+        "former": former if taken else "superseded",
+        "host": presence.process.host,
+        "pid": presence.process.pid,
+        "user": presence.user,
+        "agent": agent,
+    }
+    row = await store.verb("claim", uid, params, key=task_id)
+    if row is None:
+        return None
+    hold = presence.held[uid] = Hold(Fence(task_id, uid, row[0], presence.worker))
+    presence.seen.pop(uid, None)
+    presence.hold()
+    return hold
+
+
+async def release(store: Store, hold: Hold, ended: str) -> None:
+    """Give the lease back; harmless when it is lost already."""
+    forget(store, hold)
+    fence = hold.fence
+    if fence.closed is None:
+        params = {**store.event(fence.uid, "attempt ended", {"ended": ended}), "ended": ended}
+        params.update(epoch=fence.epoch, worker=fence.worker)
+        await store.verb("release", fence.uid, params, key=fence.task_id)
+
+
+def forget(store: Store, hold: Hold) -> None:
+    """The lease is no longer ours to renew."""
+    if store.presence.held.get(hold.fence.uid) is hold:
+        del store.presence.held[hold.fence.uid]
+        store.presence.let_go()
+
+
+async def release_all(store: Store) -> None:
+    for hold in list(store.presence.held.values()):
+        await release(store, hold, "released")
+
+
+def _held_by(task_id: str, holder: Holder) -> LeaseHeld:
+    process = holder.process
+    return LeaseHeld(task_id, holder.user or "?", process.host if process else "?", process.pid if process else 0)
+
+
+def _held_here(store: Store, task_id: str) -> LeaseHeld:
+    presence = store.presence
+    return LeaseHeld(task_id, f"{presence.user}, in this very process", presence.process.host, presence.process.pid)

@@ -1,0 +1,99 @@
+"""Change a task's status: one write, tried again while the move is lawful and only the state has moved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from perdure._model import FINISHED, MOVES
+from perdure._tasks import leases, refusals, snapshots
+from perdure._tasks.leases import Hold
+from perdure._tasks.snapshots import NO_FRAME, Snapshot
+from perdure.errors import LeaseLost
+
+if TYPE_CHECKING:
+    from perdure._tasks.task import Task
+
+_EVENTS = {"pause": "paused", "resume": "resumed", "complete": "completed", "fail": "failed", "cancel": "cancelled"}
+_NO_COLUMNS: dict[str, Any] = {
+    "pause": None,
+    "pause_reason": None,
+    "due_at": None,
+    "result": None,
+    "error": None,
+    "version": None,
+    "epoch": None,
+    "worker": None,
+}
+
+
+async def move(task: Task, verb: str, *, hold: Hold | None = None, raw: bytes | None = None, **what: Any) -> None:
+    """Make the move, with a snapshot if one is given.
+
+    Raises:
+        InvalidTransition: the task's status does not allow it; nothing was written.
+        LeaseLost: another attempt has taken over; nothing was written.
+    """
+    while True:
+        before = await task._base(hold) if hold is not None and raw is not None else None
+        if await try_move(task, verb, hold=hold, raw=raw, before=before, **what):
+            return
+        await explain(task, verb, hold)
+
+
+async def try_move(
+    task: Task,
+    verb: str,
+    *,
+    hold: Hold | None = None,
+    raw: bytes | None = None,
+    before: Snapshot | None = None,
+    data: Any = None,
+    ended: str = "",
+    ends: bool = False,
+    **columns: Any,
+) -> bool:
+    """One try; False when it was refused, for whatever reason.
+
+    `ends` says that no attempt goes on after it: always so for the holder's own move and for an end.
+    """
+    lawful = MOVES[verb]
+    store, event = task._store, task._event(_EVENTS[verb], data)
+    frame = snapshots.build(store, task.uid, raw, before) if raw is not None else None
+    params: dict[str, Any] = {**_NO_COLUMNS, **NO_FRAME, **event, **columns}
+    if frame is not None:
+        params.update(frame.columns(), adds=1, cause=verb)
+        task._send_chunks(frame)
+    params.update(
+        after=lawful.after,
+        befores=",".join(sorted(lawful.before)),
+        finished_at=event["at"] if lawful.after in FINISHED else None,
+        ends=int(ends or hold is not None or lawful.after in FINISHED),
+        ended=ended,
+    )
+    fence = hold.fence if hold is not None else None
+    row = await store.verb("move_task", task.uid, params, key=task.id, fence=fence)
+    if row is None:
+        return False
+    task.status = lawful.after
+    if hold is not None:
+        leases.forget(store, hold)
+    if frame is not None and raw is not None:
+        task._snapshot = frame.snapshot(row[0], raw)
+        task.state = snapshots.contents(raw)["state"]
+    return True
+
+
+async def explain(task: Task, verb: str, hold: Hold | None) -> None:
+    """Raise why the verb was refused; return when it is worth another try."""
+    row = await refusals.current_row(task._store, task.id, task.uid)
+    task.status = row.status  # type: ignore[assignment]
+    fence = hold.fence if hold is not None else None
+    refusal = await refusals.why(task._store, row, verb, fence=fence)
+    if hold is not None:
+        hold.snapshot = None
+    if refusal is None:
+        return
+    if hold is not None and isinstance(refusal, LeaseLost):
+        hold.fence.close(refusal)
+        leases.forget(task._store, hold)
+    raise refusal

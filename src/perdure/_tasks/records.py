@@ -1,0 +1,146 @@
+"""From rows to the records a user sees."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+from perdure._ground.clock import moment
+from perdure._model import (
+    Attempt,
+    Checkpoint,
+    Config,
+    Event,
+    Pause,
+    Progress,
+    TaskRecord,
+    ToolCall,
+    checkpoint_id,
+)
+from perdure._store import AttemptRow, EventRow, FrameRow, Store, TaskRow
+from perdure._tasks import snapshots
+from perdure._tasks.snapshots import Snapshot
+from perdure.errors import KeyMissing, NotFound, RecordDamaged
+
+log = logging.getLogger("perdure.tasks")
+
+
+async def load(store: Store, row: TaskRow) -> tuple[TaskRecord, Snapshot]:
+    """The whole record of a task, and the snapshot its next checkpoint builds on."""
+    snapshot, frame, damaged = await newest_good(store, row)
+    parts = snapshots.contents(snapshot.raw)
+    attempts = await store.query("read_attempts", uid=row.uid)
+    uid = row.uid
+    record = TaskRecord(
+        id=row.id,
+        uid=uid,
+        status=row.status,  # type: ignore[arg-type]
+        state=parts["state"],
+        latest=checkpoint(uid, frame, parts) if frame.seq else None,
+        pause=_optional(store, uid, "pause", row.pause, Pause),
+        error=_optional(store, uid, "error", row.error),
+        result=_optional(store, uid, "result", row.result),
+        progress=_optional(store, uid, "progress", row.progress, Progress),
+        attempts=[attempt(AttemptRow(*found)) for found in attempts],
+        version=row.version,
+        created_at=moment(row.created_at),
+        started_at=_moment(row.started_at),
+        updated_at=moment(row.updated_at),
+        finished_at=_moment(row.finished_at),
+        name=row.name,
+        description=row.description,
+        agent=row.agent,
+        tags=json.loads(row.tags),
+        config=_optional(store, uid, "config", row.config, Config) or Config(),
+        depends_on=tuple(json.loads(row.depends_on)),
+        archived_at=_moment(row.archived_at),
+        damaged=damaged,
+    )
+    return record, snapshot
+
+
+async def newest_good(store: Store, row: TaskRow) -> tuple[Snapshot, FrameRow, list[str]]:
+    """The task's state, or, where that is damaged, the newest checkpoint before it that can be read.
+
+    The damaged ones are named, loudly. A missing key is not damage: it is told as such.
+    """
+    damaged: list[str] = []
+    seq = row.state_seq
+    while True:
+        try:
+            snapshot, frame = await snapshots.materialise(store, row.uid, seq)
+            return snapshot, frame, damaged
+        except KeyMissing:
+            raise
+        except (RecordDamaged, NotFound) as error:
+            damaged.append(checkpoint_id(row.uid, seq))
+            older = await _older(store, row, seq)
+            if older is None:
+                raise RecordDamaged(f"every checkpoint of task {row.id!r}", str(error).splitlines()[0]) from error
+            log.warning(
+                "task %s: checkpoint %d cannot be read (%s); using checkpoint %d", row.id, seq, error.args[0], older
+            )
+            seq = older
+
+
+async def _older(store: Store, row: TaskRow, seq: int) -> int | None:
+    """The newest valid checkpoint of the task's line before this one."""
+    rows = [FrameRow(*found) for found in await store.query("read_checkpoints", uid=row.uid, after=-1, limit=1 << 31)]
+    good = [frame.seq for frame in rows if frame.seq < seq and frame.valid and not frame.superseded]
+    return good[-1] if good else None
+
+
+def checkpoint(uid: str, row: FrameRow, parts: dict[str, Any]) -> Checkpoint:
+    return Checkpoint(
+        id=checkpoint_id(uid, row.seq),
+        seq=row.seq,
+        timestamp=moment(row.at),
+        data=parts["state"],
+        label=row.label,
+        cause=row.cause,
+        depth=row.depth,
+        size=row.size,
+        valid=bool(row.valid),
+        plan=parts.get("plan"),
+        memory=parts.get("memory"),
+        partial=parts.get("partial"),
+        pending=[ToolCall(**call) for call in parts.get("pending") or ()],
+        parent=checkpoint_id(uid, row.parent) if row.parent else None,
+        line=row.line,
+        superseded=bool(row.superseded),
+        pinned=bool(row.pinned),
+        author=json.loads(row.author),
+    )
+
+
+def attempt(row: AttemptRow) -> Attempt:
+    return Attempt(
+        number=row.number,
+        host=row.host,
+        pid=row.pid,
+        user=row.user,
+        agent=row.agent,
+        started_at=moment(row.started_at),
+        ended_at=_moment(row.ended_at),
+        ended=row.ended,
+    )
+
+
+def event(store: Store, task_id: str, uid: str, row: EventRow) -> Event:
+    return Event(
+        task_id=task_id,
+        number=row.number,
+        at=moment(row.at),
+        kind=row.kind,
+        author=json.loads(row.author),
+        data=store.unseal(uid, "event", row.body),
+    )
+
+
+def _optional(store: Store, uid: str, kind: str, data: bytes | None, as_type: Any = Any) -> Any:
+    return None if data is None else store.unseal(uid, kind, data, as_type)
+
+
+def _moment(ms: int | None) -> Any:
+    return None if ms is None else moment(ms)

@@ -1,0 +1,45 @@
+"""Why a verb was refused: read what stands in the store now, and say it as an error.
+
+A verb that found its condition false wrote nothing and answered None. The reason is looked up
+afterwards; if meanwhile nothing stands in the way any more, the verb is tried again by its caller.
+"""
+
+from __future__ import annotations
+
+from perdure._model import FINISHED, MAY_WRITE, MOVES, refuse_move
+from perdure._store import Fence, Store, TaskRow
+from perdure._tasks import leases
+from perdure.errors import LeaseLost, NotFound, PerdureError, StaleVersion
+
+
+async def current_row(store: Store, task_id: str, uid: str) -> TaskRow:
+    rows = await store.query("get_task_by_uid", uid=uid)
+    if not rows:
+        raise NotFound("task", task_id, store.place)
+    return TaskRow(*rows[0])
+
+
+async def why(
+    store: Store, row: TaskRow, verb: str, *, fence: Fence | None = None, version: int | None = None
+) -> PerdureError | None:
+    """The reason `verb` cannot be done on the task as it stands now; None when it can."""
+    lawful = MOVES[verb].before if verb in MOVES else MAY_WRITE
+    if row.status not in lawful:
+        return refuse_move(row.id, row.status, verb)
+    if fence is not None:
+        holder = await leases.read_holder(store, row.uid)
+        if (holder.epoch, holder.worker) != (fence.epoch, fence.worker):
+            return LeaseLost(row.id, _who(holder.epoch, fence.epoch))
+    if version is not None and version != row.version:
+        return StaleVersion(row.id, version, row.version)
+    return None
+
+
+def _who(now: int, ours: int) -> str:
+    if now == ours:
+        return "it was ended from outside"
+    return f"its epoch was {ours}, and the task is at epoch {now}"
+
+
+def is_finished(row: TaskRow) -> bool:
+    return row.status in FINISHED

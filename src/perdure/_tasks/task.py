@@ -1,0 +1,338 @@
+"""A task in the hands of its agent or its operator: the verbs of `app.tasks.open(…)`.
+
+Writes of an attempt (checkpoint, mark_progress, complete, fail) need its lease, and take it if nobody has
+it. Control verbs (pause, resume, cancel, rollback, …) need none. Each verb is one write in the store,
+durable when it returns; refused, it has changed nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any
+
+from perdure._ground.clock import moment
+from perdure._model import (
+    FINISHED,
+    Change,
+    Checkpoint,
+    Pause,
+    Progress,
+    Reason,
+    Status,
+    TaskRecord,
+    ToolCall,
+    checkpoint_id,
+    make_pause,
+    progress_of,
+)
+from perdure._store import Store, TaskRow
+from perdure._tasks import history, leases, moves, records, refusals, snapshots
+from perdure._tasks.attempts import attempt_of
+from perdure._tasks.leases import Hold
+from perdure._tasks.snapshots import Frame, Snapshot
+from perdure.errors import InvalidInput, InvalidTransition, StaleVersion
+
+if TYPE_CHECKING:
+    from perdure._tasks.tasks import Tasks
+
+Json = Any
+
+
+class Task:
+    """One task; what it shows is what was last read or written through it."""
+
+    id: str
+    uid: str
+    status: Status
+    state: Json
+    created: bool
+
+    def __init__(self, tasks: Tasks, record: TaskRecord, snapshot: Snapshot, *, created: bool) -> None:
+        self._tasks = tasks
+        self._store: Store = tasks._store
+        self._record = record
+        self._snapshot = snapshot
+        self.id, self.uid = record.id, record.uid
+        self.status, self.state = record.status, record.state
+        self.created = created
+
+    def __repr__(self) -> str:
+        return f"<Task {self.id!r} {self.status}>"
+
+    @property
+    def is_paused(self) -> bool:
+        return self.status == "paused"
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status in FINISHED
+
+    async def record(self) -> TaskRecord:
+        """The task as it stands in the store now."""
+        row = await refusals.current_row(self._store, self.id, self.uid)
+        record, snapshot = await records.load(self._store, row)
+        self._record, self._snapshot = record, snapshot
+        self.status, self.state = record.status, record.state
+        return record
+
+    # ── an attempt's writes ─────────────────────────────────────────────────────────────────────
+
+    def attempt(self) -> AbstractAsyncContextManager[Task]:
+        """Work on the task as its one writer, from its newest state, until the block ends.
+
+        Raises:
+            LeaseHeld: another attempt is alive.
+            InvalidTransition: the task is paused or finished.
+        """
+        return attempt_of(self)
+
+    async def checkpoint(
+        self,
+        state: Json,
+        *,
+        label: str = "",
+        plan: Json = None,
+        memory: Json = None,
+        partial: Json = None,
+        pending: Sequence[ToolCall] = (),
+    ) -> Checkpoint:
+        """Store `state` and make it the task's state; once this returns, it outlives the process.
+
+        Raises:
+            NotStorable, TooLarge: nothing was written.
+            LeaseHeld: another attempt is alive.
+            LeaseLost: another attempt has taken over; nothing was written.
+            InvalidTransition: the task is paused or finished.
+        """
+        raw, copy = snapshots.document(state, plan, memory, partial, pending)
+        while True:
+            hold = await self._take()
+            before = await self._base(hold)
+            frame = snapshots.build(self._store, self.uid, raw, before)
+            kind_of = {"label": label, "cause": "explicit", "depth": 0, "position": 0}
+            data = {"label": label, "size": frame.size} if label else {"size": frame.size}
+            params = {**self._event("checkpoint", data), **frame.columns(), **kind_of}
+            self._send_chunks(frame)
+            row = await self._store.verb("checkpoint", self.uid, params, key=self.id, fence=hold.fence)
+            if row is not None:
+                return self._checkpointed(hold, frame, raw, copy, row, params)
+            await moves.explain(self, "checkpoint", hold)
+
+    def _checkpointed(
+        self, hold: Hold, frame: Frame, raw: bytes, copy: dict[str, Any], row: tuple[Any, ...], params: dict[str, Any]
+    ) -> Checkpoint:
+        seq, _version, status = row
+        self.status, self.state = status, copy["state"]
+        self._snapshot = hold.snapshot = frame.snapshot(seq, raw)
+        return Checkpoint(
+            id=checkpoint_id(self.uid, seq),
+            seq=seq,
+            timestamp=moment(params["at"]),
+            data=copy["state"],
+            label=params["label"],
+            cause=params["cause"],
+            depth=params["depth"],
+            size=frame.size,
+            valid=True,
+            plan=copy.get("plan"),
+            memory=copy.get("memory"),
+            partial=copy.get("partial"),
+            pending=[ToolCall(**call) for call in copy.get("pending") or ()],
+            parent=checkpoint_id(self.uid, frame.parent) if frame.parent else None,
+        )
+
+    async def mark_progress(
+        self,
+        operation: str,
+        *,
+        percent: float | None = None,
+        cursor: Json = None,
+        done: int | None = None,
+        total: int | None = None,
+    ) -> None:
+        """Say how far `operation` has come; shown to people, and there for the next attempt to go on from."""
+        percent = progress_of(operation, percent, done, total)
+        at = self._store.clock.now_ms()
+        progress = Progress(operation=operation, percent=percent, cursor=cursor, done=done, total=total, at=moment(at))
+        sealed = self._store.seal(self.uid, "progress", progress, Progress)
+        while True:
+            hold = await self._take()
+            params = {"progress": sealed, "at": at}
+            if await self._store.verb("mark_progress", self.uid, params, key=self.id, fence=hold.fence) is not None:
+                return
+            await moves.explain(self, "mark_progress", hold)
+
+    async def complete(self, result: Json = None) -> None:
+        """The task has reached its end. Doing so again with the same result changes nothing.
+
+        Raises:
+            InvalidTransition: it is paused, or has ended otherwise, or with another result.
+        """
+        sealed = self._store.seal(self.uid, "result", result)
+        row = await refusals.current_row(self._store, self.id, self.uid)
+        if row.status == "completed":
+            await self._same_result(row, result)
+            return
+        hold = await self._take()
+        await moves.move(self, "complete", hold=hold, ended="completed", data={}, result=sealed)
+
+    async def _same_result(self, row: TaskRow, result: Json) -> None:
+        self.status = "completed"
+        before = self._store.unseal(self.uid, "result", row.result) if row.result else None
+        if before != snapshots.copy_of(result):
+            raise InvalidTransition(
+                self.id, "completed", "complete with another result", do="the first result stands; fork to try again"
+            )
+
+    async def fail(self, error: Json) -> None:
+        """The task has failed; `error` says how. It may be resumed, which begins a new attempt."""
+        shape = _error_of(error)
+        sealed = self._store.seal(self.uid, "error", shape)
+        row = await refusals.current_row(self._store, self.id, self.uid)
+        hold = await self._take() if row.status == "running" else None
+        await moves.move(self, "fail", hold=hold, ended="failed", data={"message": shape["message"]}, error=sealed)
+
+    # ── control ─────────────────────────────────────────────────────────────────────────────────
+
+    async def pause(self, message: str, *, reason: Reason, checkpoint: Json = None, **payload: Json) -> None:
+        """Stop for a typed reason, without holding a process. With `checkpoint`, that state is stored in
+        the same write.
+
+        Raises:
+            InvalidPayload: the payload does not fit the reason; nothing was written.
+        """
+        author = self._tasks._author
+        pause = make_pause(reason, message, payload, self._store.clock.now_ms(), author)
+        sealed = self._store.seal(self.uid, "pause", pause, Pause)
+        due = pause.due_at or pause.expires_at
+        columns = {
+            "pause": sealed,
+            "pause_reason": reason,
+            "due_at": int(due.timestamp() * 1000) if due else None,
+        }
+        raw = snapshots.document(checkpoint)[0] if checkpoint is not None else None
+        hold = await self._take() if checkpoint is not None else leases.held(self._store, self.uid)
+        await moves.move(
+            self, "pause", hold=hold, raw=raw, ended="paused", data={"reason": reason, "message": message}, **columns
+        )
+
+    async def resume(self, *, state: Mapping[str, Json] | None = None, checkpoint: str | None = None) -> None:
+        """Go on: `state` is merged over the task's state (shallow), from `checkpoint` if one is named.
+
+        Raises:
+            InvalidTransition: the task is neither paused nor failed.
+            NotFound: there is no such checkpoint.
+        """
+        if checkpoint is not None:
+            await history.rollback(self, checkpoint, patch=state or {}, verb="resume")
+            return
+        while True:
+            row = await refusals.current_row(self._store, self.id, self.uid)
+            refusal = await refusals.why(self._store, row, "resume")
+            if refusal is not None:
+                self.status = row.status  # type: ignore[assignment]
+                raise refusal
+            before, _, damaged = await records.newest_good(self._store, row)
+            if damaged:
+                await history.set_aside(self, row, before.seq, damaged)
+            raw = history.patched(before.raw, state or {})
+            if await moves.try_move(self, "resume", raw=raw, before=before, data=_keys(state)):
+                return
+
+    async def cancel(self, *, undo: bool = True) -> None:
+        """End the task for good; a running attempt can no longer write."""
+        await moves.move(self, "cancel", ended="cancelled", data={"undo": undo}, ends=True)
+
+    async def rollback(self, to: str, *, undo: bool | None = None) -> None:
+        """Make an earlier checkpoint the state again; later ones stay readable as superseded."""
+        await history.rollback(self, to, patch=None, verb="rollback")
+
+    async def fork(self, id: str, *, at: str | None = None, set: Mapping[str, Json] = {}) -> Task:
+        """A new task that begins with this one's state (at a checkpoint, with some keys set)."""
+        return await history.fork(self, id, at, set)
+
+    # ── history ─────────────────────────────────────────────────────────────────────────────────
+
+    def checkpoints(self) -> AsyncIterator[Checkpoint]:
+        """Every checkpoint, oldest first, the superseded and invalid ones marked as such."""
+        return history.checkpoints(self._store, self.uid)
+
+    async def diff(self, a: str, b: str) -> Sequence[Change]:
+        """What changed from checkpoint `a` to checkpoint `b`."""
+        return await history.diff_of(self, a, b)
+
+    async def invalidate_if(self, predicate: Callable[[Checkpoint], bool | Awaitable[bool]]) -> Sequence[str]:
+        """Discard the checkpoints for which `predicate` is true; the newest one left is the state."""
+        return await history.invalidate_if(self, predicate)
+
+    async def pin(self, checkpoint: str, *, pinned: bool = True) -> None:
+        """Have gc leave a checkpoint alone (or no longer)."""
+        await history.pin(self, checkpoint, pinned)
+
+    # ── end ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def archive(self) -> None:
+        """Out of sight: `get` and `list` find it only with archived=True."""
+        params = {**self._event("archived", {}), "archived_at": self._store.clock.now_ms()}
+        if await self._store.verb("archive", self.uid, params, key=self.id) is None:
+            row = await refusals.current_row(self._store, self.id, self.uid)
+            raise InvalidTransition(self.id, row.status, "be archived", do="complete, fail or cancel it first")
+
+    async def delete(self, *, force: bool = False) -> None:
+        """Remove a finished task for good; only a tombstone stays. `force` cancels a live one first.
+
+        Raises:
+            InvalidTransition: the task is not finished.
+        """
+        row = await refusals.current_row(self._store, self.id, self.uid)
+        if row.status not in FINISHED:
+            if not force:
+                raise InvalidTransition(self.id, row.status, "be deleted", do="finish it first, or delete(force=True)")
+            await self.cancel()
+            row = await refusals.current_row(self._store, self.id, self.uid)
+        params = {**self._event("deleted", {}), "version": row.version}
+        if await self._store.verb("delete_task", self.uid, params, key=self.id) is None:
+            now = await refusals.current_row(self._store, self.id, self.uid)
+            raise StaleVersion(self.id, row.version, now.version)
+
+    # ── helpers ─────────────────────────────────────────────────────────────────────────────────
+
+    async def _take(self) -> Hold:
+        return await leases.take(self._store, self.id, self.uid, self._record.agent)
+
+    async def _base(self, hold: Hold) -> Snapshot:
+        """The snapshot the next checkpoint builds on: the newest one, read only when we do not have it."""
+        if hold.snapshot is None:
+            row = await refusals.current_row(self._store, self.id, self.uid)
+            if self._snapshot.seq == row.state_seq:
+                hold.snapshot = self._snapshot
+            else:
+                hold.snapshot, _, damaged = await records.newest_good(self._store, row)
+                if damaged:
+                    await history.set_aside(self, row, hold.snapshot.seq, damaged)
+        return hold.snapshot
+
+    def _send_chunks(self, frame: Frame) -> None:
+        for write in snapshots.chunk_writes(self._store, self.uid, frame, self.id):
+            self._store.committer.submit(write)
+
+    def _event(self, kind: str, data: Any) -> dict[str, Any]:
+        return self._store.event(self.uid, kind, data, agent=self._record.agent)
+
+
+def _keys(patch: Mapping[str, Json] | None) -> dict[str, Any]:
+    return {"set": sorted(map(str, patch))} if patch else {}
+
+
+def _error_of(error: Json) -> dict[str, Any]:
+    """An error as it is kept: a mapping with a message, whatever else it says."""
+    if isinstance(error, BaseException):
+        return {"message": str(error) or type(error).__name__, "type": type(error).__name__}
+    if isinstance(error, str):
+        error = {"message": error}
+    if not isinstance(error, Mapping) or not isinstance(error.get("message"), str) or not error["message"]:
+        raise InvalidInput(
+            "an error is a mapping with a message", do='write fail({"message": "what went wrong", …}) or fail("…")'
+        )
+    return dict(error)

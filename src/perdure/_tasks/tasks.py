@@ -1,0 +1,276 @@
+"""`app.tasks`: find tasks, begin them, wait for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, get_args
+
+from perdure._ground.clock import to_ms
+from perdure._ground.hop import Nap
+from perdure._ground.ids import check_id, new_uid
+from perdure._model import (
+    FINISHED,
+    REASONS,
+    Config,
+    Event,
+    Page,
+    Reason,
+    Status,
+    TaskRecord,
+)
+from perdure._store import EventRow, Store, TaskRow
+from perdure._tasks import records, snapshots
+from perdure._tasks.task import Task
+from perdure.errors import AlreadyExists, DependencyCycle, InvalidInput, NotFound, TaskFailed, TimedOut
+
+Json = Any
+# Between two looks at a task another process works on. A read takes a tenth of a millisecond.
+_LOOK_SECONDS = 0.02
+
+
+class Tasks:
+    """The tasks of one namespace in one store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @property
+    def _author(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self._store.presence.author())
+        return found
+
+    # ── beginning ───────────────────────────────────────────────────────────────────────────────
+
+    async def create(
+        self,
+        id: str,
+        *,
+        state: Json,
+        name: str = "",
+        description: str = "",
+        agent: str = "",
+        tags: Mapping[str, str] = {},
+        config: Config | None = None,
+        depends_on: Sequence[str] = (),
+    ) -> Task:
+        """A new task. It is `running`, or `pending` while tasks it depends on have not completed.
+
+        Raises:
+            AlreadyExists: the id is in use; nothing was changed.
+            InvalidId, NotStorable, TooLarge, DependencyCycle: nothing was written.
+        """
+        return await self._create_from(
+            id,
+            state=state,
+            name=name,
+            description=description,
+            agent=agent,
+            tags=tags,
+            config=config,
+            depends_on=depends_on,
+        )
+
+    async def _create_from(self, id: str, *, state: Json, **what: Any) -> Task:
+        """Create, for other beginnings too: a fork says where it comes from."""
+        check_id(id)
+        uid = await self._insert("create_task", id, state, **what)
+        if uid is None:
+            found = await self._row(id)
+            raise AlreadyExists(id, found.status if found else "gone again")
+        return await self._attach(uid, created=True)
+
+    async def open(self, id: str, *, state: Json = None, again: bool = False) -> Task:
+        """The task with this id, made now if there is none; never changes a status.
+
+        A finished one is returned as finished; with `again` a new one takes its place, and the old one
+        stays in history.
+        """
+        check_id(id)
+        first = {} if state is None else state
+        while True:
+            row = await self._row(id)
+            if row is None:
+                uid = await self._insert("create_task", id, first)
+            elif again and row.status in FINISHED:
+                uid = await self._insert("restart_task", id, first, old=row.uid)
+            else:
+                return await self._attach(row.uid, created=False)
+            if uid is not None:
+                return await self._attach(uid, created=True)
+
+    async def _insert(
+        self,
+        verb: str,
+        id: str,
+        state: Json,
+        *,
+        old: str | None = None,
+        cause: str = "created",
+        origin: Mapping[str, Any] | None = None,
+        name: str = "",
+        description: str = "",
+        agent: str = "",
+        tags: Mapping[str, str] = {},
+        config: Config | None = None,
+        depends_on: Sequence[str] = (),
+    ) -> str | None:
+        store = self._store
+        _check_texts(name=name, description=description, agent=agent, **{f"tag {k}": v for k, v in tags.items()})
+        waits_for = await self._dependencies(id, depends_on)
+        uid = new_uid(store.clock.now_ms())
+        raw, _ = snapshots.document(state)
+        frame = snapshots.build(store, uid, raw, None)
+        for write in snapshots.chunk_writes(store, uid, frame, id):
+            store.committer.submit(write)
+        params = {
+            **store.event(uid, "created", dict(origin or {}), agent=agent),
+            **frame.columns(),
+            "cause": cause,
+            "old": old,
+            "namespace": store.namespace,
+            "id": id,
+            "status": "pending" if waits_for else "running",
+            "name": name,
+            "description": description,
+            "agent": agent,
+            "tags": json.dumps(dict(tags), sort_keys=True),
+            "config": store.seal(uid, "config", config, Config) if config is not None else None,
+            "depends_on": json.dumps(list(depends_on)),
+        }
+        row = await store.verb(verb, uid, params, key=id)
+        return uid if row is not None else None
+
+    async def _dependencies(self, id: str, depends_on: Sequence[str]) -> bool:
+        """Whether the task has to wait; refuses a circle of tasks."""
+        waits = False
+        path: list[tuple[str, tuple[str, ...]]] = [(name, (id,)) for name in depends_on]
+        for name in depends_on:
+            row = await self._row(check_id(name))
+            waits = waits or row is None or row.status != "completed"
+        while path:
+            name, before = path.pop()
+            if name == id:
+                raise DependencyCycle((*before, name))
+            row = await self._row(name)
+            if row is not None and name not in before:
+                path.extend((further, (*before, name)) for further in json.loads(row.depends_on))
+        return waits
+
+    # ── finding ─────────────────────────────────────────────────────────────────────────────────
+
+    async def get(self, id: str, *, archived: bool = False) -> TaskRecord | None:
+        """The task's record, or None if there is none (or it is archived, and `archived` was not asked for)."""
+        row = await self._row(check_id(id))
+        if row is None or (row.archived_at is not None and not archived):
+            return None
+        return (await records.load(self._store, row))[0]
+
+    async def handle(self, id: str) -> Task:
+        """The task, which has to exist.
+
+        Raises:
+            NotFound: no such task; the message names the store.
+        """
+        row = await self._row(check_id(id))
+        if row is None:
+            raise NotFound("task", id, self._store.place)
+        return await self._attach(row.uid, created=False)
+
+    async def history(self, id: str) -> Sequence[TaskRecord]:
+        """Every task that ever had this id, newest first."""
+        rows = await self._store.query("get_history", namespace=self._store.namespace, id=check_id(id))
+        return [(await records.load(self._store, TaskRow(*row)))[0] for row in rows]
+
+    async def list(
+        self,
+        *,
+        status: Status | None = None,
+        reason: Reason | None = None,
+        agent: str | None = None,
+        tags: Mapping[str, str] = {},
+        since: datetime | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        archived: bool = False,
+    ) -> Page[TaskRecord]:
+        """Tasks, newest first; `cursor` of one page begins the next. Nothing is shown twice or left out
+        while tasks are added."""
+        if status is not None and status not in get_args(Status):
+            raise InvalidInput(f"{status!r} is no status", do=f"choose from {', '.join(get_args(Status))}")
+        if reason is not None and reason not in REASONS:
+            raise InvalidInput(f"{reason!r} is no reason to pause", do=f"choose from {', '.join(REASONS)}")
+        if not 1 <= limit <= 1000:
+            raise InvalidInput(f"limit is {limit}; it lies between 1 and 1000")
+        rows = await self._store.query(
+            "list_tasks",
+            namespace=self._store.namespace,
+            status=status,
+            reason=reason,
+            agent=agent,
+            tags=json.dumps(dict(tags)),
+            since=to_ms(since) if since is not None else None,
+            archived=int(archived),
+            cursor=cursor,
+            limit=limit + 1,
+        )
+        page = [TaskRow(*row) for row in rows[:limit]]
+        items = [(await records.load(self._store, row))[0] for row in page]
+        return Page(items, page[-1].uid if len(rows) > limit else None)
+
+    async def events(self, id: str) -> Sequence[Event]:
+        """What happened to a task, in order, with who did it."""
+        row = await self._row(check_id(id))
+        if row is None:
+            raise NotFound("task", id, self._store.place)
+        rows = await self._store.query("read_events", uid=row.uid, after=0, limit=1 << 31)
+        return [records.event(self._store, id, row.uid, EventRow(*found)) for found in rows]
+
+    async def wait_for(self, id: str, *, status: Status = "completed", timeout: timedelta | None = None) -> TaskRecord:
+        """The record, as soon as the task has this status, whichever process works on it.
+
+        Raises:
+            TaskFailed: it has ended otherwise.
+            TimedOut: it has not got there in time; it goes on.
+        """
+        end = None if timeout is None else self._store.clock.boottime() + timeout.total_seconds()
+        while True:
+            row = await self._row(check_id(id))
+            if row is None:
+                raise NotFound("task", id, self._store.place)
+            if row.status == status or row.status in FINISHED:
+                record = (await records.load(self._store, row))[0]
+                if record.status == status:
+                    return record
+                raise TaskFailed(id, record.status, status, record.error)
+            if end is not None and self._store.clock.boottime() >= end:
+                raise TimedOut(
+                    f"task {id!r} is {row.status} after {timeout}; {status} was waited for",
+                    kept="the task goes on",
+                    do="wait longer, or look at it with `perdure show`",
+                )
+            await Nap(_LOOK_SECONDS)
+
+    # ── helpers ─────────────────────────────────────────────────────────────────────────────────
+
+    async def _row(self, id: str) -> TaskRow | None:
+        rows = await self._store.query("get_task", namespace=self._store.namespace, id=id)
+        return TaskRow(*rows[0]) if rows else None
+
+    async def _attach(self, uid: str, *, created: bool) -> Task:
+        rows = await self._store.query("get_task_by_uid", uid=uid)
+        record, snapshot = await records.load(self._store, TaskRow(*rows[0]))
+        return Task(self, record, snapshot, created=created)
+
+
+def _check_texts(**texts: object) -> None:
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise InvalidInput(f"{name} is {type(text).__name__}, not str")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput(f"{name} has characters that cannot be stored") from None
+        if "\0" in text:
+            raise InvalidInput(f"{name} has a NUL character")

@@ -1,0 +1,42 @@
+"""For tests of programs that use perdure: a store in memory, a clock that is moved, places to crash at.
+
+    async with memory_app() as app: …                 # nothing touches the disk
+    with moving_clock() as clock: clock.advance(hours=8)
+    crash.arm("committer.before_commit", 3)           # SIGKILL the third time it is passed
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from perdure._app import Perdure
+from perdure._ground import crash
+from perdure._ground.clock import MovableClock
+
+__all__ = ["MovableClock", "crash", "memory_app", "moving_clock"]
+
+
+def memory_app(*, namespace: str = "default") -> Perdure:
+    """An app whose store is gone when it is closed."""
+    return Perdure(f"memory://private-{os.urandom(6).hex()}", namespace=namespace)
+
+
+@contextmanager
+def moving_clock() -> Iterator[MovableClock]:
+    """A clock that stands still until it is moved, for every app opened inside the block, here and in
+    child processes."""
+    before = os.environ.get("PERDURE_TEST_CLOCK")
+    with tempfile.TemporaryDirectory() as folder:
+        clock = MovableClock(Path(folder) / "clock")
+        os.environ["PERDURE_TEST_CLOCK"] = str(clock.path)
+        try:
+            yield clock
+        finally:
+            if before is None:
+                del os.environ["PERDURE_TEST_CLOCK"]
+            else:
+                os.environ["PERDURE_TEST_CLOCK"] = before

@@ -1,0 +1,1 @@
+"""Execution memory, on every engine."""

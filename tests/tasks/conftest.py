@@ -1,0 +1,37 @@
+"""Execution memory is tested on every engine: the oracle in memory, SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from perdure._ground.clock import MovableClock
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty store."""
+    if request.param == "postgres":
+        return str(request.getfixturevalue("postgres_url"))
+    if request.param == "sqlite":
+        return f"sqlite://{tmp_path}/store/perdure.db"
+    return f"memory://test-{os.urandom(6).hex()}"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def shared_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty store that other processes can open too."""
+    if request.param == "postgres":
+        return str(request.getfixturevalue("postgres_url"))
+    return f"sqlite://{tmp_path}/store/perdure.db"
+
+
+@pytest.fixture
+def clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MovableClock]:
+    """A clock that stands still until the test moves it."""
+    movable = MovableClock(tmp_path / "clock")
+    monkeypatch.setenv("PERDURE_TEST_CLOCK", str(movable.path))
+    return movable

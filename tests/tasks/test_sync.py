@@ -1,0 +1,84 @@
+"""The blocking face: the same code, the same names, also where an event loop is running."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perdure._ground.hop import drive
+from perdure.errors import LeaseHeld
+from perdure.sync import Perdure
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.req("R147")
+def test_the_blocking_face_is_just_what_the_async_one_makes_of_it():
+    program = "import sys; sys.path.insert(0, 'tools'); import make_sync; print(make_sync.generate(), end='')"
+    made = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert made.stdout == (ROOT / "src/perdure/sync.py").read_text(), "run: python tools/make_sync.py"
+
+
+@pytest.mark.req("R147")
+def test_a_plain_script_lives_a_tasks_whole_life(url):
+    with Perdure(url) as app:
+        task = app.tasks.open("job", state={"n": 0})
+        with task.attempt() as same:
+            assert same is task
+            for _ in range(3):
+                task.checkpoint({"n": task.state["n"] + 1})
+            task.mark_progress("count", done=3, total=3)
+        assert [checkpoint.data for checkpoint in task.checkpoints()] == [{"n": 1}, {"n": 2}, {"n": 3}]
+        task.pause("ok?", reason="human_approval")
+        task.resume(state={"ok": True})
+        fork = task.fork("other", set={"n": 10})
+        assert fork.state == {"n": 10, "ok": True} and type(fork) is type(task)
+        task.complete("done")
+        assert [record.id for record in app.tasks.list()] == ["other", "job"]
+        assert app.tasks.wait_for("job").result == "done"
+
+
+def test_an_exception_leaves_a_blocking_attempt_and_is_recorded(url):
+    with Perdure(url) as app:
+        task = app.tasks.open("job")
+        with pytest.raises(KeyError), task.attempt():
+            raise KeyError("x")
+        assert task.record().attempts[-1].ended.startswith("error: KeyError")
+
+
+def test_a_blocking_call_works_while_a_loop_is_running_in_the_same_thread(url):
+    async def cell() -> int:
+        with Perdure(url) as app:
+            task = app.tasks.open("notebook", state={"n": 0})
+            task.checkpoint({"n": 1})
+            return task.state["n"]
+
+    assert asyncio.run(cell()) == 1
+
+
+def test_blocking_and_async_apps_of_one_process_share_the_lease(url):
+    from perdure import Perdure as AsyncPerdure
+
+    async def cell() -> None:
+        with Perdure(url) as app:
+            task = app.tasks.open("job", state={"n": 0})
+            with task.attempt():
+                async with AsyncPerdure(url) as other:
+                    theirs = await other.tasks.open("job")
+                    with pytest.raises(LeaseHeld):
+                        async with theirs.attempt():
+                            pass
+
+    asyncio.run(cell())
+
+
+def test_drive_says_so_when_a_coroutine_needs_a_loop():
+    async def sleeper() -> None:
+        await asyncio.sleep(0)
+
+    with pytest.raises(RuntimeError, match="needs an event loop"):
+        drive(sleeper())
