@@ -14,6 +14,10 @@
     │   ├── LeaseHeld            another attempt is alive
     │   ├── LeaseLost            another attempt has taken over, or this one was closed
     │   └── DependencyCycle      tasks that would wait for each other for ever
+    ├── ReplayDiverged           the code asks for another call than its journal holds     exit 4
+    ├── StepFailed               a step ended with an exception that is not rebuilt        exit 1
+    ├── EffectUncertain          an effect's outcome is not known, and it is not to be asked for   exit 1
+    ├── NoTask                   an effect was called outside a durable function           exit 2
     ├── NotAllowed               the caller may not do this                                exit 5
     ├── TaskFailed               a task that was waited for ended otherwise                exit 1
     ├── TimedOut                 what was waited for did not come in time                  exit 6
@@ -199,6 +203,60 @@ class DependencyCycle(Conflict):
     def __init__(self, path: tuple[str, ...]) -> None:
         self.path = path
         super().__init__(f"the tasks would wait for each other: {' → '.join(path)}", do="leave one dependency out")
+
+
+# ── durable functions ────────────────────────────────────────────────────────────────────────────
+
+
+class ReplayDiverged(PerdureError):
+    """The function asked for another call than its journal holds; nothing ran."""
+
+    exit_code = 4
+
+    def __init__(self, task_id: str, position: int, recorded: str, asked: str) -> None:
+        self.task_id, self.position, self.recorded, self.asked = task_id, position, recorded, asked
+        super().__init__(
+            f"task {task_id!r} asked for {asked!r}; entry {position} of its journal is {recorded!r}",
+            kept="all entries; nothing ran, the task is paused",
+            do="put the calls back in order, keep both ways with patched(), or publish @durable(version=2)",
+        )
+
+
+class StepFailed(PerdureError):
+    """A step or effect raised an exception that is not builtin, declared or registered."""
+
+    def __init__(self, type_name: str, message: str) -> None:
+        self.type_name, self.message = type_name, message
+        super().__init__(f"{type_name}: {message}", do="raises=[…] on the step brings the exception itself back")
+
+
+class EffectUncertain(PerdureError):
+    """Whether an effect happened is not known; it was not run again."""
+
+    def __init__(self, name: str, why: str) -> None:
+        self.name, self.why = name, why
+        super().__init__(
+            f"whether {name} happened is not known: {why}",
+            kept="its intent, with its key",
+            do="look at the target by that key, then decide",
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (EffectUncertain, (self.name, self.why))
+
+
+class NoTask(PerdureError, RuntimeError):
+    """An effect was called where no task could record it; it did not run."""
+
+    exit_code = 2
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(
+            f"the effect {name} was called outside a durable function",
+            kept="it did not run",
+            do=f"call it inside app.run(…), or {name}.plain(…) to run it without any guarantee",
+        )
 
 
 # ── the caller, the wait ─────────────────────────────────────────────────────────────────────────

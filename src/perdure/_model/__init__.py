@@ -2,6 +2,7 @@
 
 from perdure._model.checkpoint import Change, Checkpoint, ToolCall, checkpoint_id, diff, seq_of
 from perdure._model.event import GENESIS, ChainCheck, Event, Link, chain, digest, verify
+from perdure._model.journal import Entry, decode_entry, encode_entry, name_of, path_of, scope_of
 from perdure._model.lease import LEASE, Holder, Sighting
 from perdure._model.pause import REASONS, Pause, Reason, make_pause
 from perdure._model.task import (
@@ -34,6 +35,7 @@ __all__ = [
     "Change",
     "Checkpoint",
     "Config",
+    "Entry",
     "Event",
     "Holder",
     "Link",
@@ -49,11 +51,16 @@ __all__ = [
     "can_move",
     "chain",
     "checkpoint_id",
+    "decode_entry",
     "diff",
     "digest",
+    "encode_entry",
     "make_pause",
+    "name_of",
+    "path_of",
     "progress_of",
     "refuse_move",
+    "scope_of",
     "seq_of",
     "verify",
 ]

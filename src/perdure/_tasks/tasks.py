@@ -115,6 +115,7 @@ class Tasks:
         tags: Mapping[str, str] = {},
         config: Config | None = None,
         depends_on: Sequence[str] = (),
+        call: Mapping[str, Any] | None = None,
     ) -> str | None:
         store = self._store
         _check_texts(name=name, description=description, agent=agent, **{f"tag {k}": v for k, v in tags.items()})
@@ -139,6 +140,8 @@ class Tasks:
             "config": store.seal(uid, "config", config, Config) if config is not None else None,
             "depends_on": json.dumps(list(depends_on)),
         }
+        for column, value in (call or {}).items():
+            params[column] = value(store, uid) if callable(value) else value
         row = await store.verb(verb, uid, params, key=id)
         return uid if row is not None else None
 

@@ -10,3 +10,5 @@ DELETE FROM attempts WHERE task_uid = :uid;
 DELETE FROM events WHERE task_uid = :uid;
 DELETE FROM leases WHERE task_uid = :uid;
 DELETE FROM tasks WHERE uid = :uid;
+DELETE FROM calls WHERE task_uid = :uid;
+DELETE FROM pauses WHERE task_uid = :uid;

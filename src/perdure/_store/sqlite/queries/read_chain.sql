@@ -1,7 +1,8 @@
 -- read_chain: a checkpoint and the frames it is built from, keyframe first.
+-- UNION, not UNION ALL: a damaged record that names itself as its base ends the walk, not the process.
 WITH RECURSIVE links (seq) AS (
   SELECT :target
-  UNION ALL
+  UNION
   SELECT checkpoints.base FROM links JOIN checkpoints ON checkpoints.task_uid = :uid AND checkpoints.seq = links.seq
   WHERE checkpoints.base IS NOT NULL
 )

@@ -1,0 +1,79 @@
+"""Try again after a failure, with a wait that grows; how often was tried outlives the process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from perdure._model import Entry
+from perdure.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from perdure._durable.functions import Call
+    from perdure._durable.run import Run
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Retry:
+    """Up to `attempts` tries, waiting `wait`, then `factor` times as long, at most `cap`.
+
+    `on` names the exceptions worth another try; without it every Exception is. `new_key` gives an effect
+    that definitely failed a new idempotency key.
+    """
+
+    attempts: int
+    wait: timedelta
+    factor: float
+    cap: timedelta
+    on: tuple[type[BaseException], ...]
+    new_key: bool
+
+    def __init__(
+        self,
+        attempts: int = 5,
+        *,
+        wait: timedelta = timedelta(seconds=1),
+        factor: float = 2.0,
+        cap: timedelta = timedelta(minutes=5),
+        on: Sequence[type[BaseException]] = (),
+        new_key: bool = False,
+    ) -> None:
+        if attempts < 1 or factor < 1 or wait < timedelta(0):
+            raise InvalidInput("a Retry has at least one attempt, a wait of 0 or more and a factor of 1 or more")
+        chosen = {"attempts": attempts, "wait": wait, "factor": factor, "cap": cap, "on": tuple(on), "new_key": new_key}
+        for name, value in chosen.items():
+            object.__setattr__(self, name, value)
+
+    def delay(self, tries: int) -> timedelta:
+        """How long to wait after the `tries`th try."""
+        return min(self.wait * self.factor ** (tries - 1), self.cap)
+
+    def wants_more(self, tries: int, error: BaseException) -> bool:
+        return tries < self.attempts and (not self.on or isinstance(error, self.on))
+
+
+async def attempts_of(run: Run, path: str, call: Call, body: Callable[[], Awaitable[Any]]) -> Any:
+    """Run a step's body until it succeeds or its tries are used up."""
+    tries, due = run.tries(path)
+    if due:
+        await run.until(due)
+    while True:
+        try:
+            if call.timeout is None:
+                return await body()
+            async with asyncio.timeout(call.timeout.total_seconds()):
+                return await body()
+        except Exception as error:
+            tries += 1
+            if call.retry is None or not call.retry.wants_more(tries, error):
+                raise
+            due = run.store.clock.now_ms() + int(call.retry.delay(tries).total_seconds() * 1000)
+            note: dict[str, str | int | float | None] = {"tries": tries, "until": due, "error": type(error).__name__}
+            _, write = run.record(
+                Entry("intent", "try", path, run.asked(path), epoch=run.epoch, note=note), urgent=True
+            )
+            await write
+            await run.until(due)

@@ -1,0 +1,2 @@
+-- get_call: which durable function a task carries out, and with what.
+SELECT function, version, arguments, queue, priority, parent_uid, budget FROM calls WHERE task_uid = :uid;
