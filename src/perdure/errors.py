@@ -39,6 +39,8 @@ exception as attributes, so nobody parses the text.
 
 from __future__ import annotations
 
+from shlex import quote
+
 
 class PerdureError(Exception):
     """The base of all of them: `what` happened, what was `kept`, what to `do`."""
@@ -276,7 +278,7 @@ class TaskFailed(PerdureError):
         super().__init__(
             f"task {task_id!r} has {status}; {wanted} was waited for",
             kept="its record, with its error and its last state",
-            do=f"`perdure show {task_id}` tells why; `perdure resume {task_id}` begins a new attempt of a failed one",
+            do=f"`perdure show {quote(task_id)}` tells why; `perdure resume {quote(task_id)}` begins a new attempt",
         )
 
 

@@ -116,7 +116,8 @@ def progress_of(operation: str, percent: float | None, done: int | None, total: 
 class Attempt:
     """One process's go at a task."""
 
-    number: int
+    number: int  # the how-manieth attempt of its task
+    epoch: int  # of its lease; a rollback raises it too
     host: str
     pid: int
     user: str
@@ -153,6 +154,7 @@ class TaskRecord:
     depends_on: Sequence[str] = ()
     archived_at: datetime | None = None
     damaged: Sequence[str] = ()  # checkpoints that could not be read; the newest good one was used
+    unreadable: str = ""  # in a list: why the state and the like are left out
 
     @property
     def is_finished(self) -> bool:

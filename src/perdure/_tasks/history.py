@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from perdure._ground import codec
@@ -24,7 +25,7 @@ async def checkpoints(store: Store, uid: str) -> AsyncIterator[Checkpoint]:
     """Every checkpoint in order. A damaged one is passed over with those built on it, and named in the log."""
     async for row, raw in _walk(store, uid):
         if row.seq and raw is not None:
-            yield records.checkpoint(uid, row, snapshots.contents(raw))
+            yield records.checkpoint(uid, row, snapshots.contents(raw), raw)
 
 
 async def _walk(store: Store, uid: str) -> AsyncIterator[tuple[FrameRow, bytes | None]]:
@@ -59,7 +60,7 @@ async def find(task: Task, name: str) -> tuple[Snapshot, FrameRow]:
     """A checkpoint by its id or its number."""
     seq = seq_of(task.uid, str(name))
     if seq is None:
-        raise NotFound("checkpoint", str(name), task._store.place, do=f"`perdure show {task.id}` lists them")
+        raise NotFound("checkpoint", str(name), task._store.place, do=f"`perdure show {quote(task.id)}` lists them")
     return await snapshots.materialise(task._store, task.uid, seq)
 
 
@@ -151,7 +152,7 @@ async def invalidate_if(task: Task, predicate: Callable[[Checkpoint], bool | Awa
         async for frame, raw in _walk(store, task.uid):
             if frame.seq == 0 or not frame.valid:
                 continue
-            verdict = raw is None or predicate(records.checkpoint(task.uid, frame, snapshots.contents(raw)))
+            verdict = raw is None or predicate(records.checkpoint(task.uid, frame, snapshots.contents(raw), raw))
             if await verdict if inspect.isawaitable(verdict) else verdict:
                 stale.append(frame.seq)
             elif not frame.superseded and frame.seq <= row.state_seq:

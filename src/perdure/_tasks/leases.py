@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import timedelta
+from shlex import quote
 
 from perdure._ground.ids import Process, is_proven_dead
 from perdure._model import FINISHED, Holder, Sighting, refuse_move
@@ -91,7 +92,9 @@ async def take(store: Store, task_id: str, uid: str, agent: str, *, is_exclusive
 
 async def _workable_status(store: Store, row: TaskRow) -> str:
     if row.status == "paused":
-        raise InvalidTransition(row.id, row.status, "be worked on", do=f"resume it first: perdure resume {row.id}")
+        raise InvalidTransition(
+            row.id, row.status, "be worked on", do=f"resume it first: perdure resume {quote(row.id)}"
+        )
     if row.status in FINISHED:
         raise refuse_move(row.id, row.status, "an attempt")
     if row.status == "pending":

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
+from zlib import crc32
 
 from perdure._ground.clock import moment
 from perdure._model import (
@@ -21,7 +24,7 @@ from perdure._model import (
 from perdure._store import AttemptRow, EventRow, FrameRow, Store, TaskRow
 from perdure._tasks import snapshots
 from perdure._tasks.snapshots import Snapshot
-from perdure.errors import KeyMissing, NotFound, RecordDamaged
+from perdure.errors import InvalidInput, KeyMissing, NotFound, RecordDamaged
 
 log = logging.getLogger("perdure.tasks")
 
@@ -31,18 +34,39 @@ async def load(store: Store, row: TaskRow) -> tuple[TaskRecord, Snapshot]:
     snapshot, frame, damaged = await newest_good(store, row)
     parts = snapshots.contents(snapshot.raw)
     attempts = await store.query("read_attempts", uid=row.uid)
+    latest = checkpoint(row.uid, frame, parts, snapshot.raw) if frame.seq else None
+    return _record(store, row, parts["state"], latest, attempts, damaged), snapshot
+
+
+async def load_for_list(store: Store, row: TaskRow) -> TaskRecord:
+    """The record, or what can be shown of it: one task whose key or class is not here hides no other."""
+    try:
+        return (await load(store, row))[0]
+    except (KeyMissing, RecordDamaged, InvalidInput) as error:
+        bare = row._replace(config=None, pause=None, progress=None, result=None, error=None)
+        return replace(_record(store, bare, None, None, (), ()), unreadable=error.what)
+
+
+def _record(
+    store: Store,
+    row: TaskRow,
+    state: Any,
+    latest: Checkpoint | None,
+    attempts: Sequence[tuple[Any, ...]],
+    damaged: Sequence[str],
+) -> TaskRecord:
     uid = row.uid
-    record = TaskRecord(
+    return TaskRecord(
         id=row.id,
         uid=uid,
         status=row.status,  # type: ignore[arg-type]
-        state=parts["state"],
-        latest=checkpoint(uid, frame, parts) if frame.seq else None,
+        state=state,
+        latest=latest,
         pause=_optional(store, uid, "pause", row.pause, Pause),
         error=_optional(store, uid, "error", row.error),
         result=_optional(store, uid, "result", row.result),
         progress=_optional(store, uid, "progress", row.progress, Progress),
-        attempts=[attempt(AttemptRow(*found)) for found in attempts],
+        attempts=[attempt(number, AttemptRow(*found)) for number, found in enumerate(attempts, 1)],
         version=row.version,
         created_at=moment(row.created_at),
         started_at=_moment(row.started_at),
@@ -57,7 +81,6 @@ async def load(store: Store, row: TaskRow) -> tuple[TaskRecord, Snapshot]:
         archived_at=_moment(row.archived_at),
         damaged=damaged,
     )
-    return record, snapshot
 
 
 async def newest_good(store: Store, row: TaskRow) -> tuple[Snapshot, FrameRow, list[str]]:
@@ -91,7 +114,7 @@ async def _older(store: Store, row: TaskRow, seq: int) -> int | None:
     return good[-1] if good else None
 
 
-def checkpoint(uid: str, row: FrameRow, parts: dict[str, Any]) -> Checkpoint:
+def checkpoint(uid: str, row: FrameRow, parts: dict[str, Any], raw: bytes) -> Checkpoint:
     return Checkpoint(
         id=checkpoint_id(uid, row.seq),
         seq=row.seq,
@@ -111,12 +134,19 @@ def checkpoint(uid: str, row: FrameRow, parts: dict[str, Any]) -> Checkpoint:
         superseded=bool(row.superseded),
         pinned=bool(row.pinned),
         author=json.loads(row.author),
+        checksum=checksum(raw),
     )
 
 
-def attempt(row: AttemptRow) -> Attempt:
+def checksum(raw: bytes) -> str:
+    """What tells one snapshot's bytes from another's."""
+    return f"{crc32(raw):08x}"
+
+
+def attempt(number: int, row: AttemptRow) -> Attempt:
     return Attempt(
-        number=row.number,
+        number=number,
+        epoch=row.number,
         host=row.host,
         pid=row.pid,
         user=row.user,

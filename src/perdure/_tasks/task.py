@@ -140,6 +140,7 @@ class Task:
             partial=copy.get("partial"),
             pending=[ToolCall(**call) for call in copy.get("pending") or ()],
             parent=checkpoint_id(self.uid, frame.parent) if frame.parent else None,
+            checksum=records.checksum(raw),
         )
 
     async def mark_progress(

@@ -219,7 +219,7 @@ class Tasks:
             limit=limit + 1,
         )
         page = [TaskRow(*row) for row in rows[:limit]]
-        items = [(await records.load(self._store, row))[0] for row in page]
+        items = [await records.load_for_list(self._store, row) for row in page]
         return Page(items, page[-1].uid if len(rows) > limit else None)
 
     async def events(self, id: str) -> Sequence[Event]:

@@ -1,0 +1,281 @@
+"""Look for what is wrong, or soon will be, and say what to do about it. Changes nothing.
+
+A problem is something that does not work as promised: a damaged record, a broken chain, a missing key, a full
+disk. A note is worth knowing and mends itself, or is mended by a command it names.
+
+Owns what is looked at. gc.py, audit.py and rotation.py know how.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import stat
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+from perdure._ground.clock import moment
+from perdure._ground.hop import Call
+from perdure._model import FINISHED
+from perdure._store import FrameRow, Store, TaskRow
+from perdure._tasks import audit, gc, rotation, snapshots
+from perdure._tasks.upkeep import every_task, outline
+from perdure.errors import KeyMissing, NotFound, PerdureError, RecordDamaged
+
+Level = Literal["ok", "note", "problem"]
+
+LITTLE_SPACE, HARDLY_ANY_SPACE = 1_000_000_000, 100_000_000
+LARGE_WAL = 64_000_000
+# Clocks of two machines differ by less; more than that, and pauses end at the wrong time.
+CLOCK_TOLERANCE = timedelta(seconds=30)
+_RELEASED_MS = 1_735_689_600_000  # 2025; no store is older
+_EXTRAS = {"postgres": "psycopg", "rich": "rich", "keyring": "keyring"}
+_NAMED_AT_MOST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at: how it is, and what to do."""
+
+    level: Level
+    subject: str
+    what: str
+    do: str = ""
+
+
+async def examine(store: Store) -> list[Finding]:
+    """Everything worth telling about a store and where it runs, in the order of its parts."""
+    findings = [_extras()]
+    try:
+        async for finding in _examine(store):
+            findings.append(finding)
+    except PerdureError as error:
+        findings.append(Finding("problem", "store", error.what, error.do))
+    return findings
+
+
+async def _examine(store: Store) -> AsyncIterator[Finding]:
+    for finding in await Call(lambda: _engine(store)):
+        yield finding
+    async for finding in _schema(store):
+        yield finding
+    yield await _clock(store)
+    yield await _keys(store)
+    async for finding in _states(store):
+        yield finding
+    async for finding in _chains(store):
+        yield finding
+    async for finding in _workers(store):
+        yield finding
+    yield await _orphans(store)
+
+
+# ── the place ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _extras() -> Finding:
+    have = [name for name, module in _EXTRAS.items() if importlib.util.find_spec(module) is not None]
+    return Finding("ok", "extras", f"installed: {', '.join(have) or 'none'}")
+
+
+def _engine(store: Store) -> list[Finding]:
+    engine = store.engine
+    found = [Finding("ok", "store", f"{engine.kind} at {engine.place}")]
+    path: Path | None = getattr(engine, "path", None)
+    if path is not None:
+        from importlib.metadata import version
+
+        found.append(Finding("ok", "sqlite", f"apsw {version('apsw')}, which carries its own SQLite; new enough"))
+        found += _files(path)
+    damage = getattr(engine, "damage", None)
+    if damage is not None:
+        lines: list[str] = damage()
+        found.append(
+            Finding(
+                "problem",
+                "integrity",
+                f"the database is damaged: {_some(lines)}",
+                "stop all writers, copy the file away, and restore it from a backup",
+            )
+            if lines
+            else Finding("ok", "integrity", "the database finds itself whole")
+        )
+    return found
+
+
+def _files(path: Path) -> list[Finding]:
+    if not path.exists():
+        return [Finding("note", "file", f"{path} is not there yet; the first write makes it")]
+    found = []
+    if path.stat().st_mode & (stat.S_IROTH | stat.S_IWOTH) and path.parent.stat().st_mode & stat.S_IXOTH:
+        found.append(Finding("note", "file", f"others can read {path}", f"chmod 600 {path}"))
+    wal = path.with_name(path.name + "-wal")
+    size = wal.stat().st_size if wal.exists() else 0
+    if size > LARGE_WAL:
+        what = f"the write-ahead log has {size:,} bytes: some process has been reading for very long"
+        found.append(Finding("note", "wal", what, "end that process, or `perdure gc --shrink`"))
+    free = _free_bytes(path.parent)
+    if free < LITTLE_SPACE:
+        level: Level = "problem" if free < HARDLY_ANY_SPACE else "note"
+        found.append(Finding(level, "disk", f"{free:,} bytes are free", "`perdure gc --shrink`, or a larger disk"))
+    else:
+        found.append(Finding("ok", "disk", f"{free:,} bytes are free"))
+    return found
+
+
+def _free_bytes(folder: Path) -> int:
+    import shutil
+
+    return shutil.disk_usage(folder).free
+
+
+async def _schema(store: Store) -> AsyncIterator[Finding]:
+    rows = await store.query("read_migrations")
+    if rows:
+        yield Finding("ok", "schema", f"{len(rows)} migrations, the last is {rows[-1][0]}")
+
+
+async def _clock(store: Store) -> Finding:
+    now, newest = store.clock.now_ms(), 0
+    async for row in every_task(store, None):
+        newest = max(newest, row.updated_at)
+    if now < _RELEASED_MS:
+        return Finding("problem", "clock", f"it says {moment(now):%Y-%m-%d %H:%M}", "set the clock of this machine")
+    ahead = timedelta(milliseconds=newest - now)
+    if ahead > CLOCK_TOLERANCE:
+        what = f"the store was last written {ahead} from now: this clock is slow, or another one fast"
+        return Finding("problem", "clock", what, "compare the clocks of all machines that use the store (NTP)")
+    return Finding("ok", "clock", f"it says {moment(now):%Y-%m-%d %H:%M:%S} UTC")
+
+
+async def _keys(store: Store) -> Finding:
+    counts = await rotation.keys_in_use(store)
+    sealed = {name: count for name, count in counts.items() if name != rotation.NO_KEY}
+    missing = {name: count for name, count in sealed.items() if name not in store.ring.ids}
+    if missing:
+        named = ", ".join(f"{name!r} ({count:,} records)" for name, count in missing.items())
+        return Finding("problem", "keys", f"not here: {named}", "give it by PERDURE_KEY, a key file or the keyring")
+    current = store.ring.current
+    plain = counts.get(rotation.NO_KEY, 0)
+    if current is not None and (plain or len(sealed) > 1):
+        what = f"{plain:,} records are not sealed" if plain else f"{len(sealed)} keys are in use"
+        return Finding("note", "keys", what, "`perdure keys rotate` seals all records under the current key")
+    return Finding("ok", "keys", f"all records sealed under {current.id!r}" if current else "records are not sealed")
+
+
+# ── the tasks ────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _states(store: Store) -> AsyncIterator[Finding]:
+    tasks, checkpoints, is_whole = 0, 0, True
+    async for row in every_task(store, None):
+        tasks += 1
+        try:
+            rows, damaged = await _damaged(store, row)
+        except KeyMissing:
+            continue  # told once, under keys
+        checkpoints += len(rows)
+        if damaged:
+            is_whole = False
+            yield _about_damage(row, rows, damaged)
+    if is_whole:
+        yield Finding("ok", "checkpoints", f"{checkpoints:,} checkpoints of {tasks:,} tasks can be read")
+
+
+async def _damaged(store: Store, row: TaskRow) -> tuple[list[FrameRow], dict[int, str]]:
+    """A task's checkpoints, and which of them cannot be read, with the reason."""
+    rows = await outline(store, row.uid)
+    damaged: dict[int, str] = {}
+    if row.state_seq not in {frame.seq for frame in rows}:
+        now = await store.query("get_task_by_uid", uid=row.uid)
+        if now and TaskRow(*now[0]).state_seq == row.state_seq:
+            damaged[row.state_seq] = "it is the state, and is not there"
+    before: tuple[int, bytes | None] = (-1, None)
+    for frame in rows:
+        raw: bytes | None = None
+        try:
+            if frame.base is not None and frame.base == before[0] and before[1] is not None:
+                raw = await _extend(store, row.uid, frame, before[1])
+            if raw is None:
+                raw = (await snapshots.materialise(store, row.uid, frame.seq))[0].raw
+            snapshots.contents(raw)
+        except NotFound:
+            continue  # gc took it while we were reading
+        except RecordDamaged as error:
+            damaged[frame.seq], raw = error.problem, None
+        before = (frame.seq, raw)
+    return rows, damaged
+
+
+async def _extend(store: Store, uid: str, frame: FrameRow, before: bytes) -> bytes | None:
+    """A delta on the snapshot just read; None when it has to be read from its keyframe after all."""
+    found = [FrameRow(*row) for row in await store.query("read_frame", uid=uid, target=frame.seq)]
+    if not found or found[0].base != frame.base:
+        return None
+    try:
+        return await snapshots.extend(store, uid, found[0], before)
+    except RecordDamaged:
+        return None
+
+
+def _about_damage(row: TaskRow, rows: list[FrameRow], damaged: dict[int, str]) -> Finding:
+    good = [frame.seq for frame in rows if frame.seq not in damaged and frame.valid and not frame.superseded]
+    usable = [seq for seq in good if seq <= row.state_seq]
+    named = _some([f"{seq} ({why})" for seq, why in damaged.items()])
+    what = f"{len(damaged)} of {len(rows)} checkpoints cannot be read: {named}"
+    known_bad = {frame.seq for frame in rows if not frame.valid}
+    if not usable:
+        return Finding("problem", f"task {row.id}", f"{what}; no good one is left", "restore the store from a backup")
+    if row.state_seq in damaged:
+        do = f"its next attempt goes on from checkpoint {usable[-1]}, the newest good one"
+        if row.status in FINISHED:
+            do = f"checkpoint {usable[-1]} is the newest good one: `perdure fork {row.id}` begins there"
+        return Finding("problem", f"task {row.id}", what, do)
+    level: Level = "note" if set(damaged) <= known_bad else "problem"
+    return Finding(level, f"task {row.id}", f"{what}; its state is good", "nothing: they are never resumed from")
+
+
+async def _chains(store: Store) -> AsyncIterator[Finding]:
+    namespaces = {row.namespace async for row in every_task(store, None)}
+    events, is_whole = 0, True
+    for namespace in sorted(namespaces):
+        found = await audit.verify(Store(store._shared, store.ring, namespace))
+        events += found.events
+        for broken in found.broken:
+            is_whole = False
+            do = f"compare with a backup; `perdure audit verify {broken.task_id}` checks it again"
+            yield Finding("problem", f"audit of {broken.task_id}", broken.problem, do)
+    if is_whole:
+        yield Finding("ok", "audit", f"the chains of {events:,} events are whole")
+
+
+async def _workers(store: Store) -> AsyncIterator[Finding]:
+    workers = await gc.see_workers(store)
+    held: dict[str, list[str]] = {}
+    for worker, _, _, task_id, _ in await store.query("read_held"):
+        held.setdefault(worker, []).append(task_id)
+    for worker in workers:
+        if worker.is_dead and worker.id in held:
+            process = worker.process
+            what = f"pid {process.pid} on {process.host} has died and holds {_some(held[worker.id])}"
+            do = "nothing: whoever opens the task next, or a worker, takes it over at once"
+            yield Finding("note", "workers", what, do)
+    idle = sum(worker.is_dead and worker.id not in held for worker in workers)
+    if idle:
+        yield Finding("note", "workers", f"{idle} rows of dead processes", "`perdure gc` removes them")
+    yield Finding("ok", "workers", f"{sum(not worker.is_dead for worker in workers)} may be alive")
+
+
+async def _orphans(store: Store) -> Finding:
+    orphans = await gc.find_orphans(store)
+    if not orphans:
+        return Finding("ok", "chunks", "none is orphaned")
+    count, size = sum(orphan.chunks for orphan in orphans), sum(orphan.bytes for orphan in orphans)
+    return Finding("note", "chunks", f"{count} chunks ({size:,} bytes) belong to no checkpoint", "`perdure gc`")
+
+
+def _some(items: list[str]) -> str:
+    more = len(items) - _NAMED_AT_MOST
+    return ", ".join(items[:_NAMED_AT_MOST]) + (f" and {more} more" if more > 0 else "")

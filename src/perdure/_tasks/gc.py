@@ -1,0 +1,319 @@
+"""Remove what nobody needs any more, beside tasks that go on.
+
+Four kinds of things go: checkpoints past a policy's limits, finished tasks past their time (a tombstone
+stays), chunks whose row never came, and the rows of processes that are proven dead. Every removal is a verb
+with its condition inside: when a live attempt, a pin or another gc was quicker, the verb changes nothing and
+the thing stays until the next time.
+
+Why a writer beside us cannot be harmed: a checkpoint is inserted only while the one it builds on is the
+state, in the same transaction; and neither the state nor anything another one builds on is ever pruned. A
+checkpoint that stays is made a keyframe, read back and compared before its predecessors go.
+
+Owns what goes and in which order. Which checkpoints may go is decided in retention.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from perdure._ground import crash
+from perdure._ground.hop import Call
+from perdure._ground.ids import Process, is_proven_dead, new_uid
+from perdure._model import FINISHED, Config, Pause
+from perdure._store import FrameRow, Store, TaskRow, Write
+from perdure._tasks import retention, snapshots
+from perdure._tasks.retention import Policy
+from perdure._tasks.upkeep import SLICE, every_task, has_functions, in_slices, outline
+from perdure.errors import KeyMissing, NotFound, RecordDamaged
+
+# A chunk goes ahead of its row by milliseconds. After an hour its writer has died or was refused.
+ORPHANED_AFTER = timedelta(hours=1)
+# The beginning of a uid that is time alone, to 8 ms.
+_TIME = 9
+
+
+class Pruned(NamedTuple):
+    """Checkpoints of one task that went."""
+
+    task_id: str
+    uid: str
+    seqs: tuple[int, ...]
+
+
+class Deleted(NamedTuple):
+    """A task that went, but for its tombstone."""
+
+    task_id: str
+    uid: str
+    status: str
+
+
+class HeldBack(NamedTuple):
+    """A task that was left alone, and why."""
+
+    task_id: str
+    uid: str
+    why: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """What went; after a dry run, what would have gone."""
+
+    dry_run: bool
+    pruned: list[Pruned] = field(default_factory=list)
+    deleted: list[Deleted] = field(default_factory=list)
+    held_back: list[HeldBack] = field(default_factory=list)
+    rebased: int = 0
+    chunks: int = 0
+    workers: int = 0
+    bytes: int = 0  # of what was stored; a dry run can only tell about how many
+    file_bytes: int = 0  # given back to the disk
+
+    @property
+    def checkpoints(self) -> int:
+        return sum(len(pruned.seqs) for pruned in self.pruned)
+
+    @property
+    def tasks(self) -> int:
+        return len(self.deleted)
+
+
+async def collect(store: Store, policy: Policy | None = None, *, dry_run: bool = False, shrink: bool = False) -> Report:
+    """Remove what the policy and the tasks' own configs no longer keep; `shrink` gives the space to the disk.
+
+    Without a policy nothing goes but what a task's config says, orphaned chunks and dead workers. What is
+    under way in other processes goes on; killed in the middle, it leaves a store that is whole.
+    """
+    report = Report(dry_run=dry_run)
+    policy = policy or Policy()
+    before = await bytes_used(store)
+    # Looked for first and removed last: a writer that has just woken up meanwhile sends the row they wait for.
+    orphans = await find_orphans(store)
+    await _delete_finished(store, policy, report)
+    going = {deleted.uid for deleted in report.deleted}
+    async for row in every_task(store, store.namespace):
+        if row.uid not in going:
+            await _prune_task(store, row, policy, report)
+    await _drop_orphans(store, orphans, report)
+    await _forget_dead_workers(store, report)
+    if shrink and not dry_run:
+        await give_back_space(store)
+        report.file_bytes = max(0, before - await bytes_used(store))
+    return report
+
+
+# ── checkpoints ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def _prune_task(store: Store, row: TaskRow, policy: Policy, report: Report) -> None:
+    try:
+        config = store.unseal(row.uid, "config", row.config, Config) if row.config is not None else Config()
+        own = policy.of_task(config)
+        if not own.limits_checkpoints:
+            return
+        rows = await outline(store, row.uid)
+        plan = retention.plan(rows, row.state_seq, own, store.clock.now_ms())
+        if not plan.prune:
+            return
+        # While its state cannot be read, every checkpoint may be the one that saves the task.
+        await snapshots.materialise(store, row.uid, row.state_seq)
+    except (KeyMissing, RecordDamaged, NotFound) as error:
+        report.held_back.append(HeldBack(row.id, row.uid, error.what))
+        return
+    if report.dry_run:
+        report.pruned.append(Pruned(row.id, row.uid, plan.prune))
+        report.rebased += len(plan.rebase)
+        report.bytes += plan.bytes_freed
+        return
+    for seq in plan.rebase:
+        await _rebase(store, row, seq, report)
+    by_seq = {frame.seq: frame for frame in rows}
+    await _prune(store, row, [by_seq[seq] for seq in plan.prune], report)
+
+
+async def _rebase(store: Store, row: TaskRow, seq: int, report: Report) -> None:
+    """Make a checkpoint a keyframe, and see that it can be read as one. What it built on may go afterwards."""
+    try:
+        before, frame = await snapshots.materialise(store, row.uid, seq)
+    except NotFound:
+        return  # it went meanwhile
+    except RecordDamaged as error:
+        # It stays a delta, so what it builds on is refused to prune: all stays as it is, for inspection.
+        report.held_back.append(HeldBack(row.id, row.uid, error.what))
+        return
+    keyframe = snapshots.build(store, row.uid, before.raw, None)
+    for write in snapshots.chunk_writes(store, row.uid, keyframe, row.id):
+        store.committer.submit(write)
+    crash.place("gc.before_rebase")
+    params = {name: value for name, value in keyframe.columns().items() if name in ("stored", "chunks", "frame")}
+    if await store.verb("rebase", row.uid, {**params, "target": seq}, key=row.id) is None:
+        return
+    crash.place("gc.after_rebase")
+    report.rebased += 1
+    report.bytes -= keyframe.stored - frame.stored
+    after, _ = await snapshots.materialise(store, row.uid, seq)
+    if after.raw != before.raw:
+        raise RecordDamaged(
+            f"checkpoint {row.uid}.{seq}",
+            "made a keyframe, it reads differently",
+            kept="all checkpoints before it; nothing more was removed",
+        )
+    if frame.chunks:
+        await store.verb("drop_chunks", row.uid, {"owner": frame.frame.decode()}, key=row.id)
+
+
+async def _prune(store: Store, row: TaskRow, going: list[FrameRow], report: Report) -> None:
+    def writes() -> Iterable[Write]:
+        for frame in going:
+            crash.place("gc.prune")
+            params = {"target": frame.seq, "owner": frame.frame.decode()}
+            yield store.verb("prune", row.uid, params, key=row.id)
+
+    answers = await in_slices(store, writes())
+    gone = [frame for frame, answer in zip(going, answers, strict=True) if answer is not None]
+    if gone:
+        report.pruned.append(Pruned(row.id, row.uid, tuple(frame.seq for frame in gone)))
+        report.bytes += sum(frame.stored for frame in gone)
+
+
+# ── finished tasks ───────────────────────────────────────────────────────────────────────────────
+
+
+async def _delete_finished(store: Store, policy: Policy, report: Report) -> None:
+    if policy.finished_for is None and policy.archived_for is None:
+        return
+    now = store.clock.now_ms()
+    old = [row async for row in every_task(store, store.namespace) if _is_past_its_time(row, policy, now)]
+    for at in range(0, len(old), SLICE):
+        # Asked again for each slice: a task that begins to wait for one of these keeps it from going.
+        needed = await _needed_by_others(store, report)
+        if needed is None:
+            return
+        for row in old[at : at + SLICE]:
+            if row.uid not in needed and not (row.is_current and row.id in needed):
+                await _delete(store, row, report)
+
+
+def _is_past_its_time(row: TaskRow, policy: Policy, now_ms: int) -> bool:
+    if row.status not in FINISHED:
+        return False
+    limits = ((policy.finished_for, row.finished_at), (policy.archived_for, row.archived_at))
+    return any(
+        limit is not None and since is not None and since <= now_ms - limit // timedelta(milliseconds=1)
+        for limit, since in limits
+    )
+
+
+async def _needed_by_others(store: Store, report: Report) -> set[str] | None:
+    """Ids that unfinished tasks wait for, and uids of their children; None when that cannot be told."""
+    needed: set[str] = set()
+    if await has_functions(store):
+        needed.update(uid for (uid,) in await store.query("read_children", namespace=store.namespace))
+    async for row in every_task(store, store.namespace):
+        if row.status in FINISHED:
+            continue
+        needed.update(json.loads(row.depends_on))
+        if row.pause is not None and row.pause_reason == "external_dependency":
+            try:
+                waits_for = store.unseal(row.uid, "pause", row.pause, Pause).payload.get("task")
+            except (KeyMissing, RecordDamaged) as error:
+                why = f"no finished task was deleted, because it may wait for one: {error.what}"
+                report.held_back.append(HeldBack(row.id, row.uid, why))
+                return None
+            if waits_for is not None:
+                needed.add(waits_for)
+    return needed
+
+
+async def _delete(store: Store, row: TaskRow, report: Report) -> None:
+    stored = sum(frame.stored for frame in await outline(store, row.uid))
+    if not report.dry_run:
+        params: dict[str, Any] = {**store.event(row.uid, "deleted", {}), "version": row.version}
+        crash.place("gc.delete")
+        if await store.verb("delete_task", row.uid, params, key=row.id) is None:
+            return  # resumed or changed meanwhile
+    report.deleted.append(Deleted(row.id, row.uid, row.status))
+    report.bytes += stored
+
+
+# ── what dead processes left behind ──────────────────────────────────────────────────────────────
+
+
+class Orphan(NamedTuple):
+    """Chunks that no checkpoint names."""
+
+    uid: str
+    owner: str
+    chunks: int
+    bytes: int
+
+
+async def find_orphans(store: Store) -> list[Orphan]:
+    """Chunks sent ahead an hour ago or longer, whose row cannot come any more."""
+    before = new_uid(store.clock.now_ms() - ORPHANED_AFTER // timedelta(milliseconds=1))[:_TIME]
+    found = []
+    for uid, owner, count, size, worker, taken_at in await store.query("read_orphans", before=before):
+        # Whoever has had the lease since before they were sent may be their writer, asleep with its row in hand.
+        if worker is None or (taken_at is not None and owner[:_TIME] < new_uid(taken_at)[:_TIME]):
+            found.append(Orphan(uid, owner, count, size))
+    return found
+
+
+async def _drop_orphans(store: Store, orphans: list[Orphan], report: Report) -> None:
+    writes = (store.verb("drop_chunks", found.uid, {"owner": found.owner}, key=found.uid) for found in orphans)
+    answers = [()] * len(orphans) if report.dry_run else await in_slices(store, writes)
+    for orphan, answer in zip(orphans, answers, strict=True):
+        if answer is not None:
+            report.chunks += orphan.chunks
+            report.bytes += orphan.bytes
+
+
+class WorkerSeen(NamedTuple):
+    """A process that has registered."""
+
+    id: str
+    process: Process
+    user: str
+    leases: int
+    is_dead: bool  # proven; False when we cannot know
+
+
+async def see_workers(store: Store) -> list[WorkerSeen]:
+    found = []
+    for id, _, host, boot_id, pid_ns, pid, pid_start, user, _, _, leases in await store.query("read_workers"):
+        process = Process(host, boot_id, pid_ns, pid, pid_start)
+        is_dead = is_proven_dead(process, same_machine=store.engine.is_local)
+        found.append(WorkerSeen(id, process, user, leases, is_dead))
+    return found
+
+
+async def _forget_dead_workers(store: Store, report: Report) -> None:
+    dead = [worker.id for worker in await see_workers(store) if worker.is_dead and not worker.leases]
+    writes = (Write(store.committer, "forget_worker", {"worker": id}, key=f"worker {id}") for id in dead)
+    answers = [()] * len(dead) if report.dry_run else await in_slices(store, writes)
+    report.workers += sum(answer is not None for answer in answers)
+
+
+def bytes_used(store: Store) -> Call[int]:
+    """How large the store is on its disk; 0 where that cannot be told."""
+    used: Callable[[], int] = getattr(store.engine, "bytes_used", lambda: 0)
+    return Call(used)
+
+
+def give_back_space(store: Store) -> Call[None]:
+    """Have free pages go back to the disk. Writers wait meanwhile."""
+    return Call(lambda: _shrink(store))
+
+
+def _shrink(store: Store) -> None:
+    shrink: Callable[[], None] | None = getattr(store.engine, "shrink", None)
+    path = getattr(store.engine, "path", None)
+    if shrink is None or (path is not None and not path.exists()):
+        return  # nothing to give back, or nothing was ever written
+    with store.committer._baton:  # the engine has one writing connection, and the committer uses it
+        shrink()

@@ -1,0 +1,90 @@
+"""What is measured before there is a public name for it: the journal of a task, written and read.
+
+A chain of small steps will come down to this. Once the step API is there, it takes this file's place.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from perdure._store import Fence, Store, Write
+
+if TYPE_CHECKING:
+    from perdure._app import Perdure
+    from perdure._tasks import Task
+
+SMALL = {"step": "summarise", "key": "page-1", "result": 42}
+
+
+def store_of(app: Perdure) -> Store:
+    return app._store
+
+
+class Journal:
+    """The first line of a task's journal, in the hands of the attempt that holds its lease."""
+
+    def __init__(self, store: Store, task: Task, fence: Fence) -> None:
+        self._store, self._fence, self._uid, self._key = store, fence, task.uid, f"{store.namespace}\0{task.id}"
+        self._position = 0
+
+    @classmethod
+    async def of(cls, app: Perdure, id: str) -> Journal:
+        """A new task's journal, with its lease taken."""
+        store = store_of(app)
+        task = await app.tasks.open(id)
+        await task.checkpoint({})
+        return cls(store, task, store.presence.held[task.uid].fence)
+
+    def append(self, value: Any = SMALL, *, urgent: bool = False) -> Write:
+        """One entry on its way; await what comes back to have it, and all before it, on disk."""
+        self._position += 1
+        fence = self._fence
+        entry = self._store.seal(self._uid, "entry", value)
+        params = {"uid": self._uid, "line": 1, "position": self._position, "entry": entry}
+        params.update(epoch=fence.epoch, worker=fence.worker)
+        size = 300 + len(entry)
+        write = Write(
+            self._store.committer, "append_entry", params, key=self._key, size=size, fence=fence, ordered=True
+        )
+        return self._store.committer.submit(write, urgent=urgent)
+
+    async def read(self) -> list[Any]:
+        """Every entry, opened and decoded, as a replay needs them."""
+        rows = await self._store.query("read_journal", uid=self._uid, line=1)
+        return [self._store.unseal(self._uid, "entry", entry) for _, entry in rows]
+
+
+class Tally:
+    """How often the engine was called, and how long it took, while something was measured."""
+
+    def __init__(self) -> None:
+        self.reads = self.commits = self.writes = 0
+        self.read_seconds = self.commit_seconds = 0.0
+
+
+@contextmanager
+def counted(store: Store) -> Iterator[Tally]:
+    engine: Any = store.engine
+    query, commit, tally = engine.query, engine.commit, Tally()
+
+    def counted_query(*args: Any) -> Any:
+        began = time.perf_counter()
+        found = query(*args)
+        tally.reads, tally.read_seconds = tally.reads + 1, tally.read_seconds + time.perf_counter() - began
+        return found
+
+    def counted_commit(writes: Any) -> Any:
+        began = time.perf_counter()
+        rows = commit(writes)
+        tally.commits, tally.writes = tally.commits + 1, tally.writes + len(rows)
+        tally.commit_seconds += time.perf_counter() - began
+        return rows
+
+    engine.query, engine.commit = counted_query, counted_commit
+    try:
+        yield tally
+    finally:
+        del engine.query, engine.commit

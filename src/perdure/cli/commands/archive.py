@@ -1,0 +1,21 @@
+"""Put a finished task out of sight."""
+
+from __future__ import annotations
+
+import click
+
+from perdure.cli import words
+from perdure.cli.inputs import id_argument
+from perdure.cli.invocation import Invocation
+from perdure.cli.verbs import Verb
+
+
+@click.command(cls=Verb)
+@id_argument()
+@click.pass_obj
+async def command(call: Invocation, id: str) -> None:
+    """Put a finished task out of sight: `perdure tasks --archived` still lists it."""
+    task = await call.tasks.handle(id)
+    await task.archive()
+    record = await task.record()
+    call.answer(record, words.task_line(record, "archived"))

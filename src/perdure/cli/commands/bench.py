@@ -1,0 +1,130 @@
+"""Measure perdure against its budgets, beside the bare disk and database."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from perdure.cli import bench
+from perdure.cli.bench import Figure, Report
+from perdure.cli.drawing import Block, Cell, Piece, Table, line, safe
+from perdure.cli.invocation import Invocation
+from perdure.cli.verbs import Verb
+
+_COLUMNS = ("what", "perdure", "prototype", "floor", "ratio", "budget", "")
+
+
+@click.command(cls=Verb)
+@click.option("--engine", type=click.Choice([*bench.ENGINES, "all"]), default="sqlite", show_default=True)
+@click.option("--url", metavar="URL", help="A PostgreSQL server to measure on; databases are made there and dropped.")
+@click.option("--folder", type=click.Path(exists=True, file_okay=False, path_type=Path), help="On which disk.")
+@click.option("--quick", is_flag=True, help="Fewer rounds and smaller samples, in a few seconds.")
+@click.option("--only", type=click.Choice(bench.NAMES), multiple=True, help="Only this line; may be given again.")
+@click.option("--check", is_flag=True, help="Exit with 1 if a budget is missed.")
+@click.pass_obj
+def command(
+    call: Invocation, engine: str, url: str | None, folder: Path | None, quick: bool, only: tuple[str, ...], check: bool
+) -> None:
+    """Measure perdure on this machine: each figure beside its floor, which is measured in the same run.
+
+    The floor is what the bare library and disk need for the like; the ratio says what perdure adds, on any
+    machine. Nothing is done to your store: bench makes its own, and removes it.
+
+    \b
+    perdure bench --quick
+    perdure bench --engine all --only checkpoint --only tasks
+    perdure bench --engine postgres --url postgresql://localhost/postgres --check
+    """
+    if call.store is not None:
+        raise click.UsageError("bench makes a store of its own; --folder or --url say where")
+    progress = _Progress(is_shown=not call.json and sys.stderr is not None and sys.stderr.isatty())
+    engines = bench.ENGINES if engine == "all" else (engine,)
+    try:
+        report = asyncio.run(
+            bench.measure(
+                engines, url=url, folder=folder, quick=quick, only=only, must=engine != "all", say=progress.say
+            )
+        )
+    finally:
+        progress.clear()
+    call.answer(report, *_blocks(report))
+    if check and report.missed:
+        raise click.exceptions.Exit(1)
+
+
+class _Progress:
+    """One line on the terminal that says what is being measured."""
+
+    def __init__(self, *, is_shown: bool) -> None:
+        self._is_shown = is_shown
+
+    def say(self, text: str) -> None:
+        if self._is_shown:
+            click.echo(f"\r\033[K{safe(text)} …", nl=False, err=True)
+
+    def clear(self) -> None:
+        if self._is_shown:
+            click.echo("\r\033[K", nl=False, err=True)
+
+
+# ── for people ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _blocks(report: Report) -> list[Block]:
+    blocks: list[Block] = []
+    for section in report.sections:
+        title = f"{section.engine}: {section.where}"
+        blocks.append(Table(_COLUMNS, [_row(figure) for figure in section.figures], title=title))
+        blocks += [line(Cell(f"  {remark}", "faint")) for figure in section.figures for remark in _remarks(figure)]
+    blocks += [line(Cell(f"{engine} was left out: {why}", "changed")) for engine, why in report.left_out.items()]
+    machine = report.machine
+    blocks.append(
+        line(
+            Cell(
+                f"Python {machine['python']}, {machine['system']}, {machine['cores']} cores, load {machine['load']}; "
+                f"medians of rounds taken in turns{', quick' if report.quick else ''}; --json tells more",
+                "faint",
+            )
+        )
+    )
+    return blocks
+
+
+def _row(figure: Figure) -> list[Piece]:
+    verdicts = {True: Cell("met", "completed"), False: Cell("missed", "failed"), None: Cell("")}
+    return [
+        figure.what,
+        _amount(figure.figure, figure.unit),
+        _amount(figure.prototype, figure.unit),
+        _amount(figure.floor, figure.unit),
+        f"{figure.ratio:.2f} ×" if figure.ratio is not None else "",
+        figure.budget.text if figure.budget is not None else "",
+        verdicts[figure.met],
+    ]
+
+
+def _remarks(figure: Figure) -> list[str]:
+    remarks = []
+    if figure.is_noisy:
+        remarks.append(f"{figure.what}: the floor itself varied {figure.floor_spread:.1f} × while it was measured")
+    detail = figure.detail
+    if "reads_per_task" in detail:
+        remarks.append(
+            f"a task: {detail['reads_per_task']:.1f} reads, {detail['writes_per_task']:.1f} writes, "
+            f"{detail['writes_per_commit']:.0f} writes a commit; {detail['ms_per_task']:.2f} ms, of which reading "
+            f"{detail['ms_reading_per_task']:.2f}, committing {detail['ms_committing_per_task']:.2f} (they overlap)"
+        )
+    if "leases_lost" in detail:
+        remarks.append(f"commits of the four: {detail['commits']}, leases lost: {detail['leases_lost']}")
+    return remarks
+
+
+def _amount(value: float | None, unit: str) -> str:
+    if value is None:
+        return ""
+    digits = 0 if unit in ("/s", "") or value >= 1000 else 3 if value < 1 else 2 if value < 10 else 1
+    number = f"{value:,.{digits}f}"
+    return f"{number}{'' if unit == '/s' else ' '}{unit}".strip()

@@ -1,0 +1,21 @@
+"""End a task for good."""
+
+from __future__ import annotations
+
+import click
+
+from perdure.cli import words
+from perdure.cli.inputs import id_argument
+from perdure.cli.invocation import Invocation
+from perdure.cli.verbs import Verb
+
+
+@click.command(cls=Verb)
+@id_argument()
+@click.pass_obj
+async def command(call: Invocation, id: str) -> None:
+    """End a task for good; an attempt that is at work can no longer write."""
+    task = await call.tasks.handle(id)
+    await task.cancel()
+    record = await task.record()
+    call.answer(record, words.task_line(record))

@@ -1,0 +1,24 @@
+"""Say that a task has reached its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from perdure.cli import words
+from perdure.cli.inputs import id_argument, json_option
+from perdure.cli.invocation import Invocation
+from perdure.cli.verbs import Verb
+
+
+@click.command(cls=Verb)
+@id_argument()
+@json_option("--result", help="What came out of it.")
+@click.pass_obj
+async def command(call: Invocation, id: str, result: Any) -> None:
+    """Say that a task has reached its end. Saying so again with the same result changes nothing."""
+    task = await call.tasks.handle(id)
+    await task.complete(result)
+    record = await task.record()
+    call.answer(record, words.task_line(record))

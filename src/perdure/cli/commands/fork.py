@@ -1,0 +1,25 @@
+"""Begin a new task with the state of another."""
+
+from __future__ import annotations
+
+import click
+
+from perdure.cli import words
+from perdure.cli.inputs import id_argument, pairs_option, patch_of
+from perdure.cli.invocation import Invocation
+from perdure.cli.verbs import Verb
+
+
+@click.command(cls=Verb)
+@id_argument()
+@click.argument("new")
+@click.option("--at", metavar="N", help="Begin at this checkpoint instead of the newest state.")
+@pairs_option("--set", "pairs", help="A key of the state to set: JSON, else text; may be repeated.")
+@click.pass_obj
+async def command(call: Invocation, id: str, new: str, at: str | None, pairs: tuple[tuple[str, str], ...]) -> None:
+    """Begin a task NEW with the state of task ID, which stays as it is."""
+    task = await call.tasks.handle(id)
+    made = await task.fork(new, at=at, set=patch_of(pairs))
+    record = await made.record()
+    origin = f"forked from {id}" + (f" at checkpoint {at}" if at is not None else "")
+    call.answer(record, words.task_line(record, origin))

@@ -1,0 +1,56 @@
+"""Pause a task for a reason, without holding a process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from perdure._model import REASONS, Reason
+from perdure.cli import words
+from perdure.cli.inputs import id_argument, json_option, pairs_option, parse_length, patch_of
+from perdure.cli.invocation import Invocation
+from perdure.cli.verbs import Verb
+
+# Fields of a pause that are text even when they look like a number, and those that may be typed as `2d`.
+_TEXTS = {"question", "system", "job", "url", "file", "task", "provider"}
+_TIMES = {"expires", "remind", "every", "until", "duration", "retry_after", "reset_at", "max_wait"}
+# What the command has an option or an argument for.
+_TAKEN = {"message", "reason", "checkpoint"}
+
+
+@click.command(cls=Verb)
+@id_argument()
+@click.argument("message")
+@click.option("--reason", type=click.Choice(REASONS), required=True, help="What kind of wait it is.")
+@pairs_option("--set", "fields", help="A field of the pause, such as expires=2d or job=812; may be repeated.")
+@json_option("--state", help="A checkpoint to store in the same write.")
+@click.pass_obj
+async def command(
+    call: Invocation, id: str, message: str, reason: Reason, fields: tuple[tuple[str, str], ...], state: Any
+) -> None:
+    """Pause a task: MESSAGE says what it waits for. It holds no process until it is resumed.
+
+    \b
+    perdure pause deploy "Ship to production?" --reason human_approval --set expires=2d --set default=reject
+    perdure pause deploy "CI is running" --reason external_dependency --set system=ci --set job=812
+    perdure pause deploy "until the night" --reason scheduled_wait --set duration=8h
+    """
+    task = await call.tasks.handle(id)
+    await task.pause(message, reason=reason, checkpoint=state, **payload_of(fields))
+    record = await task.record()
+    call.answer(record, words.task_line(record))
+
+
+def payload_of(fields: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """What stands behind --set, as the pause takes it."""
+    payload = patch_of(fields)
+    for key, text in fields:
+        if key in _TAKEN or not key.isidentifier():
+            raise click.BadParameter(f"a pause takes no field {key!r}", param_hint="--set")
+        if key in _TEXTS:
+            payload[key] = text
+        elif key in _TIMES and (length := parse_length(text)) is not None:
+            payload[key] = length
+    return payload

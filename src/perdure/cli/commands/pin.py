@@ -1,0 +1,23 @@
+"""Have gc leave a checkpoint alone."""
+
+from __future__ import annotations
+
+import click
+
+from perdure.cli.drawing import Cell, line
+from perdure.cli.inputs import id_argument
+from perdure.cli.invocation import Invocation
+from perdure.cli.verbs import Verb
+
+
+@click.command(cls=Verb)
+@id_argument()
+@click.argument("checkpoint")
+@click.option("--off", is_flag=True, help="No longer.")
+@click.pass_obj
+async def command(call: Invocation, id: str, checkpoint: str, off: bool) -> None:
+    """Have gc leave a checkpoint, a number or an id, alone."""
+    task = await call.tasks.handle(id)
+    await task.pin(checkpoint, pinned=not off)
+    said = f": checkpoint {checkpoint} is {'no longer ' if off else ''}pinned"
+    call.answer({"id": id, "checkpoint": checkpoint, "pinned": not off}, line(Cell(id, "strong"), said))

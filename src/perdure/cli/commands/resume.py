@@ -1,0 +1,36 @@
+"""Let a paused or failed task go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from perdure.cli import words
+from perdure.cli.inputs import id_argument, json_object, json_option, pairs_option, patch_of
+from perdure.cli.invocation import Invocation
+from perdure.cli.verbs import Verb
+
+
+@click.command(cls=Verb)
+@id_argument()
+@pairs_option("--set", "pairs", help="A key of the state to set: JSON, else text; may be repeated.")
+@json_option("--state", type=json_object, help="Several keys at once, as an object merged over the state.")
+@click.option("--checkpoint", metavar="N", help="Go on from this checkpoint instead of the last.")
+@click.pass_obj
+async def command(
+    call: Invocation,
+    id: str,
+    pairs: tuple[tuple[str, str], ...],
+    state: dict[str, Any] | None,
+    checkpoint: str | None,
+) -> None:
+    """Let a paused or failed task go on.
+
+    \b
+    perdure resume deploy --set approved=true --set by=ada
+    """
+    task = await call.tasks.handle(id)
+    await task.resume(state={**(state or {}), **patch_of(pairs)}, checkpoint=checkpoint)
+    record = await task.record()
+    call.answer(record, words.task_line(record))

@@ -1,0 +1,152 @@
+"""Show where a task stands, what it waits for, what happened to it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from datetime import datetime
+
+import click
+
+from perdure._model import Attempt, Checkpoint, Config, Event, Pause, TaskRecord
+from perdure.cli import words
+from perdure.cli.drawing import Block, Cell, Fields, Piece, Table
+from perdure.cli.inputs import id_argument
+from perdure.cli.invocation import Invocation
+from perdure.cli.values import plain
+from perdure.cli.verbs import Verb
+
+_STATE_LINES = 24
+Pairs = list[tuple[str, Sequence[Piece]]]
+
+
+@click.command(cls=Verb)
+@id_argument()
+@click.option("--last", default=10, show_default=True, type=click.IntRange(0), help="So many checkpoints and events.")
+@click.option("--full", is_flag=True, help="The whole state, and every checkpoint and event.")
+@click.pass_obj
+async def command(call: Invocation, id: str, last: int, full: bool) -> None:
+    """Show a task: its record, what it waits for, its attempts, checkpoints and events."""
+    task = await call.tasks.handle(id)
+    record = await task.record()
+    most = None if full else last
+    checkpoints = deque([one async for one in task.checkpoints()], maxlen=most)
+    events = await call.tasks.events(id)
+    shown = events if full else events[max(len(events) - last, 0) :]
+    now = call.now
+    blocks: list[Block] = [words.task_line(record), Fields(_about(record, now, call.place, full))]
+    blocks += _attempts(record.attempts) + _checkpoints(checkpoints) + _events(shown, len(events))
+    extras = {"checkpoints": list(checkpoints), "events": list(shown), "store": call.place}
+    call.answer({**plain(record), **extras, "namespace": call.namespace}, *blocks)
+
+
+def _about(record: TaskRecord, now: datetime, place: str, full: bool) -> Pairs:
+    most = None if full else _STATE_LINES
+    pairs: Pairs = [(name, [value]) for name, value in _named(record).items() if value]
+    if record.pause is not None and record.is_paused:
+        pairs.append(("waits for", _pause(record.pause, now)))
+    if record.progress is not None:
+        left = record.progress.remaining
+        rest = f", {left:,} left" if left is not None else ""
+        cursor = f", at {words.short(record.progress.cursor)}" if record.progress.cursor is not None else ""
+        text = f"{words.progress(record.progress)}{rest}{cursor} ({words.age(record.progress.at, now)})"
+        pairs.append(("progress", [text]))
+    if record.error is not None:
+        pairs.append(("error", [Cell(text, "failed") for text in words.whole(record.error, most)]))
+    if record.result is not None or record.status == "completed":
+        pairs.append(("result", words.whole(record.result, most)))
+    pairs.append(("state", words.whole(record.state, most)))
+    if record.damaged:
+        pairs.append(("damaged", [Cell(f"{', '.join(record.damaged)}; the one before is used", "failed")]))
+    moments = {"created": record.created_at, "started": record.started_at, "updated": record.updated_at}
+    moments |= {"finished": record.finished_at, "archived": record.archived_at}
+    pairs += [(name, [words.moment(when, now)]) for name, when in moments.items() if when is not None]
+    pairs.append(("store", [Cell(f"{place}, uid {record.uid}, version {record.version}", "faint")]))
+    return pairs
+
+
+def _named(record: TaskRecord) -> dict[str, str]:
+    return {
+        "name": record.name,
+        "about": record.description,
+        "agent": record.agent,
+        "tags": ", ".join(f"{key}={value}" for key, value in record.tags.items()),
+        "depends on": ", ".join(record.depends_on),
+        "config": _config(record.config),
+    }
+
+
+def _config(config: Config) -> str:
+    """What differs from the defaults."""
+    chosen, usual = plain(config), plain(Config())
+    return ", ".join(f"{name}={value}" for name, value in chosen.items() if value != usual[name])
+
+
+def _pause(pause: Pause, now: datetime) -> list[Piece]:
+    lines: list[Piece] = [Cell(f"{pause.reason}: {pause.message}", "paused")]
+    lines += [f"{name}: {words.short(value)}" for name, value in {**pause.payload, **pause.details}.items()]
+    if pause.due_at is not None:
+        lines.append(f"goes on by itself {words.moment(pause.due_at, now)}")
+    if pause.expires_at is not None:
+        lines.append(f"expires {words.moment(pause.expires_at, now)}")
+    lines.append(Cell(f"since {words.moment(pause.since, now)}, by {words.who(pause.by)}", "faint"))
+    return lines
+
+
+def _attempts(attempts: Sequence[Attempt]) -> list[Block]:
+    if not attempts:
+        return []
+    rows = [
+        (str(one.number), one.host, str(one.pid), one.user, words.clock_time(one.started_at), _end(one))
+        for one in attempts
+    ]
+    return [Table(("#", "host", "pid", "user", "started", "ended"), rows, title=f"attempts ({len(rows)})")]
+
+
+def _end(attempt: Attempt) -> str:
+    if attempt.ended_at is None:
+        return "at work"
+    return f"{words.clock_time(attempt.ended_at)} {attempt.ended}"
+
+
+def _checkpoints(checkpoints: Sequence[Checkpoint]) -> list[Block]:
+    if not checkpoints:
+        return []
+    begun = checkpoints[0].seq > 1
+    title = f"checkpoints (the last {len(checkpoints)} of {checkpoints[-1].seq})" if begun else "checkpoints"
+    return [checkpoints_table(checkpoints, title)]
+
+
+def checkpoints_table(checkpoints: Sequence[Checkpoint], title: str = "") -> Table:
+    rows = [
+        (
+            str(one.seq),
+            words.clock_time(one.timestamp),
+            one.cause,
+            words.size(one.size),
+            Cell(_marks(one), "faint"),
+            one.label,
+        )
+        for one in checkpoints
+    ]
+    return Table(("#", "at", "cause", "size", "", "label"), rows, title=title)
+
+
+def _marks(checkpoint: Checkpoint) -> str:
+    marks = {"pinned": checkpoint.pinned, "superseded": checkpoint.superseded, "invalid": not checkpoint.valid}
+    return " ".join(name for name, is_so in marks.items() if is_so)
+
+
+def _events(events: Sequence[Event], count: int) -> list[Block]:
+    if not events:
+        return []
+    title = "events" if len(events) == count else f"events (the last {len(events)} of {count})"
+    return [events_table(events, title)]
+
+
+def events_table(events: Sequence[Event], title: str = "") -> Table:
+    rows = [
+        (str(one.number), words.clock_time(one.at), one.kind, words.who(one.author), words.short(one.data or ""))
+        for one in events
+    ]
+    return Table(("#", "at", "what", "who", ""), rows, title=title)

@@ -1,0 +1,51 @@
+"""List tasks, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+
+from perdure._model import REASONS, STATUSES, TaskRecord
+from perdure.cli import words
+from perdure.cli.drawing import Cell, Table, line
+from perdure.cli.inputs import pairs_option, since
+from perdure.cli.invocation import Invocation
+from perdure.cli.verbs import Verb
+
+
+@click.command(cls=Verb)
+@click.option("--status", type=click.Choice(STATUSES), help="Only those with this status.")
+@click.option("--reason", type=click.Choice(REASONS), help="Only those paused for this reason.")
+@click.option("--agent", help="Only those of this agent.")
+@pairs_option("--tag", "tags", help="Only those with this tag; may be repeated.")
+@click.option("--since", type=since, metavar="7d|MOMENT", help="Only those made since then.")
+@click.option("--limit", default=100, show_default=True, help="At most so many.")
+@click.option("--cursor", help="Go on where the page before ended.")
+@click.option("--archived", is_flag=True, help="Archived ones too.")
+@click.pass_obj
+async def command(
+    call: Invocation, /, tags: tuple[tuple[str, str], ...], since: timedelta | datetime | None, **filters: Any
+) -> None:
+    """List tasks, newest first."""
+    moment = call.now - since if isinstance(since, timedelta) else since
+    page = await call.tasks.list(tags=dict(tags), since=moment, **filters)
+    block = _table(page.items, call.now) if page.items else line(f"no tasks to show in {call.place}")
+    call.answer_items(page, block, cursor=page.cursor)
+    if page.cursor:
+        call.note(f"there are more: perdure tasks --cursor {page.cursor}")
+
+
+def _table(records: Sequence[TaskRecord], now: datetime) -> Table:
+    columns = {
+        "id": [Cell(record.id, "strong") for record in records],
+        "status": [Cell(record.status, record.status) for record in records],
+        "updated": [Cell(words.age(record.updated_at, now), "faint") for record in records],
+        "agent": [Cell(record.agent) for record in records],
+        "": [Cell(words.short(words.standing(record))) for record in records],
+    }
+    if not any(record.agent for record in records):
+        del columns["agent"]
+    return Table(list(columns), list(zip(*columns.values(), strict=True)))

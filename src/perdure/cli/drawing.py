@@ -1,0 +1,115 @@
+"""What a person sees: lines, tables and fields, in plain text or, on a terminal with rich, in colour.
+
+Ids, messages, labels and states come from agents, and an agent repeats what it has read. Every piece of text
+therefore passes `safe` on its way out, here and nowhere else: it stays text and cannot act on the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from perdure.cli.values import HIDDEN
+
+
+class Cell(NamedTuple):
+    """Text with a style named by what it means: a status, `faint`, `added`, …"""
+
+    text: str
+    style: str = ""
+
+
+Piece = str | Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Pieces side by side."""
+
+    pieces: Sequence[Piece]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under headings; the last column takes what width is left."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Piece]]
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Names with their values, of one or more lines each."""
+
+    pairs: Sequence[tuple[str, Sequence[Piece]]]
+
+
+Block = Line | Table | Fields
+
+
+def line(*pieces: Piece) -> Line:
+    return Line(pieces)
+
+
+def safe(text: str) -> str:
+    """The text with every character that would act on a terminal shown as its escape."""
+    return HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
+def draw(blocks: Sequence[Block], *, may_colour: bool) -> None:
+    if may_colour and sys.stdout is not None and sys.stdout.isatty() and _has_rich():
+        from perdure.cli.colours import draw_in_colour
+
+        draw_in_colour(blocks)
+        return
+    for number, block in enumerate(blocks):
+        gap = "\n" if number and not isinstance(block, Line) else ""
+        print(gap + "\n".join(_in_plain_text(block)))
+
+
+def _has_rich() -> bool:
+    """rich is an extra."""
+    from importlib.util import find_spec
+
+    return find_spec("rich") is not None
+
+
+# ── plain text ───────────────────────────────────────────────────────────────────────────────────
+
+
+def text_of(piece: Piece) -> str:
+    return safe(piece.text if isinstance(piece, Cell) else piece)
+
+
+def _in_plain_text(block: Block) -> list[str]:
+    if isinstance(block, Line):
+        return ["".join(map(text_of, block.pieces))]
+    if isinstance(block, Fields):
+        widest = max((len(name) for name, _ in block.pairs), default=0)
+        return [
+            f"  {name if first else '':{widest}}  {text}".rstrip()
+            for name, pieces in block.pairs
+            for first, text in zip([True] + [False] * len(pieces), map(text_of, pieces), strict=False)
+        ]
+    rows = [list(block.columns), *([text_of(piece) for piece in row] for row in block.rows)]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    indent = "  " if block.title else ""
+    lines = [indent + "  ".join(map(_padded, row, widths)).rstrip() for row in rows]
+    return [block.title, *lines] if block.title else lines
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - _width(text))
+
+
+def _width(text: str) -> int:
+    """The columns a terminal takes for it."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return len(text) + wide - sum(unicodedata.combining(c) != 0 for c in text)

@@ -1,0 +1,94 @@
+"""Values as JSON: field names are the record's attribute names, whatever a state holds.
+
+A moment is ISO 8601 in UTC, a length of time its seconds, bytes are base64. What JSON has no word for
+(a NaN, a class of the agent's own) is described in text: reading a record never fails for what is in it.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import math
+import re
+import reprlib
+from collections.abc import Mapping
+from collections.abc import Set as AnySet
+from datetime import UTC, date, datetime, timedelta
+from enum import Enum
+from typing import Any
+
+# Characters that act on a terminal or reorder what it shows: C0, C1, bidi and invisible ones, lone surrogates.
+HIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def as_json(value: Any, indent: int | None = None, *, ascii: bool = False) -> str:
+    """One JSON document, free of characters a terminal would act on."""
+    text = json.dumps(plain(value), ensure_ascii=ascii, indent=indent, allow_nan=False)
+    # JSON's own line breaks aside, what is hidden stands inside strings, where \u… means the same.
+    return HIDDEN.sub(lambda found: found[0] if found[0] == "\n" else json.dumps(found[0])[1:-1], text)
+
+
+def plain(value: Any) -> Any:
+    """The value in JSON's own types."""
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return _object(value)
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, AnySet):
+        return sorted((plain(item) for item in value), key=repr)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(value).decode()
+    return _other(value)
+
+
+def _object(value: Mapping[Any, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for key, item in value.items():
+        name = key if isinstance(key, str) else _key(key)
+        made[repr(key) if name in made else name] = plain(item)
+    return made
+
+
+def _key(key: Any) -> str:
+    shown = plain(key)
+    return shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
+
+
+def _other(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return iso(value)
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, date):
+        return value.isoformat()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {name: plain(getattr(value, name)) for name in _names(type(value))}
+    if type(value).__module__ in ("decimal", "uuid", "datetime", "pathlib"):
+        return str(value)
+    return f"<{type(value).__name__}> {reprlib.repr(value)}"
+
+
+def _names(kind: type[Any]) -> list[str]:
+    """A record's fields and what it works out from them (remaining, is_paused, …)."""
+    fields = [field.name for field in dataclasses.fields(kind)]
+    if not kind.__module__.startswith("perdure."):
+        return fields
+    return fields + [name for name, what in vars(kind).items() if isinstance(what, property) and name[0] != "_"]
+
+
+def iso(when: datetime) -> str:
+    if when.tzinfo is None:
+        return when.isoformat()
+    return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
