@@ -10,7 +10,12 @@ from hypothesis import settings
 
 from tests.support import postgres
 
-pytest_plugins = ["tests.support.requirements", "tests.support.results", "tests.support.async_tests"]
+pytest_plugins = [
+    "tests.support.requirements",
+    "tests.support.engines",
+    "tests.support.results",
+    "tests.support.async_tests",
+]
 
 # Shared machines are slow now and then: how long one example took says nothing. In CI the examples
 # are the same each time, so that a change fails for what it changed.

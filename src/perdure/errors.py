@@ -17,6 +17,8 @@
     ├── ReplayDiverged           the code asks for another call than its journal holds     exit 4
     ├── StepFailed               a step ended with an exception that is not rebuilt        exit 1
     ├── EffectUncertain          an effect's outcome is not known, and it is not to be asked for   exit 1
+    ├── ResultNotStorable        an effect was done, and its result could not be kept      exit 1
+    ├── BudgetExhausted          a task has spent what it may; the next model call was not made   exit 1
     ├── NoTask                   an effect was called outside a durable function           exit 2
     ├── NotAllowed               the caller may not do this                                exit 5
     ├── TaskFailed               a task that was waited for ended otherwise                exit 1
@@ -242,9 +244,40 @@ class EffectUncertain(PerdureError):
             kept="its intent, with its key",
             do="look at the target by that key, then decide",
         )
+        self.args = (name, why)  # what it is made of again when it is read from a journal
 
     def __reduce__(self) -> tuple[object, ...]:
         return (EffectUncertain, (self.name, self.why))
+
+
+class ResultNotStorable(PerdureError):
+    """An effect was done, and its result could not be kept; it is not run again."""
+
+    def __init__(self, name: str, path: str, problem: str) -> None:
+        self.name, self.path, self.problem = name, path, problem
+        where = f" at {path!r}" if path else ""
+        super().__init__(
+            f"{name} was done, but its result cannot be stored{where}: {problem}",
+            kept="that it was done, with its key; it is not run again",
+            do="return data from it, and look its result up at the target by the key",
+        )
+        self.args = (name, path, problem)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (ResultNotStorable, (self.name, self.path, self.problem))
+
+
+class BudgetExhausted(PerdureError):
+    """A task has spent what it may; the model call that asked was not made and nothing was recorded."""
+
+    def __init__(self, task_id: str, what: str, limit: str, spent: str) -> None:
+        self.task_id, self.budget, self.limit, self.spent = task_id, what, limit, spent
+        super().__init__(
+            f"task {task_id!r} has spent {spent} of its budget of {limit} ({what})",
+            kept="all that was done and paid for; the call was not made",
+            do="resume it with a larger budget: fn.options(budget=Budget(…)), or catch this and wind up",
+        )
+        self.args = (task_id, what, limit, spent)
 
 
 class NoTask(PerdureError, RuntimeError):

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,7 @@ def server() -> str:
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def section(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+def section(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What `perdure bench --quick --json` says of one engine."""
     folder = tmp_path_factory.mktemp("bench")
     words = ["--engine", request.param, "--quick", "--json", "--folder", str(folder)]
@@ -50,7 +49,7 @@ def section(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     (found,) = report["sections"]
     assert found["engine"] == request.param
     assert list(folder.iterdir()) == []
-    yield found
+    return found
 
 
 @pytest.mark.req("R20")

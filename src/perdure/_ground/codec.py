@@ -52,7 +52,7 @@ def round_trip(value: Any, as_type: Any = Any) -> tuple[bytes, Any]:
     """
     if as_type is Any:
         return tags.plain(value) or _round_trip_tagged(value, Any)
-    decoder = _decoder_for(as_type)
+    decoder = decoder_for(as_type)
     return tags.plain(value, _typed_encoder.encode, decoder.decode) or _round_trip_tagged(value, as_type)
 
 
@@ -66,7 +66,7 @@ def decode(data: bytes, as_type: Any = Any) -> Any:
     try:
         if data[:1] == _TAGGED:
             return tags.read(memoryview(data)[1:], _known_to(as_type))
-        return _decoder_for(as_type).decode(data)
+        return decoder_for(as_type).decode(data)
     except PerdureError:
         raise
     except RecursionError:
@@ -119,7 +119,7 @@ def _is_equal(one: Any, other: Any) -> bool:
 # ── reading by annotation ─────────────────────────────────────────────────────────────────────────
 
 
-def _decoder_for(as_type: Any) -> msgspec.msgpack.Decoder[Any]:
+def decoder_for(as_type: Any) -> msgspec.msgpack.Decoder[Any]:
     if as_type is Any:
         return _plain_decoder
     try:

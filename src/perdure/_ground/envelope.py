@@ -92,6 +92,18 @@ def key_id(data: bytes) -> str | None:
         raise RecordDamaged("a record", str(error)) from None
 
 
+def kind_of(data: bytes) -> str:
+    """What sort of record this is, read from its header alone.
+
+    Raises:
+        RecordDamaged: it has no header.
+    """
+    try:
+        return _read_head(data)[2].decode(errors="replace")
+    except ValueError as error:
+        raise RecordDamaged("a record", str(error)) from None
+
+
 @lru_cache(maxsize=256)
 def _head(flags: int, kind: str, key_id: str) -> bytes:
     kind_bytes, key_bytes = kind.encode(), key_id.encode()

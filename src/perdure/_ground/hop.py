@@ -9,12 +9,14 @@ how `perdure.sync` calls the same code, also in a notebook whose loop is already
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -27,16 +29,97 @@ class _Mode(threading.local):
 _mode = _Mode()
 
 
+class _Mailbox:
+    """Answers on their way to one event loop; however many there are, it is woken once."""
+
+    __slots__ = ("_answers", "_loop", "_rung")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._answers: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
+        self._rung = False
+
+    def put(self, future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+        self._answers.append((future, value, error))
+        if not self._rung:
+            self._rung = True
+            with suppress(RuntimeError):  # the loop was closed meanwhile; nobody is left to wake
+                self._loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        self._rung = False  # first: what is put from now on rings again
+        while self._answers:
+            future, value, error = self._answers.popleft()
+            if future.done():
+                continue  # it was cancelled
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(value)
+
+
+class _Readers:
+    """A few threads that read. Writes have a thread of their own, the committer's.
+
+    An executor would do the same, at five times the price of a short read.
+    """
+
+    _MOST = 4
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any], _Mailbox] | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._of_thread = threading.local()
+
+    def have_done(self, act: Callable[[], T]) -> asyncio.Future[T]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        known = self._of_thread.__dict__
+        if known.get("loop") is not loop:
+            known["loop"], known["mailbox"] = loop, _Mailbox(loop)
+        self._calls.put((act, future, known["mailbox"]))
+        if len(self._threads) < self._MOST and not self._calls.empty():
+            self._add_thread()
+        return future
+
+    def _add_thread(self) -> None:
+        name = f"perdure-read-{len(self._threads)}"
+        thread = threading.Thread(target=self._read, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _read(self) -> None:
+        while (call := self._calls.get()) is not None:
+            act, future, mailbox = call
+            try:
+                if not future.cancelled():
+                    mailbox.put(future, act(), None)
+            except BaseException as error:
+                mailbox.put(future, None, error)
+            del call, act, future, mailbox  # while it waits, it keeps nobody's things alive
+
+    def end(self) -> None:
+        """What is under way is finished before the interpreter is taken down."""
+        for _ in self._threads:
+            self._calls.put(None)
+        for thread in self._threads:
+            thread.join()
+
+
 def _new_readers() -> None:
-    # Reads only: writes have a thread of their own, the committer's.
     global _readers
-    _readers = ThreadPoolExecutor(max_workers=4, thread_name_prefix="perdure-read")
+    _readers = _Readers()
 
 
-_readers: ThreadPoolExecutor
+def _end_readers() -> None:
+    _readers.end()
+
+
+_readers: _Readers
 _new_readers()
-# The parent's threads do not exist in the child; an executor that counts on them would wait for ever.
+# The parent's threads do not exist in the child: nobody would take what is queued for them.
 os.register_at_fork(after_in_child=_new_readers)
+atexit.register(_end_readers)
 
 
 class Hop(Generic[T]):
@@ -70,7 +153,7 @@ class Call(Hop[T]):
         return self._act()
 
     async def on_loop(self) -> T:
-        return await asyncio.get_running_loop().run_in_executor(_readers, self._act)
+        return await _readers.have_done(self._act)
 
 
 class Nap(Hop[None]):

@@ -22,7 +22,8 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from perdure._ground import crash
@@ -43,6 +44,7 @@ class Committer:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._queue: deque[Write] = deque()
+        self._newest: Write | None = None  # until it is done; all before it are done by then
         self._mutex = threading.Lock()
         self._bell = threading.Condition(self._mutex)
         self._baton = threading.Lock()
@@ -84,6 +86,7 @@ class Committer:
             raise write.fence.closed
         write.queued = True
         self._queue.append(write)
+        self._newest = write
 
     def _refuse_if_gone(self) -> None:
         if self._forked:
@@ -93,10 +96,12 @@ class Committer:
 
     # ── waiting for it ──────────────────────────────────────────────────────────────────────────
 
-    def wait(self, write: Write) -> None:
-        """Block until `write` is done; take the baton if nobody has it."""
+    def wait(self, write: Write, *, may_commit: bool = True) -> None:
+        """Block until `write` is done; take the baton if nobody has it and this is no event loop's thread."""
         while not write.done:
-            if self._baton.acquire(blocking=False):
+            if self._forked:
+                raise StoreForked  # it is in the parent's queue
+            if may_commit and self._baton.acquire(blocking=False):
                 try:
                     if not write.done:
                         self._commit_some()
@@ -114,18 +119,15 @@ class Committer:
         with self._mutex:
             if write.done:
                 return False
-            write.waiter = waiter
+            write.waiters.append(waiter)
             return True
 
     def flush(self) -> None:
         """Block until all that was queued before this call is done."""
         with self._mutex:
-            last = self._queue[-1] if self._queue else None
+            last = self._newest
         if last is not None:
             self.wait(last)
-        else:
-            with self._baton:  # a batch may be under way
-                pass
 
     # ── committing ──────────────────────────────────────────────────────────────────────────────
 
@@ -161,18 +163,32 @@ class Committer:
         batch = self._take()
         if not batch:
             return
-        live = [write for write in batch if not self._refuse_closed(write)]
+        live = [write for write in batch if not _is_closed(write)]
         began = time.perf_counter()
-        done = self._commit(live) if live else 0
-        if len(live) > done:
-            with self._mutex:
-                self._queue.extendleft(reversed(live[done:]))
-                self._urgent = True
+        done = 0
+        try:
+            done = self._commit(live) if live else 0
+        finally:
+            # Also when this thread was interrupted: the batch holds writes of others.
+            self._hand_back(batch, live)
+            self._settle([write for write in batch if write.done])
         if done:
             spent = time.perf_counter() - began
             self.commit_seconds += 0.1 * (spent - self.commit_seconds)
             self.batches, self.writes = self.batches + 1, self.writes + done
-        self._settle([write for write in batch if write.done])
+
+    def _hand_back(self, batch: list[Write], live: list[Write]) -> None:
+        """What the engine did not take goes to the front of the queue; what is closed is refused, in its turn."""
+        if all(write.done for write in live):
+            for write in batch:
+                if not write.done:
+                    self._refuse_closed(write)
+        rest = [write for write in batch if not write.done]
+        if rest:
+            with self._mutex:
+                self._queue.extendleft(reversed(rest))
+            # Whoever waits for one of them has rung already, while the queue was empty.
+            self._ring()
 
     def _take(self) -> list[Write]:
         batch: list[Write] = []
@@ -187,9 +203,9 @@ class Committer:
         return batch
 
     def _refuse_closed(self, write: Write) -> bool:
-        if write.fence is None or write.fence.closed is None:
+        if not _is_closed(write):
             return False
-        _finish(write, None, write.fence.closed)
+        _finish(write, None, write.fence.closed if write.fence is not None else None)
         return True
 
     def _commit(self, batch: list[Write]) -> int:
@@ -200,9 +216,9 @@ class Committer:
             for write in batch:
                 _finish(write, None, error)
             return len(batch)
-        except (PerdureError, OSError) as error:
+        except Exception as error:
             if len(batch) == 1:
-                _finish(batch[0], None, error)
+                _finish(batch[0], None, _in_our_words(error))
             else:
                 log.warning("a batch of %d writes failed (%s); trying them one by one", len(batch), error)
                 self._one_by_one(batch)
@@ -238,7 +254,9 @@ class Committer:
         """Wake everybody who waits for one of these; one call per event loop."""
         loops: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
         with self._mutex:
-            waiters = [write.waiter for write in done if write.waiter is not None]
+            waiters = [waiter for write in done for waiter in write.waiters]
+            if self._newest is not None and self._newest.done:
+                self._newest = None
         for waiter in waiters:
             if isinstance(waiter, tuple):
                 loops.setdefault(waiter[0], []).append(waiter[1])
@@ -249,6 +267,12 @@ class Committer:
                 loop.call_soon_threadsafe(_wake, futures)
             except RuntimeError:  # the loop was closed meanwhile; nobody is left to wake
                 log.debug("an event loop was closed while %d writes were under way", len(futures))
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Commit nothing while the block lasts; writes are queued meanwhile."""
+        with self._baton:
+            yield
 
     # ── ending ──────────────────────────────────────────────────────────────────────────────────
 
@@ -265,11 +289,30 @@ class Committer:
         _alive.discard(self)
 
     def mark_forked(self) -> None:
-        # The parent's thread does not exist here, and its locks may be held for ever.
+        # The parent's thread does not exist here, and its locks may be held for ever. What is queued is the
+        # parent's to commit.
         self._forked = True
-        self._mutex = threading.Lock()
+        self._mutex, self._baton = threading.Lock(), threading.Lock()
         self._bell = threading.Condition(self._mutex)
+        self._queue, self._newest = deque(), None
         self._engine.mark_forked()
+
+
+def _is_closed(write: Write) -> bool:
+    return write.fence is not None and write.fence.closed is not None
+
+
+def _in_our_words(error: Exception) -> PerdureError:
+    """An error of the engine, or of a value that it could not use."""
+    if isinstance(error, PerdureError):
+        return error
+    ours = StoreUnavailable(
+        f"a write failed: {type(error).__name__}: {error}",
+        kept="all that was acknowledged; this write changed nothing",
+        do="`perdure doctor` checks the store; this is a fault in perdure if it finds none",
+    )
+    ours.__cause__ = error
+    return ours
 
 
 def _finish(write: Write, row: Row | None, error: BaseException | None) -> None:
@@ -323,6 +366,7 @@ def _flush_and_end(number: int) -> None:
 def _after_fork() -> None:
     for committer in _alive:
         committer.mark_forked()
+    _alive.clear()
 
 
 atexit.register(_flush_all)

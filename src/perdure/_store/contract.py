@@ -6,28 +6,36 @@ as one transaction; a write whose condition does not hold changes nothing and an
 reads. The verbs and queries are named alike in both engines, one file each; the files of
 `sqlite/queries` are the plainest to read.
 
-| verb            | changes                                                 | answers None when                    |
-|-----------------|---------------------------------------------------------|--------------------------------------|
-| register_worker | this process's row                                      | (never)                              |
-| beat            | this process's count of beats                           | the row is gone                      |
-| create_task     | a new task with state 0, a free lease, event 1          | the id is in use                     |
-| restart_task    | the same, and the finished one before it is history     | that one is not finished or current  |
-| claim           | epoch + 1, this process holds the lease, a new attempt  | the lease or the status has changed  |
-| release         | nobody holds the lease, the attempt has ended           | the lease is not ours any more       |
-| checkpoint      | one more checkpoint, which is the state                 | lease lost, wrong status, other base |
-| move_task       | the status, perhaps with a checkpoint; ends the attempt | lease lost, wrong status, other base |
-| mark_progress   | the progress                                            | lease lost, wrong status             |
-| rollback        | an earlier checkpoint is the state; epoch + 1           | wrong status, changed since          |
-| invalidate      | checkpoints no longer valid; the state falls back       | changed since it was read            |
-| pin             | whether a checkpoint is kept by gc                      | no such checkpoint                   |
-| append_entry    | one more entry of the journal                           | lease lost, or the position is taken |
-| put_chunk       | a part of bytes too large for one row                   | (never)                              |
-| archive         | whether the task is out of sight                        | not finished                         |
-| delete_task     | the task is gone but for its tombstone                  | changed since it was read            |
-| rebase          | a delta becomes a keyframe with the same content        | the checkpoint is gone               |
-| prune           | a checkpoint is gone                                    | it is the state, pinned, or a base   |
-| reseal          | the same content under another key                      | changed since it was read            |
-| forget_worker   | a dead process's row is gone                            | it holds a lease                     |
+| verb              | changes                                                 | answers None when                    |
+|-------------------|---------------------------------------------------------|--------------------------------------|
+| register_worker   | this process's row                                      | (never)                              |
+| beat              | this process's count of beats                           | the row is gone                      |
+| create_task       | a new task with state 0, a free lease, event 1          | the id is in use                     |
+| restart_task      | the same, and the finished one before it is history     | that one is not finished or current  |
+| claim             | epoch + 1, this process holds the lease, a new attempt  | the lease or the status has changed  |
+| release           | nobody holds the lease, the attempt has ended           | the lease is not ours any more       |
+| checkpoint        | one more checkpoint, which is the state                 | lease lost, wrong status, other base |
+| move_task         | the status, perhaps with a checkpoint; ends the attempt | lease lost, wrong status, other base |
+| mark_progress     | the progress                                            | lease lost, wrong status             |
+| rollback          | an earlier checkpoint is the state; epoch + 1           | wrong status, changed since          |
+| invalidate        | checkpoints no longer valid; the state falls back       | changed since it was read            |
+| pin               | whether a checkpoint is kept by gc                      | no such checkpoint                   |
+| append_entry      | one more entry of the journal                           | lease lost, or the position is taken |
+| begin_line        | a new line of the journal, with new arguments           | lease lost, not running              |
+| put_chunk         | a part of bytes too large for one row                   | (never)                              |
+| archive           | whether the task is out of sight                        | not finished                         |
+| delete_task       | the task is gone but for its tombstone                  | changed since it was read            |
+| rebase            | a delta becomes a keyframe with the same content        | the checkpoint is gone               |
+| prune             | a checkpoint is gone                                    | it is the state, pinned, or a base   |
+| drop_chunks       | chunks that no checkpoint names are gone                | a checkpoint names them              |
+| reseal_task       | a task's sealed columns, under another key              | changed since it was read            |
+| reseal_checkpoint | the same frame under another key                        | changed since it was read            |
+| reseal_event      | the same body under another key; the chain holds        | changed since it was read            |
+| reseal_entry      | the same entry under another key                        | changed since it was read            |
+| reseal_call       | a durable function's arguments, under another key       | changed since it was read            |
+| reseal_pause      | a question and its answer, under another key            | changed since it was read            |
+| reseal_signal     | what a signal carries, under another key                | changed since it was read            |
+| forget_worker     | a dead process's row is gone                            | it holds a lease                     |
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Write(Hop["Row | None"]):
         "row",
         "size",
         "verb",
-        "waiter",
+        "waiters",
     )
 
     def __init__(
@@ -68,7 +68,7 @@ class Write(Hop["Row | None"]):
         self.row: Row | None = None
         self.error: BaseException | None = None
         self.queued = self.done = False
-        self.waiter: Any = None
+        self.waiters: list[Any] = []  # several scopes of a durable function may wait for one write
 
     def outcome(self) -> Row | None:
         if self.error is not None:

@@ -1,37 +1,74 @@
-"""Execution memory: tasks, their checkpoints, pauses and ends, and keeping all of it in order."""
+"""Execution memory: tasks, their checkpoints, pauses and ends, and keeping all of it in order.
 
-from perdure._tasks.audit import Audit, export_heads, verify
-from perdure._tasks.doctor import Finding, examine
-from perdure._tasks.gc import Report, collect, give_back_space
-from perdure._tasks.leases import Hold, release_all
+What keeps it in order (gc, audit, rotation, doctor) is imported when first used: few processes ever do.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from perdure._tasks.leases import Hold, read_holder, release_all
 from perdure._tasks.leases import forget as forget_lease
 from perdure._tasks.leases import release as release_lease
 from perdure._tasks.leases import take as take_lease
 from perdure._tasks.moves import move
-from perdure._tasks.retention import Policy
-from perdure._tasks.rotation import Rotation, keys_in_use, rotate
+from perdure._tasks.questions import EFFECT as EFFECT_QUESTION
+from perdure._tasks.questions import Question, all_questions, answer_question, questions_of
+from perdure._tasks.questions import choose as choose_question
+from perdure._tasks.refusals import current_row
 from perdure._tasks.task import Task
 from perdure._tasks.tasks import Tasks
 
+if TYPE_CHECKING:
+    from perdure._tasks.audit import Audit, export_heads, verify
+    from perdure._tasks.doctor import Finding, examine
+    from perdure._tasks.gc import Report, collect, give_back_space
+    from perdure._tasks.retention import Policy
+    from perdure._tasks.rotation import Rotation, keys_in_use, rotate
+
+_HOMES = {
+    "audit": ("Audit", "export_heads", "verify"),
+    "doctor": ("Finding", "examine"),
+    "gc": ("Report", "collect", "give_back_space"),
+    "retention": ("Policy",),
+    "rotation": ("Rotation", "keys_in_use", "rotate"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
 __all__ = [
+    "EFFECT_QUESTION",
     "Audit",
     "Finding",
     "Hold",
     "Policy",
+    "Question",
     "Report",
     "Rotation",
     "Task",
     "Tasks",
+    "all_questions",
+    "answer_question",
+    "choose_question",
     "collect",
+    "current_row",
     "examine",
     "export_heads",
     "forget_lease",
     "give_back_space",
     "keys_in_use",
     "move",
+    "questions_of",
+    "read_holder",
     "release_all",
     "release_lease",
     "rotate",
     "take_lease",
     "verify",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+    return value

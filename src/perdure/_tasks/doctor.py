@@ -169,19 +169,21 @@ async def _keys(store: Store) -> Finding:
 
 
 async def _states(store: Store) -> AsyncIterator[Finding]:
-    tasks, checkpoints, is_whole = 0, 0, True
+    tasks, checkpoints, sealed, is_whole = 0, 0, 0, True
     async for row in every_task(store, None):
-        tasks += 1
         try:
             rows, damaged = await _damaged(store, row)
         except KeyMissing:
-            continue  # told once, under keys
-        checkpoints += len(rows)
+            sealed += 1  # whose key it is, is told under keys
+            continue
+        tasks, checkpoints = tasks + 1, checkpoints + len(rows)
         if damaged:
             is_whole = False
             yield _about_damage(row, rows, damaged)
+    if sealed:
+        yield Finding("note", "checkpoints", f"those of {sealed:,} tasks could not be checked without their keys")
     if is_whole:
-        yield Finding("ok", "checkpoints", f"{checkpoints:,} checkpoints of {tasks:,} tasks can be read")
+        yield Finding("ok", "checkpoints", f"{checkpoints:,} of {tasks:,} tasks can be read")
 
 
 async def _damaged(store: Store, row: TaskRow) -> tuple[list[FrameRow], dict[int, str]]:
@@ -247,6 +249,9 @@ async def _chains(store: Store) -> AsyncIterator[Finding]:
             is_whole = False
             do = f"compare with a backup; `perdure audit verify {broken.task_id}` checks it again"
             yield Finding("problem", f"audit of {broken.task_id}", broken.problem, do)
+        for unseen in found.unseen:
+            if unseen != audit.WITHOUT_HEADS:
+                yield Finding("note", "audit", f"not seen: {unseen}")
     if is_whole:
         yield Finding("ok", "audit", f"the chains of {events:,} events are whole")
 

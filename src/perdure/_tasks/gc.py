@@ -32,6 +32,8 @@ from perdure.errors import KeyMissing, NotFound, RecordDamaged
 
 # A chunk goes ahead of its row by milliseconds. After an hour its writer has died or was refused.
 ORPHANED_AFTER = timedelta(hours=1)
+# Less than this, or than a tenth of the store, is sooner filled again by what comes next.
+WORTH_SHRINKING = 1_000_000
 # The beginning of a uid that is time alone, to 8 ms.
 _TIME = 9
 
@@ -83,11 +85,14 @@ class Report:
         return len(self.deleted)
 
 
-async def collect(store: Store, policy: Policy | None = None, *, dry_run: bool = False, shrink: bool = False) -> Report:
-    """Remove what the policy and the tasks' own configs no longer keep; `shrink` gives the space to the disk.
+async def collect(
+    store: Store, policy: Policy | None = None, *, dry_run: bool = False, shrink: bool | None = False
+) -> Report:
+    """Remove what the policy and the tasks' own configs no longer keep.
 
     Without a policy nothing goes but what a task's config says, orphaned chunks and dead workers. What is
-    under way in other processes goes on; killed in the middle, it leaves a store that is whole.
+    under way in other processes goes on; killed in the middle, it leaves a store that is whole. `shrink` gives
+    the space to the disk, for which writers wait; None does so when it is worth their while.
     """
     report = Report(dry_run=dry_run)
     policy = policy or Policy()
@@ -101,7 +106,7 @@ async def collect(store: Store, policy: Policy | None = None, *, dry_run: bool =
             await _prune_task(store, row, policy, report)
     await _drop_orphans(store, orphans, report)
     await _forget_dead_workers(store, report)
-    if shrink and not dry_run:
+    if not dry_run and (_is_worth_shrinking(report.bytes, before) if shrink is None else shrink):
         await give_back_space(store)
         report.file_bytes = max(0, before - await bytes_used(store))
     return report
@@ -305,6 +310,10 @@ def bytes_used(store: Store) -> Call[int]:
     return Call(used)
 
 
+def _is_worth_shrinking(freed: int, used: int) -> bool:
+    return freed >= WORTH_SHRINKING and freed * 10 >= used
+
+
 def give_back_space(store: Store) -> Call[None]:
     """Have free pages go back to the disk. Writers wait meanwhile."""
     return Call(lambda: _shrink(store))
@@ -315,5 +324,5 @@ def _shrink(store: Store) -> None:
     path = getattr(store.engine, "path", None)
     if shrink is None or (path is not None and not path.exists()):
         return  # nothing to give back, or nothing was ever written
-    with store.committer._baton:  # the engine has one writing connection, and the committer uses it
+    with store.committer.stopped():  # the engine has one writing connection, and the committer uses it
         shrink()

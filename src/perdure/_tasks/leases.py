@@ -10,6 +10,7 @@ Owns the question "may we have this lease?". Renewing is in perdure/_store/prese
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from datetime import timedelta
 from shlex import quote
@@ -152,6 +153,8 @@ def forget(store: Store, hold: Hold) -> None:
 
 
 async def release_all(store: Store) -> None:
+    if store.presence.process.pid != os.getpid():
+        return  # in the child of a fork: they are the parent's
     for hold in list(store.presence.held.values()):
         await release(store, hold, "released")
 

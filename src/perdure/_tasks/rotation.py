@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from perdure._ground import crash, envelope
 from perdure._ground.hop import Call
-from perdure._store import EventRow, FrameRow, Store, TaskRow, Write
+from perdure._store import EventRow, FrameRow, Row, Store, TaskRow, Write
 from perdure._tasks import snapshots
 from perdure._tasks.upkeep import PAGE, SLICE, has_functions, in_slices
 from perdure.errors import KeyMissing, RecordDamaged
@@ -117,17 +117,10 @@ async def _commit(store: Store, batch: list[Write]) -> int:
 
 def _again(store: Store, uid: str, data: bytes) -> bytes:
     """The same record under the current key."""
-    kind = _kind_of(data)
+    kind = envelope.kind_of(data)
     payload = envelope.unseal(data, kind=kind, bound_to=uid, ring=store.ring)
     # A delta's new bytes are packed already.
     return envelope.seal(payload, kind=kind, bound_to=uid, ring=store.ring, compress=kind != "delta")
-
-
-def _kind_of(data: bytes) -> str:
-    try:
-        return envelope._read_head(data)[2].decode()
-    except ValueError as error:
-        raise RecordDamaged("a record", str(error)) from None
 
 
 # ── what is sealed ───────────────────────────────────────────────────────────────────────────────
@@ -191,21 +184,28 @@ async def _reseal_event(store: Store, found: _Sealed) -> list[Write]:
 async def _reseal_entry(store: Store, found: _Sealed) -> list[Write]:
     line, position = found.place
     rows = await store.query("read_entry", uid=found.uid, line=line, position=position)
-    old = {"entry": rows[0][0]} if rows else {}
-    return _columns(store, "reseal_entry", found.uid, old, line=line, position=position)
+    return _columns(store, "reseal_entry", found.uid, _named(rows, "entry"), line=line, position=position)
 
 
 async def _reseal_call(store: Store, found: _Sealed) -> list[Write]:
-    rows = await store.query("get_call", uid=found.uid)
-    old = {name: value for row in rows for name, value in (("arguments", row[2]), ("budget", row[6]))}
-    return _columns(store, "reseal_call", found.uid, old)
+    rows = await store.query("sealed_call", uid=found.uid)
+    return _columns(store, "reseal_call", found.uid, _named(rows, "arguments", "budget"))
 
 
 async def _reseal_pause(store: Store, found: _Sealed) -> list[Write]:
     (path,) = found.place
-    rows = [row for row in await store.query("read_pauses", uid=found.uid) if row[0] == path]
-    old = {name: value for row in rows for name, value in (("question", row[2]), ("answer", row[5]))}
-    return _columns(store, "reseal_pause", found.uid, old, path=path)
+    rows = await store.query("sealed_pause", uid=found.uid, path=path)
+    return _columns(store, "reseal_pause", found.uid, _named(rows, "question", "answer"), path=path)
+
+
+async def _reseal_signal(store: Store, found: _Sealed) -> list[Write]:
+    name, number = found.place
+    rows = await store.query("sealed_signal", uid=found.uid, signal=name, number=number)
+    return _columns(store, "reseal_signal", found.uid, _named(rows, "value"), signal=name, number=number)
+
+
+def _named(rows: list[Row], *names: str) -> dict[str, bytes | None]:
+    return dict(zip(names, rows[0], strict=True)) if rows else {}
 
 
 def _columns(store: Store, verb: str, uid: str, old: Mapping[str, bytes | None], **place: Any) -> list[Write]:
@@ -229,4 +229,5 @@ _KINDS = (
 _FUNCTION_KINDS = (
     _Kind("call", "heads_of_calls", {}, _reseal_call),
     _Kind("pause", "heads_of_pauses", {"path": ""}, _reseal_pause),
+    _Kind("signal", "heads_of_signals", {"signal": "", "number": -1}, _reseal_signal),
 )

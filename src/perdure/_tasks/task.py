@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 from perdure._ground.clock import moment
+from perdure._ground.ids import check_id
 from perdure._model import (
     FINISHED,
     Change,
@@ -242,7 +243,14 @@ class Task:
                 return
 
     async def cancel(self, *, undo: bool = True) -> None:
-        """End the task for good; a running attempt can no longer write."""
+        """End the task for good; a running attempt can no longer write.
+
+        A durable function's effects are settled and undone first, by whoever works on the task: if that is
+        another process, this returns when the wish is on disk, and the task is `cancelled` when it is fulfilled.
+        """
+        canceller = self._tasks._canceller
+        if canceller is not None and await canceller(self, undo):
+            return
         await moves.move(self, "cancel", ended="cancelled", data={"undo": undo}, ends=True)
 
     async def rollback(self, to: str, *, undo: bool | None = None) -> None:
@@ -252,6 +260,22 @@ class Task:
     async def fork(self, id: str, *, at: str | None = None, set: Mapping[str, Json] = {}) -> Task:
         """A new task that begins with this one's state (at a checkpoint, with some keys set)."""
         return await history.fork(self, id, at, set)
+
+    async def signal(self, name: str, value: Json = None) -> None:
+        """Send a durable function a word: whoever waits for `name` goes on with it, or it is kept.
+
+        Raises:
+            InvalidTransition: the task has ended.
+        """
+        check_id(name, "signal's name")
+        params = {
+            **self._event("signalled", {"name": name}),
+            "name": name,
+            "value": self._store.seal(self.uid, "answer", value),
+        }
+        if await self._store.verb("send_signal", self.uid, params, key=self.id) is None:
+            row = await refusals.current_row(self._store, self.id, self.uid)
+            raise InvalidTransition(self.id, row.status, "be signalled", do="only a task that goes on takes signals")
 
     # ── history ─────────────────────────────────────────────────────────────────────────────────
 

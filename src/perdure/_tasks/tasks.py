@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
@@ -35,6 +35,8 @@ class Tasks:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        # How a durable function's task is cancelled: what it did may have to be undone. Set by the app.
+        self._canceller: Callable[[Task, bool], Awaitable[bool]] | None = None
 
     @property
     def _author(self) -> dict[str, Any]:
@@ -119,6 +121,7 @@ class Tasks:
     ) -> str | None:
         store = self._store
         _check_texts(name=name, description=description, agent=agent, **{f"tag {k}": v for k, v in tags.items()})
+        _check_texts(**{f"the name of a tag, {name!r},": name for name in tags})
         waits_for = await self._dependencies(id, depends_on)
         uid = new_uid(store.clock.now_ms())
         raw, _ = snapshots.document(state)

@@ -78,7 +78,8 @@ class SqliteEngine:
         return rows
 
     def _run(self, cursor: apsw.Cursor, writes: Sequence[Write]) -> list[Row | None]:
-        """Run writes in order until they are done or the transaction has lasted long enough."""
+        """Run writes in order until they are done, the transaction has lasted long enough, or an attempt's
+        write was refused: what that attempt wrote after it must not be in."""
         rows: list[Row | None] = []
         end = time.monotonic() + BATCH_SECONDS
         for write in writes:
@@ -88,7 +89,7 @@ class SqliteEngine:
                 for statement in others:
                     cursor.execute(statement, write.params).fetchall()
             rows.append(answer[0] if answer else None)
-            if time.monotonic() > end:
+            if time.monotonic() > end or (write.ordered and not answer):
                 break
         return rows
 
@@ -126,9 +127,13 @@ class SqliteEngine:
                 place.check_folder(self.path.parent)
                 place.make_room(self.path)
                 self._turnstile.open()
-                # Two processes may open a new store at once: one makes it, the other then finds it made.
-                with self._turnstile.turn():
-                    self._writer = self._prepare(self._connect())
+                try:
+                    # Two processes may open a new store at once: one makes it, the other then finds it made.
+                    with self._turnstile.turn():
+                        self._writer = self._prepare(self._connect())
+                except BaseException:
+                    self._turnstile.close()
+                    raise
             return self._writer
 
     def _connect(self) -> apsw.Connection:
@@ -140,6 +145,7 @@ class SqliteEngine:
         return connection
 
     def _prepare(self, connection: apsw.Connection) -> apsw.Connection:
+        self._check_owner(connection)  # before anything is changed: the journal mode stands in the file
         mode = connection.execute("PRAGMA journal_mode = WAL").fetchall()[0][0]
         if mode != "wal":
             raise StoreUnavailable(
@@ -147,7 +153,6 @@ class SqliteEngine:
                 kept="the file as it was",
                 do="put the store on a local disk",
             )
-        self._check_owner(connection)
         self._migrate(connection)
         return connection
 
@@ -168,13 +173,15 @@ class SqliteEngine:
                 "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID"
             )
             applied = {str(name) for (name,) in connection.execute("SELECT name FROM migrations").fetchall()}
-            for step in migrate.pending(migrate.load(_HERE / "migrations"), applied, self.place):
+            steps = migrate.pending(migrate.load(_HERE / "migrations"), applied, self.place)
+            for step in steps:
                 for statement in split(step.script):
                     connection.execute(statement).fetchall()
                 connection.execute(
                     "INSERT INTO migrations (name, at) VALUES (?, ?)", (step.name, time.time_ns() // 1_000_000)
                 )
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}").fetchall()
+            if steps:  # otherwise opening a store would write to it each time
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}").fetchall()
             crash.place("sqlite.before_migrated")
             connection.execute("COMMIT")
         except BaseException:
@@ -218,6 +225,8 @@ class SqliteEngine:
         for connection in (self._writer, *self._readers):
             if connection is not None:
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+        # Their locks last as long as any process has them open, and the parent may be killed in its turn.
+        self._turnstile.close()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

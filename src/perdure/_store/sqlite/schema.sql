@@ -155,6 +155,7 @@ CREATE TABLE pauses (
   task_uid    TEXT NOT NULL,
   path        TEXT NOT NULL,
   reason      TEXT NOT NULL,
+  topic       TEXT,
   question    BLOB NOT NULL,
   asked_at    INTEGER NOT NULL,
   due_at      INTEGER,
@@ -164,3 +165,14 @@ CREATE TABLE pauses (
   PRIMARY KEY (task_uid, path)
 ) WITHOUT ROWID;
 CREATE INDEX pauses_due ON pauses (due_at) WHERE answer IS NULL AND due_at IS NOT NULL;
+
+CREATE TABLE signals (
+  task_uid TEXT NOT NULL,
+  name     TEXT NOT NULL,
+  number   INTEGER NOT NULL,
+  value    BLOB NOT NULL,
+  sent_at  INTEGER NOT NULL,
+  sent_by  TEXT NOT NULL,
+  taken_by TEXT,
+  PRIMARY KEY (task_uid, name, number)
+) WITHOUT ROWID;

@@ -28,7 +28,7 @@ WRITERS = 4
 
 async def startup(quick: bool) -> list[Figure]:
     """What it costs to import perdure and to call its command."""
-    rounds = 5 if quick else 15
+    rounds = 3 if quick else 15
     imports = await take_turns(
         rounds,
         {

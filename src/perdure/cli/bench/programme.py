@@ -67,10 +67,11 @@ async def measure(
     wanted = set(only) or set(NAMES)
     sections: list[Section] = []
     left_out: dict[str, str] = {}
-    for engine in engines:
+    names = [name for name in _LINES if name in wanted]
+    for engine in engines if names else ():
         try:
             with folder_on(folder) as place, stage_for(engine, place, url) as stage:
-                figures = await _on(stage, [name for name in _LINES if name in wanted], quick, say)
+                figures = await _on(stage, names, quick, say)
                 sections.append(Section(engine=engine, where=stage.where, figures=figures))
         except StoreUnavailable as error:
             if must:

@@ -12,3 +12,4 @@ DELETE FROM leases WHERE task_uid = :uid;
 DELETE FROM tasks WHERE uid = :uid;
 DELETE FROM calls WHERE task_uid = :uid;
 DELETE FROM pauses WHERE task_uid = :uid;
+DELETE FROM signals WHERE task_uid = :uid;

@@ -1,3 +1,3 @@
 -- read_pauses: the questions of a task, answered or not, in the order they were asked.
-SELECT path, reason, question, asked_at, due_at, answer, answered_at, answered_by
+SELECT path, reason, topic, question, asked_at, due_at, answer, answered_at, answered_by
 FROM pauses WHERE task_uid = :uid ORDER BY asked_at, path;

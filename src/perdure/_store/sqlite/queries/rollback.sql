@@ -10,6 +10,7 @@ UPDATE tasks SET seq = seq + :adds, state_seq = CASE WHEN :adds THEN seq + 1 ELS
                  error = CASE WHEN :after IS NULL THEN error END,
                  event_count = event_count + 1, event_head = chain(event_head, :digest)
 WHERE uid = :uid AND version = :version AND instr(:befores, status)
+  AND EXISTS (SELECT 1 FROM checkpoints WHERE task_uid = :uid AND checkpoints.seq = :target)
 RETURNING seq, version;
 UPDATE checkpoints SET superseded = 1 WHERE task_uid = :uid AND seq > :target;
 --> checkpoint

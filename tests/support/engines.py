@@ -1,4 +1,4 @@
-"""Execution memory is tested on every engine: the oracle in memory, SQLite and PostgreSQL."""
+"""Stores to test with: the oracle in memory, SQLite and PostgreSQL; and a clock that is moved."""
 
 from __future__ import annotations
 

@@ -1,0 +1,66 @@
+"""The contract in plain dictionaries, written to be obviously right.
+
+The SQL engines are compared with this one after every step of random sequences of verbs. Nothing here
+outlives the process; everything else is as in the others: one transaction at a time, all or nothing.
+
+Owns the lock and the stores of this process by name. What a verb does is in verbs.py, what a query
+answers in queries.py.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from perdure._store.contract import Params, Row
+from perdure._store.memory import functions
+from perdure._store.memory.queries import QUERIES as TASK_QUERIES
+from perdure._store.memory.tables import Tables
+from perdure._store.memory.verbs import VERBS as TASK_VERBS
+
+if TYPE_CHECKING:
+    from perdure._store.write import Write
+
+VERBS = TASK_VERBS | functions.VERBS
+QUERIES = TASK_QUERIES | functions.QUERIES
+
+
+class MemoryEngine:
+    kind = "memory"
+    is_local = True
+    _stores: dict[str, Tables] = {}  # noqa: RUF012 - all engines of a process share it, by name
+    _mutex = threading.Lock()
+
+    def __init__(self, name: str) -> None:
+        """The store of this name in this process; without a name, one that nobody else has."""
+        self.place = f"memory://{name}"
+        self._name = name
+        with self._mutex:
+            self._tables = self._stores.setdefault(name, Tables()) if name else Tables()
+
+    def commit(self, writes: Sequence[Write]) -> list[Row | None]:
+        rows: list[Row | None] = []
+        with self._tables.lock:
+            try:
+                for write in writes:
+                    rows.append(VERBS[write.verb](self._tables, write.params))
+                    if rows[-1] is None and write.ordered:
+                        break  # what its attempt wrote after it must not be in
+            except BaseException:
+                self._tables.roll_back()
+                raise
+            self._tables.keep()
+        return rows
+
+    def query(self, name: str, params: Params) -> list[Row]:
+        with self._tables.lock:
+            return QUERIES[name](self._tables, params)
+
+    def close(self) -> None:
+        """Nothing to give back; a store with a name stays until the process ends."""
+
+    def mark_forked(self) -> None:
+        """A store in memory belongs to one process: the child of a fork begins with an empty one."""
+        MemoryEngine._mutex = threading.Lock()
+        self._stores.pop(self._name, None)

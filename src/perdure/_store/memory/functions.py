@@ -1,0 +1,188 @@
+"""What durable functions read and write; the same names and parameters as `sqlite/queries`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from perdure._store.contract import Params, Row, TaskRow
+from perdure._store.memory.tables import Lease, Tables
+from perdure._store.memory.verbs import change, create_task, end_attempts
+
+_LIVE = ("pending", "running", "paused")
+
+
+class Called(NamedTuple):
+    function: str
+    version: int
+    arguments: bytes
+    queue: str
+    priority: int
+    parent_uid: str | None
+    budget: bytes | None
+
+
+class Question(NamedTuple):
+    path: str
+    reason: str
+    topic: str | None
+    question: bytes
+    asked_at: int
+    due_at: int | None
+    answer: bytes | None = None
+    answered_at: int | None = None
+    answered_by: str | None = None
+
+
+class Signal(NamedTuple):
+    name: str
+    number: int
+    value: bytes
+    sent_at: int
+    sent_by: str
+    taken_by: str | None
+
+
+# ── verbs ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def start_function(tables: Tables, p: Params) -> Row | None:
+    row = create_task(tables, p)
+    if row is not None:
+        names = ("function", "function_version", "arguments", "queue", "priority", "parent_uid", "budget")
+        tables.put(tables.calls, p["uid"], Called(*(p[name] for name in names)))
+    return row
+
+
+def open_pause(tables: Tables, p: Params) -> Row | None:
+    uid, path = p["uid"], p["path"]
+    if not tables.may_write(uid, p["epoch"], p["worker"]):
+        return None
+    if path in tables.pauses.get(uid, {}):
+        return (path,)
+    question = Question(path, p["reason"], p["topic"], p["question"], p["at"], p["due_at"])
+    early = _first_signal(tables, uid, p["topic"])
+    if early is not None:
+        question = question._replace(answer=early.value, answered_at=p["at"], answered_by=early.sent_by)
+        tables.put_of(tables.signals, uid, (early.name, early.number), early._replace(taken_by=path))
+    tables.put_of(tables.pauses, uid, path, question)
+    return (path,)
+
+
+def _first_signal(tables: Tables, uid: str, topic: str | None) -> Signal | None:
+    waiting = [s for s in tables.signals.get(uid, {}).values() if s.name == topic and s.taken_by is None]
+    return min(waiting, key=lambda signal: signal.number, default=None)
+
+
+def answer_pause(tables: Tables, p: Params) -> Row | None:
+    task, question = tables.tasks.get(p["uid"]), tables.pauses.get(p["uid"], {}).get(p["path"])
+    if task is None or task.status not in _LIVE or question is None or question.answer is not None:
+        return None
+    _answer(tables, task.uid, question, p["answer"], p)
+    change(tables, task, p, **_woken(task))
+    return (question.path,)
+
+
+def send_signal(tables: Tables, p: Params) -> Row | None:
+    task = tables.tasks.get(p["uid"])
+    if task is None or task.status not in _LIVE:
+        return None
+    waiting = [
+        q for q in _in_order(tables.pauses.get(task.uid, {}).values()) if q.topic == p["name"] and q.answer is None
+    ]
+    number = 1 + max((n for name, n in tables.signals.get(task.uid, {}) if name == p["name"]), default=0)
+    taken_by = waiting[0].path if waiting else None
+    signal = Signal(p["name"], number, p["value"], p["at"], p["author"], taken_by)
+    tables.put_of(tables.signals, task.uid, (signal.name, number), signal)
+    if waiting:
+        _answer(tables, task.uid, waiting[0], p["value"], p)
+    change(tables, task, p, **(_woken(task) if waiting else {}))
+    return (number,)
+
+
+def _answer(tables: Tables, uid: str, question: Question, answer: bytes, p: Params) -> None:
+    answered = question._replace(answer=answer, answered_at=p["at"], answered_by=p["author"])
+    tables.put_of(tables.pauses, uid, question.path, answered)
+
+
+def _woken(task: TaskRow) -> dict[str, Any]:
+    if task.status != "paused":
+        return {}
+    return {"status": "running", "pause_reason": None, "pause": None, "due_at": None}
+
+
+def suspend(tables: Tables, p: Params) -> Row | None:
+    task, paths = tables.tasks.get(p["uid"]), json.loads(p["paths"])
+    if task is None or task.status != "running" or not tables.may_write(task.uid, p["epoch"], p["worker"]):
+        return None
+    if any(q.answer is not None and q.path in paths for q in tables.pauses.get(task.uid, {}).values()):
+        return None
+    columns = {name: p[name] for name in ("pause_reason", "pause", "due_at")}
+    lease = tables.leases[task.uid]
+    tables.put(tables.leases, task.uid, Lease(lease.epoch, None, lease.taken_at))
+    end_attempts(tables, task.uid, p["at"], "paused")
+    return (change(tables, task, p, status="paused", **columns).version,)
+
+
+def begin_line(tables: Tables, p: Params) -> Row | None:
+    task = tables.tasks.get(p["uid"])
+    if task is None or task.status != "running" or not tables.may_write(task.uid, p["epoch"], p["worker"]):
+        return None
+    called = tables.calls[task.uid]._replace(version=p["function_version"], arguments=p["arguments"])
+    tables.put(tables.calls, task.uid, called)
+    tables.remove(tables.pauses, task.uid)
+    return (change(tables, task, p, line=task.line + 1).line,)
+
+
+# ── queries ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def get_call(tables: Tables, p: Params) -> list[Row]:
+    return [tables.calls[p["uid"]]] if p["uid"] in tables.calls else []
+
+
+def read_pauses(tables: Tables, p: Params) -> list[Row]:
+    return list(_in_order(tables.pauses.get(p["uid"], {}).values()))
+
+
+def list_questions(tables: Tables, p: Params) -> list[Row]:
+    found = [
+        (task.uid, task.id, *question[:6])
+        for task in tables.tasks.values()
+        if task.namespace == p["namespace"] and task.status in _LIVE
+        for question in tables.pauses.get(task.uid, {}).values()
+        if question.answer is None
+    ]
+    rows: list[Row] = sorted(found, key=lambda row: (row[6], row[2]))
+    return rows[: p["limit"]]
+
+
+def read_signals(tables: Tables, p: Params) -> list[Row]:
+    return sorted(tables.signals.get(p["uid"], {}).values(), key=lambda s: (s.sent_at, s.name, s.number))
+
+
+def find_claimable(tables: Tables, p: Params) -> list[Row]:
+    queues, functions = json.loads(p["queues"]), json.loads(p["functions"])
+    found = [
+        (call.priority, task.uid, task.id, call.function, call.version, tables.leases[task.uid].worker)
+        for uid, call in tables.calls.items()
+        if (task := tables.tasks[uid]).namespace == p["namespace"]
+        and task.status in ("pending", "running")
+        and call.queue in queues
+        and call.function in functions
+    ]
+    rows: list[Row] = [row[1:] for row in sorted(found, key=lambda row: (-row[0], row[1]))]
+    return rows[: p["limit"]]
+
+
+def _in_order(questions: Any) -> list[Any]:
+    return sorted(questions, key=lambda question: (question.asked_at, question.path))
+
+
+_VERBS: tuple[Callable[[Tables, Params], Row | None], ...] = (start_function, open_pause, answer_pause)
+_VERBS += (begin_line, send_signal, suspend)
+VERBS = {verb.__name__: verb for verb in _VERBS}
+_QUERIES: tuple[Callable[[Tables, Params], list[Row]], ...] = (get_call, read_pauses, list_questions)
+_QUERIES += (read_signals, find_claimable)
+QUERIES = {query.__name__: query for query in _QUERIES}

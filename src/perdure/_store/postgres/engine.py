@@ -1,0 +1,172 @@
+"""The scale-out engine: one PostgreSQL database, written and read by many processes on many machines.
+
+Nothing that we rely on outlives a transaction on the server: no session settings, locks or listeners. So
+it works through PgBouncer in transaction mode. All our tables are in the schema `perdure`.
+
+Owns the readers and the housekeeping. Writing is in writer.py, what a verb does in `queries/`, one
+statement each: the first part carries the verb's condition, and the rest is made from what it returned.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from perdure._store.contract import Again, Params, Row
+from perdure._store.postgres import fork, form, trouble
+from perdure._store.postgres.connector import PATIENCE_SECONDS, Connection, Connector, Lost
+from perdure._store.postgres.writer import Writer
+from perdure._store.sql import Queries
+from perdure._store.write import Write
+from perdure.errors import PerdureError
+
+_HERE = Path(__file__).parent
+# The reader threads of a process are few; more connections than they need are not kept.
+_IDLE_READERS = 8
+
+_TABLES = b"SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'perdure' ORDER BY tablename"
+_SIZE = b"""
+    SELECT COALESCE(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
+    WHERE relnamespace = to_regnamespace('perdure') AND relkind = 'r'
+"""
+
+
+class PostgresEngine:
+    kind = "postgres"
+    is_local = False
+
+    def __init__(self, url: str, *, patience: float = PATIENCE_SECONDS) -> None:
+        self._connector = Connector(url, patience)
+        self.place = self._connector.place
+        self._queries = Queries(_HERE / "queries")
+        self._writer = Writer(self._connector, self._open_writer)
+        self._readers: list[Connection] = []
+        self._is_ready = False  # the schema is there, in the form we know
+        self._mutex = threading.Lock()
+        self._preparing = threading.Lock()
+
+    # ── writing ─────────────────────────────────────────────────────────────────────────────────
+
+    def commit(self, writes: Sequence[Write]) -> list[Row | None]:
+        with self._errors():
+            return self._writer.commit(writes)
+
+    def _open_writer(self) -> Connection:
+        connection = self._connector.connect()
+        try:
+            self._make_ready(connection)
+        except Exception as error:
+            connection.close()
+            raise self._connector.explain(error, connection) from error
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _make_ready(self, connection: Connection) -> None:
+        with self._preparing:
+            if not self._is_ready:
+                form.bring_up(connection, self.place)
+                self._is_ready = True
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────────────
+
+    def query(self, name: str, params: Params) -> list[Row]:
+        statement = self._queries[name][0].encode()
+        with self._errors():
+            return self._connector.persist(lambda: self._read(statement, params))
+
+    def _read(self, statement: bytes, params: Params) -> list[Row]:
+        with self._reader() as reader:
+            if not self._is_ready:
+                if not form.is_there(reader):
+                    return []
+                self._make_ready(reader)
+            return reader.execute(statement, params, binary=True).fetchall()
+
+    @contextmanager
+    def _reader(self) -> Iterator[Connection]:
+        with self._mutex:
+            reader = self._readers.pop() if self._readers else None
+        reader = reader or self._connector.connect()
+        try:
+            yield reader
+        except Exception as error:
+            explained = self._connector.explain(error, reader)
+            if isinstance(explained, Lost):
+                # Those that lie idle were lost with it, most likely.
+                self._close_readers(reader)
+            else:
+                self._keep(reader)
+            raise explained from error
+        except BaseException:
+            reader.close()
+            raise
+        self._keep(reader)
+
+    def _keep(self, reader: Connection) -> None:
+        with self._mutex:
+            if len(self._readers) < _IDLE_READERS and not reader.closed:
+                self._readers.append(reader)
+                return
+        reader.close()
+
+    def _close_readers(self, *others: Connection) -> None:
+        with self._mutex:
+            idle, self._readers = self._readers, []
+        for reader in (*idle, *others):
+            reader.close()
+
+    # ── housekeeping ────────────────────────────────────────────────────────────────────────────
+
+    def shrink(self) -> None:
+        """Give the space of what was deleted to new rows, and forget committers that are long gone."""
+        with self._errors():
+            self._connector.persist(self._vacuum)
+
+    def _vacuum(self) -> None:
+        with self._reader() as reader:
+            tables = [name for (name,) in reader.execute(_TABLES).fetchall()]
+            if "committers" in tables:
+                reader.execute(Queries(_HERE / "statements")["forget_committers"][0].encode())
+            for name in tables:
+                reader.execute(f"VACUUM (ANALYZE) perdure.{name}".encode(), prepare=False)
+
+    def damage(self) -> list[str]:
+        """PostgreSQL has no such check for a client; what is broken shows when it is read."""
+        return []
+
+    def bytes_used(self) -> int:
+        with self._errors():
+            return self._connector.persist(self._size)
+
+    def _size(self) -> int:
+        with self._reader() as reader:
+            row = reader.execute(_SIZE).fetchone()
+            return int(row[0]) if row is not None else 0
+
+    def close(self) -> None:
+        self._writer.close()
+        self._close_readers()
+
+    def mark_forked(self) -> None:
+        self._writer.mark_forked()
+        for reader in self._readers:
+            fork.leave_alone(reader)
+        self._readers = []
+        # Whoever held them does not exist here.
+        self._mutex, self._preparing = threading.Lock(), threading.Lock()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """PostgreSQL's errors in our words, and psycopg's, which refuses some values itself."""
+        try:
+            yield
+        except (PerdureError, Again) as error:
+            if trouble.is_without_schema(error.__cause__):
+                self._is_ready = False  # somebody took the tables away; look again before the next call
+            raise
+        except Exception as error:
+            raise self._connector.in_our_words(error) from error

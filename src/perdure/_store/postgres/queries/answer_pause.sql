@@ -1,0 +1,21 @@
+-- answer_pause: the first answer stands; a task that was paused goes on.
+WITH answered AS (
+  UPDATE perdure.pauses SET answer = %(answer)s::bytea, answered_at = %(at)s::bigint, answered_by = %(author)s::text
+  WHERE task_uid = %(uid)s::text AND path = %(path)s::text AND answer IS NULL
+    AND EXISTS (SELECT 1 FROM perdure.tasks
+                WHERE uid = %(uid)s::text AND status IN ('pending', 'running', 'paused'))
+  RETURNING path
+),
+changed AS (
+  UPDATE perdure.tasks
+  SET status = CASE WHEN status = 'paused' THEN 'running' ELSE status END,
+      pause_reason = CASE WHEN status = 'paused' THEN NULL ELSE pause_reason END,
+      pause = CASE WHEN status = 'paused' THEN NULL ELSE pause END,
+      due_at = CASE WHEN status = 'paused' THEN NULL ELSE due_at END,
+      version = version + 1, updated_at = %(at)s::bigint,
+      event_count = event_count + 1, event_head = sha256(event_head || %(digest)s::bytea)
+  FROM answered WHERE uid = %(uid)s::text
+  RETURNING uid, event_count, event_head
+),
+--> event
+SELECT path FROM answered;

@@ -1,0 +1,17 @@
+-- begin_line: the journal goes on on a new line, with the function's new arguments; the old line stays readable.
+-- Questions of the old line are gone with it: the new one asks its own, at the same paths.
+--> fence
+changed AS (
+  UPDATE perdure.tasks
+  SET line = line + 1, version = version + 1, updated_at = %(at)s::bigint,
+      event_count = event_count + 1, event_head = sha256(event_head || %(digest)s::bytea)
+  WHERE uid = %(uid)s::text AND status = 'running' AND EXISTS (SELECT 1 FROM fence)
+  RETURNING uid, line, event_count, event_head
+),
+called AS (
+  UPDATE perdure.calls SET version = %(function_version)s::bigint, arguments = %(arguments)s::bytea
+  WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM changed)
+),
+asked AS (DELETE FROM perdure.pauses WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM changed)),
+--> event
+SELECT line FROM changed;

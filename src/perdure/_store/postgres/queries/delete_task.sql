@@ -1,0 +1,38 @@
+-- delete_task: nothing of the task stays but its tombstone, which keeps the head of its chain.
+WITH gone AS (
+  DELETE FROM perdure.tasks
+  WHERE uid = %(uid)s::text AND version = %(version)s::bigint AND status IN ('completed', 'failed', 'cancelled')
+  RETURNING uid, namespace, id, status, event_count, event_head, created_at
+),
+tombstone AS (
+  INSERT INTO perdure.tombstones (uid, namespace, id, status, event_count, event_head, created_at, deleted_at, author)
+  SELECT uid, namespace, id, status, event_count, event_head, created_at, %(at)s::bigint, %(author)s::text FROM gone
+),
+no_checkpoints AS (
+  DELETE FROM perdure.checkpoints WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)
+),
+no_chunks AS (
+  DELETE FROM perdure.chunks WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)
+),
+no_journal AS (
+  DELETE FROM perdure.journal WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)
+),
+no_attempts AS (
+  DELETE FROM perdure.attempts WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)
+),
+no_events AS (
+  DELETE FROM perdure.events WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)
+),
+no_calls AS (
+  DELETE FROM perdure.calls WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)
+),
+no_pauses AS (
+  DELETE FROM perdure.pauses WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)
+),
+no_signals AS (
+  DELETE FROM perdure.signals WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)
+),
+no_lease AS (
+  DELETE FROM perdure.leases WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)
+)
+SELECT uid FROM gone;

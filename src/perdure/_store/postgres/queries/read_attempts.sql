@@ -1,0 +1,3 @@
+-- read_attempts: who has worked on a task, in order.
+SELECT number, worker, host, pid, "user", agent, started_at, ended_at, ended
+FROM perdure.attempts WHERE task_uid = %(uid)s::text ORDER BY number;

@@ -1,0 +1,13 @@
+-- reseal_checkpoint: the same frame under another key, unless it became a keyframe or went meanwhile.
+-- A large frame has new chunks under a new owner; the old ones go with the row that named them.
+WITH resealed AS (
+  UPDATE perdure.checkpoints
+  SET frame = %(frame)s::bytea, stored = %(stored)s::bigint, chunks = %(chunks)s::bigint
+  WHERE task_uid = %(uid)s::text AND seq = %(target)s::bigint AND frame = %(old_frame)s::bytea
+  RETURNING seq
+),
+no_chunks AS (
+  DELETE FROM perdure.chunks
+  WHERE task_uid = %(uid)s::text AND owner = %(old_owner)s::text AND EXISTS (SELECT 1 FROM resealed)
+)
+SELECT seq FROM resealed;

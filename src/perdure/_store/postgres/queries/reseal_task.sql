@@ -1,0 +1,10 @@
+-- reseal_task: a task's sealed columns under another key, unless one of them was written meanwhile.
+-- The content is the same, so neither the version nor the time of the last change moves.
+UPDATE perdure.tasks
+SET config = %(config)s::bytea, pause = %(pause)s::bytea, progress = %(progress)s::bytea,
+    result = %(result)s::bytea, error = %(error)s::bytea
+WHERE uid = %(uid)s::text
+  AND config IS NOT DISTINCT FROM %(old_config)s::bytea AND pause IS NOT DISTINCT FROM %(old_pause)s::bytea
+  AND progress IS NOT DISTINCT FROM %(old_progress)s::bytea AND result IS NOT DISTINCT FROM %(old_result)s::bytea
+  AND error IS NOT DISTINCT FROM %(old_error)s::bytea
+RETURNING uid;

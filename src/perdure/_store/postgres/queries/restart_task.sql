@@ -1,0 +1,17 @@
+-- restart_task: a finished task becomes history, and a new one takes its id, in one write.
+WITH former AS (
+  UPDATE perdure.tasks SET is_current = false
+  WHERE uid = %(old)s::text AND is_current AND status IN ('completed', 'failed', 'cancelled')
+  RETURNING uid
+),
+changed AS (
+  INSERT INTO perdure.tasks (uid, namespace, id, status, name, description, agent, tags, config, depends_on,
+                             event_count, event_head, created_at, updated_at)
+  SELECT
+--> new_task
+  FROM former
+  RETURNING uid, event_count, event_head
+),
+--> first_rows
+--> event
+SELECT uid FROM former;

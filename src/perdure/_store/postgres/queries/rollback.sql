@@ -1,0 +1,36 @@
+-- rollback: an earlier checkpoint is the state again, perhaps patched, and a new line begins there.
+-- What came after it stays readable, marked as superseded. The epoch rises, so that an attempt still
+-- going on from the later state can no longer write. Without `after` the status stays as it is.
+WITH changed AS (
+  UPDATE perdure.tasks
+  SET seq = seq + %(adds)s::bigint,
+      state_seq = CASE WHEN %(adds)s::bigint <> 0 THEN seq + 1 ELSE %(target)s::bigint END,
+      line = line + 1, status = COALESCE(%(after)s::text, status), version = version + 1,
+      updated_at = %(at)s::bigint,
+      finished_at = CASE WHEN %(after)s::text IS NULL THEN finished_at END,
+      pause_reason = CASE WHEN %(after)s::text IS NULL THEN pause_reason END,
+      pause = CASE WHEN %(after)s::text IS NULL THEN pause END,
+      due_at = CASE WHEN %(after)s::text IS NULL THEN due_at END,
+      error = CASE WHEN %(after)s::text IS NULL THEN error END,
+      event_count = event_count + 1, event_head = sha256(event_head || %(digest)s::bytea)
+  WHERE uid = %(uid)s::text AND version = %(version)s::bigint
+    AND EXISTS (SELECT 1 FROM perdure.checkpoints
+                WHERE task_uid = %(uid)s::text AND checkpoints.seq = %(target)s::bigint)
+    AND status = ANY (string_to_array(%(befores)s::text, ','))
+  RETURNING uid, seq, line, version, event_count, event_head
+),
+superseded AS (
+  UPDATE perdure.checkpoints SET superseded = true
+  WHERE task_uid = %(uid)s::text AND seq > %(target)s::bigint AND EXISTS (SELECT 1 FROM changed)
+),
+--> checkpoint
+freed AS (
+  UPDATE perdure.leases SET epoch = epoch + 1, worker = NULL
+  WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM changed)
+),
+ended AS (
+  UPDATE perdure.attempts SET ended_at = %(at)s::bigint, ended = 'rolled back'
+  WHERE task_uid = %(uid)s::text AND ended_at IS NULL AND EXISTS (SELECT 1 FROM changed)
+),
+--> event
+SELECT seq, version FROM changed;

@@ -1,0 +1,33 @@
+-- send_signal: the oldest open question that waits for this name gets it, and a paused task goes on;
+-- if none waits, the signal is kept for the one that will.
+WITH waiting AS (
+  SELECT path FROM perdure.pauses
+  WHERE task_uid = %(uid)s::text AND topic = %(name)s::text AND answer IS NULL
+  ORDER BY asked_at, path LIMIT 1
+),
+changed AS (
+  UPDATE perdure.tasks
+  SET status = CASE WHEN status = 'paused' AND EXISTS (SELECT 1 FROM waiting) THEN 'running' ELSE status END,
+      pause_reason = CASE WHEN status = 'paused' AND EXISTS (SELECT 1 FROM waiting) THEN NULL ELSE pause_reason END,
+      pause = CASE WHEN status = 'paused' AND EXISTS (SELECT 1 FROM waiting) THEN NULL ELSE pause END,
+      due_at = CASE WHEN status = 'paused' AND EXISTS (SELECT 1 FROM waiting) THEN NULL ELSE due_at END,
+      version = version + 1, updated_at = %(at)s::bigint,
+      event_count = event_count + 1, event_head = sha256(event_head || %(digest)s::bytea)
+  WHERE uid = %(uid)s::text AND status IN ('pending', 'running', 'paused')
+  RETURNING uid, event_count, event_head
+),
+kept AS (
+  INSERT INTO perdure.signals (task_uid, name, number, value, sent_at, sent_by, taken_by)
+  SELECT uid, %(name)s::text,
+         (SELECT COALESCE(max(number), 0) + 1 FROM perdure.signals
+          WHERE task_uid = %(uid)s::text AND name = %(name)s::text),
+         %(value)s::bytea, %(at)s::bigint, %(author)s::text, (SELECT path FROM waiting)
+  FROM changed
+  RETURNING number
+),
+answered AS (
+  UPDATE perdure.pauses SET answer = %(value)s::bytea, answered_at = %(at)s::bigint, answered_by = %(author)s::text
+  WHERE task_uid = %(uid)s::text AND path = (SELECT path FROM waiting) AND EXISTS (SELECT 1 FROM changed)
+),
+--> event
+SELECT number FROM kept;

@@ -1,0 +1,13 @@
+-- begin_batch: how this transaction waits and commits, whatever the defaults are, and which batch of ours it is.
+-- The settings hold for this transaction only, so a pooler may hand the connection to anybody afterwards.
+-- They are made before the row is touched, which may have to wait; OFFSET 0 keeps it so. See newest_batch.
+INSERT INTO perdure.committers (id, batch, at)
+SELECT %(committer)s::text, %(batch)s::bigint, (extract(epoch FROM now()) * 1000)::bigint
+FROM (
+  SELECT set_config('synchronous_commit', 'on', true),
+         set_config('lock_timeout', %(lock_ms)s::text, true),
+         set_config('statement_timeout', %(statement_ms)s::text, true),
+         set_config('idle_in_transaction_session_timeout', %(idle_ms)s::text, true)
+  OFFSET 0
+) AS settings
+ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at = excluded.at;

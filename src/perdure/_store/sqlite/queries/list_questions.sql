@@ -1,0 +1,5 @@
+-- list_questions: every open question of a namespace, oldest first.
+SELECT tasks.uid, tasks.id, path, reason, topic, question, asked_at, pauses.due_at
+FROM pauses JOIN tasks ON tasks.uid = pauses.task_uid
+WHERE tasks.namespace = :namespace AND answer IS NULL AND tasks.status IN ('pending', 'running', 'paused')
+ORDER BY asked_at, path LIMIT :limit;

@@ -1,0 +1,22 @@
+-- send_signal: the oldest open question that waits for this name gets it, and a paused task goes on;
+-- if none waits, the signal is kept for the one that will.
+INSERT INTO signals (task_uid, name, number, value, sent_at, sent_by, taken_by)
+SELECT uid, :name, (SELECT COALESCE(max(number), 0) + 1 FROM signals WHERE task_uid = :uid AND name = :name),
+       :value, :at, :author,
+       (SELECT path FROM pauses WHERE task_uid = :uid AND topic = :name AND answer IS NULL
+        ORDER BY asked_at, path LIMIT 1)
+FROM tasks WHERE uid = :uid AND status IN ('pending', 'running', 'paused')
+RETURNING number;
+UPDATE tasks SET status = CASE WHEN status = 'paused' THEN 'running' ELSE status END,
+                 pause_reason = CASE WHEN status = 'paused' THEN NULL ELSE pause_reason END,
+                 pause = CASE WHEN status = 'paused' THEN NULL ELSE pause END,
+                 due_at = CASE WHEN status = 'paused' THEN NULL ELSE due_at END
+WHERE uid = :uid AND EXISTS (SELECT 1 FROM pauses WHERE task_uid = :uid AND topic = :name AND answer IS NULL);
+UPDATE pauses SET answer = :value, answered_at = :at, answered_by = :author
+WHERE task_uid = :uid AND topic = :name AND answer IS NULL
+  AND path = (SELECT path FROM pauses WHERE task_uid = :uid AND topic = :name AND answer IS NULL
+              ORDER BY asked_at, path LIMIT 1);
+UPDATE tasks SET version = version + 1, updated_at = :at,
+                 event_count = event_count + 1, event_head = chain(event_head, :digest)
+WHERE uid = :uid;
+--> event

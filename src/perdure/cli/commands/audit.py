@@ -1,0 +1,91 @@
+"""Check that nobody has rewritten what happened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from perdure.cli.drawing import Block, Cell, Table, line
+from perdure.cli.inputs import parse_json
+from perdure.cli.invocation import Invocation
+from perdure.cli.verbs import VerbGroup
+
+
+def heads(path: str) -> dict[str, Any]:
+    """A file that `perdure audit export` wrote."""
+    try:
+        found = parse_json(Path(path).read_bytes())
+    except (OSError, ValueError) as problem:
+        raise click.BadParameter(f"cannot read {path}: {problem}") from None
+    if not isinstance(found, dict):
+        raise click.BadParameter(f"{path} is no export of heads")
+    return found
+
+
+@click.group(cls=VerbGroup)
+def command() -> None:
+    """Check that nobody has rewritten what happened.
+
+    Whoever can write to the store can forge a whole chain of events. So export the heads now and then, keep them
+    where the agent cannot write, and verify against them.
+    """
+
+
+@command.command("verify")
+@click.argument("ids", metavar="[ID]…", nargs=-1)
+@click.option("--heads", type=heads, metavar="FILE", help="Compare with what `perdure audit export` wrote.")
+@click.pass_obj
+async def verify(call: Invocation, ids: tuple[str, ...], heads: dict[str, Any] | None) -> None:
+    """Check the events of some tasks, or of all; exit code 1 when something was changed."""
+    from perdure._tasks import verify as check
+
+    found = await check(call.app._store, ids or None, heads=heads)
+    answer = {
+        "is_whole": found.is_whole,
+        "tasks": found.tasks,
+        "events": found.events,
+        "tombstones": found.tombstones,
+        "heads_compared": found.compared,
+        "broken": [broken._asdict() for broken in found.broken],
+        "unseen": found.unseen,
+    }
+    said = f"{found.events:,} events of {found.tasks:,} tasks, {found.tombstones:,} tombstones"
+    blocks: list[Block] = [
+        line(Cell("whole", "completed"), f": {said}")
+        if found.is_whole
+        else line(Cell("changed", "failed"), f": {said}")
+    ]
+    if found.broken:
+        rows = [(Cell(broken.task_id, "strong"), broken.problem) for broken in found.broken]
+        blocks.append(Table(("task", "the first record that does not fit"), rows, "what does not fit"))
+    blocks += [line(Cell("not seen: ", "faint"), unseen) for unseen in found.unseen]
+    call.answer(answer, *blocks)
+    if not found.is_whole:
+        raise click.exceptions.Exit(1)
+
+
+@command.command("export")
+@click.option("--out", type=click.Path(dir_okay=False, writable=True), metavar="FILE", help="Write it to a file.")
+@click.pass_obj
+async def export(call: Invocation, out: str | None) -> None:
+    """Write the head of every task's chain as JSON, to be kept outside the store."""
+    from perdure._tasks import export_heads
+    from perdure.cli.values import as_json
+
+    exported = await export_heads(call.app._store)
+    if out is None:
+        call.json = True
+        call.answer(exported)
+        return
+    _write(out, as_json(exported, indent=2))
+    count = len(exported["tasks"])
+    call.answer({"file": out, "tasks": count}, line(f"{count:,} heads written to {out}"))
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(f"cannot write {path}: {error.strerror}") from None

@@ -1,0 +1,37 @@
+"""Look for what is wrong, and say what to do about it."""
+
+from __future__ import annotations
+
+import click
+
+from perdure.cli.drawing import Block, Cell, line
+from perdure.cli.invocation import Invocation
+from perdure.cli.verbs import Verb
+
+_STYLES = {"ok": "completed", "note": "paused", "problem": "failed"}
+
+
+@click.command(cls=Verb)
+@click.option("--quiet", is_flag=True, help="Only what is not as it should be.")
+@click.pass_obj
+async def command(call: Invocation, quiet: bool) -> None:
+    """Look for what is wrong, and say what to do about it.
+
+    Reads everything and changes nothing. Exit code 1 when there is a problem; notes mend themselves, or are mended
+    by what they say.
+    """
+    from perdure._tasks import examine
+
+    findings = [found for found in await examine(call.app._store) if not quiet or found.level != "ok"]
+    problems = sum(found.level == "problem" for found in findings)
+    blocks: list[Block] = []
+    for found in findings:
+        blocks.append(
+            line(Cell(f"{found.level:8}", _STYLES[found.level]), Cell(found.subject, "strong"), f": {found.what}")
+        )
+        if found.do:
+            blocks.append(line(Cell(f"{'':8}do: ", "faint"), found.do))
+    blocks.append(line(f"{problems} problems" if problems != 1 else "1 problem"))
+    call.answer({"items": findings, "problems": problems}, *blocks)
+    if problems:
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,83 @@
+"""Remove old checkpoints and finished tasks, and give the space back."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import click
+
+from perdure.cli.drawing import Block, Cell, Table, line
+from perdure.cli.inputs import length
+from perdure.cli.invocation import Invocation
+from perdure.cli.verbs import Verb
+
+_SIZE = re.compile(r"(\d+)\s*(?:([kMGT])i?)?B?", re.ASCII)
+_FACTORS = {None: 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def size(text: str) -> int:
+    """`500000`, `500kB`, `20M`, `1GB`."""
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise click.BadParameter(f"{text!r} is no size; write 500kB, 20MB or 1GB")
+    return int(found[1]) * _FACTORS[found[2]]
+
+
+@click.command(cls=Verb)
+@click.option("--keep-last", type=click.IntRange(1), metavar="N", help="Of each task, the last so many checkpoints.")
+@click.option("--keep-for", type=length, metavar="7d", help="Checkpoints for so long, the newest for ever.")
+@click.option("--keep-bytes", type=size, metavar="20MB", help="Of each task, checkpoints up to so many bytes.")
+@click.option("--finished-for", type=length, metavar="30d", help="Delete tasks that ended so long ago.")
+@click.option("--archived-for", type=length, metavar="7d", help="Delete tasks that were archived so long ago.")
+@click.option("--dry-run", is_flag=True, help="Say what would go, and change nothing.")
+@click.option("--shrink/--no-shrink", default=None, help="Give the space to the disk; else when it is worth it.")
+@click.pass_obj
+async def command(
+    call: Invocation,
+    keep_last: int | None,
+    keep_for: timedelta | None,
+    keep_bytes: int | None,
+    finished_for: timedelta | None,
+    archived_for: timedelta | None,
+    dry_run: bool,
+    shrink: bool | None,
+) -> None:
+    """Remove what is no longer to be kept.
+
+    Without an option: what the tasks' own configs say, and what dead processes left behind. Never the state of a
+    task, nor a pinned or labelled checkpoint, nor anything an unfinished task needs. Deleted tasks leave a tombstone.
+    """
+    from perdure._tasks import Policy, collect
+
+    policy = Policy(
+        keep_last=keep_last,
+        keep_for=keep_for,
+        keep_bytes=keep_bytes,
+        finished_for=finished_for,
+        archived_for=archived_for,
+    )
+    report = await collect(call.app._store, policy, dry_run=dry_run, shrink=shrink)
+    counts = {"checkpoints": report.checkpoints, "tasks": report.tasks, "chunks": report.chunks}
+    counts |= {"workers": report.workers, "bytes": report.bytes}
+    parts = [f"{report.checkpoints:,} checkpoints", f"{report.tasks:,} tasks"]
+    parts += [f"{report.chunks:,} orphaned chunks"] if report.chunks else []
+    parts += [f"{report.workers:,} dead workers"] if report.workers else []
+    verb = "would go" if dry_run else "removed"
+    said = f"{verb}: {', '.join(parts)}; {'about ' if dry_run else ''}{max(report.bytes, 0):,} bytes"
+    blocks: list[Block] = [line(said)]
+    if report.file_bytes:
+        blocks.append(line(f"the store is {report.file_bytes:,} bytes smaller"))
+    if report.held_back:
+        rows = [(Cell(held.task_id, "strong"), held.why) for held in report.held_back]
+        blocks.append(Table(("task", "why"), rows, "left alone"))
+    answer = {
+        **counts,
+        "dry_run": dry_run,
+        "rebased": report.rebased,
+        "file_bytes": report.file_bytes,
+        "pruned": [pruned._asdict() for pruned in report.pruned],
+        "deleted": [deleted._asdict() for deleted in report.deleted],
+        "held_back": [held._asdict() for held in report.held_back],
+    }
+    call.answer(answer, *blocks)

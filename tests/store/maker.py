@@ -1,0 +1,373 @@
+"""Verbs at random, that fit the store as it is, or nearly.
+
+The same ids, epochs, versions and places come up again and again, so that verbs collide and stale ones
+are sent as often as good ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+from perdure._store import Engine, TaskRow
+from tests.store.kit import (
+    FINISHED,
+    FUNCTIONS,
+    IDS,
+    MOVES,
+    NAMESPACES,
+    NO_FRAME,
+    OWNERS,
+    PATHS,
+    QUEUES,
+    TOPICS,
+    UIDS,
+    WORKERS,
+    Hand,
+    event,
+    frame,
+    listing,
+)
+
+STATUSES = ("pending", "running", "paused", *FINISHED)
+Make = Callable[[str], dict[str, Any]]
+_NO_FENCE = {"epoch": None, "worker": None}
+_SEALED_OF_A_TASK = ("config", "pause", "progress", "result", "error")
+
+
+class Maker:
+    """Makes verbs that fit the store as it is, or nearly."""
+
+    def __init__(self, random: Random, oracle: Engine) -> None:
+        self._random, self._hand = random, Hand(oracle)
+        self._clock = 1_000
+        self._given: set[str] = set()
+        self._place = ("main", "alpha")
+        self._any: list[Make] = [
+            *[self.create_task, self.restart_task, self.claim, self.checkpoint, self.move_task, self.append_entry],
+            *[self.rollback, self.prune, self.rebase, self.mark_progress, self.invalidate, self.release],
+            *[self.put_chunk, self.pin, self.archive, self.delete_task],
+            *[self.register_worker, self.beat, self.forget_worker],
+            *[self.start_function, self.open_pause, self.answer_pause, self.send_signal, self.suspend],
+            *[self.drop_chunks, self.reseal_task, self.reseal_checkpoint, self.reseal_event, self.reseal_entry],
+            *[self.reseal_call, self.reseal_pause, self.reseal_signal],
+        ]
+        self._while_held: list[Make] = [*[self.checkpoint, self.append_entry] * 4, self.mark_progress, self.move_task]
+        self._while_held += [self.release, *[self.open_pause] * 3, self.answer_pause, self.send_signal, self.suspend]
+        self._while_free: list[Make] = [
+            *[self.claim] * 4,
+            self.move_task,
+            self.rollback,
+            self.answer_pause,
+            self.send_signal,
+        ]
+        self._when_finished = [self.move_task, self.restart_task, self.archive, self.delete_task, self.rollback]
+        self._house: list[Make] = [self.prune, self.rebase, self.pin, self.rollback, self.invalidate, self.claim]
+        self._house += [self.drop_chunks, self.reseal_task, self.reseal_checkpoint, self.reseal_event]
+        self._house += [self.reseal_entry, self.reseal_call, self.reseal_pause, self.reseal_signal]
+        self._house += [*[self.prune, self.rebase, self.beat] * 2, self.register_worker, self.forget_worker]
+
+    def batch(self) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
+        """A few verbs on one task for one transaction, most often one, and the key they share.
+
+        Engines may change the order of writes with different keys, so a batch has but one.
+        """
+        uid = self._random.choice(self._some_task())
+        rows = self._hand.engine.query("get_task_by_uid", {"uid": uid})
+        self._place = rows[0][1:3] if rows else (self._random.choice(NAMESPACES), self._random.choice(IDS))
+        fitting = self._fitting(uid, rows[0][4] if rows else None)
+        makers = [self._random.choice(fitting) for _ in range(self._random.choice((1, 1, 1, 2, 4)))]
+        return "\0".join(self._place), [(make.__name__, make(uid)) for make in makers]
+
+    def _fitting(self, uid: str, status: str | None) -> list[Make]:
+        """Verbs that may be lawful now; or, now and then, any."""
+        dice = self._random.random()
+        if dice < 0.2:
+            return self._any
+        if status is None:
+            return [self.create_task, self.start_function]
+        if status in FINISHED:
+            return self._when_finished
+        if dice < 0.4:
+            return self._house
+        holder = self._hand.holder(uid)
+        return self._while_held if holder is not None and holder.worker is not None else self._while_free
+
+    def _some_task(self) -> Sequence[str]:
+        """Most often one of two tasks, so that verbs meet; now and then any uid."""
+        if self._random.random() < 0.1:
+            return UIDS
+        rows = [row for name in NAMESPACES for row in self._hand.engine.query("list_tasks", listing(namespace=name))]
+        return [row[0] for row in rows][:2] or UIDS[:2]
+
+    def listing(self) -> dict[str, Any]:
+        pick = self._random.choice
+        tags = pick(({}, {}, {"team": "red"}, {"team": "red", "area": "é"}, {"gone": ""}))
+        return listing(
+            namespace=pick(NAMESPACES),
+            cursor=pick((None, None, *UIDS)),
+            status=pick((None, None, *STATUSES)),
+            reason=pick((None, None, "rate_limit", "human_input")),
+            agent=pick((None, None, "agent", "nobody")),
+            since=pick((None, None, self._clock - 5)),
+            archived=pick((0, 1)),
+            limit=pick((1, 2, 1000)),
+            tags=json.dumps(tags),
+        )
+
+    # ── numbers that are right, or just beside it ───────────────────────────────────────────────
+
+    def _near(self, right: int) -> int:
+        return right + self._random.choice((0, 0, 0, 0, 0, 0, 0, 0, -1, 1))
+
+    def _event(self, kind: str) -> dict[str, Any]:
+        self._clock += self._random.choice((0, 1, 5))
+        return event(kind, self._clock)
+
+    def _version(self, uid: str) -> int:
+        rows = self._hand.engine.query("get_task_by_uid", {"uid": uid})
+        return self._near(rows[0][5] if rows else 1)
+
+    def _lawful(self, uid: str) -> Sequence[str]:
+        """The moves from where a task is; the ends come up less often, as little happens after them."""
+        rows = self._hand.engine.query("get_task_by_uid", {"uid": uid})
+        lawful = [verb for verb, (befores, _) in MOVES.items() if rows and rows[0][4] in befores]
+        return lawful + [verb for verb in lawful if verb in ("pause", "resume", "fail")] * 3 if lawful else tuple(MOVES)
+
+    def _seqs(self, uid: str) -> tuple[int, int]:
+        """The newest checkpoint's number, and the state's."""
+        rows = self._hand.engine.query("get_task_by_uid", {"uid": uid})
+        return (rows[0][7], rows[0][8]) if rows else (0, 0)
+
+    def _fence(self, uid: str) -> dict[str, Any]:
+        holder = self._hand.holder(uid)
+        if holder is None or holder.worker is None:
+            return {"epoch": self._near(holder.epoch if holder else 0), "worker": self._random.choice(WORKERS)}
+        worker = holder.worker if self._random.random() < 0.9 else self._random.choice(WORKERS)
+        return {"epoch": self._near(holder.epoch), "worker": worker}
+
+    def _any_seq(self, uid: str) -> int:
+        return self._random.randint(0, self._seqs(uid)[0] + 1)
+
+    def _frame(self, uid: str) -> dict[str, Any]:
+        parent = self._near(self._seqs(uid)[1])
+        base = self._random.choice((None, parent, parent))
+        content = self._random.choice((b"\0", b"a", b"\0\xff" * 400))
+        return frame(parent, base=base, content=content, label=self._random.choice(("", "é", "done")), position=3)
+
+    # ── the verbs ───────────────────────────────────────────────────────────────────────────────
+
+    def register_worker(self, uid: str) -> dict[str, Any]:
+        me = {"host": "here", "boot_id": "b", "pid_ns": "n", "pid": 7, "pid_start": 1 << 40, "user": "ada"}
+        return {"worker": self._random.choice(WORKERS), **me, "lease_ms": 5000, "at": self._clock}
+
+    def beat(self, uid: str) -> dict[str, Any]:
+        return {"worker": self._random.choice(WORKERS)}
+
+    def forget_worker(self, uid: str) -> dict[str, Any]:
+        return {"worker": self._random.choice(WORKERS)}
+
+    def _new(self, uid: str, kind: str) -> dict[str, Any]:
+        pick = self._random.choice
+        tags = pick(("{}", '{"team": "red"}', '{"area": "\\u00e9", "team": "red"}', '{"team": "blue"}'))
+        texts = {"name": "é\U0001f600", "description": "", "agent": pick(("", "agent")), "tags": tags}
+        rest = {"depends_on": '["beta"]', "config": pick((None, b"\0config")), "cause": "created"}
+        return {"uid": uid, **self._event(kind), **frame(0, content=b"first"), **texts, **rest}
+
+    def create_task(self, uid: str) -> dict[str, Any]:
+        uid = self._random.choice((uid, self._unused()))
+        if uid in self._dead():
+            uid = self._unused()
+        where = {"namespace": self._place[0], "id": self._place[1], "old": None}
+        return {**self._new(uid, "created"), **where, "status": self._random.choice(("running", "running", "pending"))}
+
+    def restart_task(self, uid: str) -> dict[str, Any]:
+        """The new one takes the id of the old one and a uid of its own, as its callers promise."""
+        where = {"namespace": self._place[0], "id": self._place[1], "old": uid}
+        return {**self._new(self._unused(), "created"), **where, "status": "running"}
+
+    def _unused(self) -> str:
+        """A uid that no task has or had; uids are never used again."""
+        dead = self._dead()
+        for uid in UIDS:
+            if uid not in dead | self._given and not self._hand.engine.query("get_task_by_uid", {"uid": uid}):
+                break
+        else:
+            uid = f"x{len(self._given)}"  # outside of what is dumped, but for lists and histories
+        self._given.add(uid)
+        return uid
+
+    def _dead(self) -> set[str]:
+        rows = [self._hand.engine.query("read_tombstones", {"namespace": name}) for name in NAMESPACES]
+        return {row[0] for found in rows for row in found}
+
+    def claim(self, uid: str) -> dict[str, Any]:
+        holder = self._hand.holder(uid)
+        seen = {
+            "seen_epoch": self._near(holder.epoch if holder else 0),
+            "seen_worker": holder.worker if holder else None,
+        }
+        if self._random.random() < 0.2:
+            seen["seen_worker"] = self._random.choice((None, *WORKERS))
+        rows = self._hand.engine.query("get_task_by_uid", {"uid": uid})
+        before = (
+            rows[0][4] if rows and rows[0][4] in ("running", "pending") else self._random.choice(("running", "pending"))
+        )
+        who = {"worker": self._random.choice(WORKERS), "host": "here", "pid": 7, "user": "ada", "agent": "agent"}
+        return {
+            "uid": uid,
+            **self._event("attempt started"),
+            **seen,
+            **who,
+            "before": before,
+            "former": "its process died",
+        }
+
+    def release(self, uid: str) -> dict[str, Any]:
+        return {"uid": uid, **self._event("attempt ended"), **self._fence(uid), "ended": "released"}
+
+    def checkpoint(self, uid: str) -> dict[str, Any]:
+        return {"uid": uid, **self._frame(uid), **self._event("checkpoint"), **self._fence(uid)}
+
+    def mark_progress(self, uid: str) -> dict[str, Any]:
+        return {"uid": uid, "progress": b"half", "at": self._clock, **self._fence(uid)}
+
+    def append_entry(self, uid: str) -> dict[str, Any]:
+        place = {"line": self._random.choice((1, 1, 2)), "position": self._random.randint(0, 4)}
+        return {"uid": uid, **place, "entry": self._random.choice((b"entry", b"\0")), **self._fence(uid)}
+
+    def put_chunk(self, uid: str) -> dict[str, Any]:
+        return {
+            "uid": uid,
+            "owner": self._random.choice(OWNERS),
+            "n": self._random.randint(0, 2),
+            "chunk_body": b"\0part",
+        }
+
+    def move_task(self, uid: str) -> dict[str, Any]:
+        pick = self._random.choice
+        verb = pick(self._lawful(uid) if self._random.random() < 0.8 else tuple(MOVES))
+        befores, after = MOVES[verb]
+        happened = self._event(verb)
+        frame_of = pick((NO_FRAME, self._frame(uid)))
+        if pick((True, False)):
+            frame_of = {**frame_of, "parent": frame_of["parent"] if frame_of["adds"] else None}
+        holder = self._hand.holder(uid)
+        is_held = holder is not None and holder.worker is not None
+        fence = pick((_NO_FENCE, self._fence(uid) if is_held or self._random.random() < 0.2 else _NO_FENCE))
+        columns = {
+            "pause": b"pause" if after == "paused" else None,
+            "pause_reason": pick(("rate_limit", "human_input")) if after == "paused" else None,
+            "due_at": pick((None, self._clock + 10)) if after == "paused" else None,
+            "result": b"result" if after == "completed" else None,
+            "error": b"error" if after == "failed" else None,
+            "finished_at": happened["at"] if after in FINISHED else None,
+        }
+        rest = {"after": after, "befores": befores, "version": pick((None, None, self._version(uid))), "ended": verb}
+        ends = int(after in FINISHED or fence["epoch"] is not None)
+        return {"uid": uid, **frame_of, **happened, **columns, **rest, **fence, "ends": ends}
+
+    def rollback(self, uid: str) -> dict[str, Any]:
+        pick = self._random.choice
+        target = self._any_seq(uid)
+        frame_of = pick((NO_FRAME, frame(target, base=pick((None, target)), content=b"patched")))
+        how = pick((("failed,paused", "running"), ("failed,paused,pending,running", None)))
+        rest = {"target": target, "version": self._version(uid), "befores": how[0], "after": how[1]}
+        return {"uid": uid, **frame_of, **self._event("rolled back"), **rest}
+
+    def invalidate(self, uid: str) -> dict[str, Any]:
+        seqs = sorted({self._any_seq(uid) for _ in range(self._random.randint(0, 3))})
+        target = self._random.choice((self._seqs(uid)[1], self._any_seq(uid)))
+        rest = {"target": target, "version": self._version(uid), "seqs": json.dumps(seqs)}
+        return {"uid": uid, **self._event("invalidated"), **rest}
+
+    def pin(self, uid: str) -> dict[str, Any]:
+        return {"uid": uid, "target": self._any_seq(uid), "pinned": self._random.choice((0, 1))}
+
+    def prune(self, uid: str) -> dict[str, Any]:
+        return {"uid": uid, "target": self._any_seq(uid), "owner": self._random.choice(("", *OWNERS))}
+
+    def rebase(self, uid: str) -> dict[str, Any]:
+        deltas = [seq for seq, row in self._hand.frames(uid).items() if row.base is not None]
+        target = self._random.choice((*deltas, self._any_seq(uid)))
+        return {"uid": uid, "target": target, "frame": b"whole", "stored": 5, "chunks": 0}
+
+    def archive(self, uid: str) -> dict[str, Any]:
+        return {"uid": uid, "archived_at": self._random.choice((None, self._clock)), **self._event("archived")}
+
+    def delete_task(self, uid: str) -> dict[str, Any]:
+        return {"uid": uid, "version": self._version(uid), **self._event("deleted")}
+
+    # ── durable functions ───────────────────────────────────────────────────────────────────────
+
+    def start_function(self, uid: str) -> dict[str, Any]:
+        pick = self._random.choice
+        call = {"function": pick(FUNCTIONS), "function_version": pick((1, 2)), "arguments": b"arguments"}
+        call |= {"queue": pick(QUEUES), "priority": pick((-1, 0, 5)), "parent_uid": pick((None, *UIDS[:3]))}
+        return {**self.create_task(uid), **call, "budget": pick((None, b"budget"))}
+
+    def open_pause(self, uid: str) -> dict[str, Any]:
+        pick = self._random.choice
+        what = {"path": pick(PATHS), "reason": "human_input", "topic": pick((None, *TOPICS)), "question": b"why?"}
+        return {"uid": uid, **what, "due_at": pick((None, self._clock)), "at": self._clock, **self._fence(uid)}
+
+    def answer_pause(self, uid: str) -> dict[str, Any]:
+        return {"uid": uid, "path": self._random.choice(PATHS), "answer": b"yes", **self._event("answered")}
+
+    def send_signal(self, uid: str) -> dict[str, Any]:
+        return {"uid": uid, "name": self._random.choice(TOPICS), "value": b"hello", **self._event("signal")}
+
+    def suspend(self, uid: str) -> dict[str, Any]:
+        paths = [path for path in PATHS if self._random.random() < 0.4]
+        columns = {"pause": b"pause", "pause_reason": "human_input", "due_at": self._random.choice((None, 7))}
+        return {"uid": uid, "paths": json.dumps(paths), **columns, **self._event("paused"), **self._fence(uid)}
+
+    # ── keys ────────────────────────────────────────────────────────────────────────────────────
+
+    def drop_chunks(self, uid: str) -> dict[str, Any]:
+        return {"uid": uid, "owner": self._random.choice(OWNERS)}
+
+    def _sealed(self, uid: str, query: str, names: Sequence[str], **place: Any) -> dict[str, Any]:
+        """The columns of one row as they are, or nearly, and others to put in their place."""
+        rows = self._hand.engine.query(query, {"uid": uid, **place})
+        old = dict(zip(names, rows[0] if rows else [b"gone"] * len(names), strict=True))
+        if self._random.random() < 0.1:
+            old[self._random.choice(tuple(names))] = b"stale"
+        new = {name: None if data is None else data + b"+" for name, data in old.items()}
+        return {"uid": uid, **place, **new, **{f"old_{name}": data for name, data in old.items()}}
+
+    def reseal_task(self, uid: str) -> dict[str, Any]:
+        rows = self._hand.engine.query("get_task_by_uid", {"uid": uid})
+        old = {name: getattr(TaskRow(*rows[0]), name) if rows else None for name in _SEALED_OF_A_TASK}
+        new = {name: None if data is None else data + b"+" for name, data in old.items()}
+        return {"uid": uid, **new, **{f"old_{name}": data for name, data in old.items()}}
+
+    def reseal_checkpoint(self, uid: str) -> dict[str, Any]:
+        target = self._any_seq(uid)
+        found = self._hand.frames(uid).get(target)
+        old = found.frame if found is not None else b"gone"
+        is_chunked = self._random.random() < 0.3  # then the frame is the name of its chunks' owner
+        new = {"frame": b"o1", "chunks": 1} if is_chunked else {"frame": old + b"+", "chunks": 0}
+        owner = self._random.choice(("", *OWNERS))
+        return {"uid": uid, "target": target, **new, "stored": 9, "old_frame": old, "old_owner": owner}
+
+    def reseal_event(self, uid: str) -> dict[str, Any]:
+        rows = self._hand.engine.query("read_events", {"uid": uid, "after": 0, "limit": 1000})
+        row = self._random.choice(rows) if rows else (1, 0, "", "", b"gone")
+        return {"uid": uid, "number": row[0], "body": row[4] + b"+", "old_body": row[4]}
+
+    def reseal_entry(self, uid: str) -> dict[str, Any]:
+        place = {"line": self._random.choice((1, 1, 2)), "position": self._random.randint(0, 4)}
+        return self._sealed(uid, "read_entry", ("entry",), **place)
+
+    def reseal_call(self, uid: str) -> dict[str, Any]:
+        return self._sealed(uid, "sealed_call", ("arguments", "budget"))
+
+    def reseal_pause(self, uid: str) -> dict[str, Any]:
+        return self._sealed(uid, "sealed_pause", ("question", "answer"), path=self._random.choice(PATHS))
+
+    def reseal_signal(self, uid: str) -> dict[str, Any]:
+        place = {"signal": self._random.choice(TOPICS), "number": self._random.randint(1, 2)}
+        return self._sealed(uid, "sealed_signal", ("value",), **place)

@@ -1,0 +1,89 @@
+"""The journal: entries of an attempt, in order, without a hole."""
+
+from __future__ import annotations
+
+import pytest
+
+from perdure._store import Committer, Engine, Fence, Write
+from perdure.errors import LeaseLost
+from tests.store.kit import UIDS, Hand, commit_all, unchanged, write
+
+UID = UIDS[0]
+
+
+def test_entries_come_back_in_order(hand: Hand) -> None:
+    epoch = hand.running()
+    for position in (0, 1, 2, 10, 3):
+        assert hand.append(UID, epoch, position) == (position,)
+    assert hand.journal(UID) == [(n, f"entry 1.{n}".encode()) for n in (0, 1, 2, 3, 10)]
+
+
+def test_an_entry_may_be_empty_or_any_bytes(hand: Hand) -> None:
+    epoch = hand.running()
+    every_byte = bytes(range(256))
+    hand.append(UID, epoch, 0, entry=b"")
+    hand.append(UID, epoch, 1, entry=every_byte)
+    assert hand.journal(UID) == [(0, b""), (1, every_byte)]
+
+
+def test_a_position_is_written_once(hand: Hand) -> None:
+    epoch = hand.running()
+    hand.append(UID, epoch, 0, entry=b"first")
+    with unchanged(hand.engine):
+        assert hand.append(UID, epoch, 0, entry=b"second") is None
+
+
+def test_a_line_has_its_own_positions(hand: Hand) -> None:
+    epoch = hand.running()
+    assert hand.append(UID, epoch, 0) and hand.append(UID, epoch, 0, line=2)
+    assert hand.journal(UID, 2) == [(0, b"entry 2.0")]
+    assert hand.journal(UID, 3) == []
+
+
+def test_journals_of_two_tasks_are_two(hand: Hand) -> None:
+    first = hand.running(UID, "alpha")
+    second = hand.running(UIDS[1], "beta")
+    assert hand.append(UID, first, 0) and hand.append(UIDS[1], second, 0)
+    assert len(hand.journal(UID)) == len(hand.journal(UIDS[1])) == 1
+
+
+def test_a_batch_of_entries_is_one_transaction_in_order(hand: Hand) -> None:
+    epoch = hand.running()
+    writes = [write("append_entry", hand.entry(UID, epoch, n)) for n in range(300)]
+    assert commit_all(hand.engine, writes) == [(n,) for n in range(300)]
+    assert [position for position, _ in hand.journal(UID)] == list(range(300))
+
+
+def test_in_a_batch_a_refused_write_leaves_the_others(hand: Hand, other: Hand) -> None:
+    """They belong to other attempts: what was refused is nobody's fault but its own."""
+    epoch = hand.running(UID, "alpha")
+    stale = other.running(UIDS[1], "beta")
+    hand.claim(UIDS[1])
+    writes = [
+        write("append_entry", hand.entry(UID, epoch, 0)),
+        write("append_entry", other.entry(UIDS[1], stale, 0), key="main\0beta"),
+        write("append_entry", hand.entry(UID, epoch, 1)),
+    ]
+    assert commit_all(hand.engine, writes) == [(0,), None, (1,)]
+    assert len(hand.journal(UID)) == 2 and hand.journal(UIDS[1]) == []
+
+
+def test_an_entry_that_is_refused_leaves_no_hole_behind_it(engine: Engine) -> None:
+    """The writes after it are in the same batch, before anybody knows that it was refused."""
+    hand = Hand(engine)
+    epoch = hand.running()
+    hand.append(UID, epoch, 1, entry=b"somebody else's")
+    committer, fence = Committer(engine), Fence("alpha", UID, epoch, "w1")
+    entries = [hand.entry(UID, epoch, position) for position in range(4)]
+    writes = [
+        Write(committer, "append_entry", entry, key="main\0alpha", fence=fence, ordered=True) for entry in entries
+    ]
+    for one in writes:
+        committer.enqueue(one)
+    committer.flush()
+    committer.close()
+    assert hand.journal(UID) == [(0, b"entry 1.0"), (1, b"somebody else's")]
+    assert writes[0].outcome() == (0,) and writes[1].outcome() is None
+    for late in writes[2:]:
+        with pytest.raises(LeaseLost):
+            late.outcome()

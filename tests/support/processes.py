@@ -1,0 +1,282 @@
+"""Real processes that can be stopped, killed and asked what they saw.
+
+Children are forked from a nursery: one warm process that has imported perdure, runs a single thread and
+has opened no store. So a child costs a few milliseconds, and inherits nothing that a user's process
+would not have.
+
+    pytest ── control ── nursery ── fork ── child
+       └──────────── link (pickled messages) ──┘
+
+A child runs `function(link, *arguments)`, a plain or an async function of an importable module. What it
+returns or raises is its last message. Waiting is for messages and exits, never for time; PATIENCE only
+turns a hang into an error.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import atexit
+import contextlib
+import ctypes
+import faulthandler
+import fcntl
+import inspect
+import os
+import pickle
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    Link: TypeAlias = Connection[Any, Any]
+else:
+    Link = Connection
+
+PATIENCE = 120.0
+ROOT = Path(__file__).parents[2]
+# What every child needs; imported once, by the nursery.
+_WARM = ("pytest", "perdure", "perdure._store.sqlite", "perdure._store.postgres", "tests.torture.kills")
+_LENGTH = struct.Struct("<I")
+
+
+class ChildDied(Exception):
+    """The child ended without saying what was waited for."""
+
+
+class Child:
+    """One process, by its pid and its link."""
+
+    def __init__(self, nursery: Nursery, pid: int, link: Link) -> None:
+        self._nursery, self.pid, self._link = nursery, pid, link
+        self._status: int | None = None
+
+    def heard(self) -> Any:
+        """The next thing the child says.
+
+        Raises:
+            ChildDied: it ended instead.
+            Exception: the one the child ended with.
+        """
+        try:
+            if not self._link.poll(PATIENCE):
+                raise TimeoutError(f"child {self.pid} has said nothing for {PATIENCE:.0f} s")
+            kind, value = self._link.recv()
+        except (EOFError, ConnectionResetError):
+            raise ChildDied(f"child {self.pid} ended with status {self.wait()}") from None
+        if kind == "raised":
+            raise value
+        return value
+
+    def tell(self, message: object = None) -> None:
+        self._link.send(message)
+
+    def ask(self, message: object = None) -> Any:
+        self.tell(message)
+        return self.heard()
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it has ended."""
+        if self._status is None:
+            os.kill(self.pid, signal.SIGKILL)
+            self.wait()
+
+    def stop(self) -> None:
+        """SIGSTOP, and wait until it stands still."""
+        os.kill(self.pid, signal.SIGSTOP)
+        self._nursery.ask("stopped", self.pid)
+
+    def go_on(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def wait(self) -> int:
+        """Its exit status once it has ended; minus the signal that ended it."""
+        if self._status is None:
+            status: int = self._nursery.ask("wait", self.pid)
+            self._status = status
+        return self._status
+
+    def rest(self) -> list[Any]:
+        """All that is still to be heard from a child that has ended."""
+        found = []
+        with contextlib.suppress(ChildDied):
+            while True:
+                found.append(self.heard())
+        return found
+
+    def bury(self) -> None:
+        self.kill()
+        self._link.close()
+
+
+class Nursery:
+    """The warm process that children are forked from."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        environ.pop("PERDURE_TEST_CLOCK", None)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.processes", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            cwd=ROOT,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+        )
+        theirs.close()
+        self._control = ours
+        self._turn = threading.Lock()
+        self._children: list[Child] = []
+
+    def start(self, function: Callable[..., Any], *arguments: Any, env: Mapping[str, str] | None = None) -> Child:
+        """Fork a child that runs `function(link, *arguments)`."""
+        ours, theirs = socket.socketpair()
+        name = (function.__module__, function.__qualname__)
+        with theirs:
+            pid = self.ask("fork", (name, arguments, dict(env or {})), theirs.fileno())
+        child = Child(self, pid, Link(ours.detach()))
+        self._children.append(child)
+        return child
+
+    def run(self, function: Callable[..., Any], *arguments: Any, env: Mapping[str, str] | None = None) -> Any:
+        """What `function` returns in a process of its own."""
+        child = self.start(function, *arguments, env=env)
+        try:
+            return child.heard()
+        finally:
+            child.wait()
+
+    def ask(self, verb: str, value: object, fd: int | None = None) -> Any:
+        with self._turn:
+            body = pickle.dumps((verb, value))
+            fds = [] if fd is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
+            self._control.sendmsg([_LENGTH.pack(len(body))], fds)
+            self._control.sendall(body)
+            return pickle.loads(_read(self._control, _LENGTH.unpack(_read(self._control, 4))[0]))
+
+    @contextlib.contextmanager
+    def clearing(self) -> Iterator[None]:
+        """No child that is started in this block outlives it."""
+        before = len(self._children)
+        try:
+            yield
+        finally:
+            for child in self._children[before:]:
+                child.bury()
+            del self._children[before:]
+
+    def close(self) -> None:
+        self._control.close()
+        self._process.wait()
+
+
+_nursery: Nursery | None = None
+
+
+@contextlib.contextmanager
+def nursery() -> Iterator[Nursery]:
+    """This process's nursery; no child that is started in this block outlives it."""
+    global _nursery
+    if _nursery is None:
+        _nursery = Nursery()
+        atexit.register(_nursery.close)
+    with _nursery.clearing():
+        yield _nursery
+
+
+@contextlib.contextmanager
+def starting_gun(path: Path) -> Iterator[None]:
+    """Whoever calls `at_the_gun(path)` waits until this block ends; then all go at once."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def at_the_gun(path: Path) -> None:
+    with path.open() as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+
+
+# ── in the nursery ───────────────────────────────────────────────────────────────────────────────
+
+
+def _read(source: socket.socket, size: int) -> bytes:
+    found = b""
+    while len(found) < size:
+        part = source.recv(size - len(found))
+        if not part:
+            raise EOFError
+        found += part
+    return found
+
+
+def _serve(control: socket.socket) -> None:
+    for name in _WARM:
+        with contextlib.suppress(ImportError):
+            import_module(name)
+    while True:
+        head, fds = _head(control)
+        if not head:
+            return
+        verb, value = pickle.loads(_read(control, _LENGTH.unpack(head)[0]))
+        if verb == "fork":
+            answer: Any = os.fork()
+            if answer == 0:
+                control.close()
+                _be_child(fds[0], *value)
+            os.close(fds[0])
+        elif verb == "stopped":
+            answer = os.waitpid(value, os.WUNTRACED)[1]
+        else:
+            answer = os.waitstatus_to_exitcode(os.waitpid(value, 0)[1])
+        body = pickle.dumps(answer)
+        control.sendall(_LENGTH.pack(len(body)) + body)
+
+
+def _head(control: socket.socket) -> tuple[bytes, list[int]]:
+    head, extra, _, _ = control.recvmsg(4, socket.CMSG_SPACE(4))
+    fds = array.array("i")
+    for _level, _type, data in extra:
+        fds.frombytes(data[:4])
+    return head, list(fds)
+
+
+def _be_child(fd: int, name: tuple[str, str], arguments: tuple[Any, ...], env: dict[str, str]) -> None:
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: never outlive the nursery
+    faulthandler.enable()
+    os.environ.update(env)
+    link = Link(fd)
+    try:
+        function = getattr(import_module(name[0]), name[1])
+        result = function(link, *arguments)
+        if inspect.iscoroutine(result):
+            result = asyncio.run(result)
+        last = ("returned", result)
+    except BaseException as error:
+        last = ("raised", error)
+    with contextlib.suppress(BrokenPipeError):
+        link.send(last)
+    os._exit(0)
+
+
+def say(link: Link, value: object = None) -> None:
+    """A child's message to the test."""
+    link.send(("said", value))
+
+
+def die() -> None:
+    """kill -9, by the process itself: nothing runs after this line."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(EOFError):
+        _serve(socket.socket(fileno=int(sys.argv[1])))

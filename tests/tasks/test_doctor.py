@@ -1,0 +1,223 @@
+"""The doctor finds what was spoiled, names it, and says what to do."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from perdure import Perdure
+from perdure._ground import crypto, ids
+from perdure._ground.clock import MovableClock
+from perdure._tasks import Finding, Policy, collect, doctor, examine
+from perdure.cli import main
+from tests.tasks.upkeep_kit import flip_a_byte, run_python, sql, store_of
+
+
+async def findings(app: Perdure, level: str) -> list[Finding]:
+    return [finding for finding in await examine(store_of(app)) if finding.level == level]
+
+
+@pytest.mark.req("R146")
+async def test_a_healthy_store_has_no_problem(url: str) -> None:
+    async with Perdure(url) as app:
+        task = await app.tasks.open("t", state={})
+        await task.checkpoint({"large": bytes(2_000_000)})
+        assert await findings(app, "problem") == []
+        subjects = {finding.subject for finding in await findings(app, "ok")}
+        assert {"extras", "store", "clock", "keys", "checkpoints", "audit", "workers", "chunks"} <= subjects
+
+
+async def test_a_store_that_was_never_made_is_no_problem_and_is_not_made_now(tmp_path: Path) -> None:
+    async with Perdure(tmp_path / "sub" / "p.db") as app:
+        assert await findings(app, "problem") == []
+        assert not (tmp_path / "sub").exists()
+
+
+@pytest.mark.req("R146", "R95")
+async def test_a_flipped_byte_is_named_with_the_newest_good_checkpoint(shared_url: str) -> None:
+    async with Perdure(shared_url) as app:
+        task = await app.tasks.open("t", state={})
+        for n in range(5):
+            await task.checkpoint({"n": n})
+        await app.tasks.open("other", state={})
+    flip_a_byte(shared_url, task.uid, 5)
+    async with Perdure(shared_url) as app:
+        (problem,) = await findings(app, "problem")
+        assert problem.subject == "task t" and "1 of 6" in problem.what and "5 (" in problem.what
+        assert "checkpoint 4" in problem.do
+
+
+@pytest.mark.req("R95")
+async def test_the_checkpoint_before_a_damaged_one_is_used_loudly_and_the_damaged_one_set_aside(
+    shared_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Perdure(shared_url) as app:
+        task = await app.tasks.open("t", state={})
+        for n in range(3):
+            await task.checkpoint({"n": n})
+    flip_a_byte(shared_url, task.uid, 3)
+    async with Perdure(shared_url) as app:
+        with caplog.at_level(logging.WARNING, "perdure"):
+            task = await app.tasks.handle("t")
+        assert task.state == {"n": 1} and "checkpoint 3 cannot be read" in caplog.text
+        assert (await task.record()).damaged == [f"{task.uid}.3"]
+        async with task.attempt():
+            await task.checkpoint({"n": "on"})
+        assert [event.kind for event in await app.tasks.events("t")].count("damaged") == 1
+        assert [cp.seq async for cp in task.checkpoints()] == [1, 2, 4]
+        assert await findings(app, "problem") == []
+        assert any("its state is good" in note.what for note in await findings(app, "note"))
+
+
+@pytest.mark.req("R95")
+async def test_a_paused_task_with_a_damaged_state_is_resumed_from_the_one_before(shared_url: str) -> None:
+    async with Perdure(shared_url) as app:
+        task = await app.tasks.open("t", state={})
+        await task.checkpoint({"n": 1})
+        await task.pause("look", reason="human_approval", checkpoint={"n": 2})
+    flip_a_byte(shared_url, task.uid, 2)
+    async with Perdure(shared_url) as app:
+        task = await app.tasks.handle("t")
+        await task.resume(state={"approved": True})
+        assert (await task.record()).state == {"n": 1, "approved": True}
+
+
+async def test_a_state_that_is_not_there_at_all_is_a_problem(shared_url: str) -> None:
+    async with Perdure(shared_url) as app:
+        task = await app.tasks.open("t", state={})
+        await task.checkpoint({"n": 1})
+        sql(shared_url, "DELETE FROM {checkpoints} WHERE seq = 1")
+        (problem,) = await findings(app, "problem")
+        assert "is not there" in problem.what
+
+
+@pytest.mark.req("R146", "R144")
+async def test_a_broken_chain_is_a_problem_in_any_namespace(shared_url: str) -> None:
+    async with Perdure(shared_url, namespace="elsewhere") as app:
+        task = await app.tasks.open("t", state={})
+        sql(shared_url, "UPDATE {events} SET kind = 'x' WHERE task_uid = ?", task.uid)
+    async with Perdure(shared_url) as app:
+        (problem,) = await findings(app, "problem")
+        assert problem.subject == "audit of t" and "event 1" in problem.what
+
+
+@pytest.mark.req("R146", "R142")
+async def test_a_missing_key_is_told_once_with_how_many_records_it_seals(shared_url: str) -> None:
+    async with Perdure(shared_url, key=crypto.generate("k1")) as app:
+        task = await app.tasks.open("t", state={})
+        await task.checkpoint({})
+        count = 3 + len(await app.tasks.events("t"))  # two checkpoints, and the event of this app's end
+    async with Perdure(shared_url) as app:
+        (problem,) = await findings(app, "problem")
+        assert problem.subject == "keys" and f"'k1' ({count} records)" in problem.what
+
+
+async def test_records_under_several_keys_are_worth_a_note(url: str) -> None:
+    async with Perdure(url) as app:
+        await app.tasks.open("t", state={})
+    async with Perdure(url, key=crypto.generate()) as app:
+        assert any("not sealed" in note.what for note in await findings(app, "note"))
+
+
+@pytest.mark.req("R146")
+async def test_orphaned_chunks_are_found_and_gc_takes_them(url: str, clock: MovableClock) -> None:
+    async with Perdure(url) as app:
+        store = store_of(app)
+        task = await app.tasks.open("t", state={})
+        owner = ids.new_uid(clock.now_ms())
+        await store.verb("put_chunk", task.uid, {"owner": owner, "n": 0, "chunk_body": b"x" * 9}, key="t")
+        clock.advance(hours=2)
+        assert any(note.subject == "chunks" and "9 bytes" in note.what for note in await findings(app, "note"))
+        await collect(store, Policy())
+        assert not any(note.subject == "chunks" for note in await findings(app, "note"))
+
+
+DIE_AT_WORK = """
+import asyncio, os, signal
+from perdure import Perdure
+
+async def main():
+    task = await Perdure(os.environ["URL"]).tasks.open("stuck", state={})
+    await task.checkpoint({"n": 1})
+    print(os.getpid(), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.req("R146")
+async def test_a_dead_process_that_holds_a_task_is_named(shared_url: str) -> None:
+    died = run_python(DIE_AT_WORK, URL=shared_url)
+    assert died.returncode == -signal.SIGKILL
+    async with Perdure(shared_url) as app:
+        (note,) = [note for note in await findings(app, "note") if note.subject == "workers"]
+        assert f"pid {died.stdout.strip()} " in note.what and "stuck" in note.what
+
+
+async def test_a_clock_that_is_behind_the_store_is_a_problem(url: str, clock: MovableClock) -> None:
+    async with Perdure(url) as app:
+        await app.tasks.open("t", state={})
+        clock.advance(-timedelta(minutes=5))
+        (problem,) = await findings(app, "problem")
+        assert problem.subject == "clock" and "0:05:00" in problem.what
+
+
+@pytest.mark.req("R146")
+async def test_a_file_that_is_no_whole_database_is_a_problem_and_no_traceback(tmp_path: Path) -> None:
+    path = tmp_path / "p.db"
+    async with Perdure(path) as app:
+        task = await app.tasks.open("t", state={})
+        for n in range(20):
+            await task.checkpoint({"data": os.urandom(5000), "n": n})
+    spoiled = bytearray(path.read_bytes())
+    spoiled[8192:65536] = os.urandom(65536 - 8192)
+    path.write_bytes(spoiled)
+    async with Perdure(path) as app:
+        assert any(finding.subject in ("integrity", "store") for finding in await findings(app, "problem"))
+
+
+async def test_what_the_database_itself_finds_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Perdure(tmp_path / "p.db") as app:
+        await app.tasks.open("t", state={})
+        monkeypatch.setattr(store_of(app).engine, "damage", lambda: ["row 7 missing from index tasks_due"])
+        (problem,) = await findings(app, "problem")
+        assert problem.subject == "integrity" and "row 7" in problem.what
+
+
+async def test_a_disk_that_is_nearly_full_is_told_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Perdure(tmp_path / "p.db") as app:
+        await app.tasks.open("t", state={})
+        monkeypatch.setattr(doctor, "_free_bytes", lambda _: doctor.LITTLE_SPACE - 1)
+        assert any(finding.subject == "disk" for finding in await findings(app, "note"))
+        monkeypatch.setattr(doctor, "_free_bytes", lambda _: doctor.HARDLY_ANY_SPACE - 1)
+        assert any(finding.subject == "disk" for finding in await findings(app, "problem"))
+
+
+# ── the command ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.req("R146", "R148")
+def test_perdure_doctor_is_red_when_there_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"sqlite://{tmp_path}/p.db"
+    monkeypatch.setenv("PERDURE_URL", url)
+    assert main(["doctor"]) == 0
+    assert main(["open", "t"]) == 0
+    assert main(["doctor"]) == 0
+    capsys.readouterr()
+    ((uid,),) = sql(url, "SELECT uid FROM {tasks}")
+    flip_a_byte(url, uid, 0)
+    assert main(["doctor", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    (problem,) = [item for item in found["items"] if item["level"] == "problem"]
+    assert found["problems"] == 1 and problem["subject"] == "task t" and "no good one is left" in problem["what"]
+    assert main(["doctor", "--quiet"]) == 1
+    assert "restore the store from a backup" in capsys.readouterr().out

@@ -1,0 +1,119 @@
+"""`make torture`: random faults, seed by seed, for as long as one likes.
+
+    python -m tests.torture                                  every part, its own seeds
+    python -m tests.torture --part kills --seeds 0-99        some seeds of one part
+    python -m tests.torture --shard 1/2                      every second seed; 2/2 are the others
+    python -m tests.torture --resume finished.txt            leave out what is in the file, add what passes
+
+Prints each seed that failed with the command that repeats it, and ends with 1 if there was one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.torture import kills, powerloss, races, sequences
+
+TELL_EVERY = 10.0  # seconds
+
+
+class Part(NamedTuple):
+    run: Callable[[int], None]
+    seeds: range  # when none are named
+
+
+PARTS = {
+    "powerloss": Part(powerloss.run, range(20_000)),
+    "kills": Part(kills.run, range(3_000)),
+    "sequences": Part(sequences.run, range(2_000)),
+    "races": Part(races.run, range(6)),
+}
+
+
+def main(arguments: Sequence[str], parts: Mapping[str, Part] = PARTS) -> int:
+    options = _options(arguments, parts)
+    finished = Finished(options.resume)
+    failed: list[str] = []
+    for name in options.part or parts:
+        run, seeds = parts[name]
+        chosen = _shard(options.seeds or seeds, options.shard)
+        failed += _torture(name, run, finished.without(name, chosen), finished)
+    for seed in failed:
+        print(f"FAILED: {seed}", flush=True)
+    print(f"{len(failed)} failed", flush=True)
+    return 1 if failed else 0
+
+
+def _torture(name: str, run: Callable[[int], None], seeds: Sequence[int], finished: Finished) -> list[str]:
+    failed: list[str] = []
+    began = told = time.monotonic()
+    for number, seed in enumerate(seeds, 1):
+        try:
+            run(seed)
+            finished.add(name, seed)
+        except Exception:
+            traceback.print_exc()
+            failed.append(f"{name} {seed}: python -m tests.torture --part {name} --seeds {seed}-{seed}")
+            print(f"FAILED: {failed[-1]}", flush=True)
+        if time.monotonic() - told > TELL_EVERY:
+            told = time.monotonic()
+            print(f"{name}: {number} of {len(seeds)} seeds, {len(failed)} failed", flush=True)
+    minutes = (time.monotonic() - began) / 60
+    print(f"{name}: {len(seeds)} seeds in {minutes:.1f} minutes, {len(failed)} failed", flush=True)
+    return failed
+
+
+class Finished:
+    """The seeds that have passed, one a line, in a file that outlives an interrupted run."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        lines = path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else []
+        self._known = {(name, int(seed)) for name, _, seed in (line.partition(" ") for line in lines)}
+
+    def without(self, name: str, seeds: Iterable[int]) -> list[int]:
+        return [seed for seed in seeds if (name, seed) not in self._known]
+
+    def add(self, name: str, seed: int) -> None:
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(f"{name} {seed}\n")
+
+
+# ── options ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _options(arguments: Sequence[str], parts: Mapping[str, Part]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.torture", description="Random faults, seed by seed.")
+    parser.add_argument("--part", action="append", choices=list(parts), help="only this part; may be repeated")
+    parser.add_argument("--seeds", type=_seeds, metavar="A-B", help="these seeds, both included")
+    parser.add_argument("--shard", type=_part_of, metavar="I/N", default=(1, 1), help="every Nth seed, from the Ith on")
+    parser.add_argument("--resume", type=Path, metavar="PATH", help="a file of finished seeds, read and added to")
+    return parser.parse_args(arguments)
+
+
+def _seeds(text: str) -> range:
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def _part_of(text: str) -> tuple[int, int]:
+    number, _, of = text.partition("/")
+    if not 1 <= int(number) <= int(of):
+        raise argparse.ArgumentTypeError(f"{text}: I lies between 1 and N")
+    return int(number), int(of)
+
+
+def _shard(seeds: range, shard: tuple[int, int]) -> range:
+    number, of = shard
+    return seeds[number - 1 :: of]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

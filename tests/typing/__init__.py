@@ -1,0 +1,1 @@
+"""What type checkers see of perdure: the user's own signatures, whole."""

@@ -1,0 +1,32 @@
+"""What users get wrong; a checker must say so at each line marked `# wrong`, and nowhere else."""
+
+from __future__ import annotations
+
+from perdure import Perdure, durable, effect, step
+
+
+@step
+async def double(n: int) -> int:
+    return n * 2
+
+
+@effect
+async def pay(cents: int) -> str:
+    return str(cents)
+
+
+@durable
+async def job(n: int) -> int:
+    await double("two")  # wrong
+    await pay()  # wrong
+    text: str = await double(2)  # wrong
+    return await double(n) + len(text)
+
+
+async def use(app: Perdure) -> None:
+    await app.run("job", job)  # wrong
+    await app.run("job", job, "three")  # wrong
+    await app.run(job, 3)  # wrong
+    await app.tasks.list(status="sleeping")  # wrong
+    task = await app.tasks.open("x")
+    await task.pause("wait", reason="coffee")  # wrong

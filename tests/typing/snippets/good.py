@@ -1,0 +1,79 @@
+"""What users write; every line must pass a strict check, and every type be what they expect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, assert_type
+
+from perdure import Checkpoint, Handle, Page, Perdure, Retry, Task, TaskRecord, durable, effect, signals, step
+from perdure import pause as pauses
+from perdure.sync import Perdure as SyncPerdure
+
+
+@dataclass
+class Order:
+    id: str
+    cents: int
+
+
+@step
+async def summarise(page: str, *, words: int = 100) -> list[str]:
+    return page.split()[:words]
+
+
+@step(retry=Retry(3), timeout=timedelta(seconds=5), flush=True)
+def count(text: str) -> int:
+    return len(text)
+
+
+async def find_charge(order: str, cents: int) -> object: ...
+
+
+@effect(verify=find_charge, keyed=True)
+async def charge(order: str, cents: int) -> dict[str, int]:
+    return {order: cents}
+
+
+@durable
+async def checkout(order: Order, pages: list[str] | None = None) -> dict[str, int]:
+    words = await summarise("a page", words=3)
+    assert_type(words, list[str])
+    assert_type(count("text"), int)
+    receipt = await charge(order.id, order.cents)
+    assert_type(receipt, dict[str, int])
+    answer = await pauses.input("how many?", int)
+    assert_type(answer, int)
+    word = await signals.next("go", str)
+    assert_type(word, str)
+    return receipt
+
+
+@durable(name="other", version=2)
+async def other(n: int) -> str:
+    return str(n)
+
+
+async def use(app: Perdure) -> None:
+    assert_type(await app.run("checkout-42", checkout, Order("a", 1)), dict[str, int])
+    assert_type(await app.start("other-1", other, 3), Handle[str])
+    assert_type(await (await app.start("other-1", other.options(queue="slow"), n=3)).result(), str)
+    task = await app.tasks.open("job", state={"n": 1})
+    assert_type(task, Task)
+    assert_type(await task.checkpoint({"n": 2}), Checkpoint)
+    assert_type(await app.tasks.get("job"), TaskRecord | None)
+    assert_type(await app.tasks.list(status="paused", reason="rate_limit"), Page[TaskRecord])
+    async with task.attempt() as same:
+        assert_type(same, Task)
+    async for checkpoint in task.checkpoints():
+        assert_type(checkpoint, Checkpoint)
+    async with app.worker(concurrency=3):
+        pass
+
+
+def blocking() -> Any:
+    with SyncPerdure() as app:
+        task = app.tasks.open("job")
+        with task.attempt():
+            task.checkpoint({"n": 1}, label="x")
+        return task.record().state
