@@ -8,6 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from perdure._app import Perdure
+    from perdure._durable import (
+        DID_NOT_HAPPEN,
+        UNKNOWN,
+        DidNotHappen,
+        DurableFunction,
+        Effect,
+        Handle,
+        Happened,
+        Retry,
+        bind,
+        durable,
+        effect,
+        idempotency_headers,
+        idempotency_key,
+        pause,
+        signals,
+        step,
+    )
     from perdure._ground.codec import register
     from perdure._model import (
         Attempt,
@@ -29,6 +47,24 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "perdure._app": ("Perdure",),
+    "perdure._durable": (
+        "DID_NOT_HAPPEN",
+        "UNKNOWN",
+        "DidNotHappen",
+        "DurableFunction",
+        "Effect",
+        "Handle",
+        "Happened",
+        "Retry",
+        "bind",
+        "durable",
+        "effect",
+        "idempotency_headers",
+        "idempotency_key",
+        "pause",
+        "signals",
+        "step",
+    ),
     "perdure._ground.codec": ("register",),
     "perdure._model": (
         "Attempt",
@@ -53,18 +89,34 @@ __all__ = [
     "Change",
     "Checkpoint",
     "Config",
+    "DID_NOT_HAPPEN",
+    "DidNotHappen",
+    "DurableFunction",
+    "Effect",
     "Event",
+    "Handle",
+    "Happened",
     "Page",
     "Pause",
     "Perdure",
     "Progress",
     "Reason",
+    "Retry",
     "Status",
     "Task",
     "TaskRecord",
     "Tasks",
     "ToolCall",
+    "UNKNOWN",
+    "bind",
+    "durable",
+    "effect",
+    "idempotency_headers",
+    "idempotency_key",
+    "pause",
     "register",
+    "signals",
+    "step",
 ]
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from perdure._durable import DurableFunction, run_here
+from perdure._durable import DurableFunction, Handle, Inbox, cancel, run_here, start_or_adopt
 from perdure._ground.config import find_address
 from perdure._ground.crypto import KeyRing
 from perdure._ground.ids import check_id
 from perdure._store import Store, share
 from perdure._tasks import Tasks, release_all
+from perdure._worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,6 +29,8 @@ class Perdure:
         check_id(namespace, "namespace")
         self._store = Store(share(find_address(url)), KeyRing.load(key), namespace)
         self.tasks = Tasks(self._store)
+        self.tasks._canceller = cancel
+        self.effects = Inbox(self.tasks)
 
     async def run(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Carry out a durable function in this process and give its result.
@@ -34,6 +39,17 @@ class Perdure:
         """
         result: R = await run_here(self.tasks, id, fn, args, kwargs)
         return result
+
+    async def start(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Have a durable function carried out by some worker; an id that exists is attached to."""
+        handle: Handle[R] = await start_or_adopt(self.tasks, id, fn, args, kwargs)
+        return handle
+
+    def worker(
+        self, *, concurrency: int = 100, queues: Sequence[str] = ("default",)
+    ) -> AbstractAsyncContextManager[None]:
+        """Carry on tasks of the functions this process knows, until the block ends."""
+        return Worker(self.tasks, concurrency, queues)
 
     async def close(self) -> None:
         """Give back what this app holds and commit what is queued."""

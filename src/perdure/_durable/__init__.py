@@ -1,25 +1,81 @@
 """Durable functions: finished steps never run again, effects are never silently repeated."""
 
-from perdure._durable.effects import DID_NOT_HAPPEN, UNKNOWN, DidNotHappen, Effect, Happened, effect, idempotency_key
-from perdure._durable.execute import run_here
-from perdure._durable.functions import DurableFunction, durable, step
+from perdure._durable import loops
+from perdure._durable.budgets import Budget, Spent, budgets
+from perdure._durable.effect_call import (
+    DID_NOT_HAPPEN,
+    UNKNOWN,
+    DidNotHappen,
+    Happened,
+    idempotency_headers,
+    idempotency_key,
+)
+from perdure._durable.effects import Effect, effect
+from perdure._durable.endings import cancel
+from perdure._durable.execute import one_pass, run_here
+from perdure._durable.functions import DurableFunction, durable, known_functions, step
+from perdure._durable.inbox import Inbox, UncertainEffect
+from perdure._durable.ledger import EffectRecord
+from perdure._durable.models import ModelCall, Price, Usage, model_call
 from perdure._durable.pauses import pause
+from perdure._durable.progress import progress
+from perdure._durable.pumps import Marker, Prefix
+from perdure._durable.readers import Account, StreamPart, account_of, follow_stream, read_stream, stored_bytes
 from perdure._durable.retry import Retry
+from perdure._durable.savings import Savings
 from perdure._durable.scopes import bind
+from perdure._durable.signalling import signals
+from perdure._durable.starting import Handle, start_or_adopt
+from perdure._durable.streams import Stream, stream
+from perdure._durable.versions import function_for
+from perdure._durable.whereabouts import Where, where
 
 __all__ = [
     "DID_NOT_HAPPEN",
     "UNKNOWN",
+    "Account",
+    "Budget",
     "DidNotHappen",
     "DurableFunction",
     "Effect",
+    "EffectRecord",
+    "Handle",
     "Happened",
+    "Inbox",
+    "Marker",
+    "ModelCall",
+    "Prefix",
+    "Price",
     "Retry",
+    "Savings",
+    "Spent",
+    "Stream",
+    "StreamPart",
+    "UncertainEffect",
+    "Usage",
+    "Where",
+    "account_of",
     "bind",
+    "budgets",
+    "cancel",
     "durable",
     "effect",
+    "follow_stream",
+    "function_for",
+    "idempotency_headers",
     "idempotency_key",
+    "known_functions",
+    "loops",
+    "model_call",
+    "one_pass",
     "pause",
+    "progress",
+    "read_stream",
     "run_here",
+    "signals",
+    "start_or_adopt",
     "step",
+    "stored_bytes",
+    "stream",
+    "where",
 ]

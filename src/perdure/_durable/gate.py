@@ -1,99 +1,224 @@
 """Hand results to the code in the order of their positions, one at a time.
 
 With several scopes alive, who gets a result first can decide what the code does next: `as_completed`, a
-queue, a lock. So results go out in journal order, live as in replay, and the next one only when the loop
-has come to rest: all that the last one set off has then run. With one scope there is nothing to order.
+queue, a lock. So results go out in journal order, live as in replay, and the next one only when the code
+has come to rest: all that the last one set off has then run. From one rest to the next the code does the
+same in every run, because nothing but one result has reached it. With one scope there is nothing to order.
+
+A cancellation that ends a call has its place in the order too. What the code waits for without perdure (a
+timer, a socket) has none: such a scope comes to its next call when it comes, and the others wait for it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import heapq
-from collections.abc import Iterable
+from bisect import insort
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextvars import Context
 from typing import Any
 
-# Without a look into the loop (uvloop): this many passes in a row count as rest.
-_PASSES = 12
-# A result that nobody comes for, while others wait behind it, is passed over after this long.
-_PATIENCE_SECONDS = 5.0
+# Without a look into the loop (uvloop): so many passes of it count as rest.
+PASSES = 12
+# With one: after so many passes, code that never rests (it polls with sleep(0)) is not waited for.
+MOST_PASSES = 1_000
+# A recorded result that nobody comes for, while others wait behind it, is passed over after this long.
+PATIENCE_SECONDS = 5.0
+_POLL_SECONDS = 0.05
+
+_WAKES = asyncio.futures._set_result_unless_cancelled  # type: ignore[attr-defined]
+# Our own callbacks run in a context that is nobody's, so that they are not taken for the code's.
+NOBODY = Context()
 
 
 class Gate:
-    def __init__(self, loop: asyncio.AbstractEventLoop, recorded: Iterable[int]) -> None:
-        self._loop = loop
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        recorded: Iterable[int],
+        *,
+        is_ours: Callable[[Context], bool],
+        may_call: Callable[[Context], bool],
+    ) -> None:
+        self._loop, self._is_ours, self._may_call = loop, is_ours, may_call
         self._ready: Any = getattr(loop, "_ready", None)
-        self._expected = list(recorded)
-        heapq.heapify(self._expected)
+        self._timers: Any = getattr(loop, "_scheduled", ())
+        self._expected = deque(recorded)  # in order; each comes to the gate, or is passed over
+        self._live: set[int] = set()  # of these, the ones recorded by this attempt
+        self._last_recorded = self._expected[-1] if self._expected else 0
         self._handed: set[int] = set()
         self._waiting: dict[int, asyncio.Future[None]] = {}
-        self._is_checking = False
+        self._for_ever: set[asyncio.Future[None]] = set()
+        self._is_looking = self._is_sure_busy = False
         self._passes = 0
-        self._stuck: asyncio.TimerHandle | None = None
+        self._looking = asyncio.Handle(self._look, (), loop, NOBODY)
+        self._poll: asyncio.TimerHandle | None = None
+        self._quiet = 0.0
 
     @property
     def is_idle(self) -> bool:
         return not self._waiting
 
+    def is_waiting(self, position: int) -> bool:
+        return position in self._waiting
+
     def expect(self, position: int) -> None:
         """A live result has this position and will come to the gate."""
-        heapq.heappush(self._expected, position)
+        if position not in self._live:
+            self._live.add(position)
+            insort(self._expected, position)
 
     def passed(self, position: int) -> None:
         """Handed out, or never to be."""
-        self._handed.add(position)
+        if position <= self._last_recorded or position in self._live:
+            self._handed.add(position)
         if self._waiting:
             self._look_soon()
 
-    async def turn(self, position: int) -> None:
-        """Wait until it is this result's turn."""
+    def wait_for_ever(self, future: asyncio.Future[None]) -> None:
+        """Somebody waits for a cancellation, and for nothing that is handed out."""
+        self._for_ever.add(future)
+        future.add_done_callback(self._for_ever.discard, context=NOBODY)
+
+    async def turn(self, position: int, *, absorbs: bool = False) -> None:
+        """Wait until it is this result's turn.
+
+        `absorbs`: when it was recorded, the call was cancelled and ended all the same; so it does again.
+        """
+        try:
+            while True:
+                try:
+                    await self.come(position)
+                    return
+                except asyncio.CancelledError:
+                    if not absorbs:
+                        raise
+        finally:
+            self.leave(position)
+
+    def come(self, position: int) -> asyncio.Future[None]:
+        """A future that is done when it is this result's turn; then, or to give up waiting, `leave`."""
         future: asyncio.Future[None] = self._loop.create_future()
+        if position > self._last_recorded:
+            self.expect(position)
         self._waiting[position] = future
         self._look_soon()
-        try:
-            await future
-        finally:
-            self._waiting.pop(position, None)
+        return future
+
+    def leave(self, position: int) -> None:
+        if self._waiting.pop(position, None) is not None:  # else it was handed out
             self.passed(position)
 
+    def fail(self, error: BaseException) -> None:
+        """Nothing is handed out any more: everybody who waits gets the error."""
+        for future in [*self._waiting.values(), *self._for_ever]:
+            if not future.done():
+                future.set_exception(error)
+
+    def close(self) -> None:
+        """The attempt is over."""
+        if self._poll is not None:
+            self._poll.cancel()
+
+    # ── rest ────────────────────────────────────────────────────────────────────────────────────
+
+    def is_at_rest(self) -> bool:
+        """Whether nothing of the durable function's own code is about to run."""
+        ready = self._ready
+        if ready is not None and not ready:
+            return True
+        self._passes += 1
+        if ready is None:
+            return self._passes >= PASSES
+        if self._passes >= MOST_PASSES:
+            return True
+        is_ours = self._is_ours
+        for handle in list(ready):  # noqa: SIM110
+            if not handle._cancelled and is_ours(handle._context):
+                return False
+        return True
+
+    def begin_to_rest(self) -> None:
+        self._passes = 0
+
+    def has_timer(self) -> bool:
+        """Whether a scope that may yet make a call waits for a moment of the loop's clock."""
+        return any(not timer._cancelled and self._may_call(timer._context) for timer in list(self._timers))
+
+    def sleeps_until(self) -> float | None:
+        """When the next scope that may yet make a call wakes from asyncio.sleep."""
+        sleepers = [
+            timer.when()
+            for timer in list(self._timers)
+            if not timer._cancelled and timer._callback is _WAKES and self._may_call(timer._context)
+        ]
+        return min(sleepers, default=None)
+
+    # ── handing out ─────────────────────────────────────────────────────────────────────────────
+
     def _look_soon(self) -> None:
-        if not self._is_checking:
-            self._is_checking = True
-            self._passes = 0
-            self._loop.call_soon(self._look)
+        if not self._is_looking:
+            self._is_looking = True
+            self.begin_to_rest()
+            self._look_in_next_pass()
+
+    def _look_in_next_pass(self) -> None:
+        if self._ready is not None:
+            self._ready.append(self._looking)  # what call_soon does, without making a handle each time
+        else:
+            self._loop.call_soon(self._look, context=NOBODY)
 
     def _look(self) -> None:
-        if self.is_loop_busy():
-            self._loop.call_soon(self._look)
-            return
-        self._is_checking = False
-        self._hand_out()
+        if self._is_sure_busy:
+            self._is_sure_busy = False
+            self._look_in_next_pass()
+        elif not self.is_at_rest():
+            self._look_in_next_pass()
+        else:
+            self._is_looking = False
+            self._hand_out()
 
-    def is_loop_busy(self) -> bool:
-        if self._ready is not None:
-            return len(self._ready) > 0
-        self._passes += 1
-        return self._passes < _PASSES
+    def is_before_frontier(self) -> bool:
+        """Whether something recorded has not been handed out."""
+        self._forget_handed()
+        return bool(self._expected) and self._expected[0] <= self._last_recorded
 
-    def _hand_out(self) -> None:
+    def _forget_handed(self) -> None:
         expected, handed = self._expected, self._handed
         while expected and expected[0] in handed:
-            handed.discard(heapq.heappop(expected))
-        if self._stuck is not None:
-            self._stuck.cancel()
-            self._stuck = None
-        if not self._waiting:
+            handed.discard(expected[0])
+            self._live.discard(expected.popleft())
+
+    def _hand_out(self) -> None:
+        self._forget_handed()
+        expected = self._expected
+        if self._poll is not None:
+            self._poll.cancel()
+            self._poll = None
+        if not self._waiting or not expected:
             return
-        lowest = min(self._waiting)
-        if not expected or lowest <= expected[0]:
-            self._give(lowest)
-        else:
-            self._stuck = self._loop.call_later(_PATIENCE_SECONDS, self._pass_over)
+        if expected[0] in self._waiting:
+            self._give(expected.popleft())
+        elif expected[0] <= self._last_recorded:
+            self._quiet = 0.0
+            self._poll = self._loop.call_later(_POLL_SECONDS, self._lose_patience, context=NOBODY)
 
     def _give(self, position: int) -> None:
-        future = self._waiting[position]
+        self._live.discard(position)
+        future = self._waiting.pop(position)
         if not future.done():
             future.set_result(None)
+            self._is_sure_busy = True  # whoever gets it runs before the next look, and sets something off
+        self._look_soon()
 
-    def _pass_over(self) -> None:
-        if self._waiting:
-            self._give(min(self._waiting))
+    def _lose_patience(self) -> None:
+        """Nobody has come for the next result. If the code does not wait for a moment of its own, go on."""
+        self._quiet = 0.0 if self.has_timer() else self._quiet + _POLL_SECONDS
+        if self._quiet < PATIENCE_SECONDS:
+            self._poll = self._loop.call_later(_POLL_SECONDS, self._lose_patience, context=NOBODY)
+        elif self._waiting:
+            self._pass_over(min(self._waiting))
+
+    def _pass_over(self, position: int) -> None:
+        self._expected.remove(position)
+        self._give(position)

@@ -13,35 +13,75 @@ from perdure._durable.scopes import current
 from perdure._ground import codec
 from perdure._model import Entry
 from perdure._replay import Diverged, Recorded, digest
-from perdure.errors import InvalidInput, NoTask
+from perdure._store import Write
+from perdure.errors import InvalidInput, LeaseLost, NoTask
 
 T = TypeVar("T")
 
 
-async def ask_person(run: Run, path: str, question: str, details: dict[str, Any]) -> dict[str, Any]:
-    """The answer to an uncertain effect: found, or waited for without a process."""
-    found: dict[str, Any] = await answer_to(run, path, "human_input", {"question": question, "details": details})
-    return found
+async def answer_to(
+    run: Run,
+    path: str,
+    reason: str,
+    question: dict[str, Any],
+    due_at: int | None = None,
+    *,
+    topic: str | None = None,
+    is_body: bool = False,
+    at_once: bool = False,
+) -> Any:
+    """What was answered to the question at this path; unwinds the attempt while nothing was.
 
-
-async def answer_to(run: Run, path: str, reason: str, question: dict[str, Any], due_at: int | None = None) -> Any:
-    """What was answered to the question at this path; unwinds the attempt while nothing was."""
+    `is_body`: it is asked inside a step, which then does not hold the unwinding up. `at_once`: by a plain
+    function, which cannot wait for the others; what they have under way is cut off, and settled later.
+    """
     if path in run.answers:
         return run.answers[path]
     if run.unwinding:
         raise Paused
+    await run.flush()
+    if await _opened(run, path, reason, question, due_at, topic) is None:
+        lost = LeaseLost(run.task_id, "another attempt has the lease, so a question was refused")
+        run.fence.close(lost)
+        raise lost
+    if topic is not None and await _came_early(run, path):
+        return run.answers[path]
+    run.questions[path] = (reason, question, due_at)
+    if at_once:
+        run.unwinding = True
+        raise Paused
+    run.bodies -= is_body
+    try:
+        await run.suspend(path)
+    finally:
+        run.bodies += is_body
+    raise Paused
+
+
+async def _came_early(run: Run, path: str) -> bool:
+    """Whether a signal was there already when its question was opened."""
+    for row in await run.store.query("read_pauses", uid=run.uid):
+        if row[0] == path and row[6] is not None:
+            run.answers[path] = run.store.unseal(run.uid, "answer", row[6])
+            return True
+    return False
+
+
+def note_question(run: Run, path: str, reason: str, question: dict[str, Any], *, topic: str | None = None) -> None:
+    """Have a question on record that nobody waits for."""
+    run.store.committer.submit(_opened(run, path, reason, question, None, topic))
+
+
+def _opened(run: Run, path: str, reason: str, question: dict[str, Any], due_at: int | None, topic: str | None) -> Write:
     params = {
         "path": path,
         "reason": reason,
+        "topic": topic,
         "question": run.store.seal(run.uid, "pause", question),
         "at": run.store.clock.now_ms(),
         "due_at": due_at,
     }
-    await run.flush()
-    await run.store.verb("open_pause", run.uid, params, key=run.task_id, fence=run.fence)
-    run.questions[path] = (reason, question, due_at)
-    await run.suspend(path)
-    raise Paused
+    return run.store.verb("open_pause", run.uid, params, key=run.task_id, fence=run.fence)
 
 
 class pause:
@@ -50,19 +90,22 @@ class pause:
     @staticmethod
     async def input(question: str, type: type[T]) -> T:
         """A person's answer, as this type."""
-        answer: T = await _asked("input", "human_input", {"question": question}, type)
+        answer: T = await asked_question("pause.input", "human_input", {"question": question}, type)
         return answer
 
 
-async def _asked(op: str, reason: str, question: dict[str, Any], as_type: Any) -> Any:
+async def asked_question(
+    name: str, reason: str, question: dict[str, Any], as_type: Any, *, topic: str | None = None
+) -> Any:
+    """The answer to a question of the function itself, recorded when it is first given to the code."""
     scope = current.get()
     if scope is None:
-        raise NoTask(f"pause.{op}")
+        raise NoTask(name)
     if scope.is_body:
-        raise InvalidInput(f"pause.{op} is called inside a step", do="pause between steps")
+        raise InvalidInput(f"{name} is called inside a step", do="pause between steps")
     run = scope.run
     run.fence.check()
-    name, asked = f"pause.{op}", digest((question["question"],), {})
+    asked = digest((question["question"],), {})
     answer = run.cursor.ask(scope.path, name, asked)
     if type(answer) is Recorded:
         await run.hand_out(answer.position)
@@ -72,7 +115,7 @@ async def _asked(op: str, reason: str, question: dict[str, Any], as_type: Any) -
         error = run.diverged(answer)
         run.fence.close(error)
         raise error
-    value = await answer_to(run, answer.path, reason, question)
+    value = await answer_to(run, answer.path, reason, question, topic=topic)
     data, copy = codec.round_trip(value, as_type)
     position, write = run.record(
         Entry("result", name, answer.path, asked, data, at=run.store.clock.now_ms(), epoch=run.epoch), urgent=True

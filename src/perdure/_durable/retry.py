@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from perdure._model import Entry
 from perdure.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from perdure._durable.functions import Call
+    from perdure._durable.calls import Call
     from perdure._durable.run import Run
 
 
@@ -55,25 +55,28 @@ class Retry:
         return tries < self.attempts and (not self.on or isinstance(error, self.on))
 
 
-async def attempts_of(run: Run, path: str, call: Call, body: Callable[[], Awaitable[Any]]) -> Any:
+async def attempts_of(
+    run: Run, path: str, call: Call, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """Run a step's body until it succeeds or its tries are used up."""
     tries, due = run.tries(path)
     if due:
         await run.until(due)
     while True:
+        run.cursor.begin_again(path)
         try:
+            if not call.is_async:
+                return call.function(*args, **kwargs)
             if call.timeout is None:
-                return await body()
+                return await call.function(*args, **kwargs)
             async with asyncio.timeout(call.timeout.total_seconds()):
-                return await body()
+                return await call.function(*args, **kwargs)
         except Exception as error:
             tries += 1
-            if call.retry is None or not call.retry.wants_more(tries, error):
+            if run.fence.closed is not None or call.retry is None or not call.retry.wants_more(tries, error):
                 raise
             due = run.store.clock.now_ms() + int(call.retry.delay(tries).total_seconds() * 1000)
             note: dict[str, str | int | float | None] = {"tries": tries, "until": due, "error": type(error).__name__}
-            _, write = run.record(
-                Entry("intent", "try", path, run.asked(path), epoch=run.epoch, note=note), urgent=True
-            )
+            _, write = run.record(Entry("intent", "try", path, asked, epoch=run.epoch, note=note), urgent=True)
             await write
             await run.until(due)

@@ -1,27 +1,32 @@
 """One attempt at a durable function: what it has recorded, and what it records now.
 
-The walk of a step: functions.py asks `cursor`; a recorded result is decoded and handed out through the
-gate; a fresh one is run, recorded by `record`, and handed out. When results may ride along and when
+The walk of a step: functions.py asks its scope's track; a recorded result is decoded and handed out through
+the gate; a fresh one is run, recorded by `record`, and handed out. When results may ride along and when
 somebody has to wait for the disk is decided here, by the rules of the committer's barrier and pipeline.
+How an attempt is driven from its beginning to its end is in driving.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections import deque
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from contextvars import Context
+from typing import Any, TypeVar
 
-from perdure._durable.gate import Gate
-from perdure._durable.scopes import Scope
+from perdure._durable.gate import NOBODY, Gate
+from perdure._durable.scopes import Scope, current
 from perdure._ground import crash, envelope
+from perdure._ground.hop import Nap
 from perdure._model import LEASE, Entry, encode_entry
 from perdure._replay import Cursor, Diverged
 from perdure._store import Fence, Store, Write
-from perdure.errors import ReplayDiverged
+from perdure.errors import PerdureError, ReplayDiverged
 
+T = TypeVar("T")
 log = logging.getLogger("perdure.durable")
 
 # No body starts while its task has an unflushed entry older than this, or more than so many.
@@ -31,8 +36,6 @@ MOST_UNFLUSHED = 256
 SHORTEST_WAIT = 0.001
 SLOW_SECONDS = 0.1
 LEASE_MS = int(LEASE.total_seconds() * 1000)
-# Handed out at once, by a call that cannot wait: never in the gate's order.
-INLINE = frozenset({"inline", "now", "random", "uuid4", "patched", "progress", "stream"})
 
 
 class Paused(BaseException):
@@ -51,34 +54,108 @@ class Run:
         answers: dict[str, Any],
         *,
         loop: asyncio.AbstractEventLoop,
+        always_replay: bool = False,
     ) -> None:
         self.store, self.fence, self.line, self.loop = store, fence, line, loop
         self.task_id, self.uid, self.epoch = fence.task_id, fence.uid, fence.epoch
+        self.entries = entries  # as this attempt found them
         self.cursor = Cursor(entries)
         self.answers = answers  # by path: how a pause of an earlier attempt was answered
         self.main = Scope(self, "")
-        self.gate = Gate(loop, _gated(entries))
+        self.gate = Gate(loop, self.cursor.in_order(), is_ours=self._is_ours, may_call=self._may_call)
         self.scopes = 1
-        self.bodies = 0
+        self.alive: dict[int, tuple[asyncio.Future[Any], Scope]] = {}  # the scopes that are tasks, until they end
+        self.bodies = 0  # calls under way, from their beginning until their result comes to the gate
         self.pausing: dict[str, asyncio.Future[None]] = {}
         self.unwinding = False
+        self.is_over = False  # the function has ended, one way or another
+        self.always_replay = always_replay
+        self.is_restarting = False  # unwound only to be replayed at once
         self.questions: dict[str, tuple[str, dict[str, Any], int | None]] = {}
+        self.before_unwinding: list[Callable[[], None]] = []
         self.replayed = self.fresh = 0
-        self.is_former_dead = True
+        self.patches: dict[str, bool] = {}
+        self.effects: dict[str, Any] = {}  # by name: the effects this attempt has called, to undo them by
+        self.effecting = 0  # effects between intent and outcome
+        self.stopping = False  # somebody wants the task to end
+        self.body: asyncio.Task[Any] | None = None
+        self.driver: asyncio.Task[Any] | None = None
+        self._parts: dict[Callable[[Run], Any], Any] = {}
         self._warned: set[str] = set()
         self._position = self.cursor.last
+        self._mutex = threading.Lock()  # steps of a plain function record from its thread
+        self._thread = threading.get_ident()
         self._unflushed: deque[tuple[float, Write]] = deque()
         self._key = f"{store.namespace}\0{fence.task_id}"
+
+    def part(self, make: Callable[[Run], T]) -> T:
+        """What another module keeps for this attempt, made when it is first asked for."""
+        if make not in self._parts:
+            self._parts[make] = make(self)
+        found: T = self._parts[make]
+        return found
+
+    def check(self) -> None:
+        """Every call begins with this.
+
+        Raises:
+            Paused: the attempt is being unwound.
+            PerdureError: the attempt was closed: it has diverged, or lost its lease.
+        """
+        if self.fence.closed is not None:
+            raise self.fence.closed
+        if self.is_over:
+            raise asyncio.CancelledError  # a task that the function left behind ends here
+        if self.unwinding:
+            raise Paused
+
+    @property
+    def is_replaying(self) -> bool:
+        """Whether something recorded has yet to reach the code."""
+        return self.gate.is_before_frontier() or self.cursor.next_unasked() is not None
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the attempt itself is being ended: then a cancellation is not the code's own."""
+        driver = self.driver
+        return (
+            self.unwinding
+            or self.is_over
+            or self.fence.closed is not None
+            or (driver is not None and driver.cancelling() > 0)
+        )
 
     # ── scopes ──────────────────────────────────────────────────────────────────────────────────
 
     def scope_began(self) -> None:
         self.scopes += 1
 
-    def scope_ended(self, _task: asyncio.Task[Any]) -> None:
+    def scope_was_not(self) -> None:
         self.scopes -= 1
+
+    def scope_is(self, task: asyncio.Future[Any], scope: Scope) -> None:
+        self.alive[id(task)] = (task, scope)
+        task.add_done_callback(self._scope_ended, context=NOBODY)
+
+    def _scope_ended(self, task: asyncio.Future[Any]) -> None:
+        self.scopes -= 1
+        del self.alive[id(task)]
+        if (self.unwinding or self.is_over) and not task.cancelled():
+            task.exception()  # nobody will look at it, and nobody should be told so
         if self.pausing:
             self.look_for_unwinding()
+
+    def _scope_in(self, context: Context) -> Scope | None:
+        scope = context.get(current)
+        return scope if scope is not None and scope.run is self and not scope.is_body else None
+
+    def _is_ours(self, context: Context) -> bool:
+        scope: Scope | None = context.get(current)
+        return scope is not None and scope.run is self and not scope.is_body
+
+    def _may_call(self, context: Context) -> bool:
+        scope = self._scope_in(context)
+        return scope is not None and (scope.track.is_used or scope is self.main)
 
     # ── recording ───────────────────────────────────────────────────────────────────────────────
 
@@ -88,28 +165,25 @@ class Run:
         Raises:
             PerdureError: an earlier write of this attempt failed; nothing more is written.
         """
-        position = self._position + 1
-        sealed = envelope.seal(encode_entry(entry), kind="entry", bound_to=self.uid, ring=self.store.ring)
+        store = self.store
+        sealed = envelope.seal(encode_entry(entry), kind="entry", bound_to=self.uid, ring=store.ring)
         params = {
             "uid": self.uid,
             "line": self.line,
-            "position": position,
+            "position": 0,
             "entry": sealed,
             "epoch": self.epoch,
             "worker": self.fence.worker,
         }
+        size = len(sealed) + 100
         write = Write(
-            self.store.committer,
-            "append_entry",
-            params,
-            key=self._key,
-            size=len(sealed) + 100,
-            fence=self.fence,
-            ordered=True,
+            store.committer, "append_entry", params, key=self._key, size=size, fence=self.fence, ordered=True
         )
-        self.store.committer.submit(write, urgent=urgent)
-        self._position = position
-        self._unflushed.append((time.monotonic(), write))
+        with self._mutex:
+            position = params["position"] = self._position + 1
+            store.committer.submit(write, urgent=urgent)
+            self._position = position
+            self._unflushed.append((time.monotonic(), write))
         crash.place("journal.recorded")
         return position, write
 
@@ -120,10 +194,17 @@ class Run:
             LeaseLost: another attempt has taken over.
         """
         if self._unflushed:
-            _, last = self._unflushed[-1]
-            await last
-            self._unflushed.clear()
+            await self._unflushed[-1][1]
         self.fence.check()
+
+    def is_behind(self) -> bool:
+        """Whether so much is not on disk yet that no body may start."""
+        unflushed = self._unflushed
+        while unflushed and unflushed[0][1].done:
+            unflushed.popleft()
+        return bool(unflushed) and (
+            len(unflushed) > MOST_UNFLUSHED or time.monotonic() - unflushed[0][0] > OLDEST_SECONDS
+        )
 
     async def may_start(self) -> None:
         """Before a body runs: the attempt is whole, and its entries are not far behind.
@@ -132,14 +213,25 @@ class Run:
             Paused: the attempt is being unwound.
             PerdureError: the attempt was closed.
         """
-        if self.unwinding:
+        self.check()
+        if self.stopping:
+            await self.suspend(f"~stop {len(self.pausing)}")
+        while self.is_behind():
+            await self._unflushed[0][1]
+            self.check()
+
+    def may_start_here(self) -> None:
+        """The same for a plain call, which holds up its thread while it waits."""
+        self.check()
+        if self.stopping:
             raise Paused
-        self.fence.check()
-        unflushed = self._unflushed
-        while unflushed and unflushed[0][1].done:
-            unflushed.popleft()
-        if unflushed and (len(unflushed) > MOST_UNFLUSHED or time.monotonic() - unflushed[0][0] > OLDEST_SECONDS):
-            await self.flush()
+        while self.is_behind():
+            self.wait_here(self._unflushed[0][1])
+            self.check()
+
+    def wait_here(self, write: Write) -> None:
+        self.store.committer.wait(write, may_commit=threading.get_ident() != self._thread)
+        write.outcome()
 
     def is_worth_waiting(self, took: float, flush: bool | None) -> bool:
         """Whether a result is waited for: a long step loses little by it, a short one much."""
@@ -153,29 +245,25 @@ class Run:
         note = (intent.note if intent else None) or {}
         return int(note.get("tries") or 0), int(note.get("until") or 0)
 
-    def asked(self, path: str) -> bytes:
-        intent = self.cursor.intent(path)
-        return intent.digest if intent else b""
-
-    async def may_settle(self, epoch: int, not_after: int) -> None:
-        """Wait until the process that meant to do an effect can no longer be doing it."""
-        if not self.is_former_dead and epoch != self.epoch:
-            await self.until(not_after + LEASE_MS)
-
     async def until(self, due_ms: int) -> None:
         """Wait for a moment of the store's clock, which a test may move."""
-        while (left := due_ms - self.store.clock.now_ms()) > 0:  # noqa: ASYNC110
-            await asyncio.sleep(min(left / 1000, 0.05))
+        while (left := due_ms - self.store.clock.now_ms()) > 0:
+            await Nap(min(left / 1000, 0.05))
 
     def warn_if_slow(self, name: str, took: float) -> None:
-        if took > SLOW_SECONDS and name not in self._warned:
+        if took > SLOW_SECONDS and name not in self._warned and threading.get_ident() == self._thread:
             self._warned.add(name)
             log.warning("the step %s held the event loop for %.0f ms; make it async", name, took * 1000)
 
     async def hand_out(self, position: int) -> None:
         """Return when it is this result's turn to reach the code."""
+        if self.always_replay and position > self.cursor.last:
+            self.is_restarting = True
+            await self.suspend(f"~replay {position}")
         if self.scopes > 1:
             await self.gate.turn(position)
+            if self.pausing:
+                self.look_for_unwinding()
         else:
             self.gate.passed(position)
 
@@ -185,19 +273,40 @@ class Run:
         """Keep a scope until the attempt is unwound; always raises Paused."""
         future = self.pausing[path] = self.loop.create_future()
         self.look_for_unwinding()
-        await future
+        try:
+            await future
+        finally:
+            del self.pausing[path]
 
     def look_for_unwinding(self) -> None:
         """Unwind as soon as nothing runs any more: steps and effects under way end and are recorded first."""
-        self.loop.call_soon(self._unwind_if_still)
+        self.gate.begin_to_rest()
+        self.loop.call_soon(self._unwind_if_still, context=NOBODY)
+
+    def stop(self) -> None:
+        """Somebody wants the task to end: nothing begins any more, effects under way end and are recorded."""
+        self.stopping = True
+        self.look_for_unwinding()
 
     def _unwind_if_still(self) -> None:
+        if self.stopping and not self.effecting and not self.unwinding:
+            self._unwind()
+            if self.body is not None:
+                self.body.cancel()
+            return
         if self.unwinding or not self.pausing or self.bodies or not self.gate.is_idle:
             return
-        if self.gate.is_loop_busy():
-            self.loop.call_soon(self._unwind_if_still)
-            return
+        if not self.gate.is_at_rest():
+            self.loop.call_soon(self._unwind_if_still, context=NOBODY)
+        elif (moment := self.gate.sleeps_until()) is not None:
+            self.loop.call_at(moment, self.look_for_unwinding, context=NOBODY)
+        else:
+            self._unwind()
+
+    def _unwind(self) -> None:
         self.unwinding = True
+        for prepare in self.before_unwinding:
+            prepare()
         for future in self.pausing.values():
             if not future.done():
                 future.set_exception(Paused())
@@ -207,11 +316,11 @@ class Run:
     def diverged(self, found: Diverged) -> ReplayDiverged:
         return ReplayDiverged(self.task_id, found.position, found.recorded, found.asked)
 
-
-def _gated(entries: Sequence[tuple[int, Entry]]) -> list[int]:
-    """The positions that will come to the gate: results and not what a step recorded inside its body."""
-    return [
-        position
-        for position, entry in entries
-        if entry.kind == "result" and entry.op not in INLINE and "|" not in entry.path.rpartition("|")[0]
-    ]
+    def poison(self, error: PerdureError) -> PerdureError:
+        """The attempt must not go on, whatever the code makes of the exception."""
+        self.fence.close(error)
+        self.gate.fail(error)
+        for future in self.pausing.values():
+            if not future.done():
+                future.set_exception(error)
+        return error

@@ -3,17 +3,27 @@
 An asyncio task started inside a durable function is a scope of its own, named by its coroutine and by the
 how-manieth of that name it is in the scope that started it. The name is given when the task is made, by
 a task factory that wraps whatever factory the loop had. Inside a step's body nothing is numbered.
+
+Two helpers of asyncio are seen through. `wait_for` makes a task of its own before Python 3.12, which shares
+its parent's scope. `as_completed` makes its tasks in the order of a set of coroutines, which is another one
+in each process: there a scope is named by its coroutine's arguments too, and they begin in the order of
+these names.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
 from functools import wraps
-from types import FrameType
+from hashlib import blake2b
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from zlib import crc32
+
+from perdure._replay import digest
 
 if TYPE_CHECKING:
     from perdure._durable.run import Run
@@ -25,14 +35,19 @@ R = TypeVar("R")
 class Scope:
     """One line of execution inside a run; `is_body` for a step's or effect's own code."""
 
-    __slots__ = ("_children", "is_body", "path", "run")
+    __slots__ = ("_children", "batch", "is_body", "path", "run", "track")
 
     def __init__(self, run: Run, path: str, *, is_body: bool = False) -> None:
         self.run, self.path, self.is_body = run, path, is_body
-        self._children: dict[str, int] = {}
+        self.track = run.cursor.track(path)
+        self._children: dict[str, int] | None = None
+        self.batch: _Batch | None = None
 
     def child(self, name: str) -> Scope:
-        number = self._children[name] = self._children.get(name, 0) + 1
+        children = self._children
+        if children is None:
+            children = self._children = {}
+        number = children[name] = children.get(name, 0) + 1
         return Scope(self.run, f"{self.path}/{name}#{number}")
 
 
@@ -40,8 +55,14 @@ current: ContextVar[Scope | None] = ContextVar("perdure_scope", default=None)
 
 
 def bind(function: Callable[P, R]) -> Callable[P, R]:
-    """The function with the present scope, for a thread or a callback that would not have it."""
-    context = copy_context()
+    """The function with a scope, for a thread or a callback that would not have it.
+
+    Inside a durable function it is a scope of its own, numbered now: bind once for each thread, in an order
+    that does not change.
+    """
+    scope, context = current.get(), copy_context()
+    if scope is not None and not scope.is_body:
+        context.run(current.set, scope.child(short_name(function)))
 
     @wraps(function)
     def bound(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -50,7 +71,29 @@ def bind(function: Callable[P, R]) -> Callable[P, R]:
     return bound
 
 
+def short_name(named: Any) -> str:
+    """The qualified name without the functions it was defined in."""
+    name: str = getattr(named, "__qualname__", None) or type(named).__qualname__
+    return name.rpartition("<locals>.")[2] if "<" in name else name
+
+
 # ── the task factory ─────────────────────────────────────────────────────────────────────────────
+
+
+class ScopeTask(asyncio.Task[Any]):
+    """A task whose hash is that of its scope's path, so that sets of tasks have the same order in a replay.
+
+    `done, pending = await asyncio.wait(…)` gives such sets, and code goes through them.
+    """
+
+    __slots__ = ("_hash",)
+
+    def __init__(self, coro: Coroutine[Any, Any, Any], path: str, **how: Any) -> None:
+        self._hash = crc32(path.encode())
+        super().__init__(coro, **how)
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 def install(loop: asyncio.AbstractEventLoop) -> None:
@@ -58,41 +101,142 @@ def install(loop: asyncio.AbstractEventLoop) -> None:
     before = loop.get_task_factory()
     if getattr(before, "is_perdures", False):
         return
-    make: Callable[..., Any] = before or _plain_task
+    make = _maker(before)
 
     def factory(loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, Any], **how: Any) -> Any:
         scope = current.get()
-        if scope is None or scope.is_body:
-            return make(loop, coro, **how)
-        child = scope if _is_wait_fors_helper() else scope.child(_name_of(coro))
-        context: Context = how.pop("context", None) or copy_context()
+        if scope is None or scope.is_body or scope.run.is_over:
+            return _plainly(loop, coro, before, how)
+        helper = _helper_above()
+        if helper is WAIT_FOR:
+            return _plainly(loop, coro, before, how)
+        if helper is AS_COMPLETED:
+            child = scope.child(f"{short_name(coro)}{_arguments(coro)}")
+            coro = _in_turn(scope, child.path, coro)
+        else:
+            child = scope.child(short_name(coro))
+        given: Context | None = how.pop("context", None)
+        context = copy_context() if given is None else given.copy()
         context.run(current.set, child)
         # Counted before it is made: an eager task runs inside make().
         run = scope.run
         run.scope_began()
-        task = make(loop, coro, context=context, **how)
-        task.add_done_callback(run.scope_ended)
+        try:
+            task = make(loop, coro, child.path, context, how)
+        except BaseException:
+            run.scope_was_not()
+            raise
+        run.scope_is(task, child)
         return task
 
     factory.is_perdures = True  # type: ignore[attr-defined]
     loop.set_task_factory(factory)  # type: ignore[arg-type]
 
 
-def _plain_task(loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, Any], **how: Any) -> asyncio.Task[Any]:
-    return asyncio.Task(coro, loop=loop, **how)
+def _plainly(loop: Any, coro: Any, before: Callable[..., Any] | None, how: dict[str, Any]) -> Any:
+    return asyncio.Task(coro, loop=loop, **how) if before is None else before(loop, coro, **how)
 
 
-def _name_of(coro: Any) -> str:
-    return getattr(coro, "__qualname__", None) or type(coro).__qualname__
+def _maker(before: Any) -> Callable[..., Any]:
+    """How a scope's task is made with the factory that the loop had."""
+    eager = getattr(asyncio, "eager_task_factory", None)
+    if before is None or before is eager:
+        if before is None:
+            return lambda loop, coro, path, context, how: ScopeTask(coro, path, loop=loop, context=context, **how)
+        return lambda loop, coro, path, context, how: ScopeTask(
+            coro, path, loop=loop, context=context, **{"eager_start": True, **how}
+        )
+    kinds = {p.name: p.kind for p in inspect.signature(before).parameters.values()}
+    if "context" in kinds or inspect.Parameter.VAR_KEYWORD in kinds.values():
+        return lambda loop, coro, path, context, how: before(loop, coro, context=context, **how)
+    # A factory from before Python 3.11: a task that it makes takes over the context it is made in.
+    return lambda loop, coro, path, context, how: context.run(before, loop, coro)
 
 
-def _is_wait_fors_helper() -> bool:
-    """Whether the task is the one that wait_for makes before Python 3.12; later ones make none."""
-    if sys.version_info >= (3, 12):
-        return False
+# ── helpers of asyncio ───────────────────────────────────────────────────────────────────────────
+
+
+WAIT_FOR, AS_COMPLETED, OTHER, OUTSIDE = "wait_for", "as_completed", "other", "outside"
+_iterator = getattr(asyncio.tasks, "_AsCompletedIterator", None)  # from Python 3.13 on
+_codes: dict[CodeType, str] = {
+    asyncio.wait_for.__code__: WAIT_FOR,
+    (asyncio.as_completed if _iterator is None else _iterator.__init__).__code__: AS_COMPLETED,
+}
+
+
+def _helper_above() -> str:
+    """Which helper of asyncio makes the task, if one does."""
     frame: FrameType | None = sys._getframe(2)
-    for _ in range(4):
-        if frame is not None and frame.f_code is asyncio.wait_for.__code__:
-            return True
-        frame = frame.f_back if frame is not None else None
-    return False
+    while frame is not None:
+        found = _codes.get(frame.f_code)
+        if found is None:
+            module = frame.f_globals.get("__name__", "")
+            found = _codes[frame.f_code] = OTHER if module.startswith("asyncio.") else OUTSIDE
+        if found is not OTHER:
+            return found
+        frame = frame.f_back
+    return OUTSIDE
+
+
+class _Batch:
+    """Tasks that are made at once, and begin in the order of their paths."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._turns: dict[str, asyncio.Future[None]] = {}
+        self.is_closed = False
+
+    def add(self, path: str) -> asyncio.Future[None]:
+        turn = self._turns[path] = self._loop.create_future()
+        return turn
+
+    def close(self) -> None:
+        if not self.is_closed:
+            self.is_closed = True
+            self._loop.call_soon(self._begin)
+
+    def _begin(self) -> None:
+        for path in sorted(self._turns):
+            if not self._turns[path].done():
+                self._turns[path].set_result(None)
+
+
+def _in_turn(scope: Scope, path: str, coro: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
+    batch = scope.batch
+    if batch is None or batch.is_closed:
+        batch = scope.batch = _Batch(scope.run.loop)
+    turn = batch.add(path)
+
+    async def begin() -> Any:
+        batch.close()
+        try:
+            await turn
+        except BaseException:
+            coro.close()
+            raise
+        return await coro
+
+    return begin()
+
+
+def _arguments(coro: Any) -> str:
+    """What a coroutine that has not begun was called with, as far as it can be told."""
+    frame, code = getattr(coro, "cr_frame", None), getattr(coro, "cr_code", None)
+    if frame is None or code is None:
+        return ""
+    varargs = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + varargs]
+    try:
+        told = {name: _told(frame.f_locals[name]) for name in names if name not in ("self", "cls")}
+    except KeyError:
+        return ""
+    return f"({blake2b(digest((), told), digest_size=8).hexdigest()})"
+
+
+def _told(value: Any) -> Any:
+    if type(value) is tuple:
+        return [_told(item) for item in value]
+    try:
+        return digest((value,), {})
+    except TypeError:
+        return type(value).__qualname__

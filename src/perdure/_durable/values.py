@@ -1,31 +1,67 @@
 """Arguments, results and exceptions of durable calls, as bytes and back.
 
 The caller gets the decoded copy on the first run too, so that a replay shows it nothing new. An exception
-is rebuilt only if it is builtin, declared or registered and made of storable arguments; any other one is
-a StepFailed with its name and message, the first time as later.
+is rebuilt only if it is builtin, perdure's own, declared or registered and made of storable parts; any
+other one is a StepFailed with its name and message, the first time as later.
 """
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import inspect
 import typing
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from perdure import errors
 from perdure._ground import codec
-from perdure.errors import NotStorable, StepFailed
+from perdure._ground.shapes import known_to
+from perdure._replay import is_same
+from perdure.errors import NotStorable, PerdureError, StepFailed
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_TAG = 0xC1
 
 
 class Signature:
     """What a function takes and returns, by its annotations."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._signature = inspect.signature(function)
+    def __init__(self, function: Callable[..., Any], *, leave_out: Sequence[str] = ()) -> None:
+        whole = inspect.signature(function)
+        self._signature = whole.replace(parameters=[p for p in whole.parameters.values() if p.name not in leave_out])
         self.hints = _hints(function)
         self.returns = self.hints.get("return", Any)
-        names = list(self._signature.parameters)
-        self.is_method = bool(names) and names[0] in ("self", "cls")
+        parameters = list(self._signature.parameters.values())
+        self.is_method = bool(parameters) and parameters[0].name in ("self", "cls")
+        takes = parameters[1:] if self.is_method else parameters
+        self._takes = [p for p in takes if p.kind in _POSITIONAL]
+        self._keywords = {p.name: p for p in takes if p.kind is inspect.Parameter.KEYWORD_ONLY}
+        self._required = sum(p.default is p.empty for p in self._takes)
+        self.plain = self._required + self.is_method  # up to so many positional arguments, a call is spelled one way
+
+    def spelled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """A call however it was written: by position where it can be, without what is the default, without self."""
+        given, named = list(args[1:] if self.is_method else args), dict(kwargs)
+        if named:
+            self._by_position(given, named)
+            for name, parameter in self._keywords.items():
+                if name in named and is_same(named[name], parameter.default):
+                    del named[name]
+        if len(given) <= len(self._takes):
+            while len(given) > self._required and is_same(given[-1], self._takes[len(given) - 1].default):
+                given.pop()
+        return tuple(given), named
+
+    def _by_position(self, given: list[Any], named: dict[str, Any]) -> None:
+        for number in range(len(given), len(self._takes)):
+            parameter = self._takes[number]
+            if parameter.name in named:
+                given.append(named.pop(parameter.name))
+            elif parameter.default is parameter.empty or not any(p.name in named for p in self._takes[number:]):
+                return
+            else:
+                given.append(parameter.default)
 
     def encode_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         """The call's arguments by name.
@@ -44,9 +80,17 @@ class Signature:
         return codec.encode(encoded)
 
     def decode_arguments(self, data: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments as the function takes them now.
+
+        Raises:
+            TypeError: it takes others than it was called with.
+        """
         bound = self._signature.bind_partial()
         for name, value in codec.decode(data).items():
+            if name not in self._signature.parameters:
+                raise TypeError(f"it takes no argument {name!r} any more")
             bound.arguments[name] = codec.decode(value, self._type_of(name))
+        self._signature.bind(*bound.args, **bound.kwargs)
         return bound.args, bound.kwargs
 
     def _type_of(self, name: str) -> Any:
@@ -71,37 +115,66 @@ def _has_variables(hint: Any) -> bool:
 
 # ── exceptions ───────────────────────────────────────────────────────────────────────────────────
 
-_BUILTIN = {
+_BUILTIN: dict[str, type[BaseException]] = {
     name: value
     for name, value in vars(builtins).items()
-    if isinstance(value, type) and issubclass(value, Exception) and not issubclass(value, ExceptionGroup)
+    if isinstance(value, type) and issubclass(value, Exception) and not issubclass(value, BaseExceptionGroup)
+}
+# Raised by a step that awaited something which was cancelled, not by a cancellation of the step.
+_BUILTIN["CancelledError"] = asyncio.CancelledError
+_OURS: dict[str, type[PerdureError]] = {
+    name: value
+    for name, value in vars(errors).items()
+    if isinstance(value, type) and issubclass(value, PerdureError)
 }
 
 
 def encode_error(error: BaseException, declared: Sequence[type[BaseException]]) -> bytes:
+    """How an exception is kept: its name and message, and what it can be built from again."""
     name = type(error).__qualname__
-    args: list[Any] | None = list(error.args)
-    if _class_named(name, declared) is not type(error):
-        args = None
+    told: dict[str, Any] = {"type": name, "message": _printable(error), "args": None}
     try:
-        return codec.encode({"type": name, "message": str(error), "args": args})
+        return codec.encode(told | _parts(error, name, declared))
     except NotStorable:
-        return codec.encode({"type": name, "message": _printable(error), "args": None})
+        return codec.encode(told)
+
+
+def _parts(error: BaseException, name: str, declared: Sequence[type[BaseException]]) -> dict[str, Any]:
+    if _OURS.get(name) is type(error):
+        assert isinstance(error, PerdureError)
+        values = {key: value for key, value in vars(error).items() if key not in ("what", "kept", "do")}
+        return {"ours": [error.what, error.kept, error.do, values]}
+    if _declared(name, declared) is type(error):
+        return {"args": list(error.args)}
+    if type(error) in known_to(Any).name_of:
+        return {"whole": codec.encode(error)}
+    return {}
 
 
 def decode_error(data: bytes, declared: Sequence[type[BaseException]]) -> BaseException:
     """The exception as the caller gets it, live and in replay alike."""
     found = codec.decode(data)
-    cls = _class_named(found["type"], declared) if found["args"] is not None else None
-    if cls is not None:
-        try:
-            return cls(*found["args"])
-        except Exception:  # its constructor wants something else than its args
-            return StepFailed(found["type"], found["message"])
-    return StepFailed(found["type"], found["message"])
+    try:
+        made = _rebuilt(found, declared)
+    except Exception:  # its constructor wants something else than its args, or its class is gone
+        made = None
+    return made if isinstance(made, BaseException) else StepFailed(found["type"], found["message"])
 
 
-def _class_named(name: str, declared: Sequence[type[BaseException]]) -> type[BaseException] | None:
+def _rebuilt(found: dict[str, Any], declared: Sequence[type[BaseException]]) -> Any:
+    if "ours" in found:
+        what, kept, do, values = found["ours"]
+        error = PerdureError.__new__(_OURS[found["type"]])
+        PerdureError.__init__(error, what, kept=kept, do=do)
+        error.__dict__.update(values)
+        return error
+    if "whole" in found:
+        return codec.decode(found["whole"])
+    cls = _declared(found["type"], declared) if found["args"] is not None else None
+    return None if cls is None else cls(*found["args"])
+
+
+def _declared(name: str, declared: Sequence[type[BaseException]]) -> type[BaseException] | None:
     for cls in declared:
         if cls.__qualname__ == name:
             return cls
@@ -110,3 +183,21 @@ def _class_named(name: str, declared: Sequence[type[BaseException]]) -> type[Bas
 
 def _printable(error: BaseException) -> str:
     return str(error).encode("utf-8", "backslashreplace").decode()
+
+
+# ── results ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def reader_for(as_type: Any) -> Callable[[bytes], Any]:
+    """`codec.decode` for one annotation, without looking its decoder up each time."""
+    decode = codec.decoder_for(as_type).decode
+
+    def read(data: bytes) -> Any:
+        if data[0] != _TAG:
+            try:
+                return decode(data)
+            except Exception:
+                return codec.decode(data, as_type)  # which says what is wrong
+        return codec.decode(data, as_type)
+
+    return read

@@ -10,40 +10,43 @@ The cursor reads no clock, opens no file and awaits nothing. For each call it an
 
 A function has diverged when a recorded call is made with other arguments; when a fresh call is made while
 its scope still has a result that nobody asked for; or when it ends with such a result. Not counted are
-calls that were cut, intents without an outcome, what was recorded inside a step, marks of `patched`, and
-scopes that do not exist yet.
+calls that were cut, intents without an outcome, what was recorded inside a step, marks of `patched`,
+progress and streams, and scopes that do not exist yet or still go on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Collection, Iterable
 
-from perdure._model import Entry, name_of, path_of, scope_of
+import msgspec
+
+from perdure._model import Entry, name_of, scope_of
+from perdure._replay.digest import spell
 
 
-class Recorded(NamedTuple):
+class Recorded(msgspec.Struct, frozen=True, gc=False):
     path: str
     position: int
     entry: Entry
 
 
-class Fresh(NamedTuple):
+class Fresh(msgspec.Struct, frozen=True, gc=False):
     path: str
 
 
-class Cut(NamedTuple):
+class Cut(msgspec.Struct, frozen=True, gc=False):
     path: str
     position: int
+    entry: Entry
 
 
-class Uncertain(NamedTuple):
+class Uncertain(msgspec.Struct, frozen=True, gc=False):
     path: str
     position: int
     intent: Entry
 
 
-class Diverged(NamedTuple):
+class Diverged(msgspec.Struct, frozen=True, gc=False):
     position: int
     recorded: str
     asked: str
@@ -53,93 +56,184 @@ Answer = Recorded | Fresh | Cut | Uncertain | Diverged
 
 # Marks that decide something once per task; code may stop asking for them.
 UNCOUNTED = frozenset({"patched", "progress", "stream"})
+# Handed out at once, by a call that cannot wait: never in the gate's order.
+INLINE = frozenset({"inline", "effect.inline", "now", "random", "uuid4"}) | UNCOUNTED
+
+
+class Track:
+    """One scope's part of the journal on its way through the code."""
+
+    __slots__ = ("_counts", "_cursor", "_prefix", "_unasked", "path")
+
+    def __init__(self, cursor: Cursor, path: str) -> None:
+        self._cursor, self.path, self._prefix = cursor, path, f"{path}|"
+        self._counts: dict[str, int] = {}
+        self._unasked: dict[str, Recorded] = {}  # in the order of their positions
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the scope has made any call."""
+        return bool(self._counts)
+
+    def ask(self, name: str, digest: bytes, *, in_body: bool = False) -> Answer:
+        """What to do about a call; asking is making it. `in_body`: inside a step nothing is counted."""
+        number = self._counts[name] = self._counts.get(name, 0) + 1
+        path = f"{self._prefix}{name}#{number}"
+        # A body that is tried again asks for the same things again.
+        found = self._unasked.get(path) if in_body else self._unasked.pop(path, None)
+        if found is None:
+            return self._unknown(path, name, digest, in_body)
+        if found.entry.digest != digest:
+            return _changed(found.position, found.entry, name, digest)
+        return found
+
+    def look(self, name: str, digest: bytes) -> tuple[str, Recorded | Cut | Diverged | None]:
+        """Like `ask`, for a call that leaves an entry only sometimes: an unasked result before it is no change."""
+        number = self._counts[name] = self._counts.get(name, 0) + 1
+        path = f"{self._prefix}{name}#{number}"
+        found = self._unasked.pop(path, None) or self._cursor.cuts.get(path)
+        if found is not None and found.entry.digest != digest:
+            return path, _changed(found.position, found.entry, name, digest)
+        return path, found
+
+    def _unknown(self, path: str, name: str, digest: bytes, in_body: bool) -> Answer:
+        cursor = self._cursor
+        cut = cursor.cuts.get(path)
+        if cut is not None:
+            cursor.open.discard(path)
+            return cut if cut.entry.digest == digest else _changed(cut.position, cut.entry, name, digest)
+        intent = cursor.intents.get(path)
+        if intent is not None and intent[1].digest != digest:
+            return _changed(*intent, name, digest)
+        if not in_body and (missed := self.first_unasked()) is not None:
+            return Diverged(missed.position, call_of(missed.entry), _call(name, digest))
+        if intent is None:
+            return Fresh(path)
+        cursor.open.discard(path)
+        return Uncertain(path, *intent)
+
+    def is_fresh(self, name: str) -> bool:
+        """Whether the next call of this name has not ended yet, as far as the journal knows."""
+        path = f"{self._prefix}{name}#{self._counts.get(name, 0) + 1}"
+        return path not in self._unasked and path not in self._cursor.cuts
+
+    def first_unasked(self) -> Recorded | None:
+        return next(iter(self._unasked.values()), None)
+
+    def is_unasked(self, path: str) -> bool:
+        return path in self._unasked
+
+    def put(self, found: Recorded) -> None:
+        self._unasked[found.path] = found
+
+    def withdraw(self, path: str) -> None:
+        self._unasked.pop(path, None)
+
+    def begin_again(self) -> None:
+        self._counts.clear()
 
 
 class Cursor:
     """A journal on its way through a function."""
 
     def __init__(self, entries: Iterable[tuple[int, Entry]]) -> None:
-        self._ends: dict[str, tuple[int, Entry]] = {}
-        self._intents: dict[str, tuple[int, Entry]] = {}
-        self._unasked: dict[str, dict[str, int]] = {}  # by scope: paths of results nobody has asked for
-        self._left = 0
-        self._counts: dict[tuple[str, str], int] = {}
+        self._tracks: dict[str, Track] = {}
+        self.intents: dict[str, tuple[int, Entry]] = {}
+        self.cuts: dict[str, Cut] = {}
+        self.open: set[str] = set()  # cut or uncertain calls that nobody has made again yet
+        self.marks: dict[str, Entry] = {}
+        self.sequence: list[Recorded] = []  # results outside of bodies, in order
         self.last = 0
+        self._reached = 0
         for position, entry in entries:
             self.last = position
-            if entry.kind == "intent":
-                self._intents[entry.path] = (position, entry)
-                continue
-            self._ends[entry.path] = (position, entry)
-            if entry.kind == "cut":
-                # A result that was recorded and then not handed out, because the code was cancelled first.
-                self._asked(scope_of(entry.path), entry.path)
-            elif entry.op not in UNCOUNTED:
-                self._unasked.setdefault(scope_of(entry.path), {})[entry.path] = position
-                self._left += 1
+            self._read(position, entry)
 
-    @property
-    def is_at_frontier(self) -> bool:
-        """Whether everything that was recorded has been asked for."""
-        return self._left == 0
+    def _read(self, position: int, entry: Entry) -> None:
+        path = entry.path
+        if entry.kind == "intent":
+            self.intents[path] = (position, entry)
+            if "|" not in scope_of(path):
+                self.open.add(path)
+        elif entry.op in UNCOUNTED:
+            self.marks[path] = entry
+        elif entry.kind == "cut":
+            # Perhaps after a result that was not handed out, because the code was cancelled first.
+            self.track(scope_of(path)).withdraw(path)
+            self.cuts[path] = Cut(path, position, entry)
+            self.open.add(path)
+        else:
+            scope = scope_of(path)
+            found = Recorded(path, position, entry)
+            self.track(scope).put(found)
+            self.open.discard(path)
+            if "|" not in scope:
+                self.sequence.append(found)
 
-    def next_path(self, scope: str, name: str) -> str:
-        """The path of the next call of this name in this scope; calling it is making the call."""
-        key = (scope, name)
-        count = self._counts[key] = self._counts.get(key, 0) + 1
-        return path_of(scope, name, count)
+    def track(self, scope: str) -> Track:
+        found = self._tracks.get(scope)
+        if found is None:
+            found = self._tracks[scope] = Track(self, scope)
+        return found
+
+    def in_order(self) -> list[int]:
+        """The positions that are handed out one after the other: results and cuts, not what was had at once."""
+        results = [
+            found.position
+            for found in self.sequence
+            if found.entry.op not in INLINE and found.path not in self.cuts
+        ]
+        cuts = [found.position for found in self.cuts.values() if "|" not in scope_of(found.path)]
+        return sorted(results + cuts) if cuts else results
+
+    def next_unasked(self) -> Recorded | None:
+        """The first result, in order, that nobody has asked for."""
+        while self._reached < len(self.sequence):
+            found = self.sequence[self._reached]
+            if self.track(scope_of(found.path)).is_unasked(found.path):
+                return found
+            self._reached += 1
+        return None
 
     def ask(self, scope: str, name: str, digest: bytes, *, in_body: bool = False) -> Answer:
-        """What to do about a call. `in_body`: it is made inside a step, where nothing is counted."""
-        path = self.next_path(scope, name)
-        found = self._ends.get(path)
-        if found is None:
-            return self._unknown(scope, name, path, digest, in_body)
-        position, entry = found
-        if entry.digest != digest:
-            return Diverged(position, _call(entry), f"{name} with other arguments")
-        self._asked(scope, path)
-        return Cut(path, position) if entry.kind == "cut" else Recorded(path, position, entry)
+        """What to do about a call in the scope of this path."""
+        return self.track(scope).ask(name, digest, in_body=in_body)
 
-    def _asked(self, scope: str, path: str) -> None:
-        unasked = self._unasked.get(scope)
-        if unasked is not None and unasked.pop(path, None) is not None:
-            self._left -= 1
+    def learn(self, position: int, entry: Entry) -> None:
+        """Something was recorded inside a step's body, which may be run again by this very attempt."""
+        self._read(position, entry)
 
-    def _unknown(self, scope: str, name: str, path: str, digest: bytes, in_body: bool) -> Answer:
-        intent = self._intents.get(path)
-        if intent is not None and intent[1].digest != digest:
-            return Diverged(intent[0], _call(intent[1]), f"{name} with other arguments")
-        if not in_body:
-            missed = self._first_unasked(scope)
-            if missed is not None:
-                return Diverged(missed[0], _call(missed[1]), name)
-        return Fresh(path) if intent is None else Uncertain(path, *intent)
+    def begin_again(self, path: str) -> None:
+        """The body at this path is run once more: its calls are numbered from the first."""
+        self.track(path).begin_again()
 
     def intent(self, path: str) -> Entry | None:
         """The last intent at this path."""
-        found = self._intents.get(path)
+        found = self.intents.get(path)
         return None if found is None else found[1]
 
-    def peek(self, scope: str, name: str) -> Entry | None:
-        """The end of the next call of this name, without making the call."""
-        count = self._counts.get((scope, name), 0) + 1
-        found = self._ends.get(path_of(scope, name, count))
-        return None if found is None else found[1]
+    def end(self, asked: str = "its end", alive: Collection[str] = ()) -> Diverged | None:
+        """The function has ended: a result that nobody asked for means that it has changed.
 
-    def end(self) -> Diverged | None:
-        """The function has ended: a result that nobody asked for means that it has changed."""
-        missed = [self._first_unasked(scope) for scope in self._unasked]
-        first = min((found for found in missed if found is not None), default=None, key=lambda found: found[0])
-        return None if first is None else Diverged(first[0], _call(first[1]), "its end")
-
-    def _first_unasked(self, scope: str) -> tuple[int, Entry] | None:
-        unasked = self._unasked.get(scope)
-        if not unasked:
-            return None
-        path = next(iter(unasked))
-        return self._ends[path]
+        `alive` are the scopes that had not come to their own end.
+        """
+        for found in self.sequence:
+            scope = scope_of(found.path)
+            if self.track(scope).is_unasked(found.path) and scope not in alive:
+                return Diverged(found.position, call_of(found.entry), asked)
+        return None
 
 
-def _call(entry: Entry) -> str:
-    return name_of(entry.path)
+def call_of(entry: Entry) -> str:
+    return _call(name_of(entry.path), entry.digest)
+
+
+def _call(name: str, digest: bytes) -> str:
+    return f"{name}({spell(digest)})"
+
+
+def _changed(position: int, entry: Entry, name: str, digest: bytes) -> Diverged:
+    recorded, asked = call_of(entry), _call(name, digest)
+    return Diverged(position, recorded, asked if asked != recorded else f"{asked} with other arguments")
+
+

@@ -1,22 +1,28 @@
 """What a call's arguments come to, in a form that does not depend on how they were built. Pure.
 
-Keys and members of sets are put in order; fields of dataclasses that have their default are left out, so
-that adding a field with a default changes nothing. Short arguments are their own digest.
+Keys and members of sets are put in order; fields that have their default are left out, so that adding a
+field with a default changes nothing. Short arguments are their own digest, so that a divergence can name
+them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
 
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
+_decode = msgspec.msgpack.Decoder().decode
 _SIMPLE = frozenset({str, int, float, bool, bytes, type(None)})
+_MISSING = object()
 _SHORT = 24
+# The one byte that begins no msgpack value: what follows has keywords.
+_KEYWORDS = b"\xc1"
 
 
 def digest(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
@@ -25,12 +31,29 @@ def digest(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
     Raises:
         TypeError: an argument has no form that could be compared with a later run's.
     """
-    for value in args:
-        if type(value) not in _SIMPLE:
-            return _shorten(_encode([_canonical(args), _canonical(dict(kwargs))]))
-    if kwargs:
-        return _shorten(_encode([args, _canonical(dict(kwargs))]))
-    return _shorten(_encode(args))
+    try:
+        if not kwargs:
+            for value in args:
+                if type(value) not in _SIMPLE:
+                    break
+            else:
+                return _shorten(_encode(args))
+            return _shorten(_form(list(args)))
+        return _shorten(_KEYWORDS + _form([list(args), dict(kwargs)]))
+    except (OverflowError, UnicodeEncodeError):
+        return _shorten(_KEYWORDS + _encode(_canonical([list(args), dict(kwargs)])))
+    except RecursionError:
+        raise TypeError("an argument is nested too deeply, or holds itself") from None
+
+
+def spell(asked: bytes) -> str:
+    """The arguments as a person would write them, if the digest is short enough to hold them."""
+    if asked[:1] != b"=" or asked[1:2] == _KEYWORDS:
+        return "…"
+    try:
+        return ", ".join(map(repr, _decode(asked[1:])))
+    except Exception:
+        return "…"
 
 
 def _shorten(form: bytes) -> bytes:
@@ -38,10 +61,24 @@ def _shorten(form: bytes) -> bytes:
     return b"=" + form if len(form) <= _SHORT else b"#" + hashlib.blake2b(form, digest_size=_SHORT).digest()
 
 
+def _form(value: Any) -> bytes:
+    """Plain data goes through msgspec as it is; only what would come back otherwise is walked in Python."""
+    try:
+        data = _encode(value)
+        if _decode(data) == value:
+            return data
+    except Exception:  # whatever msgspec or an __eq__ disliked: the walk decides
+        pass
+    return _encode(_canonical(value))
+
+
 def _canonical(value: Any) -> Any:
-    if type(value) in _SIMPLE:
-        return value
+    kind = type(value)
+    if kind in _SIMPLE:
+        return _odd(value) if kind in (int, str) else value
     if isinstance(value, Mapping):
+        if all(type(key) is str for key in value):
+            return {key: _canonical(item) for key, item in value.items()}
         return {"map": sorted(([_canonical(k), _canonical(v)] for k, v in value.items()), key=_encode)}
     if isinstance(value, list | tuple):
         return [_canonical(item) for item in value]
@@ -49,40 +86,66 @@ def _canonical(value: Any) -> Any:
         return {"set": sorted((_canonical(item) for item in value), key=_encode)}
     if isinstance(value, Enum):
         return _canonical(value.value)
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, type):
+        return {"class": value.__qualname__}
     fields = _fields(value)
     if fields is not None:
-        return {"fields": {name: _canonical(item) for name, item in sorted(fields.items())}}
+        return {"fields": {name: _canonical(item) for name, item in fields}}
     try:
         return msgspec.to_builtins(value, builtin_types=(bytes,))
-    except (TypeError, msgspec.ValidationError):
-        raise TypeError(f"an argument of type {type(value).__name__} cannot be compared with a later run's") from None
+    except Exception:
+        raise TypeError(f"{_a(value)} cannot be compared with a later run's") from None
 
 
-def _fields(value: Any) -> dict[str, Any] | None:
-    """The fields of a dataclass, Struct or pydantic model that differ from their defaults."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if not _is_default(value, f)}
+def _odd(value: Any) -> Any:
+    """Ints and texts that msgpack does not take."""
+    if type(value) is int:
+        return value if -(2**63) <= value < 2**64 else {"int": str(value)}
+    return value if value.isascii() else {"text": value.encode("utf-8", "surrogatepass")}
+
+
+def _a(value: Any) -> str:
+    name = getattr(value, "__name__", "")
+    return f"an argument of type {type(value).__name__}" + (f" ({name})" if name else "")
+
+
+def _fields(value: Any) -> Iterator[tuple[str, Any]] | None:
+    """The fields of a dataclass, Struct, attrs class or pydantic model that differ from their defaults."""
+    if dataclasses.is_dataclass(value):
+        return _told(value, ((f.name, f.default, f.default_factory) for f in dataclasses.fields(value)))
     if isinstance(value, msgspec.Struct):
-        found = {}
-        for field in msgspec.structs.fields(value):
-            item = getattr(value, field.name)
-            default = field.default
-            if default is msgspec.NODEFAULT and field.default_factory is not msgspec.NODEFAULT:
-                default = field.default_factory()
-            if default is msgspec.NODEFAULT or item != default:
-                found[field.name] = item
-        return found
+        return _told(value, ((f.name, f.default, f.default_factory) for f in msgspec.structs.fields(value)))
+    if hasattr(value, "__attrs_attrs__"):
+        return _told(value, ((a.name, *_attrs_default(a.default)) for a in value.__attrs_attrs__))
     dump = getattr(value, "model_dump", None)
     if dump is not None and hasattr(value, "model_fields_set"):
-        return dict(dump(mode="python", exclude_defaults=True))
+        return iter(dump(mode="python", exclude_defaults=True).items())
     return None
 
 
-def _is_default(value: Any, field: dataclasses.Field[Any]) -> bool:
-    if field.default is not dataclasses.MISSING:
-        default = field.default
-    elif field.default_factory is not dataclasses.MISSING:
-        default = field.default_factory()
-    else:
+def _attrs_default(default: Any) -> tuple[Any, Any]:
+    if type(default).__name__ == "Factory":
+        return _MISSING, _MISSING if default.takes_self else default.factory
+    return (_MISSING if getattr(default, "name", "") == "NOTHING" else default), _MISSING
+
+
+_NO_DEFAULT = (_MISSING, dataclasses.MISSING, msgspec.NODEFAULT)
+
+
+def _told(value: Any, fields: Iterator[tuple[str, Any, Any]]) -> Iterator[tuple[str, Any]]:
+    for name, default, factory in fields:
+        item = getattr(value, name)
+        if not any(factory is none for none in _NO_DEFAULT):
+            default = factory()
+        if any(default is none for none in _NO_DEFAULT) or not is_same(item, default):
+            yield name, item
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two values are equal and of one type; what cannot be compared is not the same."""
+    try:
+        return type(one) is type(other) and bool(one == other)
+    except Exception:
         return False
-    return bool(getattr(value, field.name) == default)

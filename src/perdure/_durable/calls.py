@@ -1,0 +1,122 @@
+"""What every recorded call has in common: its name, its types, how it is told from others, how it is cut."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from perdure._durable.retry import Retry
+from perdure._durable.run import Run
+from perdure._durable.scopes import short_name
+from perdure._durable.values import Signature, decode_error, encode_error, reader_for
+from perdure._ground import codec
+from perdure._model import Entry
+from perdure._replay import digest
+from perdure.errors import InvalidInput, NotStorable, PerdureError, ReplayDiverged
+
+
+class Call:
+    """A function whose calls are recorded."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str = "",
+        identity: Callable[..., Any] | None = None,
+        raises: Sequence[type[BaseException]] = (),
+        retry: Retry | None = None,
+        timeout: timedelta | None = None,
+        flush: bool | None = None,
+    ) -> None:
+        self.function = function
+        self.name = name or short_name(function)
+        self.identity, self.raises, self.retry, self.timeout, self.flush = identity, raises, retry, timeout, flush
+        self.signature = Signature(function)
+        self.is_async = inspect.iscoroutinefunction(function)
+        self.is_plain = retry is None and timeout is None
+        self._read = reader_for(self.signature.returns)
+        if "|" in self.name or "#" in self.name:
+            raise InvalidInput(f"the name {self.name!r} has a | or #, which divide paths")
+
+    def digest(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """What tells this call from others of its name.
+
+        Raises:
+            InvalidInput: an argument is a function, a generator or the like.
+        """
+        try:
+            if self.identity is not None:
+                return digest((self.identity(*args, **kwargs),), {})
+            signature = self.signature
+            if kwargs or len(args) > signature.plain:
+                return digest(*signature.spelled(args, kwargs))
+            return digest(args[1:] if signature.is_method else args, kwargs)
+        except TypeError as problem:
+            raise InvalidInput(
+                f"{self.name} cannot be recorded: {problem}",
+                do="pass data instead, or say by identity= which part of the arguments counts",
+                kept="nothing ran",
+            ) from None
+
+    def read(self, entry: Entry) -> Any:
+        """How a recorded call ended: its value, or its exception raised again."""
+        if entry.error is not None:
+            raise decode_error(entry.error, self.raises)
+        assert entry.value is not None
+        return self._read(entry.value)
+
+    def end(self, value: Any, error: BaseException | None) -> tuple[bytes | None, bytes | None, Any]:
+        """Value and error as bytes, and the value as the caller gets it."""
+        if error is not None:
+            return None, encode_error(error, self.raises), None
+        data, copy = codec.round_trip(value, self.signature.returns)
+        return data, None, copy
+
+    def end_or_refuse(self, value: Any, error: BaseException | None) -> tuple[bytes | None, bytes | None, Any]:
+        """The same; a result that cannot be kept is an error of the call, now as in replay."""
+        try:
+            return self.end(value, error)
+        except NotStorable as problem:
+            path = f"result of {self.name}" + (f", {problem.path}" if problem.path else "")
+            return self.end(None, NotStorable(path, problem.problem, do=problem.do))
+
+
+def poison(run: Run, error: ReplayDiverged) -> PerdureError:
+    """The attempt must not go on, whatever the code makes of the exception."""
+    return run.poison(error)
+
+
+# ── calls that were cut ──────────────────────────────────────────────────────────────────────────
+
+
+def cut(run: Run, op: str, path: str, asked: bytes) -> int | None:
+    """Record that a call was ended by the code's own cancellation; not by the end of the attempt."""
+    if run.is_ending:
+        return None
+    position, _ = run.record(Entry("cut", op, path, asked, at=run.store.clock.now_ms(), epoch=run.epoch))
+    return position
+
+
+async def cut_off(run: Run, op: str, path: str, asked: bytes) -> None:
+    """The same, and return when it is the cancellation's turn to reach the code."""
+    position = cut(run, op, path, asked)
+    if position is not None and (run.scopes > 1 or run.always_replay):
+        await run.hand_out(position)
+
+
+async def never(run: Run, position: int) -> Any:
+    """A call that was cut: wait for the code's own cancellation, and for its turn."""
+    ever = run.loop.create_future()
+    run.gate.wait_for_ever(ever)
+    try:
+        await ever
+    except asyncio.CancelledError:
+        if run.scopes > 1 and not run.is_ending:
+            await run.gate.turn(position)
+        raise
+    finally:
+        run.gate.passed(position)

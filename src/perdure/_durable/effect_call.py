@@ -1,0 +1,201 @@
+"""What an effect is before it runs: its function, how it is settled, its key, and the words a probe answers with."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from perdure._durable.calls import Call
+from perdure.errors import Conflict, EffectUncertain, InvalidInput, NotStorable, NoTask, ResultNotStorable
+
+if TYPE_CHECKING:
+    from perdure._durable.effect_walk import Walk
+
+T = TypeVar("T")
+
+# An effect that says nothing else is given this long, and is uncertain when it has taken longer.
+LONGEST = timedelta(minutes=10)
+# Arguments as they are shown to a person, at most.
+_SHOWN = 200
+
+
+class Happened(Generic[T]):
+    """A probe's answer: the effect happened, and this was its result."""
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"Happened({self.value!r})"
+
+
+class _Answer:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+DID_NOT_HAPPEN = _Answer("DID_NOT_HAPPEN")
+UNKNOWN = _Answer("UNKNOWN")
+
+
+class DidNotHappen(Exception):
+    """Raised in an effect's body: it was definitely not done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an effect ended; `is_open` when that is still not known for certain."""
+
+    value: Any = None
+    error: BaseException | None = None
+    is_known: bool = True
+    is_open: bool = False
+    settled: str = ""  # by what: verify, person
+    may_retry: bool = False
+    again: str = ""  # it is to be run once more, because: not done, same key, a person said so
+
+
+# ── the key ──────────────────────────────────────────────────────────────────────────────────────
+
+running_key: ContextVar[str] = ContextVar("perdure_key")
+running_walk: ContextVar[Walk] = ContextVar("perdure_walk")
+
+
+def idempotency_key() -> str:
+    """The key of the effect that is running: the same over retries and restarts, for the target to know it by.
+
+    Raises:
+        NoTask: no effect is running here.
+    """
+    try:
+        return running_key.get()
+    except LookupError:
+        raise NoTask("idempotency_key()") from None
+
+
+def idempotency_headers() -> dict[str, str]:
+    """The key as HTTP targets take it: `client.post(url, headers=idempotency_headers())`."""
+    return {"Idempotency-Key": idempotency_key()}
+
+
+def key_of(uid: str, line: int, path: str, asked: bytes, number: int = 0) -> str:
+    """The key of an effect: computed once, stored in its intent, and read from there for ever."""
+    parts = (uid.encode(), str(line).encode(), path.encode(), asked, str(number).encode())
+    whole = b"".join(len(part).to_bytes(4) + part for part in parts)
+    return "prd-" + hashlib.sha256(whole).hexdigest()[:40]
+
+
+# ── the call ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class EffectCall(Call):
+    """A function that touches the world, and what is known about finding out whether it has."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        verify: Callable[..., Any] | None = None,
+        keyed: bool = False,
+        on_uncertain: Literal["ask", "fail"] = "ask",
+        undo: Callable[..., Any] | None = None,
+        failed_on: Sequence[type[BaseException]] = (),
+        timeout: timedelta = LONGEST,
+        **options: Any,
+    ) -> None:
+        super().__init__(function, timeout=timeout, **options)
+        if on_uncertain not in ("ask", "fail"):
+            raise InvalidInput(f"on_uncertain is {on_uncertain!r}", do="choose ask or fail")
+        if timeout <= timedelta(0):
+            raise InvalidInput(f"the timeout of {self.name} is {timeout}; it must be longer than nothing")
+        self.limit = timeout
+        self.verify = getattr(verify, "plain", verify)  # an effect as a probe is run bare: it only looks
+        self.keyed, self.on_uncertain = keyed, on_uncertain
+        self.failed_on: tuple[type[BaseException], ...] = (DidNotHappen, *failed_on)
+        self.raises = (*self.failed_on, EffectUncertain, ResultNotStorable, *self.raises)
+        self.undo = _undo_call(undo)
+
+    def is_definite(self, error: BaseException) -> bool:
+        """Whether this exception says that it was not done."""
+        return isinstance(error, self.failed_on)
+
+    def shown(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """The call as a person reads it, without the instance of a method."""
+        given = args[1:] if self.signature.is_method else args
+        parts = [*map(_repr, given), *(f"{name}={_repr(value)}" for name, value in kwargs.items())]
+        return f"{self.name}({', '.join(parts)[:_SHOWN]})"
+
+    def keep(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes | None:
+        """The arguments as the intent keeps them: a probe or an undo may need them in another process.
+
+        Raises:
+            NotStorable: it has an undo, which could not be called later; nothing ran.
+        """
+        if self.undo is None and self.verify is None:
+            return None
+        try:
+            return self.signature.encode_arguments((None, *args[1:]) if self.signature.is_method else args, kwargs)
+        except NotStorable as problem:
+            if self.undo is None:
+                return None
+            raise NotStorable(problem.path, f"{problem.problem}, and the undo will need it", do=problem.do) from None
+
+    def kept(self, data: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments that an intent has kept."""
+        args, kwargs = self.signature.decode_arguments(data)
+        return (args[1:] if self.signature.is_method else args), kwargs
+
+
+def _undo_call(undo: Any) -> EffectCall | None:
+    if undo is None:
+        return None
+    known = getattr(undo, "call", None)  # undo=refund, where refund is an @effect itself
+    return known if isinstance(known, EffectCall) else EffectCall(undo)
+
+
+def _repr(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:  # somebody's own __repr__
+        return f"<{type(value).__name__}>"
+
+
+# ── effects by name ──────────────────────────────────────────────────────────────────────────────
+
+_known: dict[str, list[EffectCall]] = {}
+
+
+def remember(call: EffectCall) -> None:
+    """Known by name, so that a process that never ran the task can undo what it did."""
+    place = call.function.__code__.co_filename if hasattr(call.function, "__code__") else ""
+    others = [other for other in _known.get(call.name, ()) if _place(other) != place]
+    # A test's or a factory's local function, a cell run again, a module loaded again: the newest is meant.
+    _known[call.name] = [call] if "<locals>" in call.function.__qualname__ else [*others, call]
+
+
+def known_effect(name: str) -> EffectCall | None:
+    """The effect of this name in this process.
+
+    Raises:
+        Conflict: there are two, and calling the wrong one cannot be undone.
+    """
+    found = _known.get(name, [])
+    if len(found) > 1:
+        raise Conflict(
+            f"two effects are called {name!r}: in {' and '.join(map(_place, found))}",
+            kept="the task as it stands; nothing was undone",
+            do="give one of them another name: @effect(name=…)",
+        )
+    return found[0] if found else None
+
+
+def _place(call: EffectCall) -> str:
+    code = getattr(call.function, "__code__", None)
+    return code.co_filename if code is not None else ""

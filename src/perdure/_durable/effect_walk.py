@@ -1,0 +1,325 @@
+"""One effect on its way: intent, run, outcome.
+
+    _intend    the intent is on disk, and the lease is still ours
+    _once      the body, which ends as done, as definitely failed, or as unknown
+    settling   an unknown one is settled, or asked about
+    ended      the outcome is recorded; it rides to disk with whatever comes next
+
+The same walk is made by an `async def`, on the event loop, and by a plain `def`, which is driven to its end where
+it is called. Whatever it waits for is therefore a hop; what only a loop can do stands in `_once`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from perdure._durable import settling
+from perdure._durable.effect_call import EffectCall, Outcome, key_of, running_key, running_walk
+from perdure._durable.retry import Retry
+from perdure._durable.run import Run
+from perdure._durable.scopes import Scope, current
+from perdure._durable.values import decode_error
+from perdure._ground import crash
+from perdure._model import Entry
+from perdure.errors import LeaseLost, NotStorable, ResultNotStorable
+
+Note = dict[str, str | int | float | None]
+
+
+class Walk:
+    """An effect between its call and its result."""
+
+    def __init__(
+        self,
+        call: EffectCall,
+        run: Run,
+        path: str,
+        asked: bytes,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        is_body: bool,
+        is_inline: bool = False,
+        op: str = "effect",
+    ) -> None:
+        self.call, self.run, self.path, self.asked = call, run, path, asked
+        self.args, self.kwargs = args, kwargs
+        self.is_body, self.is_inline, self.op = is_body, is_inline, op
+        self.key, self.tries, self.number = key_of(run.uid, run.line, path, asked), 0, 0
+        self.marks: Note = {}  # what the body has put on record for its probe
+        self.is_open = False  # it may have happened, and nobody knows
+        self.recorded: tuple[int, Entry] | None = None  # its outcome, and where it stands
+        self._before = 0
+        self._position: int | None = None  # while its result waits to be handed out
+
+    @property
+    def shown(self) -> str:
+        return self.call.shown(self.args, self.kwargs)
+
+    async def go(self, intent: Entry | None = None) -> Any:
+        """The effect's result; `intent` is what an earlier attempt has left."""
+        self._before = self._cancellations()
+        try:
+            return await self._carry(intent)
+        except asyncio.CancelledError:
+            if self._was_cancelled() and not self.run.is_ending:
+                await self._cut_off()
+            raise  # at the end of an attempt it leaves its intent, which the next one settles
+
+    def _cancellations(self) -> int:
+        task = None if self.is_inline else asyncio.current_task()
+        return 0 if task is None else task.cancelling()
+
+    def _was_cancelled(self) -> bool:
+        """Whether the code has cancelled the call, and not something that its body awaited."""
+        return self._cancellations() > self._before
+
+    async def _carry(self, intent: Entry | None) -> Any:
+        if intent is not None:
+            outcome = await self._take_up(intent)
+            if not outcome.again:
+                return await self.ended(outcome)
+        while True:
+            await self._may_start()
+            with self._at_work():
+                await self._intend()
+                began = time.perf_counter()
+                outcome = await self._once()
+            if not outcome.is_known:
+                outcome = await settling.settle(self, outcome.error)
+                if outcome.again:
+                    continue
+            error = outcome.error
+            if error is not None and outcome.may_retry and await self.wait_for_another(self.call.retry, error):
+                continue
+            return await self.ended(outcome, int((time.perf_counter() - began) * 1000))
+
+    def follow(self, intent: Entry) -> Note:
+        """Be the walk that this intent began: the same key, for ever."""
+        note = intent.note or {}
+        self.key, self.tries = str(note.get("key", self.key)), int(note.get("tries") or 1)
+        self.number = int(note.get("number") or 0)
+        self.marks = {name: value for name, value in note.items() if name.startswith("mark.")}
+        self.is_open = "until" not in note
+        return note
+
+    async def _take_up(self, intent: Entry) -> Outcome:
+        """How what an earlier attempt began has ended, or that it is to be run again."""
+        note = self.follow(intent)
+        if not self.is_open:  # it had definitely failed, and waited for its next try
+            await self.run.until(int(note.get("until") or 0))
+            return Outcome(again="not done")
+        await settling.may_settle(self.run, self.path, intent.epoch, int(note.get("not_after") or 0))
+        return await settling.settle(self, None)
+
+    async def _may_start(self) -> None:
+        if self.is_inline:
+            self.run.may_start_here()
+        else:
+            await self.run.may_start()
+
+    # ── intent ──────────────────────────────────────────────────────────────────────────────────
+
+    async def _intend(self) -> None:
+        """Put on disk that it is about to run, and be sure that nobody else does."""
+        run = self.run
+        kept = self.call.keep(self.args, self.kwargs)
+        self.tries += 1
+        self.marks = {}
+        while True:
+            began = run.store.clock.boottime()
+            now = run.store.clock.now_ms()
+            not_after = now + int(self.call.limit.total_seconds() * 1000)
+            note = self._note(number=self.number, not_after=not_after, shown=self.shown, undo=self._undo_name)
+            crash.place("effect.before_intent")
+            await self._record("intent", note, at=now, value=kept)
+            run.fence.check()
+            crash.place("effect.intended")
+            if await self._is_still_ours(began):
+                break
+        run.fresh += 1
+
+    @property
+    def _undo_name(self) -> str | None:
+        return self.call.undo.name if self.call.undo is not None else None
+
+    async def _is_still_ours(self, began: float) -> bool:
+        """Whether the call may begin: no when so much time has passed that its deadline means nothing.
+
+        Raises:
+            LeaseLost: another attempt has taken over; it did not run.
+        """
+        run = self.run
+        run.fence.check()
+        # The intent's own commit was fenced. Only after a long stop (a laptop's lid) can it have become old.
+        if run.store.clock.boottime() - began < run.store.presence.lease.total_seconds() / 3:
+            return True
+        rows = await run.store.query("read_holder", uid=run.uid)
+        if not rows or (rows[0][0], rows[0][1]) != (run.epoch, run.fence.worker):
+            error = LeaseLost(run.task_id, "another attempt took over while this one stood still")
+            run.fence.close(error)
+            raise error
+        return False
+
+    # ── run ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def _once(self) -> Outcome:
+        self.is_open = True
+        outcome = await self._body()
+        if outcome.is_known:
+            self.is_open = False
+            crash.place("effect.done")
+        return outcome
+
+    async def _body(self) -> Outcome:
+        call = self.call
+        limit: asyncio.Timeout | None = None
+        try:
+            with self._inside():
+                if self.is_inline:
+                    return Outcome(call.function(*self.args, **self.kwargs))
+                async with asyncio.timeout(call.limit.total_seconds()) as limit:
+                    return Outcome(await call.function(*self.args, **self.kwargs))
+        except asyncio.CancelledError as error:
+            if self.run.is_ending or self._was_cancelled():
+                raise
+            return Outcome(error=error, is_known=False)  # the body's own, as when something it awaited was cancelled
+        except Exception as error:
+            self.run.fence.check()  # ours to raise again, not the effect's to record
+            is_ours = limit is not None and limit.expired()
+            if call.is_definite(error) and not is_ours:
+                return Outcome(error=error, may_retry=True)
+            return Outcome(error=error, is_known=False)
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        """The body's surroundings: its key, and a scope in which nothing is numbered."""
+        scope, key = current.set(Scope(self.run, self.path, is_body=True)), running_key.set(self.key)
+        walking = running_walk.set(self)
+        try:
+            yield
+        finally:
+            running_walk.reset(walking)
+            running_key.reset(key)
+            current.reset(scope)
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """From its intent to its outcome no attempt is unwound: what is under way ends, and is recorded."""
+        run, own = self.run, (self.run.uid, self.path)
+        run.bodies += 1
+        run.effecting += 1
+        settling.under_way.add(own)
+        try:
+            yield
+        finally:
+            settling.under_way.discard(own)
+            run.bodies -= 1
+            run.effecting -= 1
+            if run.pausing or run.stopping:
+                run.look_for_unwinding()
+
+    async def wait_for_another(self, retry: Retry | None, error: BaseException) -> bool:
+        """Whether it is tried again, and if so, when its time has come; how often was tried is on disk first."""
+        if retry is None or not retry.wants_more(self.tries, error):
+            return False
+        if retry.new_key and not self.is_open:
+            self.number += 1
+            self.key = key_of(self.run.uid, self.run.line, self.path, self.asked, self.number)
+        due = self.run.store.clock.now_ms() + int(retry.delay(self.tries).total_seconds() * 1000)
+        if not self.is_open:
+            note = self._note(number=self.number, until=due, error=type(error).__name__)
+            await self._record("intent", {**note, "shown": self.shown})
+        await self.run.until(due)
+        return True
+
+    async def mark(self, **marks: str | int | float | None) -> None:
+        """Put something on record that the probe will need; returns when it is on disk."""
+        self.marks.update({f"mark.{name}": value for name, value in marks.items()})
+        now = self.run.store.clock.now_ms()
+        not_after = now + int(self.call.limit.total_seconds() * 1000)
+        note = self._note(number=self.number, not_after=not_after, shown=self.shown, undo=self._undo_name)
+        await self._record("intent", {**note, **self.marks}, at=now, value=self.call.keep(self.args, self.kwargs))
+
+    # ── outcome ─────────────────────────────────────────────────────────────────────────────────
+
+    async def ended(self, outcome: Outcome, took: int = 0) -> Any:
+        """Record the outcome; it is flushed at once, and nobody waits for it before the next intent."""
+        call, run = self.call, self.run
+        data, trouble, copy = self._as_bytes(outcome)
+        absorbed = self._was_cancelled()  # and it ended all the same; so it does in a replay
+        marks: Note = {"settled": outcome.settled, "open": int(outcome.is_open), "absorbed": int(absorbed)}
+        note = self._note(**{name: value for name, value in marks.items() if value})
+        now = run.store.clock.now_ms()
+        entry = Entry("result", self._kind, self.path, self.asked, data, trouble, now, took, run.epoch, note)
+        position, _ = run.record(entry, urgent=True)
+        self.is_open, self.recorded = False, (position, entry)
+        crash.place("effect.recorded")
+        if self.is_body:
+            run.cursor.learn(position, entry)
+        if outcome.is_open:
+            settling.ask_later(self, outcome.error)
+        if not self.is_body:
+            await self._hand_out(position)
+        if trouble is not None:
+            raise decode_error(trouble, call.raises) from outcome.error
+        return copy
+
+    def _as_bytes(self, outcome: Outcome) -> tuple[bytes | None, bytes | None, Any]:
+        try:
+            return self.call.end(outcome.value, outcome.error)
+        except Exception as problem:  # done is done: that its result cannot be kept is no reason to do it again
+            where, why = (problem.path, problem.problem) if isinstance(problem, NotStorable) else ("", str(problem))
+            return self.call.end(None, ResultNotStorable(self.call.name, where, why))
+
+    async def _hand_out(self, position: int) -> None:
+        run = self.run
+        if self.is_inline:
+            run.is_restarting = run.is_restarting or run.always_replay
+        elif run.scopes > 1 or run.always_replay:
+            self._position = position
+            await run.hand_out(position)
+            self._position = None
+        else:
+            run.gate.passed(position)
+
+    async def _cut_off(self) -> None:
+        """The code was cancelled while it waited: a replay cancels it there again, and never runs the body."""
+        run = self.run
+        if self._position is not None:
+            run.gate.passed(self._position)
+        note = self._note(open=int(self.is_open))
+        entry = Entry("cut", self._kind, self.path, self.asked, at=run.store.clock.now_ms(), epoch=run.epoch, note=note)
+        position, _ = run.record(entry, urgent=True)
+        if self.is_open:
+            settling.ask_later(self, None)
+        if self.is_body:
+            run.cursor.learn(position, entry)
+        elif run.scopes > 1 or run.always_replay:
+            await run.hand_out(position)
+
+    # ── entries ─────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _kind(self) -> str:
+        # An inline one goes out at once, like an inline step, and never through the gate.
+        return f"{self.op}.inline" if self.is_inline else self.op
+
+    def _note(self, **more: str | int | float | None) -> Note:
+        return {"key": self.key, "tries": self.tries, **more}
+
+    async def _record(self, kind: Any, note: Note, *, at: int | None = None, value: bytes | None = None) -> None:
+        run = self.run
+        now = run.store.clock.now_ms() if at is None else at
+        entry = Entry(kind, self._kind, self.path, self.asked, value, at=now, epoch=run.epoch, note=note)
+        position, write = run.record(entry, urgent=True)
+        if self.is_body:
+            run.cursor.learn(position, entry)
+        if self.is_inline:
+            run.wait_here(write)
+        else:
+            await write

@@ -1,0 +1,211 @@
+"""What a task has done to the world: each effect with its key, how often it was tried, and how it stands.
+
+    done        it happened, and its result is on record
+    failed      it definitely did not happen, or a person said so
+    uncertain   it may have happened; nobody knows yet
+    undone      it happened, and was taken back
+
+The ledger is the journal, read for its effects. Pure, but for the reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from perdure._durable.calls import Call
+from perdure._ground import codec, envelope
+from perdure._ground.clock import moment
+from perdure._model import Entry, decode_entry, name_of, path_of
+from perdure._store import Store
+
+State = Literal["done", "failed", "uncertain", "undone"]
+UNDO = "undo"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectRecord:
+    """One effect of a task, as it stands."""
+
+    name: str
+    call: str  # with its arguments, as a person reads it
+    state: State
+    key: str
+    tries: int
+    began_at: datetime
+    ended_at: datetime | None
+    undone_at: datetime | None
+    settled: str  # by what, if its outcome was not known at first: verify, person
+    error: str
+    has_undo: bool
+    digest: str  # of its arguments
+    path: str
+    line: int
+
+
+@dataclass(slots=True)
+class Account:
+    """An effect as its entries tell it."""
+
+    path: str
+    began_at: int
+    intent: Entry
+    end: Entry | None = None
+    position: int = 0  # of its outcome: the order in which it is undone
+    state: State = "uncertain"
+    answer: Mapping[str, Any] | None = None  # what a person said later, when the code had gone on
+    undo_intent: Entry | None = None
+    undo_end: Entry | None = None
+
+    @property
+    def note(self) -> Mapping[str, Any]:
+        return (self.end.note if self.end is not None and self.end.note else None) or self.intent.note or {}
+
+    @property
+    def name(self) -> str:
+        return name_of(self.path)
+
+    @property
+    def key(self) -> str:
+        return str(self.note.get("key", ""))
+
+    @property
+    def shown(self) -> str:
+        return str((self.intent.note or {}).get("shown") or self.name)
+
+    @property
+    def has_undo(self) -> bool:
+        return (self.intent.note or {}).get("undo") is not None
+
+    def refresh(self, ended: tuple[int, Entry] | None) -> None:
+        """It has ended just now."""
+        if ended is not None:
+            self.position, self.end = ended
+            self.state = _state(self.end, is_open=bool((self.end.note or {}).get("open", self.end.kind == "cut")))
+
+    def result(self, call: Call) -> Any:
+        """What it returned; raises what it raised."""
+        if self.answer is not None:
+            return codec.decode(codec.encode(self.answer.get("value")), call.signature.returns)
+        assert self.end is not None
+        return call.read(self.end)
+
+
+def accounts(entries: Iterable[tuple[int, Entry]], answers: Mapping[str, Any]) -> list[Account]:
+    """The effects of a journal, in the order they began; `answers` are what persons said, by question."""
+    found: dict[str, Account] = {}
+    undos: dict[str, tuple[Entry | None, Entry | None]] = {}
+    for position, entry in entries:
+        op = entry.op.partition(".")[0]
+        if op == UNDO:
+            before = undos.get(entry.path, (None, None))
+            undos[entry.path] = (entry, None) if entry.kind == "intent" else (before[0], entry)
+        elif op == "effect":
+            _read(found, position, entry)
+    for account in found.values():
+        account.undo_intent, account.undo_end = undos.get(undo_path(account.path), (None, None))
+        _hear(account, answers)
+        if account.state == "done" and account.undo_end is not None and account.undo_end.error is None:
+            account.state = "undone"
+    return list(found.values())
+
+
+def undo_path(path: str) -> str:
+    return path_of(path, UNDO, 1)
+
+
+def _read(found: dict[str, Account], position: int, entry: Entry) -> None:
+    account = found.get(entry.path)
+    note = entry.note or {}
+    if entry.kind == "intent":
+        if account is None:
+            account = found[entry.path] = Account(entry.path, entry.at, entry)
+        waits = "until" in note  # it definitely failed, and is to be tried again
+        account.state = "failed" if waits else "uncertain"
+        if not waits:
+            account.intent, account.end = entry, None
+        return
+    if account is None:  # a journal that was cut off by an older version
+        account = found[entry.path] = Account(entry.path, entry.at, entry)
+    if entry.kind == "cut" and account.end is not None:
+        return  # it had ended; only the code never heard of it
+    account.end, account.position = entry, position
+    account.state = _state(entry, is_open=bool(note.get("open", entry.kind == "cut")))
+
+
+def _state(entry: Entry, *, is_open: bool) -> State:
+    if is_open:
+        return "uncertain"
+    if entry.kind == "cut":
+        return "failed"
+    return "done" if entry.error is None or error_of(entry)[0] == "ResultNotStorable" else "failed"
+
+
+def _hear(account: Account, answers: Mapping[str, Any]) -> None:
+    """What a person said about an effect that nobody waits for."""
+    if account.state == "uncertain" and account.end is not None:
+        answer = answers.get(f"{account.path}?{account.note.get('tries', 1)}")
+        if isinstance(answer, Mapping):
+            account.answer = answer
+            account.state = "done" if answer.get("choice") == "done" else "failed"
+
+
+def error_of(entry: Entry | None) -> tuple[str, str]:
+    """The kind and the first line of what it raised."""
+    if entry is None or entry.error is None:
+        return "", ""
+    found = codec.peek(entry.error)
+    return str(found.get("type", "")), next(iter(str(found.get("message", "")).splitlines()), "")
+
+
+def record_of(account: Account, line: int) -> EffectRecord:
+    kind, message = error_of(account.end)
+    note, undone = account.note, account.undo_end if account.state == "undone" else None
+    settled = "person" if account.answer is not None else str(note.get("settled") or "")
+    return EffectRecord(
+        name=account.name,
+        call=account.shown,
+        state=account.state,
+        key=account.key,
+        tries=int(note.get("tries") or 1),
+        began_at=moment(account.began_at),
+        ended_at=moment(account.end.at) if account.end is not None and account.state != "uncertain" else None,
+        undone_at=moment(undone.at) if undone is not None else None,
+        settled=settled,
+        error=f"{kind}: {message}" if kind else "",
+        has_undo=account.has_undo,
+        digest=account.intent.digest.hex(),
+        path=account.path,
+        line=line,
+    )
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def read_ledger(store: Store, uid: str, lines: int) -> list[EffectRecord]:
+    """Every effect of a task, those of lines it has left included."""
+    answers = await read_answers(store, uid)
+    found: list[EffectRecord] = []
+    for line in range(1, lines + 1):
+        entries = await read_entries(store, uid, line)
+        found += [record_of(account, line) for account in accounts(entries, answers)]
+    return found
+
+
+async def read_entries(store: Store, uid: str, line: int) -> list[tuple[int, Entry]]:
+    rows = await store.query("read_journal", uid=uid, line=line)
+    return [
+        (position, decode_entry(envelope.unseal(sealed, kind="entry", bound_to=uid, ring=store.ring)))
+        for position, sealed in rows
+    ]
+
+
+async def read_answers(store: Store, uid: str) -> dict[str, Any]:
+    """How a task's questions were answered, by the path they were asked at."""
+    rows = await store.query("read_pauses", uid=uid)
+    return {row[0]: store.unseal(uid, "answer", row[6]) for row in rows if row[6] is not None}
+
+

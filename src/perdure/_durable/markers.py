@@ -1,0 +1,328 @@
+"""A marker in the user's own database, written in the same commit as an effect: it tells that the effect happened.
+
+One table, `perdure_markers`: the effect's key, its task, path and digest, and its result. A marker is claimed at
+the beginning of the transaction, under its primary key. So even two attempts that both believe to be alive
+cannot both commit: one waits for the other, and then finds its marker.
+
+Owns what differs between drivers: psycopg (blocking and async), sqlite3, apsw, SQLAlchemy (blocking and async).
+Each is known by its connection's class; none is imported here before a user has.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from perdure.errors import InvalidInput
+
+_COLUMNS = "key, task, path, digest, result, at"
+_POSTGRES = """CREATE TABLE IF NOT EXISTS perdure_markers (
+  key text PRIMARY KEY, task text NOT NULL, path text NOT NULL, digest bytea NOT NULL, result bytea, at bigint NOT NULL
+)"""
+_SQLITE = """CREATE TABLE IF NOT EXISTS perdure_markers (
+  key TEXT PRIMARY KEY, task TEXT NOT NULL, path TEXT NOT NULL, digest BLOB NOT NULL, result BLOB, at INTEGER NOT NULL
+)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """What is written beside the effect."""
+
+    key: str
+    task: str
+    path: str
+    digest: bytes
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The marker was there already; without a result somebody committed inside the transaction."""
+
+    result: bytes | None
+
+
+class Side(Protocol):
+    """One connection, as a transaction with a marker needs it."""
+
+    async def begin(self) -> None: ...
+    async def claim(self, marker: Marker) -> Found | None:
+        """Write the marker without its result, or find the one that is there."""
+        ...
+
+    async def finish(self, marker: Marker, result: bytes) -> None: ...
+    async def commit(self) -> None: ...
+    async def roll_back(self) -> None: ...
+
+
+def side_of(connection: Any, store_path: str | None) -> Side:
+    """How to talk to this connection.
+
+    Raises:
+        InvalidInput: nobody knows how; or it is perdure's own store.
+    """
+    home = type(connection).__module__.partition(".")[0]
+    if home == "psycopg":
+        return _Psycopg(connection)
+    if home in ("sqlite3", "_sqlite3", "apsw"):
+        return _Sqlite(connection, store_path)
+    if home == "sqlalchemy":
+        return _Sqlalchemy(connection)
+    raise InvalidInput(
+        f"@transaction does not know connections of {type(connection).__module__}.{type(connection).__qualname__}",
+        kept="nothing was written",
+        do="give a connection of psycopg, sqlite3, apsw or SQLAlchemy, or a function that makes one",
+    )
+
+
+async def plain(value: Any) -> Any:
+    """The value, of a blocking driver or of an async one."""
+    return await value if inspect.isawaitable(value) else value
+
+
+def _refuse_if_inside(connection: Any, is_inside: bool) -> None:
+    if is_inside:
+        raise InvalidInput(
+            f"{connection!r} is inside a transaction already, which perdure cannot end",
+            kept="nothing was written",
+            do="commit or roll back first, or give @transaction a connection of its own",
+        )
+
+
+# ── psycopg ──────────────────────────────────────────────────────────────────────────────────────
+
+_made: set[tuple[Any, ...]] = set()  # databases that are known to have the table
+
+
+class _Psycopg:
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._block: Any = None
+
+    async def begin(self) -> None:
+        connection = self._connection
+        _refuse_if_inside(connection, int(connection.info.transaction_status) != 0)
+        database = (connection.info.host, connection.info.port, connection.info.dbname)
+        if database not in _made:
+            await self._make_table()
+            _made.add(database)
+        # Inside it psycopg refuses a commit() of the user's own.
+        self._block = connection.transaction()
+        await self._enter()
+
+    async def _make_table(self) -> None:
+        rows = await self._rows("SELECT to_regclass('perdure_markers') IS NOT NULL")
+        if not rows[0][0]:
+            # Two processes at once: one of them makes it, and IF NOT EXISTS may still fail for the other.
+            try:
+                await plain(self._connection.execute(_POSTGRES))
+            except Exception:
+                await plain(self._connection.rollback())
+                if not (await self._rows("SELECT to_regclass('perdure_markers') IS NOT NULL"))[0][0]:
+                    raise
+        if not self._connection.autocommit:
+            await plain(self._connection.commit())
+
+    async def _enter(self) -> None:
+        enter = getattr(self._block, "__aenter__", None) or self._block.__enter__
+        await plain(enter())
+
+    async def _leave(self, error: BaseException | None) -> None:
+        leave = getattr(self._block, "__aexit__", None) or self._block.__exit__
+        block, self._block = self._block, None
+        del block
+        await plain(leave(type(error) if error else None, error, None))
+
+    async def claim(self, marker: Marker) -> Found | None:
+        values = (marker.key, marker.task, marker.path, marker.digest, marker.at)
+        made = await self._rows(
+            f"INSERT INTO perdure_markers ({_COLUMNS}) VALUES (%s, %s, %s, %s, NULL, %s) "  # noqa: S608
+            "ON CONFLICT (key) DO NOTHING RETURNING key",
+            values,
+        )
+        if made:
+            return None
+        rows = await self._rows("SELECT result FROM perdure_markers WHERE key = %s", (marker.key,))
+        return Found(bytes(rows[0][0]) if rows and rows[0][0] is not None else None)
+
+    async def finish(self, marker: Marker, result: bytes) -> None:
+        await plain(
+            self._connection.execute("UPDATE perdure_markers SET result = %s WHERE key = %s", (result, marker.key))
+        )
+
+    async def commit(self) -> None:
+        await self._leave(None)
+
+    async def roll_back(self) -> None:
+        if self._block is not None:
+            import psycopg
+
+            await self._leave(psycopg.Rollback())
+
+    async def _rows(self, text: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        cursor = await plain(self._connection.execute(text, values))
+        # The user's row factory may make dicts or objects of rows; ours are plain.
+        import psycopg.rows
+
+        cursor.row_factory = psycopg.rows.tuple_row
+        rows: list[Any] = await plain(cursor.fetchall())
+        return rows
+
+
+# ── SQLite ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Sqlite:
+    def __init__(self, connection: Any, store_path: str | None) -> None:
+        self._connection = connection
+        # From Python 3.12 on, autocommit=False means that there is always a transaction.
+        self._is_always_inside = getattr(connection, "autocommit", None) is False
+        if store_path is not None:
+            _refuse_our_store(self._rows("PRAGMA database_list"), store_path)
+
+    async def begin(self) -> None:
+        if not self._is_always_inside:
+            _refuse_if_inside(self._connection, self._connection.in_transaction)
+            self._rows("BEGIN IMMEDIATE")
+        self._rows(_SQLITE)
+
+    async def claim(self, marker: Marker) -> Found | None:
+        rows = self._rows("SELECT result FROM perdure_markers WHERE key = ?", (marker.key,))
+        if rows:
+            return Found(bytes(rows[0][0]) if rows[0][0] is not None else None)
+        values = (marker.key, marker.task, marker.path, marker.digest, marker.at)
+        self._rows(f"INSERT INTO perdure_markers ({_COLUMNS}) VALUES (?, ?, ?, ?, NULL, ?)", values)  # noqa: S608
+        return None
+
+    async def finish(self, marker: Marker, result: bytes) -> None:
+        self._rows("UPDATE perdure_markers SET result = ? WHERE key = ?", (result, marker.key))
+
+    async def commit(self) -> None:
+        if self._connection.in_transaction:
+            self._end("COMMIT")
+
+    async def roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._end("ROLLBACK")
+
+    def _end(self, how: str) -> None:
+        if self._is_always_inside:
+            self._connection.commit() if how == "COMMIT" else self._connection.rollback()
+        else:
+            self._rows(how)
+
+    def _rows(self, text: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        return [tuple(row) for row in self._connection.execute(text, values)]
+
+
+def _refuse_our_store(databases: list[Any], store_path: str) -> None:
+    for _, _, file in databases:
+        if file and os.path.exists(store_path) and os.path.exists(file) and os.path.samefile(file, store_path):
+            raise InvalidInput(
+                f"{file} is perdure's own store",
+                kept="nothing was written by @transaction",
+                do="keep your data in a file of its own: a second SQLite on the store's file can lose both",
+            )
+
+
+# ── SQLAlchemy ───────────────────────────────────────────────────────────────────────────────────
+
+
+class _Sqlalchemy:
+    def __init__(self, connection: Any) -> None:
+        import sqlalchemy as sa
+
+        self._connection = connection
+        self._transaction: Any = None
+        self._table = sa.Table(
+            "perdure_markers",
+            sa.MetaData(),
+            sa.Column("key", sa.String(64), primary_key=True),
+            sa.Column("task", sa.String(64), nullable=False),
+            sa.Column("path", sa.Text, nullable=False),
+            sa.Column("digest", sa.LargeBinary, nullable=False),
+            sa.Column("result", sa.LargeBinary),
+            sa.Column("at", sa.BigInteger, nullable=False),
+        )
+
+    async def begin(self) -> None:
+        _refuse_if_inside(self._connection, bool(self._connection.in_transaction()))
+        self._transaction = self._connection.begin()
+        if inspect.isawaitable(self._transaction):
+            self._transaction = await self._transaction
+        run_sync = getattr(self._connection, "run_sync", None)
+        if run_sync is not None:
+            await run_sync(lambda inner: self._table.create(inner, checkfirst=True))
+        else:
+            self._table.create(self._connection, checkfirst=True)
+
+    async def claim(self, marker: Marker) -> Found | None:
+        import sqlalchemy as sa
+
+        table = self._table
+        asked = sa.select(table.c.result).where(table.c.key == marker.key)
+        row = (await plain(self._connection.execute(asked))).first()
+        if row is not None:
+            return Found(bytes(row[0]) if row[0] is not None else None)
+        values = {"key": marker.key, "task": marker.task, "path": marker.path, "digest": marker.digest, "at": marker.at}
+        await plain(self._connection.execute(table.insert().values(**values)))
+        return None
+
+    async def finish(self, marker: Marker, result: bytes) -> None:
+        table = self._table
+        await plain(self._connection.execute(table.update().where(table.c.key == marker.key).values(result=result)))
+
+    async def commit(self) -> None:
+        transaction, self._transaction = self._transaction, None
+        await plain(transaction.commit())
+
+    async def roll_back(self) -> None:
+        if self._transaction is not None:
+            transaction, self._transaction = self._transaction, None
+            await plain(transaction.rollback())
+
+
+# ── a connection to work with ────────────────────────────────────────────────────────────────────
+
+
+@asynccontextmanager
+async def opened(db: Any) -> AsyncIterator[Any]:
+    """The connection: `db` itself, one of a pool or an engine, or a new one that `db()` makes and that is closed."""
+    home = type(db).__module__.partition(".")[0]
+    if home == "psycopg_pool":
+        async with _either(db.connection()) as connection:
+            yield connection
+    elif home == "sqlalchemy" and hasattr(db, "connect"):
+        async with _either(db.connect()) as connection:
+            yield connection
+    elif callable(db) and not hasattr(db, "execute"):
+        connection = await plain(db())
+        if not hasattr(connection, "execute") and hasattr(connection, "__aenter__" if _is_async(connection) else "__enter__"):
+            async with _either(connection) as inner:
+                yield inner
+            return
+        try:
+            yield connection
+        finally:
+            await plain(connection.close())
+    else:
+        yield db
+
+
+def _is_async(context: Any) -> bool:
+    return hasattr(context, "__aenter__")
+
+
+@asynccontextmanager
+async def _either(context: Any) -> AsyncIterator[Any]:
+    """A blocking or an async context manager, as an async one."""
+    if _is_async(context):
+        async with context as value:
+            yield value
+    else:
+        with context as value:
+            yield value

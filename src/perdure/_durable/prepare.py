@@ -1,0 +1,42 @@
+"""The two ends of an attempt that every kind of it shares: reading what was recorded, and waiting without a process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from perdure._durable.ledger import read_answers, read_entries
+from perdure._durable.run import Run
+from perdure._model import Pause, make_pause
+from perdure._store import Store
+from perdure._tasks import Hold, Task, forget_lease, release_lease
+
+
+async def prepare(store: Store, task: Task, hold: Hold, loop: asyncio.AbstractEventLoop) -> Run:
+    """An attempt that knows its journal and how its questions were answered."""
+    rows = await store.query("get_task_by_uid", uid=task.uid)
+    line = rows[0][6]
+    entries = await read_entries(store, task.uid, line)
+    return Run(store, hold.fence, line, entries, await read_answers(store, task.uid), loop=loop)
+
+
+async def suspend(task: Task, hold: Hold, run: Run) -> None:
+    """The task waits for its open questions, unless one was answered while the attempt was unwound."""
+    store = run.store
+    await run.flush()
+    reason, question, due_at = next(iter(run.questions.values()))
+    now = store.clock.now_ms()
+    details = question.get("details") or {}
+    pause = make_pause(reason, str(question["question"]), details, now, json.loads(store.presence.author()))
+    params = {
+        **task._event("paused", {"reason": reason, "message": pause.message}),
+        "pause": store.seal(task.uid, "pause", pause, Pause),
+        "pause_reason": reason,
+        "due_at": due_at,
+        "paths": json.dumps(list(run.questions)),
+    }
+    row = await store.verb("suspend", task.uid, params, key=task.id, fence=hold.fence)
+    if row is None:
+        await release_lease(store, hold, "answered while it was unwound")
+    else:
+        forget_lease(store, hold)

@@ -1,0 +1,172 @@
+"""How far a step has come, so that the next attempt at it goes on there.
+
+Inside a step, `progress.mark(cursor=…)` says what is done and `progress.cursor` is what was said last: by
+this attempt, or by the one that was cut off. What a cursor is, the step decides: a byte, an id, a page token.
+
+A mark is one entry of the journal, but not each mark is one. Those that follow each other within 20
+milliseconds (or a two-thousandth of the step's time, if that is more) are written as one, the last; so
+a loop may mark every item, and a step of ten hours leaves some fifteen thousand entries. After a crash
+at most one item is repeated when an item takes longer than that, and else those of the last such moment.
+With flush=True the mark is on disk when the call returns, and at most the one item under way is repeated.
+
+No mark can make it exactly once by itself: the process may die between the item and its mark. It is exact
+where the cursor commits with the work, or can be read off the target; loops.py does both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from perdure._durable.run import Run
+from perdure._durable.scopes import current
+from perdure._ground import codec, crash
+from perdure._ground.clock import moment
+from perdure._model import Entry, Progress, name_of, progress_of
+from perdure._store import Write
+from perdure.errors import InvalidInput, PerdureError
+
+Json = Any
+
+# As old as an entry may get before the next body waits for it (run.py).
+WRITTEN_EVERY = 0.02
+WRITTEN_AT_MOST = 2000  # times while the step's age doubles, about
+# What people look at need not be newer.
+SHOWN_EVERY = 0.5
+
+
+class _Class(type):
+    @property
+    def cursor(cls) -> Json:
+        """What was marked last, or None."""
+        scope = current.get()
+        if scope is None or not scope.is_body:
+            return None
+        return scope.run.part(_Marks).of(scope.path).cursor
+
+
+class progress(metaclass=_Class):
+    """How far the step that is running has come."""
+
+    @staticmethod
+    async def mark(
+        *, cursor: Json = None, done: int | None = None, total: int | None = None, flush: bool = False
+    ) -> None:
+        """Keep `cursor` for the next attempt at this step; show `done` of `total` to people.
+
+        Without a cursor the last one stays. Without a task nothing is kept.
+
+        Raises:
+            InvalidInput: it was called outside a step, or the numbers cannot be.
+            NotStorable: the cursor would not come back as it is.
+            LeaseLost: another attempt has taken over; stop.
+        """
+        scope = current.get()
+        if scope is None:
+            return
+        if not scope.is_body:
+            raise InvalidInput(
+                "progress.mark is called outside a step",
+                do="mark inside a step: what lies between two steps is kept anyway",
+            )
+        await scope.run.part(_Marks).of(scope.path).mark(cursor, done, total, flush)
+
+
+class _Marks:
+    """The cursors of one attempt, by the step's path."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._found = {entry.path: entry for _, entry in run.entries if entry.op == "progress"}
+        self._marks: dict[str, _Mark] = {}
+
+    def of(self, path: str) -> _Mark:
+        mark = self._marks.get(path)
+        if mark is None:
+            mark = self._marks[path] = _Mark(self._run, path, self._found.get(f"{path}|progress"))
+        return mark
+
+
+class _Mark:
+    """The cursor of one step."""
+
+    def __init__(self, run: Run, path: str, found: Entry | None) -> None:
+        self._run, self._path = run, path
+        self.cursor: Json = None if found is None or found.value is None else codec.decode(found.value)
+        self._began = time.monotonic()
+        self._written = Coalesced(run, self._write, self._pace)
+        self._shown = Coalesced(run, self._show, lambda: SHOWN_EVERY)
+
+    async def mark(self, cursor: Json, done: int | None, total: int | None, flush: bool) -> None:
+        run = self._run
+        percent = progress_of(name_of(self._path), None, done, total)
+        run.fence.check()
+        data = None
+        if cursor is not None:
+            data, self.cursor = codec.round_trip(cursor)
+        if done is not None:
+            self._shown.offer((percent, done, total), at_once=done == total)
+        if data is None:
+            return
+        write = self._written.offer(data, at_once=flush)
+        if write is not None:
+            await write
+            run.fence.check()
+            crash.place("progress.marked")
+
+    def _pace(self) -> float:
+        return max(WRITTEN_EVERY, (time.monotonic() - self._began) / WRITTEN_AT_MOST)
+
+    def _write(self, data: bytes) -> Write:
+        run = self._run
+        now = run.store.clock.now_ms()
+        entry = Entry("result", "progress", f"{self._path}|progress", b"", data, at=now, epoch=run.epoch)
+        return run.record(entry, urgent=True)[1]
+
+    def _show(self, shown: tuple[float | None, int | None, int | None]) -> Write:
+        run, store = self._run, self._run.store
+        percent, done, total = shown
+        at = store.clock.now_ms()
+        seen = Progress(
+            operation=name_of(self._path), percent=percent, cursor=self.cursor, done=done, total=total, at=moment(at)
+        )
+        params = {"progress": store.seal(run.uid, "progress", seen, Progress), "at": at}
+        write = store.verb("mark_progress", run.uid, params, key=run.task_id, fence=run.fence)
+        return store.committer.submit(write, urgent=False)
+
+
+class Coalesced:
+    """Writes the first thing it is offered at once, and of those that follow quickly only the last.
+
+    What is held back is written when its time has come, also if nothing more is offered; or dropped,
+    when all steps of the attempt have ended by then.
+    """
+
+    def __init__(self, run: Run, write: Callable[[Any], Write], pace: Callable[[], float]) -> None:
+        self._run, self._write, self._pace = run, write, pace
+        self._last = float("-inf")
+        self._held: Any = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def offer(self, item: Any, *, at_once: bool = False) -> Write | None:
+        """The write, if it was written now."""
+        now = time.monotonic()
+        left = self._last + self._pace() - now
+        if at_once or left <= 0:
+            self._last, self._held = now, None
+            return self._write(item)
+        self._held = item
+        if self._timer is None:
+            self._timer = self._run.loop.call_later(left, self._when_due)
+        return None
+
+    def _when_due(self) -> None:
+        self._timer = None
+        item, self._held = self._held, None
+        if item is not None and self._run.bodies:
+            with suppress(PerdureError):  # the attempt is closed; its next call says so
+                self._last = time.monotonic()
+                self._write(item)

@@ -1,0 +1,175 @@
+"""What to do about an effect whose outcome is not known: look, send it again with the same key, or ask.
+
+Owns the order of these, and the question when another attempt may begin to settle at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+from perdure._durable.aside import Aside
+from perdure._durable.effect_call import DID_NOT_HAPPEN, UNKNOWN, Happened, Outcome, running_key, running_walk
+from perdure._durable.pauses import answer_to, note_question
+from perdure._durable.retry import Retry
+from perdure._durable.run import LEASE_MS, Run
+from perdure._ground import codec
+from perdure._ground.hop import Nap
+from perdure._ground.ids import Process, is_proven_dead
+from perdure._store import AttemptRow
+from perdure._tasks import EFFECT_QUESTION
+from perdure.errors import EffectUncertain
+
+if TYPE_CHECKING:
+    from perdure._durable.effect_walk import Walk
+
+log = logging.getLogger("perdure.effects")
+
+# How a keyed effect is sent again when it says nothing itself.
+_SAME_KEY = Retry()
+_LOOK_SECONDS = 0.05
+
+# Effects that run in this process now: another attempt of this process must not take them for dead.
+under_way: set[tuple[str, str]] = set()
+
+
+async def settle(
+    walk: Walk, error: BaseException | None, *, may_send: bool = True, may_ask: bool = True, may_look: bool = True
+) -> Outcome:
+    """How it ended, or why it is to be run once more.
+
+    `error` is what the body raised in this very process; without one the process that ran it is gone.
+
+    Raises:
+        Paused: a person is asked, and the attempt is unwound.
+    """
+    call = walk.call
+    answer = walk.run.answers.get(question_path(walk))
+    if answer is None:
+        verdict, remark = await probe(walk) if may_look else (UNKNOWN, "")
+        if isinstance(verdict, Happened):
+            return Outcome(verdict.value, settled="verify")
+        if verdict is DID_NOT_HAPPEN:
+            walk.is_open = False
+            return Outcome(again="not done") if error is None else Outcome(error=error, settled="verify", may_retry=True)
+        if may_send and call.keyed:
+            if error is None or await walk.wait_for_another(call.retry or _SAME_KEY, error):
+                return Outcome(again="same key")
+        why = "; ".join(filter(None, (_why(error), remark)))
+        if call.on_uncertain == "fail" or not may_ask:
+            return Outcome(error=EffectUncertain(call.name, why), is_open=True)
+        answer = await ask(walk, why)
+    return await _as_answered(walk, answer)
+
+
+def _why(error: BaseException | None) -> str:
+    return "the process died" if error is None else f"{type(error).__name__}: {error}"
+
+
+# ── looking ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def probe(walk: Walk) -> tuple[Any, str]:
+    """What `verify` says, and a remark when it could not say anything."""
+    call = walk.call
+    if call.verify is None:
+        return UNKNOWN, ""
+    key, walking = running_key.set(walk.key), running_walk.set(walk)
+    try:
+        found = call.verify(*walk.args, **walk.kwargs)
+        if inspect.isawaitable(found):
+            found = await Aside(_within(found, call.limit.total_seconds()))
+    except Exception as problem:  # a probe that fails has not answered
+        log.warning("the probe of %s failed: %s: %s", walk.shown, type(problem).__name__, problem)
+        return UNKNOWN, f"its probe failed: {type(problem).__name__}: {problem}"
+    finally:
+        running_walk.reset(walking)
+        running_key.reset(key)
+    if found is DID_NOT_HAPPEN or found is UNKNOWN or isinstance(found, Happened):
+        return found, ""
+    log.error("the probe of %s answered %r, not Happened(…), DID_NOT_HAPPEN or UNKNOWN", walk.shown, found)
+    return UNKNOWN, f"its probe answered {found!r}"
+
+
+async def _within(found: Awaitable[Any], seconds: float) -> Any:
+    async with asyncio.timeout(seconds):
+        return await found
+
+
+# ── asking ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def question_path(walk: Walk, again: int = 0) -> str:
+    return f"{walk.path}?{walk.tries}" + (f".{again}" if again else "")
+
+
+def _question(walk: Walk, why: str, *, waits: bool) -> dict[str, Any]:
+    details = {"effect": walk.path, "name": walk.call.name, "call": walk.shown, "key": walk.key, "why": why}
+    return {"question": f"outcome unknown: {walk.shown}", "details": {**details, "waits": waits}}
+
+
+async def ask(walk: Walk, why: str, again: int = 0) -> Any:
+    """A person's answer; the attempt is unwound until there is one."""
+    return await answer_to(
+        walk.run,
+        question_path(walk, again),
+        "human_input",
+        _question(walk, why, waits=True),
+        topic=EFFECT_QUESTION,
+        is_body=walk.is_body,
+        at_once=walk.is_inline,
+    )
+
+
+def ask_later(walk: Walk, error: BaseException | None) -> None:
+    """Have it in the inbox, though nobody waits: the code has gone on without its outcome."""
+    why = "the code was cancelled while it ran" if error is None else str(getattr(error, "why", error))
+    note_question(walk.run, question_path(walk), "human_input", _question(walk, why, waits=False), topic=EFFECT_QUESTION)
+
+
+async def _as_answered(walk: Walk, answer: Any) -> Outcome:
+    again = 0
+    while True:
+        choice = answer.get("choice") if isinstance(answer, dict) else answer
+        if choice == "retry":
+            return Outcome(again="a person said so")
+        if choice == "fail":
+            return Outcome(error=EffectUncertain(walk.call.name, "a person said that it failed"), settled="person")
+        try:
+            value = answer.get("value") if isinstance(answer, dict) else None
+            return Outcome(codec.decode(codec.encode(value), walk.call.signature.returns), settled="person")
+        except Exception as problem:
+            again += 1
+            answer = await ask(walk, f"the value given does not fit: {str(problem).splitlines()[0]}", again)
+
+
+# ── when ─────────────────────────────────────────────────────────────────────────────────────────
+
+# Ends of an attempt after which its process may still be running what it began.
+_UNSURE = frozenset({"", "silent for a whole lease", "superseded", "rolled back", "cancelled"})
+
+
+async def may_settle(run: Run, path: str, epoch: int, not_after: int) -> None:
+    """Return when the attempt that meant to do it can no longer be doing it: it ended by itself, its process is
+    proven dead, or its deadline and a whole lease have passed."""
+    attempts = [AttemptRow(*row) for row in await run.store.query("read_attempts", uid=run.uid)]
+    former = next((attempt for attempt in attempts if attempt.number == epoch), None)
+    if former is None or former.ended not in _UNSURE:
+        return
+    while run.store.clock.now_ms() < not_after + LEASE_MS and not await _is_dead(run, path, former.worker):
+        await Nap(_LOOK_SECONDS)
+        run.fence.check()
+
+
+async def _is_dead(run: Run, path: str, worker: str) -> bool:
+    if worker == run.store.presence.worker:
+        return (run.uid, path) not in under_way
+    for row in await run.store.query("read_workers"):
+        if row[0] == worker:
+            host, boot_id, pid_ns, pid, start = row[2:7]
+            process = Process(host, boot_id, pid_ns, pid, start)
+            return is_proven_dead(process, same_machine=run.store.engine.is_local)
+    return False

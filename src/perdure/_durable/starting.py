@@ -1,0 +1,181 @@
+"""Begin a durable function's task, and hold on to it: `app.start`, handles, children.
+
+Started inside a durable function, a task is its child: the start is recorded before the code goes on, so
+that a replay starts nothing twice, and the child lives on when its parent's process dies.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Generic, TypeVar
+
+from perdure._durable.budgets import seal_budget
+from perdure._durable.functions import DurableFunction
+from perdure._durable.run import Run
+from perdure._durable.scopes import Scope, current
+from perdure._durable.values import decode_error, encode_error
+from perdure._ground import codec, envelope
+from perdure._ground.hop import Nap
+from perdure._ground.ids import check_id
+from perdure._model import FINISHED, Entry
+from perdure._replay import Diverged, Recorded, digest
+from perdure._store import Store, TaskRow
+from perdure._tasks import Task, Tasks
+from perdure.errors import Conflict, TaskFailed, TimedOut
+
+R = TypeVar("R")
+LOOK_SECONDS = 0.02
+
+
+async def start(
+    tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any, *, parent_uid: str | None = None
+) -> Task:
+    """The task that carries out this call, made now if its id is free.
+
+    Raises:
+        Conflict: the id belongs to another function, or to a call with other arguments.
+        NotStorable: an argument cannot be kept; nothing was written.
+    """
+    check_id(id)
+    arguments = function.signature.encode_arguments(args, kwargs)
+    options = function.chosen
+    call = {
+        "function": function.name,
+        "function_version": function.version,
+        "arguments": lambda store, uid: envelope.seal(arguments, kind="arguments", bound_to=uid, ring=store.ring),
+        "queue": options.queue,
+        "priority": options.priority,
+        "parent_uid": parent_uid,
+        "budget": lambda store, uid: seal_budget(store, uid, options.budget),
+    }
+    while True:
+        uid = await tasks._insert("start_function", id, {}, name=function.name, call=call)
+        if uid is not None:
+            return await tasks._attach(uid, created=True)
+        row = await tasks._row(id)
+        if row is not None:
+            await _check_same(tasks._store, row, function, arguments)
+            return await tasks._attach(row.uid, created=False)
+
+
+async def _check_same(store: Store, row: TaskRow, function: DurableFunction[..., Any], arguments: bytes) -> None:
+    rows = await store.query("get_call", uid=row.uid)
+    if not rows or rows[0][0] != function.name:
+        what = f"carries out {rows[0][0]!r}" if rows else "is no durable function's"
+        raise Conflict(f"task {row.id!r} {what}, not {function.name!r}", do="choose another id")
+    before = envelope.unseal(rows[0][2], kind="arguments", bound_to=row.uid, ring=store.ring)
+    if before != arguments and rows[0][1] == function.version:
+        raise Conflict(
+            f"task {row.id!r} was started with other arguments",
+            do="choose another id for another call; the same id attaches to the same call",
+        )
+
+
+# ── results ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def result_of(store: Store, row: TaskRow, function: DurableFunction[..., Any]) -> Any:
+    """What a finished task ended with: its value, or its exception raised."""
+    if row.status == "completed" and row.result is not None:
+        return store.unseal(row.uid, "result", row.result, function.signature.returns)
+    error = store.unseal(row.uid, "error", row.error) if row.error else None
+    if isinstance(error, dict) and isinstance(error.get("raised"), bytes):
+        raise decode_error(error["raised"], ())
+    raise TaskFailed(row.id, row.status, "completed", error)
+
+
+class Handle(Generic[R]):
+    """A task that was started, wherever it runs."""
+
+    def __init__(self, tasks: Tasks, id: str, uid: str, function: DurableFunction[..., R]) -> None:
+        self.id = id
+        self._tasks, self._uid, self._function = tasks, uid, function
+
+    async def task(self) -> Task:
+        return await self._tasks._attach(self._uid, created=False)
+
+    async def result(self, timeout: timedelta | None = None) -> R:
+        """What the task ends with; waits for it. Inside a durable function the result is recorded.
+
+        Raises:
+            TimedOut: it has not ended in time, and goes on.
+            TaskFailed: it has failed with an exception that is not rebuilt, or was cancelled.
+        """
+        scope = current.get()
+        if scope is not None and not scope.is_body:
+            return await self._recorded(scope)
+        found: R = result_of(self._tasks._store, await self._finished(timeout), self._function)
+        return found
+
+    async def _finished(self, timeout: timedelta | None = None) -> TaskRow:
+        store = self._tasks._store
+        end = None if timeout is None else store.clock.boottime() + timeout.total_seconds()
+        while True:
+            row = TaskRow(*(await store.query("get_task_by_uid", uid=self._uid))[0])
+            if row.status in FINISHED:
+                return row
+            if end is not None and store.clock.boottime() >= end:
+                raise TimedOut(f"task {self.id!r} is {row.status} after {timeout}", kept="the task goes on")
+            await Nap(LOOK_SECONDS)
+
+    async def _recorded(self, scope: Scope) -> R:
+        async def child() -> R:
+            found: R = result_of(self._tasks._store, await self._finished(), self._function)
+            return found
+
+        found: R = await recorded_call(scope, f"result of {self.id}", self._function.signature.returns, child)
+        return found
+
+
+async def start_or_adopt(
+    tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any
+) -> Handle[Any]:
+    """A handle on the task; inside a durable function the start is recorded, and the task its child."""
+    scope = current.get()
+    if scope is None or scope.is_body:
+        task = await start(tasks, id, function, args, kwargs)
+        return Handle(tasks, id, task.uid, function)
+    parent = scope.run.uid
+
+    async def begin() -> str:
+        await scope.run.flush()
+        return (await start(tasks, id, function, args, kwargs, parent_uid=parent)).uid
+
+    uid = await recorded_call(scope, f"start {function.name}", str, begin, asked=digest((id,), {}))
+    return Handle(tasks, id, uid, function)
+
+
+async def recorded_call(scope: Scope, name: str, as_type: Any, body: Any, *, asked: bytes = b"") -> Any:
+    """The value of `body`, from the journal if it is there, else run now and recorded before it is given."""
+    run: Run = scope.run
+    run.fence.check()
+    answer = run.cursor.ask(scope.path, name.replace("|", "/").replace("#", "%"), asked)
+    if type(answer) is Recorded:
+        await run.hand_out(answer.position)
+        return _read(answer.entry, as_type)
+    if isinstance(answer, Diverged):
+        error = run.diverged(answer)
+        run.fence.close(error)
+        raise error
+    value, trouble = None, None
+    try:
+        value = await body()
+    except Exception as raised:
+        run.fence.check()
+        trouble = encode_error(raised, ())
+    data = None if trouble is not None else codec.encode(value, as_type)
+    entry = Entry("result", "child", answer.path, asked, data, trouble, at=run.store.clock.now_ms(), epoch=run.epoch)
+    position, write = run.record(entry, urgent=True)
+    if run.scopes > 1:
+        run.gate.expect(position)
+    await write
+    run.fence.check()
+    await run.hand_out(position)
+    return _read(entry, as_type)
+
+
+def _read(entry: Entry, as_type: Any) -> Any:
+    if entry.error is not None:
+        raise decode_error(entry.error, ())
+    assert entry.value is not None
+    return codec.decode(entry.value, as_type)

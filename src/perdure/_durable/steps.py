@@ -1,0 +1,241 @@
+"""The walk of a step: ask the journal, run the body if it must be, record how it ended, hand it out."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from collections.abc import Callable
+from typing import Any
+
+from perdure._durable.calls import Call, cut_off, never
+from perdure._durable.retry import attempts_of
+from perdure._durable.run import Run
+from perdure._durable.scopes import Scope, current
+from perdure._durable.values import decode_error
+from perdure._ground.hop import drive
+from perdure._model import Entry
+from perdure._replay import Cut, Diverged, Recorded
+from perdure._store import Write
+from perdure.errors import InvalidInput
+
+_ABSORBED: dict[str, str | int | float | None] = {"absorbed": 1}
+
+
+def async_step(call: Call) -> Callable[..., Any]:
+    function, name, digest, read = call.function, call.name, call.digest, call.read
+
+    @functools.wraps(function)
+    async def stepped(*args: Any, **kwargs: Any) -> Any:
+        scope = current.get()
+        if scope is None or scope.is_body:
+            return await function(*args, **kwargs)
+        run = scope.run
+        if run.fence.closed is not None or run.unwinding or run.is_over:
+            run.check()
+        asked = digest(args, kwargs)
+        answer = scope.track.ask(name, asked)
+        if type(answer) is Recorded:
+            if run.scopes > 1:
+                await _turn(run, answer)
+            else:
+                run.gate.passed(answer.position)
+            run.replayed += 1
+            return read(answer.entry)
+        if type(answer) is Diverged:
+            raise run.poison(run.diverged(answer))
+        if type(answer) is Cut:
+            return await never(run, answer.position)
+        return await _run_step(call, run, answer.path, asked, args, kwargs)
+
+    return stepped
+
+
+async def _turn(run: Run, answer: Recorded) -> None:
+    entry, position = answer.entry, answer.position
+    if entry.op != "step":
+        return  # it was had at once when it was recorded
+    if entry.note is not None and "absorbed" in entry.note:
+        await run.gate.turn(position, absorbs=True)
+        return
+    gate = run.gate
+    try:
+        await gate.come(position)
+    finally:
+        gate.leave(position)
+
+
+async def _run_step(
+    call: Call, run: Run, path: str, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    ending = _Ending(call, run, path, asked)
+    run.bodies += 1
+    try:
+        if run.stopping or run.is_behind():
+            await run.may_start()
+        await _run_body(call, ending, args, kwargs)
+        if not ending.was_cut:
+            write = ending.record("step")
+            if write is not None:
+                await write
+                run.check()
+    except asyncio.CancelledError:
+        if run.is_ending:
+            raise
+        ending.was_cut = True
+    finally:
+        run.bodies -= 1
+        if run.pausing or run.stopping:
+            run.look_for_unwinding()
+    return await _hand_out(run, ending)
+
+
+async def _run_body(call: Call, ending: _Ending, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Run the function's own code, with its retries and its time-out; nothing inside it is numbered."""
+    run, task = ending.run, asyncio.current_task()
+    assert task is not None
+    before = task.cancelling()
+    run.fresh += 1
+    token = current.set(Scope(run, ending.path, is_body=True))
+    ending.began = time.perf_counter()
+    try:
+        if call.is_plain:
+            ending.value = await call.function(*args, **kwargs)
+        else:
+            ending.value = await attempts_of(run, ending.path, call, ending.asked, args, kwargs)
+    except asyncio.CancelledError as raised:
+        if run.is_ending:
+            raise
+        if task.cancelling() > before:
+            ending.was_cut = True
+        else:
+            ending.error = raised  # something that it awaited was cancelled, not the step
+    except Exception as raised:
+        if run.fence.closed is not None:
+            raise run.fence.closed from raised  # ours to raise again, not the step's to record
+        ending.error = raised
+    finally:
+        ending.took = time.perf_counter() - ending.began
+        current.reset(token)
+    ending.absorbed = not ending.was_cut and task.cancelling() > before
+
+
+async def _hand_out(run: Run, ending: _Ending) -> Any:
+    if ending.was_cut:
+        await ending.cut_off()
+    elif run.scopes > 1 or run.always_replay:
+        try:
+            await run.hand_out(ending.position)
+        except asyncio.CancelledError:
+            if not run.is_ending:
+                await ending.cut_off()
+            raise
+    else:
+        run.gate.passed(ending.position)
+    return ending.give()
+
+
+class _Ending:
+    """How a step's body ended, on its way to the journal and to the caller."""
+
+    __slots__ = (
+        "absorbed", "asked", "began", "call", "copy", "error", "path", "position", "run", "took", "trouble",
+        "value", "was_cut",
+    )  # fmt: skip
+
+    def __init__(self, call: Call, run: Run, path: str, asked: bytes) -> None:
+        self.call, self.run, self.path, self.asked = call, run, path, asked
+        self.value: Any = None
+        self.copy: Any = None
+        self.error: BaseException | None = None
+        self.trouble: bytes | None = None
+        self.was_cut = self.absorbed = False
+        self.position = 0
+        self.began = self.took = 0.0
+
+    def record(self, op: str) -> Write | None:
+        """Put it into the journal; the write, if it is worth waiting for."""
+        run, took = self.run, self.took
+        data, self.trouble, self.copy = self.call.end_or_refuse(self.value, self.error)
+        now, note = run.store.clock.now_ms(), _ABSORBED if self.absorbed else None
+        entry = Entry(
+            "result", op, self.path, self.asked, data, self.trouble, now, int(took * 1000), run.epoch, note
+        )
+        wait = run.is_worth_waiting(took, self.call.flush)
+        self.position, write = run.record(entry, urgent=wait)
+        if op == "step" and (wait or run.scopes > 1):
+            run.gate.expect(self.position)
+        return write if wait else None
+
+    async def cut_off(self) -> None:
+        self.was_cut = True
+        self.run.gate.passed(self.position)
+        await cut_off(self.run, "step", self.path, self.asked)
+
+    def give(self) -> Any:
+        if self.was_cut:
+            raise asyncio.CancelledError
+        if self.trouble is not None:
+            raise decode_error(self.trouble, self.call.raises) from self.error
+        return self.copy
+
+
+# ── plain functions ──────────────────────────────────────────────────────────────────────────────
+
+
+def sync_step(call: Call) -> Callable[..., Any]:
+    """A plain `def`: done where it is called. On an event loop it holds it up, as any plain call does."""
+    function, name = call.function, call.name
+    if call.timeout is not None:
+        raise InvalidInput(f"the plain function {name} has a timeout, and nothing can cut it off", do="make it async")
+
+    @functools.wraps(function)
+    def stepped(*args: Any, **kwargs: Any) -> Any:
+        scope = current.get()
+        if scope is None or scope.is_body:
+            return function(*args, **kwargs)
+        run = scope.run
+        run.check()
+        asked = call.digest(args, kwargs)
+        answer = scope.track.ask(name, asked)
+        if type(answer) is Recorded:
+            run.replayed += 1
+            if answer.entry.op == "step":  # it was async then, and had its place in the order
+                run.gate.passed(answer.position)
+            return call.read(answer.entry)
+        if type(answer) is Cut:  # it was async then; a plain call cannot wait to be cancelled
+            answer = Diverged(answer.position, f"{name}, cut off", f"{name} as a plain function")
+        if type(answer) is Diverged:
+            raise run.poison(run.diverged(answer))
+        return _run_here(call, run, answer.path, asked, args, kwargs)
+
+    return stepped
+
+
+def _run_here(
+    call: Call, run: Run, path: str, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    run.may_start_here()
+    run.fresh += 1
+    ending = _Ending(call, run, path, asked)
+    token = current.set(Scope(run, path, is_body=True))
+    began = time.perf_counter()
+    try:
+        if call.is_plain:
+            ending.value = call.function(*args, **kwargs)
+        else:
+            ending.value = drive(attempts_of(run, path, call, asked, args, kwargs))
+    except Exception as raised:
+        if run.fence.closed is not None:
+            raise run.fence.closed from raised
+        ending.error = raised
+    finally:
+        ending.took = time.perf_counter() - began
+        current.reset(token)
+    write = ending.record("inline")
+    run.warn_if_slow(call.name, ending.took)
+    if write is not None:
+        run.wait_here(write)
+    if run.always_replay:
+        run.is_restarting = True
+    return ending.give()

@@ -1,0 +1,190 @@
+"""`@transaction(db)`: an effect on a database, whose marker is written in the same commit.
+
+After a crash the marker tells that it happened and gives the result, so nobody is ever asked. An exception in the
+function rolls everything back: it has definitely not happened. Only a COMMIT whose answer was lost is uncertain,
+and the marker settles that too, on the next connection.
+
+`pg_probe` is for transactions that a user runs alone inside an @effect: PostgreSQL remembers how each one ended.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from perdure._durable.effect_call import DID_NOT_HAPPEN, UNKNOWN, EffectCall, Happened, remember, running_walk
+from perdure._durable.effect_walk import Walk
+from perdure._durable.effects import Effect
+from perdure._durable.markers import Found, Marker, Side, opened, plain, side_of
+from perdure._ground import codec, crash
+from perdure._ground.hop import Nap, drive
+from perdure.errors import InvalidInput, NoTask
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# A transaction whose client has died ends by itself, as soon as the server looks.
+_LOOKS, _LOOK_SECONDS = 100, 0.05
+
+
+def transaction(db: Any, /, **options: Any) -> Callable[[Callable[Concatenate[Any, P], R]], Effect[P, R]]:
+    """An effect that is one transaction on `db`; the function's first argument is the open connection.
+
+    `db` is a connection (psycopg, sqlite3, apsw, SQLAlchemy), a pool or an engine, or a function that makes a new
+    connection, which is closed afterwards. The function neither commits nor rolls back. Options as for @effect:
+    name, retry, undo, timeout, identity, raises.
+    """
+
+    def decorate(function: Callable[Concatenate[Any, P], R]) -> Effect[P, R]:
+        made: Effect[P, R] = Effect(_TransactionCall(db, function, **options))
+        remember(made.call)
+        return made
+
+    return decorate
+
+
+class _Unanswered(Exception):
+    """COMMIT was sent, and nobody said what became of it."""
+
+
+class _TransactionCall(EffectCall):
+    """Settled by its marker: it may always be sent again."""
+
+    def __init__(self, db: Any, function: Callable[..., Any], **options: Any) -> None:
+        self._db, self._inner = db, function
+        super().__init__(_without_connection(self, function), keyed=True, **options)
+
+    def is_definite(self, error: BaseException) -> bool:
+        return not isinstance(error, _Unanswered)
+
+    async def carry_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        walk = _walk("a @transaction")
+        async with opened(self._db) as connection:
+            side = side_of(connection, _store_path(walk))
+            try:
+                await side.begin()
+                return await self._inside(walk, side, connection, args, kwargs)
+            except _Unanswered:
+                raise
+            except BaseException:
+                await side.roll_back()
+                walk.is_open = False
+                raise
+
+    async def _inside(self, walk: Walk, side: Side, connection: Any, args: Any, kwargs: Any) -> Any:
+        run = walk.run
+        marker = Marker(walk.key, run.uid, walk.path, walk.asked, run.store.clock.now_ms())
+        found = await side.claim(marker)
+        if found is not None:
+            await side.roll_back()
+            return self._of_marker(found)
+        value = await plain(self._inner(connection, *args, **kwargs))
+        data, copy = codec.round_trip(value, self.signature.returns)
+        await side.finish(marker, data)
+        crash.place("transaction.before_commit")
+        try:
+            await side.commit()
+        except Exception as error:
+            raise _Unanswered(f"the answer to COMMIT was lost: {type(error).__name__}: {error}") from error
+        crash.place("transaction.committed")
+        return copy
+
+    def _of_marker(self, found: Found) -> Any:
+        if found.result is None:
+            raise _Unanswered(f"{self.name} has committed inside its own transaction, and was then cut off")
+        return codec.decode(found.result, self.signature.returns)
+
+
+def _without_connection(call: _TransactionCall, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as its callers see it."""
+    signature = inspect.signature(function)
+    first, *rest = signature.parameters.values()
+    if first.kind not in (first.POSITIONAL_ONLY, first.POSITIONAL_OR_KEYWORD):
+        raise InvalidInput(f"the first argument of {function.__qualname__} is to be the connection")
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def called(*args: Any, **kwargs: Any) -> Any:
+            return await call.carry_out(args, kwargs)
+    else:
+
+        @functools.wraps(function)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            return drive(call.carry_out(args, kwargs))
+
+    del called.__wrapped__  # else its signature and annotations would be found there
+    called.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
+    called.__annotations__ = {name: hint for name, hint in function.__annotations__.items() if name != first.name}
+    return called
+
+
+def _walk(what: str) -> Walk:
+    try:
+        return running_walk.get()
+    except LookupError:
+        raise NoTask(what) from None
+
+
+def _store_path(walk: Walk) -> str | None:
+    path = getattr(walk.run.store.engine, "path", None)
+    return None if path is None else str(path)
+
+
+# ── transactions of the user's own ───────────────────────────────────────────────────────────────
+
+
+class pg_probe:
+    """A `verify` for effects that run a PostgreSQL transaction of their own.
+
+        probe = pg_probe(connect)
+
+        @effect(verify=probe)
+        async def book(order: str) -> int:
+            async with await connect() as con:
+                row = await con.execute(…)
+                await probe.mark(con, result=row[0])      # before COMMIT: this transaction's number is on record
+            return row[0]
+
+    After a crash PostgreSQL (13 or newer) is asked how that transaction ended. One that was never marked was
+    never committed, so every way to COMMIT has to lead through `mark`.
+    """
+
+    def __init__(self, db: Any) -> None:
+        self._db = db
+
+    async def mark(self, connection: Any, result: Any = None) -> None:
+        """Put the number of the connection's transaction, and the effect's result, on record."""
+        walk = _walk("pg_probe.mark()")
+        cursor = await plain(connection.execute("SELECT pg_current_xact_id()::text"))
+        row = await plain(cursor.fetchone())
+        number = row[0] if isinstance(row, tuple) else next(iter(row.values()))
+        data = codec.encode(result, walk.call.signature.returns)
+        await walk.mark(xid=str(number), result=base64.b64encode(data).decode())
+        crash.place("probe.marked")
+
+    def mark_here(self, connection: Any, result: Any = None) -> None:
+        """The same for a plain `def` with a blocking connection."""
+        drive(self.mark(connection, result))
+
+    async def __call__(self, *_: Any, **__: Any) -> Any:
+        walk = _walk("pg_probe")
+        number = walk.marks.get("mark.xid")
+        if number is None:
+            return DID_NOT_HAPPEN
+        status = "in progress"
+        async with opened(self._db) as connection:
+            for _look in range(_LOOKS):
+                cursor = await plain(connection.execute("SELECT pg_xact_status(%s::xid8)", (str(number),)))
+                row = await plain(cursor.fetchone())
+                status = row[0] if isinstance(row, tuple) else next(iter(row.values()))
+                if status != "in progress":
+                    break
+                await Nap(_LOOK_SECONDS)
+        if status == "committed":
+            data = base64.b64decode(str(walk.marks.get("mark.result") or ""))
+            return Happened(codec.decode(data, walk.call.signature.returns))
+        return DID_NOT_HAPPEN if status == "aborted" else UNKNOWN

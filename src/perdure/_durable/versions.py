@@ -1,0 +1,151 @@
+"""Durable functions that change while their tasks go on.
+
+Known by name and version, never by module: `__main__` and `my.module` are one. Three ways to change one:
+
+    patched(name)                 both ways stay in the code; which one a task takes is decided once
+    two versions side by side     a task goes on with the version that began it
+    upgrade=                      the task starts over on a new line, with the arguments that `upgrade` makes
+                                  of the old ones; what its effects did, `upgrade` must take by `effects=`
+
+Without any of them a task that another version began is paused, as diverged.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from perdure._durable.scopes import current
+from perdure._durable.values import Signature
+from perdure._ground import codec
+from perdure._model import Entry, name_of
+from perdure.errors import Conflict, InvalidInput, ReplayDiverged
+
+if TYPE_CHECKING:
+    from perdure._durable.functions import DurableFunction
+    from perdure._durable.run import Run
+
+_known: dict[tuple[str, int], DurableFunction[..., Any]] = {}
+
+
+def remember(made: DurableFunction[..., Any]) -> None:
+    before = _known.get((made.name, made.version))
+    if before is not None and _is_another(before.function, made.function):
+        raise Conflict(
+            f"two durable functions are called {made.name!r}: in {_place(before.function)} and {_place(made.function)}",
+            do="give one of them another name or version: @durable(name=…, version=…)",
+        )
+    _known[made.name, made.version] = made
+
+
+def _is_another(a: Callable[..., Any], b: Callable[..., Any]) -> bool:
+    # The same file loaded again, a notebook's cell run again, a test's local function: all are the same one.
+    return "<locals>" not in b.__qualname__ and a.__code__.co_filename != b.__code__.co_filename
+
+
+def _place(function: Callable[..., Any]) -> str:
+    return f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
+
+
+def known_functions() -> dict[str, DurableFunction[..., Any]]:
+    """The newest version of each function of this process, by name."""
+    return {name: _known[name, version] for name, version in sorted(_known)}
+
+
+def function_for(name: str, version: int) -> DurableFunction[..., Any] | None:
+    """Who in this process can carry on a task that this version began; None: leave it to others."""
+    exact = _known.get((name, version))
+    newest = known_functions().get(name)
+    if exact is not None or newest is None:
+        return exact
+    return newest if newest.version > version and newest.upgrade is not None else None
+
+
+# ── both ways in the code ────────────────────────────────────────────────────────────────────────
+
+
+def patched(name: str) -> bool:
+    """Whether this task takes the new way: yes, unless it had gone the old way before this was first asked.
+
+    Decided once for a task and recorded; without a task it is the new way.
+    """
+    if not name or "|" in name or "#" in name:
+        raise InvalidInput(f"the name of a patch is {name!r}", do="choose one without | and #")
+    scope = current.get()
+    if scope is None:
+        return True
+    run = scope.run
+    run.check()
+    decided = run.patches.get(name)
+    if decided is None:
+        decided = run.patches[name] = _decide(run, f"|patched.{name}#1")
+    return decided
+
+
+def _decide(run: Run, path: str) -> bool:
+    mark = run.cursor.marks.get(path)
+    if mark is not None and mark.value is not None:
+        return bool(codec.decode(mark.value, bool))
+    is_new = not run.is_replaying and not run.cursor.open
+    now, data = run.store.clock.now_ms(), codec.encode(is_new)
+    run.record(Entry("result", "patched", path, b"", data, at=now, epoch=run.epoch))
+    return is_new
+
+
+# ── another version ──────────────────────────────────────────────────────────────────────────────
+
+
+class PastEffect(NamedTuple):
+    """What an effect of an older version came to, as `upgrade(…, effects=)` gets it."""
+
+    name: str
+    key: str
+    value: Any
+    is_known: bool  # False: it was under way when the process died
+
+
+def refuse_version(task_id: str, function: DurableFunction[..., Any], version: int) -> ReplayDiverged:
+    begun, now = f"{function.name} version {version}", f"{function.name} version {function.version}"
+    return ReplayDiverged(task_id, 0, begun, now)
+
+
+def upgraded(
+    task_id: str, function: DurableFunction[..., Any], version: int, arguments: bytes, entries: Iterable[Entry]
+) -> bytes:
+    """The arguments with which a task of an older version starts over.
+
+    Raises:
+        ReplayDiverged: there is no way from that version, or effects were done that `upgrade` does not take.
+    """
+    upgrade = function.upgrade
+    if upgrade is None or version > function.version:
+        raise refuse_version(task_id, function, version)
+    past = past_effects(entries)
+    takes_effects = "effects" in inspect.signature(upgrade).parameters
+    if past and not takes_effects:
+        names = ", ".join(sorted({effect.name for effect in past}))
+        begun = f"{function.name} version {version}, which did {names}"
+        asked = f"{function.name} version {function.version}, whose upgrade takes no effects="
+        raise ReplayDiverged(task_id, 0, begun, asked)
+    args, kwargs = Signature(upgrade, leave_out=("effects",)).decode_arguments(arguments)
+    made = upgrade(*args, **kwargs, **({"effects": past} if takes_effects else {}))
+    if isinstance(made, dict):
+        return function.signature.encode_arguments((), made)
+    return function.signature.encode_arguments(made if isinstance(made, tuple) else (made,), {})
+
+
+def past_effects(entries: Iterable[Entry]) -> Sequence[PastEffect]:
+    """The effects that a line of a journal has done, or may have done."""
+    found: dict[str, PastEffect] = {}
+    for entry in entries:
+        if not entry.op.startswith("effect") or entry.kind == "cut":
+            continue
+        name, key = name_of(entry.path), str((entry.note or {}).get("key", ""))
+        if entry.kind == "intent":
+            found[entry.path] = PastEffect(name, key, None, False)
+        elif entry.value is not None:
+            found[entry.path] = PastEffect(name, key, codec.peek(entry.value), True)
+        else:
+            found.pop(entry.path, None)  # it definitely failed
+    return list(found.values())

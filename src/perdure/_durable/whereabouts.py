@@ -1,0 +1,139 @@
+"""What was it in the middle of? A task's place, told from its journal without running anything.
+
+Frames are the calls under way, outermost first: scopes that have begun something and not ended, an effect
+whose intent is on record, a step that left progress, a question that waits for its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from perdure._ground import codec, envelope
+from perdure._ground.clock import moment
+from perdure._model import Entry, TaskRecord, decode_entry, name_of, scope_of
+from perdure._store import Store
+from perdure._tasks import Question, Tasks, current_row, questions_of, read_holder
+from perdure.errors import PerdureError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One call on the way to where the task stands."""
+
+    name: str
+    scope: str
+    state: str  # done, under way, uncertain, cut, waiting
+    since: datetime | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """The answer to "what was I in the middle of doing?"."""
+
+    id: str
+    status: str
+    function: str | None
+    arguments: Any
+    done: int  # calls that ended
+    last: str  # the newest of them
+    last_at: datetime | None
+    frames: Sequence[Frame] = ()
+    waits_for: Sequence[str] = ()
+    percent: float | None = None
+    operation: str = ""
+    holder: str = ""  # who works on it, "" when nobody does
+    attempts: int = 0
+    next: str = ""
+    uncertain: Sequence[str] = field(default_factory=list)
+
+
+async def where(tasks: Tasks, id: str) -> Where:
+    """Where a task stands.
+
+    Raises:
+        NotFound: there is no such task.
+    """
+    store = tasks._store
+    task = await tasks.handle(id)
+    record = await task.record()
+    row = await current_row(store, id, task.uid)
+    entries = await _entries(store, task.uid, row.line)
+    questions = await questions_of(store, id, task.uid)
+    call = await store.query("get_call", uid=task.uid)
+    ends = [entry for entry in entries if entry.kind == "result" and entry.op not in ("progress", "stream", "patched")]
+    frames = _frames(entries, questions)
+    holder = await _holder(store, task.uid)
+    return Where(
+        id=id,
+        status=record.status,
+        function=call[0][0] if call else None,
+        arguments=_arguments(store, task.uid, call[0][2]) if call else None,
+        done=len(ends),
+        last=name_of(ends[-1].path) if ends else "",
+        last_at=moment(ends[-1].at) if ends and ends[-1].at else None,
+        frames=frames,
+        waits_for=[question.text for question in questions] or _pause_of(record),
+        percent=record.progress.percent if record.progress else None,
+        operation=record.progress.operation if record.progress else "",
+        holder=holder,
+        attempts=len(record.attempts),
+        next=_next(record, frames, holder),
+        uncertain=[frame.name for frame in frames if frame.state == "uncertain"],
+    )
+
+
+async def _entries(store: Store, uid: str, line: int) -> list[Entry]:
+    rows = await store.query("read_journal", uid=uid, line=line)
+    return [decode_entry(envelope.unseal(row[1], kind="entry", bound_to=uid, ring=store.ring)) for row in rows]
+
+
+def _arguments(store: Store, uid: str, sealed: bytes) -> Any:
+    """The arguments for people to look at: of classes that are not known here, their fields."""
+    try:
+        named = codec.decode(envelope.unseal(sealed, kind="arguments", bound_to=uid, ring=store.ring))
+        return {name: codec.peek(value) for name, value in named.items()}
+    except PerdureError as error:
+        return error.what
+
+
+def _frames(entries: Sequence[Entry], questions: Sequence[Question]) -> list[Frame]:
+    ended = {entry.path for entry in entries if entry.kind != "intent"}
+    open_: dict[str, Frame] = {}
+    for entry in entries:
+        if entry.kind == "intent" and entry.path not in ended:
+            state = "uncertain" if entry.op == "effect" else "under way"
+            note = f"try {(entry.note or {}).get('tries') or 1}"
+            open_[entry.path] = Frame(
+                name=name_of(entry.path), scope=scope_of(entry.path), state=state, since=moment(entry.at), note=note
+            )
+    for question in questions:
+        name, scope = name_of(question.path), scope_of(question.path)
+        open_[question.path] = Frame(name=name, scope=scope, state="waiting", since=question.asked_at, note=question.text)
+    return sorted(open_.values(), key=lambda frame: (frame.scope, frame.name))
+
+
+async def _holder(store: Store, uid: str) -> str:
+    holder = await read_holder(store, uid)
+    if holder.is_free or holder.process is None:
+        return ""
+    return f"{holder.user} (pid {holder.process.pid} on {holder.process.host})"
+
+
+def _pause_of(record: TaskRecord) -> list[str]:
+    return [record.pause.message] if record.pause else []
+
+
+def _next(record: TaskRecord, frames: Sequence[Frame], holder: str) -> str:
+    if record.is_finished:
+        return f"nothing: it has {record.status}"
+    waiting = [frame for frame in frames if frame.state == "waiting"]
+    if waiting or record.is_paused:
+        return "an answer: perdure answer" if waiting else "perdure resume"
+    uncertain = [frame.name for frame in frames if frame.state == "uncertain"]
+    if uncertain:
+        return f"whether {uncertain[0]} happened is settled first"
+    return "it goes on where it is" if holder else "the next attempt goes on after the last call that ended"

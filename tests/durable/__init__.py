@@ -1,0 +1,1 @@
+"""Durable functions: steps, effects, pauses, children, on every engine."""

@@ -1,0 +1,174 @@
+"""Starting tasks and holding on to them: handles, workers, children, signals."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from perdure import Perdure
+from perdure._durable import durable, signals, step, versions
+from perdure.errors import Conflict, InvalidTransition, NotStorable, TaskFailed, TimedOut
+
+ran: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_has_run_yet():
+    ran.clear()
+
+
+@step
+async def double(n: int) -> int:
+    ran.append(f"double {n}")
+    return n * 2
+
+
+@durable
+async def doubling(n: int) -> int:
+    return await double(n)
+
+
+@durable
+async def failing(text: str) -> None:
+    raise ValueError(text)
+
+
+async def paused(app: Perdure, id: str) -> None:
+    """Return when the task is paused: the store is asked, as another process would."""
+    await app.tasks.wait_for(id, status="paused")
+
+
+@pytest.mark.req("R147")
+async def test_run_gives_the_result_and_running_the_same_id_again_does_nothing_again(url):
+    async with Perdure(url) as app:
+        assert await app.run("job", doubling, 21) == 42
+        assert await app.run("job", doubling, 21) == 42
+        assert ran == ["double 21"]
+
+
+async def test_an_id_stands_for_one_call_of_one_function(url):
+    async with Perdure(url) as app:
+        await app.run("job", doubling, 21)
+        with pytest.raises(Conflict, match="other arguments"):
+            await app.run("job", doubling, 22)
+        with pytest.raises(Conflict, match="not 'failing'"):
+            await app.run("job", failing, "x")
+        await app.tasks.open("plain")
+        with pytest.raises(Conflict, match="no durable function's"):
+            await app.run("plain", doubling, 1)
+
+
+async def test_arguments_that_cannot_be_kept_are_refused_by_name_and_nothing_is_started(url):
+    async with Perdure(url) as app:
+        with pytest.raises(NotStorable) as caught:
+            await app.run("job", doubling, object())  # type: ignore[arg-type]
+        assert caught.value.path == "n" and await app.tasks.get("job") is None
+        with pytest.raises(TypeError):
+            await app.run("job", doubling, 1, 2)  # type: ignore[call-arg]
+
+
+async def test_a_failure_is_raised_and_kept_with_the_task(url):
+    async with Perdure(url) as app:
+        for _ in range(2):
+            with pytest.raises(ValueError, match="broken"):
+                await app.run("job", failing, "broken")
+        record = await app.tasks.get("job")
+        assert record is not None and record.status == "failed" and record.error["message"] == "broken"
+
+
+@pytest.mark.req("R106", "R112")
+async def test_a_worker_carries_on_what_was_started_before_it_came(url):
+    async with Perdure(url) as app:
+        handle = await app.start("job", doubling, 4)
+        with pytest.raises(TimedOut):
+            await handle.result(timeout=timedelta(0))
+        async with app.worker():
+            assert await handle.result() == 8
+        record = await (await handle.task()).record()
+        assert record.status == "completed" and len(record.attempts) == 1
+
+
+async def test_a_worker_leaves_alone_what_it_does_not_know(url):
+    async with Perdure(url) as app:
+        known = await app.start("known", doubling, 1)
+        stranger = durable(name="somewhere.else")(doubling.function)
+        await app.start("unknown", stranger, 1)
+        versions._known.pop(("somewhere.else", 1))
+        async with app.worker():
+            assert await known.result() == 2
+        record = await app.tasks.get("unknown")
+        assert record is not None and record.status == "running" and not record.attempts
+
+
+async def test_a_workers_queue_is_its_own(url):
+    async with Perdure(url) as app:
+        slow = await app.start("slow", doubling.options(queue="slow"), 1)
+        fast = await app.start("fast", doubling, 2)
+        async with app.worker():
+            assert await fast.result() == 4
+        assert (await (await slow.task()).record()).status == "running"
+        async with app.worker(queues=["slow"]):
+            assert await slow.result() == 2
+
+
+@pytest.mark.req("R141")
+async def test_children_are_started_once_and_their_results_are_recorded_in_the_parent(url):
+    async with Perdure(url) as app:
+
+        @durable
+        async def parent(count: int) -> list[int]:
+            handles = [await app.start(f"child-{n}", doubling, n) for n in range(count)]
+            return [await handle.result() for handle in handles]
+
+        async with app.worker():
+            assert await (await app.start("parent", parent, 4)).result() == [0, 2, 4, 6]
+        assert sorted(ran) == [f"double {n}" for n in range(4)]
+        kept = await app.tasks.get("parent")
+        child = await app.tasks.handle("child-0")
+        rows = await app._store.query("get_call", uid=child.uid)
+        assert kept is not None and rows[0][5] == kept.uid
+
+
+async def test_a_failed_child_raises_in_its_parent(url):
+    async with Perdure(url) as app:
+
+        @durable
+        async def parent() -> str:
+            try:
+                await (await app.start("child", failing, "no good")).result()
+            except ValueError as error:
+                return f"child failed: {error}"
+            return "?"
+
+        async with app.worker():
+            assert await (await app.start("parent", parent)).result() == "child failed: no good"
+
+
+async def test_signals_are_taken_in_order_whether_they_come_early_or_late(url):
+    @durable
+    async def listening() -> list[str]:
+        return [await signals.next("word", str) for _ in range(3)]
+
+    async with Perdure(url) as app:
+        handle = await app.start("job", listening)
+        task = await handle.task()
+        await task.signal("word", "one")
+        await task.signal("other", "not for it")
+        async with app.worker():
+            await paused(app, "job")
+            await task.signal("word", "two")
+            await asyncio.sleep(0)
+            await task.signal("word", "three")
+            assert await handle.result() == ["one", "two", "three"]
+        with pytest.raises(InvalidTransition):
+            await task.signal("word", "too late")
+
+
+async def test_a_cancelled_tasks_handle_says_so(url):
+    async with Perdure(url) as app:
+        handle = await app.start("job", doubling, 1)
+        await (await handle.task()).cancel()
+        with pytest.raises(TaskFailed, match="cancelled"):
+            await handle.result()

@@ -1,0 +1,139 @@
+"""Play durable functions against a journal that is a list: cut it anywhere, and play them again.
+
+`play` runs a function with the entries it is given and answers with how that ended and the journal after
+it. Nothing is written anywhere, so a thousand crashes take a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from perdure._durable.driving import carry_out
+from perdure._durable.functions import DurableFunction
+from perdure._durable.run import Run
+from perdure._ground import codec, envelope
+from perdure._ground.clock import from_environment
+from perdure._ground.crypto import KeyRing
+from perdure._model import Entry, decode_entry
+from perdure._store import Fence, Write
+
+Journal = list[tuple[int, Entry]]
+UID = "uid-of-a-test"
+
+
+class Paper:
+    """A committer that has everything on disk at once, unless told to hold it back."""
+
+    def __init__(self) -> None:
+        self.commit_seconds = 0.001
+        self.written: Journal = []
+        self.holds_back = False
+        self.held: list[Write] = []
+        self.urgent: list[bool] = []
+
+    def submit(self, write: Write, *, urgent: bool = True) -> Write:
+        if write.fence is not None and write.fence.closed is not None:
+            raise write.fence.closed
+        write.queued = True
+        self.urgent.append(urgent)
+        self.held.append(write)
+        if not self.holds_back:
+            self.let_go()
+        return write
+
+    def let_go(self, many: int | None = None) -> None:
+        """Have the first of what is held back on disk."""
+        done, self.held = self.held[:many], self.held[len(self.held[:many]) :]
+        for write in done:
+            params = write.params
+            sealed = envelope.unseal(params["entry"], kind="entry", bound_to=UID, ring=_RING)
+            self.written.append((params["position"], decode_entry(sealed)))
+            write.row, write.done = (params["position"],), True
+            for loop, future in write.waiters:
+                loop.call_soon(lambda future=future: future.done() or future.set_result(None))
+
+    def wake_when_done(self, write: Write, waiter: Any) -> bool:
+        if not write.done:
+            write.waiters.append(waiter)
+        return not write.done
+
+    def wait(self, write: Write, *, may_commit: bool = True) -> None:
+        while not write.done:
+            self.let_go(1)
+
+
+_RING = KeyRing()
+
+
+@dataclass
+class Played:
+    """How one attempt ended."""
+
+    value: Any
+    error: BaseException | None
+    journal: Journal
+    run: Run
+
+    def result(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+    @property
+    def paths(self) -> list[str]:
+        return [entry.path for _, entry in self.journal]
+
+
+def new_run(
+    journal: Sequence[tuple[int, Entry]] = (), *, paper: Paper | None = None, answers: dict[str, Any] | None = None
+) -> Run:
+    async def verb(name: str, uid: str, params: dict[str, Any], **_: Any) -> tuple[Any, ...]:
+        return (params["path"],)
+
+    store: Any = SimpleNamespace(
+        clock=from_environment(),
+        committer=paper or Paper(),
+        ring=_RING,
+        namespace="default",
+        verb=verb,
+        seal=lambda uid, kind, value: codec.encode(value),
+    )
+    fence = Fence("the-task", UID, 1, "worker")
+    return Run(store, fence, 1, list(journal), answers or {}, loop=asyncio.get_running_loop())
+
+
+async def play(
+    function: Callable[..., Any],
+    *args: Any,
+    journal: Sequence[tuple[int, Entry]] = (),
+    paper: Paper | None = None,
+    answers: dict[str, Any] | None = None,
+) -> Played:
+    """One attempt at a durable function that finds this journal, and these answers to its questions."""
+    paper = paper or Paper()
+    run = new_run(journal, paper=paper, answers=answers)
+    body = function.function if isinstance(function, DurableFunction) else function
+    is_async = function.is_async if isinstance(function, DurableFunction) else True
+    value, error = None, None
+    try:
+        value = await carry_out(run, body, args, {}, is_async=is_async)
+    except BaseException as raised:
+        error = raised
+    return Played(value, error, [*journal, *paper.written], run)
+
+
+async def play_again(function: Callable[..., Any], *args: Any, journal: Journal) -> Played:
+    """The same from a journal that is complete: nothing new may be recorded."""
+    played = await play(function, *args, journal=journal)
+    assert played.journal == journal, "a replay has recorded something"
+    return played
+
+
+async def until_rest(passes: int = 20) -> None:
+    """Let everything run that can run without us."""
+    for _ in range(passes):
+        await asyncio.sleep(0)

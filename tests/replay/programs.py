@@ -1,0 +1,331 @@
+"""Random durable functions, and a world in which they can be crashed after any entry.
+
+A program is a nested list made from a seed: steps that succeed or raise, branches on results, gather,
+TaskGroup, create_task, as_completed, wait, queues, locks, cancellations and time-outs. The world ends one
+body at a time, always the one that comes first by a fixed order, and only when nothing else can happen.
+What follows a state is then a matter of the state alone, so a run that was crashed and resumed must say
+and return exactly what an uninterrupted one does.
+
+    run_program(seed)              every crash point of one program; raises AssertionError with the seed
+    python -m tests.replay.programs 1000 2000      a range of seeds, for torture
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Any
+from zlib import crc32
+
+from perdure._durable.functions import step
+from perdure._durable.scopes import current
+from perdure._durable.sources import timeout
+from tests.replay.kit import Journal, Played, play
+
+Block = list[Any]
+
+
+class World:
+    """Where bodies run and time passes: one thing happens at a time, and what was seen is written down.
+
+    The loop's clock stands still. A time-out has a length of its own, by which the world knows it.
+    """
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+        self.seen: list[Any] = []
+        self._bodies: dict[asyncio.Future[None], int] = {}
+        self._lengths: dict[float, int] = {}
+        self.is_stuck = False
+
+    async def work(self, what: str) -> None:
+        scope = current.get()
+        self.ran.append(scope.path if scope is not None else "")
+        future = asyncio.get_running_loop().create_future()
+        self._bodies[future] = crc32(what.encode())
+        try:
+            await future
+        finally:
+            self._bodies.pop(future, None)
+
+    def length(self, what: str) -> float:
+        order = crc32(what.encode())
+        length = 1_000 + float(order)
+        self._lengths[length] = order
+        return length
+
+    async def turn(self, playing: asyncio.Task[Any]) -> None:
+        """Have things happen for as long as the loop runs."""
+        loop: Any = asyncio.get_running_loop()
+        loop.time = lambda: 0.0
+        quiet = 0
+        while not playing.done():
+            await asyncio.sleep(0)
+            quiet = 0 if loop._ready else quiet + 1
+            if quiet < 4:
+                continue
+            nexts: list[tuple[int, Any]] = [(order, body) for body, order in self._bodies.items()]
+            for timer in loop._scheduled:
+                if not timer.cancelled() and timer.when() in self._lengths:
+                    nexts.append((self._lengths[timer.when()], timer))
+            if nexts:
+                quiet = 0
+                self._happen(min(nexts, key=lambda found: found[0])[1])
+            elif quiet > 50 and not playing.done():
+                self._nothing_happens(loop, playing)
+
+    def _nothing_happens(self, loop: Any, playing: asyncio.Task[Any]) -> None:
+        timers = [timer for timer in loop._scheduled if not timer.cancelled()]
+        if not timers or any(getattr(timer._callback, "__name__", "") == "_lose_patience" for timer in timers):
+            self.is_stuck = True
+            playing.cancel()
+        else:
+            self._happen(min(timers, key=lambda timer: timer.when()))
+
+    def _happen(self, what: Any) -> None:
+        if isinstance(what, asyncio.TimerHandle):
+            what._run()
+            what.cancel()
+        else:
+            del self._bodies[what]
+            if not what.done():
+                what.set_result(None)
+
+
+world: ContextVar[World] = ContextVar("world")
+
+
+@step(raises=[KeyError])
+async def fetch(label: str, value: int) -> int:
+    await world.get().work(f"fetch {label} {value}")
+    if value % 7 == 3:
+        raise ValueError(label)
+    return value * 3 % 101
+
+
+@step
+async def stubborn(label: str, value: int) -> int:
+    with suppress(asyncio.CancelledError):
+        await world.get().work(f"stubborn {label} {value}")
+    return value + 1
+
+
+@step
+async def tidy(label: str, value: int) -> int:
+    try:
+        await world.get().work(f"tidy {label} {value}")
+    finally:
+        for _ in range(value % 4):
+            await asyncio.sleep(0)
+    return value
+
+
+@step
+def think(label: str, value: int) -> int:
+    scope = current.get()
+    world.get().ran.append(scope.path if scope is not None else "")
+    return value ^ 5
+
+
+class Player:
+    """Carries out a program, and says what it sees."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+
+    def see(self, *what: Any) -> None:
+        world.get().seen.append(what)
+
+    async def block(self, block: Block, label: str, value: int) -> int:
+        for number, (op, *rest) in enumerate(block):
+            here = f"{label}.{number}"
+            try:
+                value = await getattr(self, op)(here, value, *rest)
+                self.see(here, op, value)
+            except (ValueError, TimeoutError) as error:
+                self.see(here, op, type(error).__name__)
+                value += 1
+            except ExceptionGroup as errors:
+                self.see(here, op, sorted(type(error).__name__ for error in errors.exceptions))
+                value += 2
+        return value
+
+    # ── one line ────────────────────────────────────────────────────────────────────────────────
+
+    async def fetch(self, here: str, value: int) -> int:
+        return await fetch(here, value)
+
+    async def stubborn(self, here: str, value: int) -> int:
+        return await stubborn(here, value)
+
+    async def think(self, here: str, value: int) -> int:
+        return think(here, value)
+
+    async def branch(self, here: str, value: int, one: Block, other: Block) -> int:
+        return await self.block(one if value % 2 else other, here, value)
+
+    async def locked(self, here: str, value: int) -> int:
+        async with self.lock:
+            first = await fetch(here, value)
+            return await tidy(here, first)
+
+    # ── several at once ─────────────────────────────────────────────────────────────────────────
+
+    async def gather(self, here: str, value: int, blocks: Sequence[Block]) -> int:
+        made = [self.block(block, f"{here}/{n}", value + n) for n, block in enumerate(blocks)]
+        return sum(await asyncio.gather(*made))
+
+    async def group(self, here: str, value: int, blocks: Sequence[Block]) -> int:
+        async def child(n: int, block: Block) -> int:
+            found = await self.block(block, f"{here}/{n}", value + n)
+            if found % 5 == 4:
+                raise ValueError(here)
+            return found
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(child(n, block)) for n, block in enumerate(blocks)]
+        return sum(task.result() for task in tasks)
+
+    async def as_completed(self, here: str, value: int, blocks: Sequence[Block]) -> int:
+        made = [self.block(block, f"{here}/{n}", value + n) for n, block in enumerate(blocks)]
+        for first in asyncio.as_completed(made):
+            value = await first * 2 - value
+            self.see(here, "completed", value)
+            value += await fetch(here, value) if value % 3 == 0 else 0
+        return value
+
+    async def wait(self, here: str, value: int, blocks: Sequence[Block]) -> int:
+        pending: set[asyncio.Task[int]] = {
+            asyncio.create_task(self.block(block, f"{here}/{n}", value + n)) for n, block in enumerate(blocks)
+        }
+        while pending:
+            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                value = task.result() * 2 - value
+                self.see(here, "done", value)
+                value = await tidy(here, value)
+        return value
+
+    async def queued(self, here: str, value: int, blocks: Sequence[Block]) -> int:
+        queue: asyncio.Queue[int] = asyncio.Queue()
+
+        async def produce(n: int, block: Block) -> None:
+            queue.put_nowait(await self.block(block, f"{here}/{n}", value + n))
+
+        tasks = [asyncio.create_task(produce(n, block)) for n, block in enumerate(blocks)]
+        for _ in blocks:
+            value = value * 2 - await queue.get()
+            self.see(here, "from the queue", value)
+        await asyncio.gather(*tasks)
+        return value
+
+    # ── being stopped ───────────────────────────────────────────────────────────────────────────
+
+    async def cancelled(self, here: str, value: int, block: Block) -> int:
+        task = asyncio.create_task(self.block(block, f"{here}/0", value))
+        value = await fetch(here, value)
+        task.cancel()
+        try:
+            value += await task
+        except asyncio.CancelledError:
+            self.see(here, "was cancelled")
+        return value
+
+    async def timed(self, here: str, value: int, block: Block) -> int:
+        async with asyncio.timeout(world.get().length(here)):
+            return await self.block(block, f"{here}/0", value)
+
+    async def waited_for(self, here: str, value: int, block: Block) -> int:
+        return await asyncio.wait_for(self.block(block, f"{here}/0", value), world.get().length(here))
+
+    async def run_out(self, here: str, value: int, block: Block) -> int:
+        async with timeout(world.get().length(here)):
+            return await self.block(block, f"{here}/0", value)
+
+
+async def program(block: Block) -> int:
+    return await Player().block(block, "", 1)
+
+
+# ── making them ──────────────────────────────────────────────────────────────────────────────────
+
+_LEAVES = ("fetch", "fetch", "fetch", "think", "locked")
+_FORKS = ("gather", "group", "as_completed", "wait", "queued")
+_STOPS = ("cancelled", "timed", "waited_for", "run_out")
+
+
+def make_program(seed: int) -> Block:
+    chance = random.Random(seed)
+
+    def block(depth: int, leaves: tuple[str, ...] = _LEAVES) -> Block:
+        return [op(depth, leaves) for _ in range(chance.randint(1, 3 if depth else 4))]
+
+    def op(depth: int, leaves: tuple[str, ...]) -> Any:
+        kind = chance.random()
+        if depth >= 3 or kind < 0.45:
+            return (chance.choice(leaves),)
+        if kind < 0.55:
+            return ("branch", block(depth + 1), block(depth + 1))
+        if kind < 0.85:
+            return (chance.choice(_FORKS), [block(depth + 1) for _ in range(chance.randint(2, 3))])
+        stop = chance.choice(_STOPS)
+        if stop == "cancelled":
+            return (stop, block(depth + 1, (*_LEAVES, "stubborn")))
+        # A time-out of asyncio's own has a place in the order only when it ends a call.
+        return (stop, block(depth + 1) if stop == "run_out" else [("fetch",)])
+
+    return block(0)
+
+
+# ── crashing them ────────────────────────────────────────────────────────────────────────────────
+
+
+async def _play(block: Block, journal: Journal) -> tuple[Played, World]:
+    here = World()
+    token = world.set(here)
+    try:
+        playing = asyncio.create_task(play(program, block, journal=journal))
+        await here.turn(playing)
+        return await playing, here
+    finally:
+        world.reset(token)
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:  # of branches that never made a call
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+
+def _ended(played: Played) -> Any:
+    return repr(played.error) if played.error is not None else played.value
+
+
+async def crash_everywhere(seed: int, *, most: int = 12) -> int:
+    """Crash one program after each of its entries (`most` of them, spread out); how many crashes that were."""
+    block = make_program(seed)
+    whole, before = await _play(block, [])
+    journal = whole.journal
+    every = max(1, len(journal) // most)
+    crashes = 0
+    for count in range(0, len(journal) + 1, every):
+        crashed, after = await _play(block, journal[:count])
+        where = f"seed {seed}, crashed after {count} of {len(journal)} entries"
+        assert not after.is_stuck, f"{where}: it waits for something that never comes"
+        assert after.seen == before.seen, f"{where}: it saw something else"
+        assert _ended(crashed) == _ended(whole), f"{where}: it ended otherwise"
+        again = {entry.path for _, entry in journal[:count] if entry.kind == "result"} & set(after.ran)
+        assert not again, f"{where}: {again} ran again"
+        crashes += 1
+    return crashes
+
+
+def run_program(seed: int) -> int:
+    return asyncio.run(crash_everywhere(seed))
+
+
+if __name__ == "__main__":
+    first, last = (int(word) for word in sys.argv[1:3])
+    print(sum(run_program(seed) for seed in range(first, last)), "crashes")
