@@ -28,15 +28,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from perdure._app import Perdure as _Perdure
-from perdure._ground.hop import drive, entered, iterate
+from perdure._durable import DurableFunction
+from perdure._ground.hop import drive, entered, iterate, on_a_loop
 from perdure._model import Change, Checkpoint, Config, Event, Page, Reason, Status, TaskRecord, ToolCall
 from perdure._tasks import Task as _Task
 from perdure._tasks import Tasks as _Tasks
 
 Json = Any
+P = ParamSpec("P")
+R = TypeVar("R")
 
 __all__ = ["Perdure", "Task", "Tasks"]
 '''
@@ -122,6 +125,14 @@ def app() -> str:
     def __init__({declared}) -> None:
         self._inner = _Perdure({passed})
         self.tasks = Tasks(self._inner.tasks)
+
+    def run(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+{docstring(Perdure.run)}        return on_a_loop(self._inner.run(id, fn, *args, **kwargs))
+
+    def start(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Task:
+        '''Have a durable function carried out by some worker; its task is given.'''
+        drive(self._inner.start(id, fn, *args, **kwargs))
+        return Task(drive(self._inner.tasks.handle(id)))
 
 {method("close", Perdure.close)}
     def __enter__(self) -> Perdure:

@@ -185,7 +185,7 @@ class LeaseHeld(Conflict):
         super().__init__(
             f"task {task_id!r} is being worked on by {by} (pid {pid} on {host})",
             do="wait until it ends; a holder that died on this host is noticed at once, "
-            "one that is silent is replaced after a whole lease",
+            "one that is silent is replaced after a whole lease of looks, so look every second or two",
         )
 
 

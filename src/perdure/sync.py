@@ -10,15 +10,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from perdure._app import Perdure as _Perdure
-from perdure._ground.hop import drive, entered, iterate
+from perdure._durable import DurableFunction
+from perdure._ground.hop import drive, entered, iterate, on_a_loop
 from perdure._model import Change, Checkpoint, Config, Event, Page, Reason, Status, TaskRecord, ToolCall
 from perdure._tasks import Task as _Task
 from perdure._tasks import Tasks as _Tasks
 
 Json = Any
+P = ParamSpec("P")
+R = TypeVar("R")
 
 __all__ = ["Perdure", "Task", "Tasks"]
 
@@ -32,6 +35,18 @@ class Perdure:
     def __init__(self, url: str | Path | None = None, *, key: str | None = None, namespace: str = "default") -> None:
         self._inner = _Perdure(url, key=key, namespace=namespace)
         self.tasks = Tasks(self._inner.tasks)
+
+    def run(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Carry out a durable function in this process and give its result.
+
+        An id that exists is attached to: finished, its result is given; unfinished, it is carried on.
+        """
+        return on_a_loop(self._inner.run(id, fn, *args, **kwargs))
+
+    def start(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Task:
+        """Have a durable function carried out by some worker; its task is given."""
+        drive(self._inner.start(id, fn, *args, **kwargs))
+        return Task(drive(self._inner.tasks.handle(id)))
 
     def close(self) -> None:
         """Give back what this app holds and commit what is queued."""
@@ -263,7 +278,11 @@ class Task:
         drive(self._inner.resume(state=state, checkpoint=checkpoint))
 
     def cancel(self, *, undo: bool = True) -> None:
-        """End the task for good; a running attempt can no longer write."""
+        """End the task for good; a running attempt can no longer write.
+
+        A durable function's effects are settled and undone first, by whoever works on the task: if that is
+        another process, this returns when the wish is on disk, and the task is `cancelled` when it is fulfilled.
+        """
         drive(self._inner.cancel(undo=undo))
 
     def rollback(self, to: str, *, undo: bool | None = None) -> None:
@@ -273,6 +292,14 @@ class Task:
     def fork(self, id: str, *, at: str | None = None, set: Mapping[str, Json] = {}) -> Task:
         """A new task that begins with this one's state (at a checkpoint, with some keys set)."""
         return Task(drive(self._inner.fork(id, at=at, set=set)))
+
+    def signal(self, name: str, value: Json = None) -> None:
+        """Send a durable function a word: whoever waits for `name` goes on with it, or it is kept.
+
+        Raises:
+            InvalidTransition: the task has ended.
+        """
+        drive(self._inner.signal(name, value))
 
     def checkpoints(self) -> Iterator[Checkpoint]:
         """Every checkpoint, oldest first, the superseded and invalid ones marked as such."""

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from perdure import Perdure
-from perdure._durable import durable, signals, step, versions
+from perdure._durable import carry_over, durable, signals, span, step, versions
 from perdure.errors import Conflict, InvalidTransition, NotStorable, TaskFailed, TimedOut
 
 ran: list[str] = []
@@ -172,3 +172,39 @@ async def test_a_cancelled_tasks_handle_says_so(url):
         await (await handle.task()).cancel()
         with pytest.raises(TaskFailed, match="cancelled"):
             await handle.result()
+
+
+async def test_carry_over_begins_a_new_line_with_new_arguments_and_a_short_journal(url):
+    @durable
+    async def rounds(n: int, total: int) -> int:
+        total += await double(n)
+        if n < 3:
+            await carry_over(n + 1, total=total)
+        return total
+
+    async with Perdure(url) as app:
+        assert await app.run("job", rounds, 1, 0) == 2 + 4 + 6
+        assert ran == ["double 1", "double 2", "double 3"]
+        task = await app.tasks.open("job")
+        lines = [await app._store.query("read_journal", uid=task.uid, line=line) for line in (1, 2, 3)]
+        assert [len(line) for line in lines] == [1, 1, 1]
+
+
+@pytest.mark.req("R21")
+async def test_a_span_leaves_one_checkpoint_with_its_name_also_when_it_is_replayed(url):
+    @durable
+    async def thinking() -> str:
+        async with span("research"):
+            await double(1)
+        async with span("writing"):
+            await double(2)
+        return await signals.next("go", str)
+
+    async with Perdure(url) as app:
+        handle = await app.start("job", thinking)
+        async with app.worker():
+            await paused(app, "job")
+            await (await handle.task()).signal("go", "on")
+            assert await handle.result() == "on"
+        labels = [checkpoint.label async for checkpoint in (await handle.task()).checkpoints()]
+        assert labels == ["research", "writing"]

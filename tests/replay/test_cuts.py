@@ -216,6 +216,13 @@ async def test_an_attempt_inside_a_time_out_of_its_caller_can_be_carried_on() ->
         return "never"
 
     with suppress(TimeoutError):
-        async with asyncio.timeout(0):
+        async with asyncio.timeout(None) as limit:
+
+            async def run_out() -> None:
+                await until_rest()
+                limit.reschedule(0)
+
+            running_out = asyncio.create_task(run_out())
             first = await play(program)
+    await running_out
     assert [entry.kind for _, entry in first.journal] == ["result"]

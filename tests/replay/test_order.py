@@ -71,9 +71,9 @@ async def test_as_completed_completes_in_the_order_of_the_first_run() -> None:
     await check(program, "c", "a", "d", "b", expected=["C", "A", "D", "B"])
 
 
-async def test_as_completed_over_a_generator_has_no_order_to_lose() -> None:
+async def test_as_completed_over_a_set_has_no_order_to_lose() -> None:
     async def program(fetch: Any) -> list[str]:
-        return [await first for first in asyncio.as_completed(fetch(what) for what in "abcd")]
+        return [await first for first in asyncio.as_completed({fetch(what) for what in "abcd"})]
 
     await check(program, "d", "b", "c", "a", expected=["D", "B", "C", "A"])
 

@@ -10,16 +10,12 @@ import pytest
 
 from perdure._store import Engine
 from perdure._store.memory import MemoryEngine
+from perdure._store.postgres import PostgresEngine
 from perdure._store.sqlite import SqliteEngine
 from tests.store.kit import Hand
 from tests.support import postgres
 
-try:
-    from perdure._store.postgres import PostgresEngine
-except ImportError:
-    ENGINES = ("memory", "sqlite")
-else:
-    ENGINES = ("memory", "sqlite", "postgres")
+ENGINES = ("memory", "sqlite", "postgres")
 
 
 @pytest.fixture(scope="session")

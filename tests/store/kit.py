@@ -182,6 +182,25 @@ class Hand:
         version = self.task(uid).version if version is None else version
         return self.do("delete_task", uid=uid, version=version, **self.event("deleted"))
 
+    def ask(self, uid: str, epoch: int, path: str = "1", topic: str | None = None, **over: Any) -> Row | None:
+        ours = {"epoch": epoch, "worker": self.worker, "at": next(self._clock), "due_at": None}
+        what = {"path": path, "reason": "human_input", "topic": topic, "question": b"why?"}
+        return self.do("open_pause", uid=uid, **{**ours, **what, **over})
+
+    def answer(self, uid: str, path: str = "1", answer: bytes = b"yes") -> Row | None:
+        return self.do("answer_pause", uid=uid, path=path, answer=answer, **self.event("answered"))
+
+    def signal(self, uid: str, name: str, value: bytes = b"hello") -> Row | None:
+        return self.do("send_signal", uid=uid, name=name, value=value, **self.event("signal"))
+
+    def suspend(self, uid: str, epoch: int, *paths: str) -> Row | None:
+        columns = {"pause": b"pause", "pause_reason": "human_input", "due_at": None, "paths": json.dumps(paths)}
+        return self.do("suspend", uid=uid, epoch=epoch, worker=self.worker, **columns, **self.event("paused"))
+
+    def begin_line(self, uid: str, epoch: int) -> Row | None:
+        ours = {"epoch": epoch, "worker": self.worker, "function_version": 2, "arguments": b"new"}
+        return self.do("begin_line", uid=uid, **ours, **self.event("upgraded"))
+
     # ── keeping house ───────────────────────────────────────────────────────────────────────────
 
     def pin(self, uid: str, target: int, pinned: bool = True) -> Row | None:

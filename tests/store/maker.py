@@ -51,11 +51,19 @@ class Maker:
             *[self.put_chunk, self.pin, self.archive, self.delete_task],
             *[self.register_worker, self.beat, self.forget_worker],
             *[self.start_function, self.open_pause, self.answer_pause, self.send_signal, self.suspend],
-            *[self.drop_chunks, self.reseal_task, self.reseal_checkpoint, self.reseal_event, self.reseal_entry],
+            *[
+                self.begin_line,
+                self.drop_chunks,
+                self.reseal_task,
+                self.reseal_checkpoint,
+                self.reseal_event,
+                self.reseal_entry,
+            ],
             *[self.reseal_call, self.reseal_pause, self.reseal_signal],
         ]
         self._while_held: list[Make] = [*[self.checkpoint, self.append_entry] * 4, self.mark_progress, self.move_task]
         self._while_held += [self.release, *[self.open_pause] * 3, self.answer_pause, self.send_signal, self.suspend]
+        self._while_held += [self.begin_line]
         self._while_free: list[Make] = [
             *[self.claim] * 4,
             self.move_task,
@@ -323,6 +331,10 @@ class Maker:
         paths = [path for path in PATHS if self._random.random() < 0.4]
         columns = {"pause": b"pause", "pause_reason": "human_input", "due_at": self._random.choice((None, 7))}
         return {"uid": uid, "paths": json.dumps(paths), **columns, **self._event("paused"), **self._fence(uid)}
+
+    def begin_line(self, uid: str) -> dict[str, Any]:
+        new = {"function_version": self._random.choice((2, 3)), "arguments": b"new arguments"}
+        return {"uid": uid, **new, **self._event("upgraded"), **self._fence(uid)}
 
     # ── keys ────────────────────────────────────────────────────────────────────────────────────
 

@@ -176,6 +176,13 @@ def test_what_is_over_for_good_is_not_rolled_back(hand: Hand, three: int, verb: 
         assert hand.rollback(UID, 1) is None
 
 
+def test_a_rollback_to_what_was_pruned_meanwhile_is_refused(hand: Hand, three: int) -> None:
+    """Pruning changes no version, so the version that was read does not tell."""
+    hand.prune(UID, 0)
+    with unchanged(hand.engine):
+        assert hand.rollback(UID, 0) is None
+
+
 # ── invalidate ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -194,6 +201,12 @@ def test_a_task_that_changed_since_it_was_read_is_not_invalidated(hand: Hand, th
     hand.checkpoint(UID, three, parent=3)
     with unchanged(hand.engine):
         assert hand.invalidate(UID, [3], target=2, version=version) is None
+
+
+def test_the_state_does_not_fall_back_to_what_was_pruned_meanwhile(hand: Hand, three: int) -> None:
+    hand.prune(UID, 0)
+    with unchanged(hand.engine):
+        assert hand.invalidate(UID, [1, 2, 3], target=0) is None
 
 
 # ── keeping and pruning ──────────────────────────────────────────────────────────────────────────

@@ -21,6 +21,9 @@ FENCED: dict[str, Callable[[Hand, int], Row | None]] = {
     "complete": lambda hand, epoch: hand.move(UID, "complete", epoch=epoch, result=b"42"),
     "fail": lambda hand, epoch: hand.move(UID, "fail", epoch=epoch, error=b"oh"),
     "pause": lambda hand, epoch: hand.move(UID, "pause", epoch=epoch, pause=b"why", pause_reason="rate_limit"),
+    "open_pause": lambda hand, epoch: hand.ask(UID, epoch),
+    "suspend": lambda hand, epoch: hand.suspend(UID, epoch),
+    "begin_line": lambda hand, epoch: hand.begin_line(UID, epoch),
     "pause with a checkpoint": lambda hand, epoch: hand.move(UID, "pause", epoch=epoch, **frame(0)),
 }
 

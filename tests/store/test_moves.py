@@ -85,6 +85,16 @@ def test_a_checkpoint_of_another_state_refuses_the_whole_move(hand: Hand) -> Non
         assert hand.move(UID, "pause", epoch=epoch, **frame(0)) is None
 
 
+@pytest.mark.xfail(strict=True, reason="move_task.sql and rollback.sql do not ask for is_current")
+def test_history_does_not_run_again_beside_its_successor(hand: Hand) -> None:
+    """A handle from before open(again=True) still names the old task, which had failed."""
+    hand.create(UID, "alpha")
+    hand.move(UID, "fail")
+    hand.restart(UID, UIDS[1], "alpha")
+    with unchanged(hand.engine):
+        assert hand.move(UID, "resume") is None
+
+
 @pytest.mark.req("R14")
 def test_a_move_that_insists_on_a_version_is_refused_on_another(hand: Hand) -> None:
     hand.create(UID)

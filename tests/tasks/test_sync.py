@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from perdure import durable, step
 from perdure._ground.hop import drive
 from perdure.errors import LeaseHeld
 from perdure.sync import Perdure
@@ -82,3 +83,24 @@ def test_drive_says_so_when_a_coroutine_needs_a_loop():
 
     with pytest.raises(RuntimeError, match="needs an event loop"):
         drive(sleeper())
+
+
+@step
+async def triple(n: int) -> int:
+    return n * 3
+
+
+@durable
+async def tripling(n: int) -> int:
+    return await triple(n)
+
+
+def test_blocking_code_runs_a_durable_function_with_or_without_a_loop_around_it(shared_url):
+    with Perdure(shared_url) as app:
+        assert app.run("one", tripling, 2) == 6 and app.run("one", tripling, 2) == 6
+
+        async def cell() -> int:
+            return app.run("two", tripling, 5)
+
+        assert asyncio.run(cell()) == 15
+        assert app.start("three", tripling, 1).status == "running"

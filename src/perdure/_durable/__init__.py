@@ -2,6 +2,7 @@
 
 from perdure._durable import loops
 from perdure._durable.budgets import Budget, Spent, budgets
+from perdure._durable.carrying import carry_over
 from perdure._durable.effect_call import (
     DID_NOT_HAPPEN,
     UNKNOWN,
@@ -25,6 +26,7 @@ from perdure._durable.retry import Retry
 from perdure._durable.savings import Savings
 from perdure._durable.scopes import bind
 from perdure._durable.signalling import signals
+from perdure._durable.spans import span
 from perdure._durable.starting import Handle, start_or_adopt
 from perdure._durable.streams import Stream, stream
 from perdure._durable.versions import function_for
@@ -58,6 +60,7 @@ __all__ = [
     "bind",
     "budgets",
     "cancel",
+    "carry_over",
     "durable",
     "effect",
     "follow_stream",
@@ -73,6 +76,7 @@ __all__ = [
     "read_stream",
     "run_here",
     "signals",
+    "span",
     "start_or_adopt",
     "step",
     "stored_bytes",

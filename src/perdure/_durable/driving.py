@@ -49,14 +49,15 @@ async def carry_out(run: Run, function: Callable[..., Any], args: Any, kwargs: A
 def _judge(run: Run, raised: BaseException | None) -> BaseException | None:
     """How the attempt really ended: code may have caught what it should not have."""
     if run.fence.closed is not None:
-        run.fence.closed.__cause__ = raised if raised is not run.fence.closed else None
         return run.fence.closed
     if run.unwinding:
         return Paused()
     how = "its end" if raised is None else f"its end by {type(raised).__name__}: {raised}"
     missed = run.cursor.end(how, {scope.path for _, scope in run.alive.values()})
     if missed is not None:
-        return run.poison(run.diverged(missed))
+        error = run.poison(run.diverged(missed))
+        error.__cause__ = raised
+        return error
     if isinstance(raised, asyncio.CancelledError):
         return StepFailed("CancelledError", "the function was cancelled by itself")
     return raised

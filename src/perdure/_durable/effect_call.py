@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from perdure._durable.calls import Call
-from perdure.errors import Conflict, EffectUncertain, InvalidInput, NotStorable, NoTask, ResultNotStorable
+from perdure.errors import Conflict, EffectUncertain, InvalidInput, NoTask, NotStorable, ResultNotStorable
 
 if TYPE_CHECKING:
     from perdure._durable.effect_walk import Walk

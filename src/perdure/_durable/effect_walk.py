@@ -42,13 +42,16 @@ class Walk:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         *,
-        is_body: bool,
+        is_body: bool = False,
         is_inline: bool = False,
+        is_ending: bool = False,
         op: str = "effect",
     ) -> None:
         self.call, self.run, self.path, self.asked = call, run, path, asked
         self.args, self.kwargs = args, kwargs
-        self.is_body, self.is_inline, self.op = is_body, is_inline, op
+        # In a step's body, or, when the task is being ended, in nobody's code: its result goes to no gate.
+        self.is_body, self.is_ending = is_body or is_ending, is_ending
+        self.is_inline, self.op = is_inline, op
         self.key, self.tries, self.number = key_of(run.uid, run.line, path, asked), 0, 0
         self.marks: Note = {}  # what the body has put on record for its probe
         self.is_open = False  # it may have happened, and nobody knows

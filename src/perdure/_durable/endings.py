@@ -12,10 +12,10 @@ import asyncio
 import logging
 from typing import Any
 
-from perdure._durable.undo import failure_of, note_failure, take_back, unknown_here
 from perdure._durable.aside import Aside
 from perdure._durable.prepare import prepare, suspend
 from perdure._durable.run import Paused, Run
+from perdure._durable.undo import failure_of, note_failure, take_back, unknown_here
 from perdure._durable.values import encode_error
 from perdure._durable.wishes import is_live, wish_of, wish_to_cancel
 from perdure._ground import codec

@@ -7,6 +7,7 @@ from typing import Any
 
 from perdure._durable import endings
 from perdure._durable.budgets import open_account
+from perdure._durable.carrying import next_line
 from perdure._durable.driving import carry_out
 from perdure._durable.functions import DurableFunction
 from perdure._durable.prepare import prepare, suspend
@@ -18,7 +19,7 @@ from perdure._durable.upgrading import fitting
 from perdure._durable.wishes import watching
 from perdure._ground import codec, envelope
 from perdure._ground.hop import Nap
-from perdure._store import Store
+from perdure._store import Store, flush_on_sigterm
 from perdure._tasks import Hold, Task, Tasks, current_row, forget_lease, move, release_lease, take_lease
 from perdure.errors import InvalidTransition, LeaseHeld, PerdureError, ReplayDiverged
 
@@ -47,11 +48,13 @@ async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], a
 async def one_pass(tasks: Tasks, task: Task, hold: Hold, function: DurableFunction[..., Any]) -> None:
     """One attempt: from the journal's beginning to the function's end or its next pause."""
     store, loop = tasks._store, asyncio.get_running_loop()
+    flush_on_sigterm()
     before: bytes | None = None
     while True:
         try:
             function = await fitting(store, task, hold, function)
             run = await prepare(store, task, hold, loop)
+            run.task = task
             if await endings.is_ending(run):
                 await endings.end(task, hold, run)
                 return
@@ -72,6 +75,9 @@ async def one_pass(tasks: Tasks, task: Task, hold: Hold, function: DurableFuncti
         except BaseException as error:
             if run.is_restarting and isinstance(error, Paused) and not run.stopping:
                 await run.flush()
+                continue
+            if run.carried is not None and isinstance(error, Paused) and run.fence.closed is None:
+                await next_line(run, task, hold, function.signature, function.version)
                 continue
             await _ended_otherwise(task, hold, run, function, error)
             return

@@ -24,6 +24,7 @@ from perdure._ground.hop import Nap
 from perdure._model import LEASE, Entry, encode_entry
 from perdure._replay import Cursor, Diverged
 from perdure._store import Fence, Store, Write
+from perdure._tasks import Task
 from perdure.errors import PerdureError, ReplayDiverged
 
 T = TypeVar("T")
@@ -70,6 +71,8 @@ class Run:
         self.unwinding = False
         self.is_over = False  # the function has ended, one way or another
         self.always_replay = always_replay
+        self.task: Task | None = None  # for what goes beside the journal
+        self.carried: tuple[tuple[Any, ...], dict[str, Any]] | None = None  # the next line's arguments
         self.is_restarting = False  # unwound only to be replayed at once
         self.questions: dict[str, tuple[str, dict[str, Any], int | None]] = {}
         self.before_unwinding: list[Callable[[], None]] = []
@@ -140,7 +143,7 @@ class Run:
     def _scope_ended(self, task: asyncio.Future[Any]) -> None:
         self.scopes -= 1
         del self.alive[id(task)]
-        if (self.unwinding or self.is_over) and not task.cancelled():
+        if self.is_ending and not task.cancelled():
             task.exception()  # nobody will look at it, and nobody should be told so
         if self.pausing:
             self.look_for_unwinding()

@@ -17,7 +17,7 @@ from perdure._ground.hop import drive
 from perdure._model import Entry
 from perdure._replay import Cut, Diverged, Recorded
 from perdure._store import Write
-from perdure.errors import InvalidInput
+from perdure.errors import InvalidInput, TooLarge
 
 _ABSORBED: dict[str, str | int | float | None] = {"absorbed": 1}
 
@@ -157,15 +157,20 @@ class _Ending:
         """Put it into the journal; the write, if it is worth waiting for."""
         run, took = self.run, self.took
         data, self.trouble, self.copy = self.call.end_or_refuse(self.value, self.error)
-        now, note = run.store.clock.now_ms(), _ABSORBED if self.absorbed else None
-        entry = Entry(
-            "result", op, self.path, self.asked, data, self.trouble, now, int(took * 1000), run.epoch, note
-        )
         wait = run.is_worth_waiting(took, self.call.flush)
-        self.position, write = run.record(entry, urgent=wait)
+        try:
+            self.position, write = run.record(self._entry(op, data), urgent=wait)
+        except TooLarge as problem:  # an error of the step, now as in replay
+            _, self.trouble, self.copy = self.call.end(None, problem)
+            self.position, write = run.record(self._entry(op, None), urgent=wait)
         if op == "step" and (wait or run.scopes > 1):
             run.gate.expect(self.position)
         return write if wait else None
+
+    def _entry(self, op: str, data: bytes | None) -> Entry:
+        run, note = self.run, _ABSORBED if self.absorbed else None
+        now, took = run.store.clock.now_ms(), int(self.took * 1000)
+        return Entry("result", op, self.path, self.asked, data, self.trouble, now, took, run.epoch, note)
 
     async def cut_off(self) -> None:
         self.was_cut = True

@@ -87,7 +87,7 @@ async def _settle(run: Run, account: Account) -> None:
     # Without its instance a method can be neither looked after nor sent again.
     can_call = kept is not None and not call.signature.is_method
     is_inline = not call.is_async
-    walk = Walk(call, run, account.path, account.intent.digest, args, kwargs, is_body=True, is_inline=is_inline)
+    walk = Walk(call, run, account.path, account.intent.digest, args, kwargs, is_ending=True, is_inline=is_inline)
     note = walk.follow(account.intent)
     await settling.may_settle(run, account.path, account.intent.epoch, int(note.get("not_after") or 0))
     may_send, may_ask = can_call and account.has_undo, account.has_undo
@@ -145,7 +145,7 @@ async def _undo(run: Run, account: Account) -> None:
 
 def _undo_walk(run: Run, account: Account, undo: EffectCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Walk:
     path, asked = undo_path(account.path), account.key.encode()
-    return Walk(undo, run, path, asked, args, kwargs, is_body=True, is_inline=not undo.is_async, op=UNDO)
+    return Walk(undo, run, path, asked, args, kwargs, is_ending=True, is_inline=not undo.is_async, op=UNDO)
 
 
 async def _is_worth_a_try(run: Run, account: Account) -> bool:

@@ -164,14 +164,15 @@ def decode_error(data: bytes, declared: Sequence[type[BaseException]]) -> BaseEx
 def _rebuilt(found: dict[str, Any], declared: Sequence[type[BaseException]]) -> Any:
     if "ours" in found:
         what, kept, do, values = found["ours"]
-        error = PerdureError.__new__(_OURS[found["type"]])
+        cls = _OURS[found["type"]]
+        error = cls.__new__(cls)
         PerdureError.__init__(error, what, kept=kept, do=do)
         error.__dict__.update(values)
         return error
     if "whole" in found:
         return codec.decode(found["whole"])
-    cls = _declared(found["type"], declared) if found["args"] is not None else None
-    return None if cls is None else cls(*found["args"])
+    declared_cls = _declared(found["type"], declared) if found["args"] is not None else None
+    return None if declared_cls is None else declared_cls(*found["args"])
 
 
 def _declared(name: str, declared: Sequence[type[BaseException]]) -> type[BaseException] | None:

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
@@ -217,3 +218,13 @@ async def _enter(context: AbstractAsyncContextManager[T]) -> T:
 
 async def _leave(context: AbstractAsyncContextManager[T], error: BaseException | None) -> bool:
     return bool(await context.__aexit__(type(error) if error else None, error, error.__traceback__ if error else None))
+
+
+def on_a_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that needs an event loop, for blocking code: on a new one, in this thread if it is free."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1, thread_name_prefix="perdure-loop") as thread:
+        return thread.submit(asyncio.run, work).result()

@@ -39,13 +39,17 @@ class Sighting:
     worker: str
     beats: int
     since: float
+    looked: float  # when it was last looked at
 
     @staticmethod
-    def of(holder: Holder, now: float, before: Sighting | None) -> Sighting:
+    def of(holder: Holder, now: float, before: Sighting | None, lease: timedelta) -> Sighting:
+        """One more look. Of the time since the last one at most half a lease counts: a watcher that was
+        asleep itself, with the whole machine, has seen no silence, and gives the holder time to beat."""
         seen = (holder.epoch, holder.worker or "", holder.beats)
-        if before is not None and (before.epoch, before.worker, before.beats) == seen:
-            return before
-        return Sighting(*seen, since=now)
+        if before is None or (before.epoch, before.worker, before.beats) != seen:
+            return Sighting(*seen, since=now, looked=now)
+        unseen = max(0.0, now - before.looked - lease.total_seconds() / 2)
+        return Sighting(*seen, since=before.since + unseen, looked=now)
 
     def is_over(self, now: float, lease: timedelta) -> bool:
         return now - self.since >= lease.total_seconds()

@@ -26,8 +26,7 @@ _SHORT = 200
 async def attempt_of(task: Task) -> AsyncIterator[Task]:
     hold = await leases.take(task._store, task.id, task.uid, task._record.agent, is_exclusive=True)
     try:
-        await task.record()
-        hold.snapshot = None
+        await task._refresh(hold)
         yield task
     except LeaseLost:
         leases.forget(task._store, hold)

@@ -27,6 +27,7 @@ class Hold:
     """A lease this process has, and what its writes need to know."""
 
     fence: Fence
+    store: Store  # of the app that took it, and gives it back
     is_exclusive: bool = False
     snapshot: Snapshot | None = None
 
@@ -57,8 +58,8 @@ def why_over(store: Store, uid: str, holder: Holder) -> str | None:
     if holder.process is not None and is_proven_dead(holder.process, same_machine=store.engine.is_local):
         return "its process died"
     now = store.clock.boottime()
-    sighting = presence.seen[uid] = Sighting.of(holder, now, presence.seen.get(uid))
     lease = timedelta(milliseconds=holder.lease_ms) if holder.lease_ms else presence.lease
+    sighting = presence.seen[uid] = Sighting.of(holder, now, presence.seen.get(uid), lease)
     return "silent for a whole lease" if sighting.is_over(now, lease) else None
 
 
@@ -129,7 +130,7 @@ async def _claim(
     row = await store.verb("claim", uid, params, key=task_id)
     if row is None:
         return None
-    hold = presence.held[uid] = Hold(Fence(task_id, uid, row[0], presence.worker))
+    hold = presence.held[uid] = Hold(Fence(task_id, uid, row[0], presence.worker), store)
     presence.seen.pop(uid, None)
     presence.hold()
     return hold
@@ -156,7 +157,8 @@ async def release_all(store: Store) -> None:
     if store.presence.process.pid != os.getpid():
         return  # in the child of a fork: they are the parent's
     for hold in list(store.presence.held.values()):
-        await release(store, hold, "released")
+        if hold.store is store:
+            await release(store, hold, "released")
 
 
 def _held_by(task_id: str, holder: Holder) -> LeaseHeld:

@@ -77,6 +77,14 @@ class Task:
         self.status, self.state = record.status, record.state
         return record
 
+    async def _refresh(self, hold: Hold) -> None:
+        """Status and state as they are now, without the rest of the record, which grows with every attempt."""
+        row = await refusals.current_row(self._store, self.id, self.uid)
+        hold.snapshot = None
+        self._snapshot = await self._base(hold)
+        self.status = row.status  # type: ignore[assignment]
+        self.state = snapshots.contents(self._snapshot.raw)["state"]
+
     # ── an attempt's writes ─────────────────────────────────────────────────────────────────────
 
     def attempt(self) -> AbstractAsyncContextManager[Task]:
@@ -333,9 +341,10 @@ class Task:
             if self._snapshot.seq == row.state_seq:
                 hold.snapshot = self._snapshot
             else:
-                hold.snapshot, _, damaged = await records.newest_good(self._store, row)
+                snapshot, _, damaged = await records.newest_good(self._store, row)
                 if damaged:
-                    await history.set_aside(self, row, hold.snapshot.seq, damaged)
+                    await history.set_aside(self, row, snapshot.seq, damaged)
+                hold.snapshot = snapshot
         return hold.snapshot
 
     def _send_chunks(self, frame: Frame) -> None:

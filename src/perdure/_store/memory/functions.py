@@ -129,8 +129,9 @@ def begin_line(tables: Tables, p: Params) -> Row | None:
     task = tables.tasks.get(p["uid"])
     if task is None or task.status != "running" or not tables.may_write(task.uid, p["epoch"], p["worker"]):
         return None
-    called = tables.calls[task.uid]._replace(version=p["function_version"], arguments=p["arguments"])
-    tables.put(tables.calls, task.uid, called)
+    if task.uid in tables.calls:
+        called = tables.calls[task.uid]._replace(version=p["function_version"], arguments=p["arguments"])
+        tables.put(tables.calls, task.uid, called)
     tables.remove(tables.pauses, task.uid)
     return (change(tables, task, p, line=task.line + 1).line,)
 

@@ -25,6 +25,7 @@ from perdure._store import migrate
 from perdure._store.contract import Params, Row
 from perdure._store.sql import Queries, split
 from perdure._store.sqlite import place
+from perdure._store.sqlite.gate import Gate
 from perdure._store.sqlite.turn import Turnstile
 from perdure._store.write import Write
 from perdure.errors import StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
@@ -55,11 +56,12 @@ class SqliteEngine:
         self._turnstile = Turnstile(path, PATIENCE_SECONDS)
         self._readers: list[apsw.Connection] = []
         self._mutex = threading.Lock()
+        self._gate = Gate(path, self.close)
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
     def commit(self, writes: Sequence[Write]) -> list[Row | None]:
-        with self._errors():
+        with self._errors(), self._gate.open():
             writer = self._writer or self._open_writer()
             with self._turnstile.turn():
                 return self._transact(writer, writes)
@@ -96,7 +98,7 @@ class SqliteEngine:
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
     def query(self, name: str, params: Params) -> list[Row]:
-        with self._errors(), self._reader() as reader:
+        with self._errors(), self._gate.open(), self._reader() as reader:
             if reader is None:
                 return []
             return reader.execute(self._queries[name][0], params).fetchall()
@@ -193,7 +195,7 @@ class SqliteEngine:
 
     def shrink(self) -> None:
         """Give free pages back to the disk."""
-        with self._errors():
+        with self._errors(), self._gate.open():
             writer = self._writer or self._open_writer()
             with self._turnstile.turn():
                 writer.execute("VACUUM").fetchall()
@@ -201,7 +203,7 @@ class SqliteEngine:
 
     def damage(self) -> list[str]:
         """What SQLite itself finds wrong with the file."""
-        with self._errors(), self._reader() as reader:
+        with self._errors(), self._gate.open(), self._reader() as reader:
             if reader is None:
                 return []
             found = [str(line) for (line,) in reader.execute("PRAGMA integrity_check").fetchall()]

@@ -1,0 +1,50 @@
+"""`carry_over`: end a line of the journal and begin the next one with new arguments.
+
+For functions without an end: the journal stays as long as one round. Units, signals and children stay.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perdure._durable.run import Paused, Run
+from perdure._durable.scopes import current
+from perdure._ground import envelope
+from perdure._tasks import Hold, Task
+from perdure.errors import InvalidInput, LeaseLost, NoTask
+
+
+async def carry_over(*args: Any, **kwargs: Any) -> None:
+    """Begin anew with these arguments, in the same task; does not return."""
+    scope = current.get()
+    if scope is None:
+        raise NoTask("carry_over")
+    if scope.is_body:
+        raise InvalidInput("carry_over is called inside a step", do="call it in the durable function itself")
+    run = scope.run
+    run.check()
+    run.carried = (args, kwargs)
+    run.unwinding = True
+    raise Paused
+
+
+async def next_line(run: Run, task: Task, hold: Hold, signature: Any, version: int) -> None:
+    """The new line, durable when this returns.
+
+    Raises:
+        LeaseLost: another attempt has taken over.
+        NotStorable: a new argument cannot be kept; the old line stays.
+    """
+    assert run.carried is not None
+    args, kwargs = run.carried
+    arguments = signature.encode_arguments(args, kwargs)
+    await run.flush()
+    params = {
+        **task._event("carried over", {"line": run.line + 1}),
+        "function_version": version,
+        "arguments": envelope.seal(arguments, kind="arguments", bound_to=task.uid, ring=run.store.ring),
+    }
+    if await run.store.verb("begin_line", task.uid, params, key=task.id, fence=hold.fence) is None:
+        lost = LeaseLost(task.id, "another attempt has the lease, so nothing was carried over")
+        hold.fence.close(lost)
+        raise lost

@@ -1,0 +1,109 @@
+"""The questions of durable functions: asked once, answered once, and signals that find the one that waits."""
+
+from __future__ import annotations
+
+import pytest
+
+from perdure._store import Row
+from tests.store.kit import UIDS, Hand, at_once, unchanged
+
+UID = UIDS[0]
+
+
+def questions(hand: Hand) -> dict[str, Row]:
+    return {row[0]: row for row in hand.engine.query("read_pauses", {"uid": UID})}
+
+
+def answers(hand: Hand) -> dict[str, bytes | None]:
+    return {path: row[6] for path, row in questions(hand).items()}
+
+
+def takers(hand: Hand) -> list[str | None]:
+    return [row[5] for row in hand.engine.query("read_signals", {"uid": UID})]
+
+
+@pytest.mark.req("R34")
+def test_a_question_asked_again_is_the_same_question(hand: Hand) -> None:
+    epoch = hand.running()
+    assert hand.ask(UID, epoch, question=b"why?") == ("1",)
+    with unchanged(hand.engine):
+        assert hand.ask(UID, epoch, question=b"why not?") == ("1",)
+
+
+@pytest.mark.req("R32")
+def test_the_first_answer_stands(hand: Hand) -> None:
+    epoch = hand.running()
+    hand.ask(UID, epoch)
+    assert hand.answer(UID, answer=b"yes") == ("1",)
+    with unchanged(hand.engine):
+        assert hand.answer(UID, answer=b"no") is None
+    assert answers(hand) == {"1": b"yes"}
+
+
+@pytest.mark.req("R32")
+def test_of_many_that_answer_at_once_one_does(crowd: list[Hand]) -> None:
+    epoch = crowd[1].running()
+    crowd[1].ask(UID, epoch)
+    rows = at_once(crowd, lambda hand: hand.answer(UID, answer=hand.worker.encode()))
+    (winner,) = [hand.worker for hand, row in zip(crowd, rows, strict=True) if row is not None]
+    assert answers(crowd[0]) == {"1": winner.encode()}
+
+
+def test_an_answer_wakes_a_task_that_waits(hand: Hand) -> None:
+    epoch = hand.running()
+    hand.ask(UID, epoch)
+    assert hand.suspend(UID, epoch, "1")
+    assert hand.task(UID).status == "paused"
+    hand.answer(UID)
+    task = hand.task(UID)
+    assert (task.status, task.pause, task.pause_reason) == ("running", None, None)
+
+
+def test_a_task_that_was_answered_meanwhile_does_not_go_to_sleep(hand: Hand) -> None:
+    epoch = hand.running()
+    hand.ask(UID, epoch)
+    hand.answer(UID)
+    with unchanged(hand.engine):
+        assert hand.suspend(UID, epoch, "1") is None
+
+
+def test_a_signal_answers_the_oldest_question_that_waits_for_it(hand: Hand) -> None:
+    epoch = hand.running()
+    hand.ask(UID, epoch, "1", "news")
+    hand.ask(UID, epoch, "2", "news")
+    hand.ask(UID, epoch, "3", "other")
+    assert hand.signal(UID, "news") == (1,)
+    assert answers(hand) == {"1": b"hello", "2": None, "3": None} and takers(hand) == ["1"]
+
+
+@pytest.mark.req("R43")
+def test_a_signal_that_came_early_is_the_answer_at_once(hand: Hand) -> None:
+    epoch = hand.running()
+    hand.signal(UID, "news", b"first")
+    hand.signal(UID, "news", b"second")
+    hand.ask(UID, epoch, "1", "news")
+    assert answers(hand) == {"1": b"first"} and takers(hand) == ["1", None]
+    hand.ask(UID, epoch, "2", "news")
+    assert answers(hand) == {"1": b"first", "2": b"second"} and takers(hand) == ["1", "2"]
+
+
+@pytest.mark.req("R43")
+def test_a_question_that_has_its_answer_takes_no_signal_when_it_is_asked_again(hand: Hand) -> None:
+    """A replay asks every question again; the signal is for the next one."""
+    epoch = hand.running()
+    hand.ask(UID, epoch, "1", "news")
+    hand.answer(UID, "1", b"by hand")
+    hand.signal(UID, "news")
+    with unchanged(hand.engine):
+        assert hand.ask(UID, epoch, "1", "news") == ("1",)
+    assert takers(hand) == [None]
+
+
+@pytest.mark.parametrize("end", ["complete", "fail", "cancel"])
+def test_what_has_ended_takes_neither_answer_nor_signal(hand: Hand, end: str) -> None:
+    epoch = hand.running()
+    hand.ask(UID, epoch)
+    hand.move(UID, end)
+    with unchanged(hand.engine):
+        assert hand.answer(UID) is None
+        assert hand.signal(UID, "news") is None
