@@ -18,7 +18,7 @@ from typing import Any
 from fake_model import Client, FakeModel
 
 from perdure import Perdure
-from perdure._durable import (
+from perdure import (
     DID_NOT_HAPPEN,
     Budget,
     Happened,

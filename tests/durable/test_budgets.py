@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from perdure._durable import durable, step
-from perdure._durable.budgets import Account, Budget, Spent, budgets, carried, spent_in, spent_note
+from perdure._durable.spending import Account, Budget, Spent, budgets, carried, spent_in, spent_note
 from perdure._durable.models import Usage, model_call
 from perdure._durable.readers import account_of, entries_of, row_of
 from perdure._durable.scopes import current

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from perdure._durable import durable, step
-from perdure._durable.budgets import Budget, spent_note
+from perdure._durable.spending import Budget, spent_note
 from perdure._durable.models import Price, Usage, model_call, usage_of
 from perdure._durable.readers import account_of, stored_bytes
 from perdure._durable.savings import Savings, savings_of

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from perdure._durable import Retry, durable, step
-from perdure._durable.progress import progress
+from perdure._durable.marking import progress
 from perdure._durable.readers import entries_of, row_of
 from perdure.errors import InvalidInput
 from tests.durable.kept_kit import World, database, fresh_home, go_on, kill  # noqa: F401
 from tests.support.processes import nursery
 from tests.torture.kills import Home
 
-# `perdure._durable.progress` is the class; this is its module.
-progress_module = importlib.import_module("perdure._durable.progress")
+# `perdure._durable.marking` is the class; this is its module.
+progress_module = importlib.import_module("perdure._durable.marking")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

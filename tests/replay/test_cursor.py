@@ -112,7 +112,6 @@ def test_a_body_that_is_tried_again_meets_what_it_recorded_the_first_time() -> N
 
 
 def test_the_order_holds_results_and_cuts_and_not_what_was_had_at_once() -> None:
-    asked = cursor(
-        entry("|a#1"), entry("|b#1", "cut"), entry("|c#1", op="inline"), entry("|recorded.now#1", op="now"), entry("|d#1")
-    )
+    at_once = (entry("|c#1", op="inline"), entry("|recorded.now#1", op="now"))
+    asked = cursor(entry("|a#1"), entry("|b#1", "cut"), *at_once, entry("|d#1"))
     assert asked.in_order() == [1, 2, 5]

@@ -277,5 +277,3 @@ async def test_a_function_that_cancels_itself_has_failed(open_app: Any) -> None:
         with pytest.raises(StepFailed, match="cancelled by itself"):
             await app.run("t", work)
         assert (await app.tasks.get("t")).status == "failed"
-
-

@@ -112,7 +112,7 @@ def _registered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raised", "told"),
+    "raised, told",
     [
         (ValueError("bad", 3), "ValueError('bad', 3)"),
         (TimeoutError(), "TimeoutError()"),

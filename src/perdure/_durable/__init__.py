@@ -1,7 +1,6 @@
 """Durable functions: finished steps never run again, effects are never silently repeated."""
 
 from perdure._durable import loops
-from perdure._durable.budgets import Budget, Spent, budgets
 from perdure._durable.carrying import carry_over
 from perdure._durable.effect_call import (
     DID_NOT_HAPPEN,
@@ -17,19 +16,22 @@ from perdure._durable.execute import one_pass, run_here
 from perdure._durable.functions import DurableFunction, durable, known_functions, step
 from perdure._durable.inbox import Inbox, UncertainEffect
 from perdure._durable.ledger import EffectRecord
+from perdure._durable.marking import progress
 from perdure._durable.models import ModelCall, Price, Usage, model_call
 from perdure._durable.pauses import pause
-from perdure._durable.progress import progress
 from perdure._durable.pumps import Marker, Prefix
 from perdure._durable.readers import Account, StreamPart, account_of, follow_stream, read_stream, stored_bytes
 from perdure._durable.retry import Retry
 from perdure._durable.savings import Savings
 from perdure._durable.scopes import bind
 from perdure._durable.signalling import signals
+from perdure._durable.sources import get_logger, is_replaying, recorded, timeout
 from perdure._durable.spans import span
+from perdure._durable.spending import Budget, Spent, budgets
 from perdure._durable.starting import Handle, start_or_adopt
 from perdure._durable.streams import Stream, stream
-from perdure._durable.versions import function_for
+from perdure._durable.transactions import transaction
+from perdure._durable.versions import function_for, patched
 from perdure._durable.whereabouts import Where, where
 
 __all__ = [
@@ -82,4 +84,10 @@ __all__ = [
     "stored_bytes",
     "stream",
     "where",
+    "recorded",
+    "is_replaying",
+    "get_logger",
+    "timeout",
+    "patched",
+    "transaction",
 ]

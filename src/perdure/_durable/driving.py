@@ -36,8 +36,8 @@ async def carry_out(run: Run, function: Callable[..., Any], args: Any, kwargs: A
     value: Any = None
     try:
         value = await run.body
-    except BaseException as error:
-        raised = error
+    except BaseException as problem:
+        raised = problem
     is_interrupted = raised is not None and run.driver is not None and run.driver.cancelling() > 0
     error = raised if is_interrupted else _judge(run, raised)
     await _end_scopes(run)

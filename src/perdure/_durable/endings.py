@@ -111,7 +111,11 @@ async def end(task: Task, hold: Hold, run: Run) -> None:
 
 
 async def fail_and_undo(task: Task, hold: Hold, run: Run, error: Exception) -> None:
-    await note_failure(run, codec.encode(shape_of(error)))
+    try:
+        await note_failure(run, codec.encode(shape_of(error)))
+    except BaseException:
+        await release_lease(run.store, hold, "could not undo what it did")
+        raise
     await end(task, hold, run)
 
 

@@ -6,13 +6,13 @@ import asyncio
 from typing import Any
 
 from perdure._durable import endings
-from perdure._durable.budgets import open_account
 from perdure._durable.carrying import next_line
 from perdure._durable.driving import carry_out
 from perdure._durable.functions import DurableFunction
 from perdure._durable.prepare import prepare, suspend
 from perdure._durable.run import Paused, Run
 from perdure._durable.savings import savings_of
+from perdure._durable.spending import open_account
 from perdure._durable.starting import LOOK_SECONDS, result_of, start
 from perdure._durable.testing_mode import is_same_again, replays_always
 from perdure._durable.upgrading import fitting
@@ -70,6 +70,7 @@ async def one_pass(tasks: Tasks, task: Task, hold: Hold, function: DurableFuncti
             with watching(run):
                 value = await carry_out(run, function.function, args, kwargs, is_async=function.is_async)
             sealed = store.seal(task.uid, "result", value, function.signature.returns)
+            is_first_end = before is None
             if run.always_replay:
                 before = is_same_again(run, before, codec.encode(value, function.signature.returns))
         except BaseException as error:
@@ -81,7 +82,7 @@ async def one_pass(tasks: Tasks, task: Task, hold: Hold, function: DurableFuncti
                 continue
             await _ended_otherwise(task, hold, run, function, error)
             return
-        if run.always_replay and run.fresh:
+        if run.always_replay and is_first_end:
             await run.flush()
             continue
         await move(task, "complete", hold=hold, ended="completed", data=_report(run), result=sealed)

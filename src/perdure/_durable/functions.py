@@ -104,7 +104,8 @@ class DurableFunction(Generic[P, R]):
 
     def options(self, **chosen: Any) -> DurableFunction[P, R]:
         """The same function, started with these options."""
-        return self._like(self.function, Options(**chosen))
+        made: DurableFunction[P, R] = self._like(self.function, Options(**chosen))
+        return made
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """A method: the instance is not recorded; who carries the task on calls the method of their own."""
@@ -123,7 +124,7 @@ class SyncDurableFunction(DurableFunction[P, R]):
 
 
 @overload
-def durable(function: Callable[P, Awaitable[R]], /) -> DurableFunction[P, R]: ...
+def durable(function: Callable[P, Awaitable[R]], /) -> DurableFunction[P, R]: ...  # type: ignore[overload-overlap]
 @overload
 def durable(function: Callable[P, R], /) -> SyncDurableFunction[P, R]: ...
 @overload

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar, overload
 from zlib import crc32
 
-from perdure._durable.progress import WRITTEN_EVERY, progress
+from perdure._durable.marking import WRITTEN_EVERY, progress
 from perdure._durable.scripts import run_script
 from perdure.errors import Conflict
 

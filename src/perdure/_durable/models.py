@@ -26,7 +26,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
-from perdure._durable.budgets import Account, spent_note
+from perdure._durable.spending import Account, spent_note
 from perdure._durable.functions import step
 from perdure._durable.retry import Retry
 from perdure._durable.run import Run

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from perdure._durable.budgets import Spent, spent_in
+from perdure._durable.spending import Spent, spent_in
 from perdure._durable.models import ModelCall, model_calls
 from perdure._durable.pumps import Kept, Marker
 from perdure._durable.savings import Savings, savings_in, savings_of

@@ -179,9 +179,7 @@ class Run:
             "worker": self.fence.worker,
         }
         size = len(sealed) + 100
-        write = Write(
-            store.committer, "append_entry", params, key=self._key, size=size, fence=self.fence, ordered=True
-        )
+        write = Write(store.committer, "append_entry", params, key=self._key, size=size, fence=self.fence, ordered=True)
         with self._mutex:
             position = params["position"] = self._position + 1
             store.committer.submit(write, urgent=urgent)

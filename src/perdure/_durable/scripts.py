@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from perdure._durable.progress import progress
+from perdure._durable.marking import progress
 from perdure._durable.scopes import current
 from perdure._ground import crash
 from perdure.errors import InvalidInput

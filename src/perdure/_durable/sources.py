@@ -1,8 +1,8 @@
 """Where a durable function gets what is another thing each time: the time, chance, and its time running out.
 
-    recorded.now() .random() .uuid4()     drawn once, then read from the journal
-    perdure.timeout(seconds)              its running out is recorded, so a replay does not wait for it
-    is_replaying(), get_logger(name)      what has been said before is not said again
+recorded.now() .random() .uuid4()     drawn once, then read from the journal
+perdure.timeout(seconds)              its running out is recorded, so a replay does not wait for it
+is_replaying(), get_logger(name)      what has been said before is not said again
 """
 
 from __future__ import annotations
@@ -159,7 +159,13 @@ class timeout:
         self._run.gate.come(position).add_done_callback(self._tell)
 
     def _tell(self, turn: asyncio.Future[Any]) -> None:
-        if self._run is None or self._position is None or self._is_told or turn.cancelled() or turn.exception():
+        if (
+            self._run is None
+            or self._position is None
+            or self._is_told
+            or turn.cancelled()
+            or turn.exception() is not None
+        ):
             return
         self._is_told = True
         self._run.gate.leave(self._position)

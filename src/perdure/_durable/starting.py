@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
-from perdure._durable.budgets import seal_budget
+from perdure._durable.spending import seal_budget
 from perdure._durable.functions import DurableFunction
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current

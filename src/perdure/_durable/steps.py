@@ -74,15 +74,15 @@ async def _run_step(
         if run.stopping or run.is_behind():
             await run.may_start()
         await _run_body(call, ending, args, kwargs)
-        if not ending.was_cut:
+        if ending.was_cut is None:
             write = ending.record("step")
             if write is not None:
                 await write
                 run.check()
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as raised:
         if run.is_ending:
             raise
-        ending.was_cut = True
+        ending.was_cut = raised
     finally:
         run.bodies -= 1
         if run.pausing or run.stopping:
@@ -107,7 +107,7 @@ async def _run_body(call: Call, ending: _Ending, args: tuple[Any, ...], kwargs: 
         if run.is_ending:
             raise
         if task.cancelling() > before:
-            ending.was_cut = True
+            ending.was_cut = raised
         else:
             ending.error = raised  # something that it awaited was cancelled, not the step
     except Exception as raised:
@@ -117,11 +117,11 @@ async def _run_body(call: Call, ending: _Ending, args: tuple[Any, ...], kwargs: 
     finally:
         ending.took = time.perf_counter() - ending.began
         current.reset(token)
-    ending.absorbed = not ending.was_cut and task.cancelling() > before
+    ending.absorbed = ending.was_cut is None and task.cancelling() > before
 
 
 async def _hand_out(run: Run, ending: _Ending) -> Any:
-    if ending.was_cut:
+    if ending.was_cut is not None:
         await ending.cut_off()
     elif run.scopes > 1 or run.always_replay:
         try:
@@ -149,7 +149,8 @@ class _Ending:
         self.copy: Any = None
         self.error: BaseException | None = None
         self.trouble: bytes | None = None
-        self.was_cut = self.absorbed = False
+        self.was_cut: asyncio.CancelledError | None = None
+        self.absorbed = False
         self.position = 0
         self.began = self.took = 0.0
 
@@ -173,13 +174,12 @@ class _Ending:
         return Entry("result", op, self.path, self.asked, data, self.trouble, now, took, run.epoch, note)
 
     async def cut_off(self) -> None:
-        self.was_cut = True
         self.run.gate.passed(self.position)
         await cut_off(self.run, "step", self.path, self.asked)
 
     def give(self) -> Any:
-        if self.was_cut:
-            raise asyncio.CancelledError
+        if self.was_cut is not None:
+            raise self.was_cut  # itself: anyio knows its own by what it says
         if self.trouble is not None:
             raise decode_error(self.trouble, self.call.raises) from self.error
         return self.copy
@@ -217,9 +217,7 @@ def sync_step(call: Call) -> Callable[..., Any]:
     return stepped
 
 
-def _run_here(
-    call: Call, run: Run, path: str, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+def _run_here(call: Call, run: Run, path: str, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     run.may_start_here()
     run.fresh += 1
     ending = _Ending(call, run, path, asked)

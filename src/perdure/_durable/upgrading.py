@@ -13,7 +13,9 @@ from perdure._tasks import Hold, Task
 from perdure.errors import LeaseLost
 
 
-async def fitting(store: Store, task: Task, hold: Hold, function: DurableFunction[..., Any]) -> DurableFunction[..., Any]:
+async def fitting(
+    store: Store, task: Task, hold: Hold, function: DurableFunction[..., Any]
+) -> DurableFunction[..., Any]:
     """The function that carries the task on: of the version that began it, or this one, after an upgrade.
 
     Raises:

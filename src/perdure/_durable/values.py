@@ -123,9 +123,7 @@ _BUILTIN: dict[str, type[BaseException]] = {
 # Raised by a step that awaited something which was cancelled, not by a cancellation of the step.
 _BUILTIN["CancelledError"] = asyncio.CancelledError
 _OURS: dict[str, type[PerdureError]] = {
-    name: value
-    for name, value in vars(errors).items()
-    if isinstance(value, type) and issubclass(value, PerdureError)
+    name: value for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, PerdureError)
 }
 
 

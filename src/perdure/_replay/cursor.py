@@ -17,6 +17,7 @@ progress and streams, and scopes that do not exist yet or still go on.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import final
 
 import msgspec
 
@@ -24,28 +25,33 @@ from perdure._model import Entry, name_of, scope_of
 from perdure._replay.digest import spell
 
 
+@final
 class Recorded(msgspec.Struct, frozen=True, gc=False):
     path: str
     position: int
     entry: Entry
 
 
+@final
 class Fresh(msgspec.Struct, frozen=True, gc=False):
     path: str
 
 
+@final
 class Cut(msgspec.Struct, frozen=True, gc=False):
     path: str
     position: int
     entry: Entry
 
 
+@final
 class Uncertain(msgspec.Struct, frozen=True, gc=False):
     path: str
     position: int
     intent: Entry
 
 
+@final
 class Diverged(msgspec.Struct, frozen=True, gc=False):
     position: int
     recorded: str
@@ -179,9 +185,7 @@ class Cursor:
     def in_order(self) -> list[int]:
         """The positions that are handed out one after the other: results and cuts, not what was had at once."""
         results = [
-            found.position
-            for found in self.sequence
-            if found.entry.op not in INLINE and found.path not in self.cuts
+            found.position for found in self.sequence if found.entry.op not in INLINE and found.path not in self.cuts
         ]
         cuts = [found.position for found in self.cuts.values() if "|" not in scope_of(found.path)]
         return sorted(results + cuts) if cuts else results
@@ -235,5 +239,3 @@ def _call(name: str, digest: bytes) -> str:
 def _changed(position: int, entry: Entry, name: str, digest: bytes) -> Diverged:
     recorded, asked = call_of(entry), _call(name, digest)
     return Diverged(position, recorded, asked if asked != recorded else f"{asked} with other arguments")
-
-

@@ -121,7 +121,8 @@ def _fields(value: Any) -> Iterator[tuple[str, Any]] | None:
         return _told(value, ((a.name, *_attrs_default(a.default)) for a in value.__attrs_attrs__))
     dump = getattr(value, "model_dump", None)
     if dump is not None and hasattr(value, "model_fields_set"):
-        return iter(dump(mode="python", exclude_defaults=True).items())
+        told: dict[str, Any] = dump(mode="python", exclude_defaults=True)
+        return iter(told.items())
     return None
 
 
@@ -135,10 +136,9 @@ _NO_DEFAULT = (_MISSING, dataclasses.MISSING, msgspec.NODEFAULT)
 
 
 def _told(value: Any, fields: Iterator[tuple[str, Any, Any]]) -> Iterator[tuple[str, Any]]:
-    for name, default, factory in fields:
+    for name, fixed, factory in fields:
         item = getattr(value, name)
-        if not any(factory is none for none in _NO_DEFAULT):
-            default = factory()
+        default = fixed if any(factory is none for none in _NO_DEFAULT) else factory()
         if any(default is none for none in _NO_DEFAULT) or not is_same(item, default):
             yield name, item
 

@@ -78,7 +78,8 @@ def _blocks(report: Report) -> list[Block]:
     for section in report.sections:
         title = f"{section.engine}: {section.where}"
         blocks.append(Table(_COLUMNS, [_row(figure) for figure in section.figures], title=title))
-        blocks += [line(Cell(f"  {remark}", "faint")) for figure in section.figures for remark in _remarks(figure)]
+        remarks = dict.fromkeys(remark for figure in section.figures for remark in _remarks(figure))
+        blocks += [line(Cell(f"  {remark}", "faint")) for remark in remarks]
     blocks += [line(Cell(f"{engine} was left out: {why}", "changed")) for engine, why in report.left_out.items()]
     machine = report.machine
     blocks.append(
@@ -109,7 +110,7 @@ def _row(figure: Figure) -> list[Piece]:
 def _remarks(figure: Figure) -> list[str]:
     remarks = []
     if figure.is_noisy:
-        remarks.append(f"{figure.what}: the floor itself varied {figure.floor_spread:.1f} × while it was measured")
+        remarks.append(f"{figure.name}: the floor itself varied {figure.floor_spread:.1f} × while it was measured")
     detail = figure.detail
     if "reads_per_task" in detail:
         remarks.append(

@@ -1,0 +1,77 @@
+"""What the README and the examples show works when it is pasted, killed and started again."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+
+
+def run(argv: list[str], folder: Path) -> str:
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def kill_after(argv: list[str], folder: Path, line: str) -> list[str]:
+    """Run it and SIGKILL it as soon as it has printed that line; what it printed so far."""
+    seen = []
+    with subprocess.Popen(argv, cwd=folder, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        for printed in child.stdout:
+            seen.append(printed.strip())
+            if seen[-1] == line:
+                child.kill()
+                break
+    return seen
+
+
+@pytest.mark.req("R147", "R112")
+def test_the_quick_start_is_short_and_carries_on_after_it_was_killed(tmp_path):
+    code = BLOCKS[0].replace("asyncio.sleep(0.5)", "asyncio.sleep(0.01); open('ran', 'a').write(f'{number} ')")
+    (tmp_path / "book.py").write_text(code)
+    first = kill_after([sys.executable, "book.py"], tmp_path, "chapter 4")
+    assert first == [f"chapter {n}" for n in range(1, 5)]
+    second = run([sys.executable, "book.py"], tmp_path).split("\n")
+    assert second[:8] == [f"chapter {n}" for n in range(1, 9)] and second[8] == "published 8036 words"
+    ran = (tmp_path / "ran").read_text().split()
+    assert set(ran) == {str(n) for n in range(1, 9)}
+    assert all(ran.count(str(n)) == 1 for n in (1, 2, 3)), "what had ended was not read again"
+    told = run([sys.executable, "-m", "perdure", "where", "my-book"], tmp_path)
+    assert "completed" in told and "publish" in told
+
+
+@pytest.mark.parametrize("block", BLOCKS[1:], ids=range(1, len(BLOCKS)))
+def test_every_other_block_of_the_readme_runs_as_it_stands(block, tmp_path):
+    (tmp_path / "pasted.py").write_text(block)
+    run([sys.executable, "pasted.py"], tmp_path)
+
+
+@pytest.mark.req("R16", "R106")
+def test_the_first_hour_example_carries_on_from_its_last_checkpoint(tmp_path):
+    script = [sys.executable, str(ROOT / "examples/first_hour.py"), "0.01"]
+    kill_after(script, tmp_path, "chapter 5 done")
+    again = run(script, tmp_path)
+    assert re.search(r"carrying on after chapter [5-9]", again) and "all done: 12078 words" in again
+    assert "finished already" in run(script, tmp_path)
+
+
+@pytest.mark.req("R28", "R30")
+def test_the_blocking_example_waits_for_an_answer_given_in_the_shell(tmp_path):
+    script = [sys.executable, str(ROOT / "examples/blocking_script.py")]
+    assert "paused" in run(script, tmp_path)
+    assert "still waiting" in run(script, tmp_path)
+    run([sys.executable, "-m", "perdure", "resume", "nightly-copy", "--set", "approved=true"], tmp_path)
+    assert "published 42" in run(script, tmp_path)
+
+
+@pytest.mark.req("R59", "R64")
+def test_the_demo_kills_its_agent_three_times_and_nothing_is_done_twice(tmp_path):
+    told = run([sys.executable, "-m", "perdure", "demo", "--fast"], tmp_path)
+    assert told.count("killed by SIGKILL") == 3 and "nothing was done twice" in told
