@@ -1,8 +1,8 @@
 """The same for a plain script without asyncio: copies items in batches and asks before it publishes.
 
-    python examples/blocking_script.py               # stops at the question
-    perdure resume nightly-copy --set approved=true  # somebody says yes
-    python examples/blocking_script.py               # goes on and completes
+python examples/blocking_script.py               # stops at the question
+perdure resume nightly-copy --set approved=true  # somebody says yes
+python examples/blocking_script.py               # goes on and completes
 """
 
 from perdure.sync import Perdure

@@ -1,6 +1,6 @@
 """Reads twelve chapters, remembering each; kill it half-way and start it again.
 
-    python examples/first_hour.py        # Ctrl-C or kill -9 it, then run the same line again
+python examples/first_hour.py        # Ctrl-C or kill -9 it, then run the same line again
 """
 
 import asyncio

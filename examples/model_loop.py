@@ -17,11 +17,11 @@ from typing import Any
 
 from fake_model import Client, FakeModel
 
-from perdure import Perdure
 from perdure import (
     DID_NOT_HAPPEN,
     Budget,
     Happened,
+    Perdure,
     Prefix,
     Price,
     Retry,

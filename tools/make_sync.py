@@ -13,6 +13,7 @@ import textwrap
 from pathlib import Path
 
 from perdure import Perdure, Task, Tasks
+from perdure._durable import Inbox
 
 TARGET = Path(__file__).parent.parent / "src" / "perdure" / "sync.py"
 
@@ -31,7 +32,8 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from perdure._app import Perdure as _Perdure
-from perdure._durable import DurableFunction
+from perdure._durable import Choice, DurableFunction, EffectRecord, UncertainEffect
+from perdure._durable import Inbox as _Inbox
 from perdure._ground.hop import drive, entered, iterate, on_a_loop
 from perdure._model import Change, Checkpoint, Config, Event, Page, Reason, Status, TaskRecord, ToolCall
 from perdure._tasks import Task as _Task
@@ -41,7 +43,7 @@ Json = Any
 P = ParamSpec("P")
 R = TypeVar("R")
 
-__all__ = ["Perdure", "Task", "Tasks"]
+__all__ = ["Inbox", "Perdure", "Task", "Tasks"]
 '''
 WRAPPED = ("Task", "Tasks", "Perdure")
 
@@ -125,6 +127,7 @@ def app() -> str:
     def __init__({declared}) -> None:
         self._inner = _Perdure({passed})
         self.tasks = Tasks(self._inner.tasks)
+        self.effects = Inbox(self._inner.effects)
 
     def run(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
 {docstring(Perdure.run)}        return on_a_loop(self._inner.run(id, fn, *args, **kwargs))
@@ -144,7 +147,7 @@ def app() -> str:
 
 
 def generate() -> str:
-    text = "\n\n".join([HEAD, app(), face(Tasks), face(Task)])
+    text = "\n\n".join([HEAD, app(), face(Tasks), face(Task), face(Inbox)])
     done = subprocess.run(
         [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET), "-"],
         input=text, text=True, capture_output=True, check=True,

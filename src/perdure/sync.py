@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from perdure._app import Perdure as _Perdure
-from perdure._durable import DurableFunction
+from perdure._durable import Choice, DurableFunction, EffectRecord, UncertainEffect
+from perdure._durable import Inbox as _Inbox
 from perdure._ground.hop import drive, entered, iterate, on_a_loop
 from perdure._model import Change, Checkpoint, Config, Event, Page, Reason, Status, TaskRecord, ToolCall
 from perdure._tasks import Task as _Task
@@ -23,7 +24,7 @@ Json = Any
 P = ParamSpec("P")
 R = TypeVar("R")
 
-__all__ = ["Perdure", "Task", "Tasks"]
+__all__ = ["Inbox", "Perdure", "Task", "Tasks"]
 
 
 class Perdure:
@@ -35,6 +36,7 @@ class Perdure:
     def __init__(self, url: str | Path | None = None, *, key: str | None = None, namespace: str = "default") -> None:
         self._inner = _Perdure(url, key=key, namespace=namespace)
         self.tasks = Tasks(self._inner.tasks)
+        self.effects = Inbox(self._inner.effects)
 
     def run(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Carry out a durable function in this process and give its result.
@@ -289,6 +291,19 @@ class Task:
         """Make an earlier checkpoint the state again; later ones stay readable as superseded."""
         drive(self._inner.rollback(to, undo=undo))
 
+    def answer(self, value: Json, *, by: str = "", key: str | None = None) -> None:
+        """Answer what the task waits for; the first answer stands, and the task goes on.
+
+        Of an uncertain effect it is "done", "retry" or "fail", or {"choice": "done", "value": its result}.
+        `key` says which of several is meant.
+
+        Raises:
+            NotFound: nothing is asked.
+            InvalidInput: several things are, and no key says which; or the answer does not fit.
+            Conflict: somebody was quicker.
+        """
+        drive(self._inner.answer(value, by=by, key=key))
+
     def fork(self, id: str, *, at: str | None = None, set: Mapping[str, Json] = {}) -> Task:
         """A new task that begins with this one's state (at a checkpoint, with some keys set)."""
         return Task(drive(self._inner.fork(id, at=at, set=set)))
@@ -328,3 +343,30 @@ class Task:
             InvalidTransition: the task is not finished.
         """
         drive(self._inner.delete(force=force))
+
+
+class Inbox:
+    """What is uncertain in one namespace of one store, and settling it."""
+
+    def __init__(self, inner: _Inbox) -> None:
+        self._inner = inner
+
+    def list(self, *, limit: int = 1000) -> Sequence[UncertainEffect]:
+        """What waits for a person, the oldest first. An effect whose process has just died is not here yet: the
+        next attempt looks first whether it can settle it by itself.
+        """
+        return drive(self._inner.list(limit=limit))
+
+    def of(self, task_id: str) -> Sequence[EffectRecord]:
+        """The ledger of a task: every effect it began, in order, with its key and how it stands."""
+        return drive(self._inner.of(task_id))
+
+    def settle(self, task_id: str, choice: Choice, *, value: Json = None, key: str | None = None, by: str = "") -> None:
+        """Say what became of an uncertain effect: `done` (with its result), `retry` it, or it is to `fail`.
+
+        Raises:
+            NotFound: nothing of this task is uncertain (under this key).
+            InvalidInput: several are, and no key says which; or the choice does not fit.
+            Conflict: somebody was quicker; the first answer stands.
+        """
+        drive(self._inner.settle(task_id, choice, value=value, key=key, by=by))

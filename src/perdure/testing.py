@@ -1,8 +1,8 @@
 """For tests of programs that use perdure: a store in memory, a clock that is moved, places to crash at.
 
-    async with memory_app() as app: …                 # nothing touches the disk
-    with moving_clock() as clock: clock.advance(hours=8)
-    crash.arm("committer.before_commit", 3)           # SIGKILL the third time it is passed
+async with memory_app() as app: …                 # nothing touches the disk
+with moving_clock() as clock: clock.advance(hours=8)
+crash.arm("committer.before_commit", 3)           # SIGKILL the third time it is passed
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from perdure._durable import (
     step,
 )
 from perdure._model import Pause
-from perdure.errors import Conflict, EffectUncertain, InvalidInput, NotFound, NotStorable, NoTask, ResultNotStorable
+from perdure.errors import Conflict, EffectUncertain, InvalidInput, NoTask, NotFound, NotStorable, ResultNotStorable
 from tests.durable.effects_kit import Died, World, until_paused
 
 AT_ONCE = Retry(3, wait=timedelta(0))
@@ -207,7 +207,7 @@ async def test_the_first_answer_stands_and_a_wrong_one_changes_nothing(url: str)
 
 @pytest.mark.req("R64", "R68")
 @pytest.mark.parametrize("error", [DidNotHappen("no"), Declined("no money")])
-async def test_a_definite_failure_reaches_the_code_and_asks_nobody(url: str, error: Exception) -> None:
+async def test_a_definite_failure_reaches_the_code_and_asks_nobody(quick_url: str, error: Exception) -> None:
     world = World()
 
     @effect(failed_on=[Declined])
@@ -429,6 +429,14 @@ async def test_an_effect_may_fail_instead_of_asking_and_stays_in_the_inbox(url: 
         assert await app.run("t", checkout, True) == "charge: ConnectionError: gone"
         (record,) = await app.effects.of("t")
         assert record.state == "uncertain"
+        # The task has completed without it; what became of it can still be said.
+        (waiting,) = await app.effects.list()
+        assert (waiting.key, waiting.is_waited_for) == (record.key, False)
+        with pytest.raises(InvalidInput):
+            await app.effects.settle("t", "retry")
+        await app.effects.settle("t", "fail")
+        assert await app.effects.list() == []
+        assert [one.state for one in await app.effects.of("t")] == ["failed"]
 
 
 # ── where an effect may be called ────────────────────────────────────────────────────────────────

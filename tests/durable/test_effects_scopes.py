@@ -311,7 +311,12 @@ async def _release(app: Perdure, id: str) -> None:
     record = await app.tasks.get(id)
     assert record is not None
     rows = await store.query("read_holder", uid=record.uid)
-    params = {**store.event(record.uid, "attempt ended", {}), "ended": "released", "epoch": rows[0][0], "worker": "another"}
+    params = {
+        **store.event(record.uid, "attempt ended", {}),
+        "ended": "released",
+        "epoch": rows[0][0],
+        "worker": "another",
+    }
     assert await store.verb("release", record.uid, params, key=id) is not None
 
 

@@ -15,6 +15,7 @@ from perdure.errors import InvalidTransition, TaskFailed
 from tests.durable.effects_kit import Died, Places, World, raising, status_of, until_paused, wait_until
 from tests.durable.test_effects import ended
 
+LATER = ("intended", "done", "recorded")
 world = World()
 trouble: list[BaseException] = []
 
@@ -102,7 +103,9 @@ async def test_cancel_without_undo_undoes_nothing(quick_url: str) -> None:
 
 
 @pytest.mark.req("R36")
-@pytest.mark.parametrize("place", ["undo.before", "effect.before_intent", "effect.intended", "effect.done", "effect.recorded"])
+@pytest.mark.parametrize(
+    "place", ["undo.before", "effect.before_intent", "effect.intended", "effect.done", "effect.recorded"]
+)
 @pytest.mark.parametrize("number", [1, 2, 3])
 async def test_each_undo_is_done_once_when_the_undoing_is_cut_off(
     quick_url: str, monkeypatch: Any, place: str, number: int
@@ -261,7 +264,9 @@ async def test_a_process_that_does_not_know_the_effects_leaves_the_wish_to_one_t
 
 @pytest.mark.req("R36", "R64")
 @pytest.mark.parametrize("found", ["happened", "not"])
-async def test_cancel_settles_an_uncertain_effect_first_and_undoes_it_if_it_happened(quick_url: str, found: str) -> None:
+async def test_cancel_settles_an_uncertain_effect_first_and_undoes_it_if_it_happened(
+    quick_url: str, found: str
+) -> None:
     @effect(verify=lambda order, cents: Happened("found it") if found == "happened" else DID_NOT_HAPPEN, undo=refund)
     async def risky(order: str, cents: int) -> str:
         world.do(order, idempotency_key())
@@ -428,7 +433,7 @@ async def test_a_function_that_fails_with_compensate_undoes_what_it_did(url: str
 
 
 @pytest.mark.req("R70")
-@pytest.mark.parametrize("place", ["undo.noted", "effect.intended", "effect.done", "effect.recorded"])
+@pytest.mark.parametrize("place", ["undo.noted", *(f"effect.{when}" for when in LATER)])
 async def test_compensation_that_was_cut_off_is_finished_without_running_the_function_again(
     quick_url: str, monkeypatch: Any, place: str
 ) -> None:

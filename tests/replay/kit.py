@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -137,3 +138,15 @@ async def until_rest(passes: int = 20) -> None:
     """Let everything run that can run without us."""
     for _ in range(passes):
         await asyncio.sleep(0)
+
+
+an_hour = partial(asyncio.sleep, 3600)
+
+
+def pass_an_hour() -> None:
+    """Have everything happen now that the loop has put off for about an hour."""
+    loop: Any = asyncio.get_running_loop()
+    for timer in list(loop._scheduled):
+        if not timer.cancelled() and timer.when() > loop.time() + 1000:
+            timer._run()
+            timer.cancel()

@@ -8,7 +8,7 @@ from typing import Any
 
 from perdure._durable.functions import step
 from perdure._durable.sources import timeout
-from tests.replay.kit import play, play_again, until_rest
+from tests.replay.kit import pass_an_hour, play, play_again, until_rest
 
 ran: list[str] = []
 
@@ -65,8 +65,6 @@ async def test_asyncio_timeout_and_wait_for_run_out_again() -> None:
 
 
 async def test_a_time_out_of_perdure_is_recorded_and_not_waited_for_in_replay() -> None:
-    lengths = [0.0, 3600.0]
-
     async def program(seconds: float = 0.0) -> str:
         try:
             async with timeout(seconds):
@@ -80,18 +78,14 @@ async def test_a_time_out_of_perdure_is_recorded_and_not_waited_for_in_replay() 
     assert (await play_again(program, journal=first.journal)).result() == "after"
 
     # An hour would show if it were waited for: the recorded running out is what ends it.
-    hour = [(at, entry) for at, entry in (await _play_hour(program, lengths[1])).journal]
-    assert (await play_again(program, lengths[1], journal=hour)).result() == "after"
+    hour = (await _play_hour(program, 3600.0)).journal
+    assert (await play_again(program, 3600.0, journal=hour)).result() == "after"
 
 
 async def _play_hour(program: Any, seconds: float) -> Any:
     playing = asyncio.create_task(play(program, seconds))
     await until_rest()
-    loop: Any = asyncio.get_running_loop()
-    for timer in list(loop._scheduled):
-        if not timer.cancelled() and timer.when() > loop.time() + 1000:
-            timer._run()
-            timer.cancel()
+    pass_an_hour()
     return await playing
 
 
@@ -120,7 +114,7 @@ async def test_timeouts_inside_a_step_or_without_a_task_are_plain() -> None:
     async def inside() -> str:
         try:
             async with timeout(0):
-                await asyncio.sleep(60)
+                await asyncio.get_running_loop().create_future()
         except TimeoutError:
             return "out"
         return "in"

@@ -11,7 +11,7 @@ from perdure._durable.functions import step
 from perdure._durable.pauses import pause
 from perdure._durable.run import Paused
 from perdure.errors import InvalidInput
-from tests.replay.kit import play, until_rest
+from tests.replay.kit import an_hour, pass_an_hour, play, until_rest
 
 ran: list[str] = []
 
@@ -157,12 +157,16 @@ async def test_a_branch_that_sleeps_is_waited_for_and_goes_on_to_its_next_step()
     async def program() -> list[str]:
         async def sleeper() -> str:
             await fetch("before")
-            await asyncio.sleep(0.01)
+            await an_hour()
             return await fetch("after")
 
         return list(await asyncio.gather(pause.input("more?", str), sleeper()))
 
-    paused = await play(program)
+    playing = asyncio.create_task(play(program))
+    await until_rest(50)
+    assert not playing.done() and ran == ["before"]
+    pass_an_hour()
+    paused = await playing
     assert isinstance(paused.error, Paused)
     assert ran == ["before", "after"]
 
@@ -171,7 +175,7 @@ async def test_a_librarys_own_sleeping_task_is_not_waited_for() -> None:
     async def program() -> str:
         async def keep_alive() -> None:
             while True:
-                await asyncio.sleep(3600)
+                await an_hour()
 
         asyncio.create_task(keep_alive())  # noqa: RUF006
         return await pause.input("more?", str)

@@ -11,7 +11,7 @@ import pytest
 from perdure._store import Committer
 from perdure.errors import StoreClosed
 from tests.store.kit import IDS, UIDS
-from tests.store.watched import Attempt, Watched, in_thread, joined
+from tests.store.watched import Attempt, Watched, in_thread, joined, until
 
 
 @pytest.fixture
@@ -148,8 +148,7 @@ def test_a_caller_that_finds_the_baton_taken_is_committed_by_another(
     engine.wait_for_commit()
     second = attempt.entry(1)
     waiting = in_thread(second.block)
-    while not second.waiters:
-        pass
+    until(lambda: second.waiters)
     engine.open_gate()
     assert joined(first) and joined(waiting)
     assert [thread.name for thread in engine.threads[1:]] == ["perdure-committer"]
@@ -160,8 +159,7 @@ def test_one_write_may_have_several_waiters(attempt: Attempt, committer: Committ
     committer.submit(write := attempt.entry(0))
     engine.wait_for_commit()
     threads = [in_thread(write.block), in_thread(lambda: asyncio.run(write.on_loop())), in_thread(committer.flush)]
-    while len(write.waiters) < 2:
-        pass
+    until(lambda: len(write.waiters) >= 2)
     engine.open_gate()
     assert all(joined(thread) for thread in threads)
 
@@ -217,8 +215,8 @@ def test_who_waits_for_a_write_the_engine_did_not_take_is_not_forgotten(
     first = in_thread(ours.block)
     engine.wait_for_commit()
     second = in_thread(theirs.block)
-    while not (theirs.waiters and committer._sleeping):
-        pass  # the committer's thread has looked, found the queue empty, and gone to sleep
+    # The committer's thread has looked, found the queue empty, and gone to sleep.
+    until(lambda: theirs.waiters and committer._sleeping)
     engine.open_gate()
     assert joined(first) and joined(second)
     assert attempt.positions() == [0, 1]
@@ -236,8 +234,7 @@ def test_a_flush_waits_for_the_rest_of_a_batch_that_was_cut_in_two(
     engine.wait_for_commit()
     seen: list[list[int]] = []
     flushing = in_thread(lambda: (committer.flush(), seen.append(attempt.positions())))
-    while not (writes[-1].waiters or not flushing.is_alive()):
-        pass
+    until(lambda: writes[-1].waiters or not flushing.is_alive())
     engine.open_gate()
     assert joined(first) and joined(flushing)
     assert seen == [[0, 1, 2, 3, 4, 5]]

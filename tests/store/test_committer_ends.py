@@ -211,23 +211,19 @@ assert attempt.hand.task("u001").id == "beta"
 def test_a_child_that_outlives_its_killed_parent_does_not_keep_others_from_writing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The turnstile's locks belong to open files, and a child inherits those."""
+    """The turnstile's locks belong to open files, and a child would inherit those."""
     ending = """
+from perdure._ground import crash
 if os.fork() == 0:
     os.read(0, 1)  # lives on until the test lets go
     os._exit(0)
-with engine.inner._turnstile.turn():
-    os.kill(os.getpid(), signal.SIGKILL)
+crash.arm("sqlite.before_commit")
+entries[0].block()
 """
-    parent = subprocess.Popen(
-        [sys.executable, "-c", PROLOGUE + ending, str(tmp_path / "store.db")], env=environment(), stdin=subprocess.PIPE
-    )
-    assert parent.wait(120) == -signal.SIGKILL
+    command = [sys.executable, "-c", PROLOGUE + ending, str(tmp_path / "store.db")]
     monkeypatch.setattr(sqlite_engine, "PATIENCE_SECONDS", 1)
-    engine = SqliteEngine(tmp_path / "store.db")
-    try:
+    with subprocess.Popen(command, env=environment(), stdin=subprocess.PIPE) as parent:
+        assert parent.wait(120) == -signal.SIGKILL
+        engine = SqliteEngine(tmp_path / "store.db")
         assert Hand(engine, "w2").create(UIDS[1], "beta")
-    finally:
-        assert parent.stdin is not None
-        parent.stdin.close()
         engine.close()

@@ -11,7 +11,7 @@ import pytest
 from perdure._store import Again, Committer, Write
 from perdure.errors import LeaseLost, PerdureError, StoreFull, StoreUnavailable, StoreUnreachable
 from tests.store.kit import UIDS
-from tests.store.watched import Attempt, Watched, in_thread, joined
+from tests.store.watched import Attempt, Watched, in_thread, joined, until
 
 FULL = StoreFull("no space", kept="all", do="make some")
 
@@ -240,8 +240,7 @@ def test_after_ctrl_c_somebody_else_commits_for_those_who_wait(
     first.start()
     engine.wait_for_commit()
     second = in_thread(theirs.block)
-    while not theirs.waiters:
-        pass
+    until(lambda: theirs.waiters)
     engine.open_gate()
     assert joined(first) and joined(second) and ended
     committer.flush()

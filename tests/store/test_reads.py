@@ -116,11 +116,12 @@ def test_pages_have_no_gap_and_nothing_twice_while_tasks_are_added(hand: Hand) -
         hand.create(f"p{number:03d}", f"task {number}")
     seen: list[str] = []
     cursor = None
-    while page := listed(hand, cursor=cursor, limit=10):
+    while len(seen) < 25 and (page := listed(hand, cursor=cursor, limit=10)):
         seen += page
         cursor = page[-1]
         hand.create(f"p{100 + len(seen):03d}", f"added after {len(seen)}")
     assert seen == [f"p{number:03d}" for number in reversed(range(25))]
+    assert listed(hand, cursor=cursor, limit=10) == []
 
 
 def test_checkpoints_are_read_from_one_on_and_a_few_at_a_time(hand: Hand) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -77,6 +78,13 @@ class Attempt:
     def positions(self) -> list[int]:
         """Which entries are in the store."""
         return [position for position, _ in self.hand.journal(self.uid)]
+
+
+def until(is_so: Callable[[], object]) -> None:
+    """Look until it is so; what never comes fails the test instead of holding it up for ever."""
+    end = time.monotonic() + FOREVER
+    while not is_so():
+        assert time.monotonic() < end, "it never came"
 
 
 def in_thread(act: Callable[[], object]) -> threading.Thread:

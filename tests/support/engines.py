@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,7 @@ def shared_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MovableClock]:
+def clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MovableClock:
     """A clock that stands still until the test moves it."""
     movable = MovableClock(tmp_path / "clock")
     monkeypatch.setenv("PERDURE_TEST_CLOCK", str(movable.path))

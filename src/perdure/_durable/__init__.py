@@ -14,7 +14,7 @@ from perdure._durable.effects import Effect, effect
 from perdure._durable.endings import cancel
 from perdure._durable.execute import one_pass, run_here
 from perdure._durable.functions import DurableFunction, durable, known_functions, step
-from perdure._durable.inbox import Inbox, UncertainEffect
+from perdure._durable.inbox import Choice, Inbox, UncertainEffect
 from perdure._durable.ledger import EffectRecord
 from perdure._durable.marking import progress
 from perdure._durable.models import ModelCall, Price, Usage, model_call
@@ -30,7 +30,7 @@ from perdure._durable.spans import span
 from perdure._durable.spending import Budget, Spent, budgets
 from perdure._durable.starting import Handle, start_or_adopt
 from perdure._durable.streams import Stream, stream
-from perdure._durable.transactions import transaction
+from perdure._durable.transactions import pg_probe, transaction
 from perdure._durable.versions import function_for, patched
 from perdure._durable.whereabouts import Where, where
 
@@ -39,6 +39,7 @@ __all__ = [
     "UNKNOWN",
     "Account",
     "Budget",
+    "Choice",
     "DidNotHappen",
     "DurableFunction",
     "Effect",
@@ -89,5 +90,6 @@ __all__ = [
     "get_logger",
     "timeout",
     "patched",
+    "pg_probe",
     "transaction",
 ]

@@ -110,7 +110,7 @@ async def _plain(call: EffectCall, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 @contextmanager
 def _any_key() -> Iterator[None]:
-    token = running_key.set(running_key.get(None) or f"prd-{secrets.token_hex(20)}")
+    token = running_key.set(f"prd-{secrets.token_hex(20)}")
     try:
         yield
     finally:

@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 from perdure._durable.ledger import EffectRecord, read_ledger
 from perdure._ground.ids import check_id
+from perdure._model import FINISHED
 from perdure._store import TaskRow
 from perdure._tasks import Tasks, all_questions, answer_question, choose_question, questions_of
-from perdure.errors import NotFound
+from perdure.errors import InvalidInput, NotFound
 
 Json = Any
 Choice = Literal["done", "retry", "fail"]
@@ -72,6 +73,8 @@ class Inbox:
         store, row = self._tasks._store, await self._row(task_id)
         found = [one for one in await questions_of(store, row.id, row.uid) if one.is_about_effect]
         question = choose_question(found, task_id, store, key=key)
+        if choice == "retry" and row.status in FINISHED:
+            raise InvalidInput(f"task {task_id!r} is {row.status}: nobody would try again", do="answer done or fail")
         await answer_question(store, question, {"choice": choice, "value": value}, by=by or store.presence.user)
 
     async def _row(self, task_id: str) -> TaskRow:

@@ -121,11 +121,11 @@ def _read(found: dict[str, Account], position: int, entry: Entry) -> None:
     note = entry.note or {}
     if entry.kind == "intent":
         if account is None:
-            account = found[entry.path] = Account(entry.path, entry.at, entry)
+            account = found[entry.path] = Account(entry.path, entry.at, entry, position=position)
         waits = "until" in note  # it definitely failed, and is to be tried again
         account.state = "failed" if waits else "uncertain"
         if not waits:
-            account.intent, account.end = entry, None
+            account.intent, account.end, account.position = entry, None, position
         return
     if account is None:  # a journal that was cut off by an older version
         account = found[entry.path] = Account(entry.path, entry.at, entry)
@@ -144,12 +144,12 @@ def _state(entry: Entry, *, is_open: bool) -> State:
 
 
 def _hear(account: Account, answers: Mapping[str, Any]) -> None:
-    """What a person said about an effect that nobody waits for."""
-    if account.state == "uncertain" and account.end is not None:
+    """What a person said, and no attempt has recorded yet; or never will, as the code has gone on."""
+    if account.state == "uncertain":
         answer = answers.get(f"{account.path}?{account.note.get('tries', 1)}")
-        if isinstance(answer, Mapping):
+        if isinstance(answer, Mapping) and answer.get("choice") in ("done", "fail"):
             account.answer = answer
-            account.state = "done" if answer.get("choice") == "done" else "failed"
+            account.state = "done" if answer["choice"] == "done" else "failed"
 
 
 def error_of(entry: Entry | None) -> tuple[str, str]:
@@ -207,5 +207,3 @@ async def read_answers(store: Store, uid: str) -> dict[str, Any]:
     """How a task's questions were answered, by the path they were asked at."""
     rows = await store.query("read_pauses", uid=uid)
     return {row[0]: store.unseal(uid, "answer", row[6]) for row in rows if row[6] is not None}
-
-

@@ -49,7 +49,10 @@ class Found:
 class Side(Protocol):
     """One connection, as a transaction with a marker needs it."""
 
-    async def begin(self) -> None: ...
+    async def begin(self) -> None:
+        """Open a transaction; a connection that is inside one is refused, and left alone."""
+        ...
+
     async def claim(self, marker: Marker) -> Found | None:
         """Write the marker without its result, or find the one that is there."""
         ...
@@ -188,9 +191,9 @@ class _Sqlite:
         if not self._is_always_inside:
             _refuse_if_inside(self._connection, self._connection.in_transaction)
             self._rows("BEGIN IMMEDIATE")
-        self._rows(_SQLITE)
 
     async def claim(self, marker: Marker) -> Found | None:
+        self._rows(_SQLITE)
         rows = self._rows("SELECT result FROM perdure_markers WHERE key = ?", (marker.key,))
         if rows:
             return Found(bytes(rows[0][0]) if rows[0][0] is not None else None)
@@ -254,16 +257,16 @@ class _Sqlalchemy:
         self._transaction = self._connection.begin()
         if inspect.isawaitable(self._transaction):
             self._transaction = await self._transaction
-        run_sync = getattr(self._connection, "run_sync", None)
-        if run_sync is not None:
-            await run_sync(lambda inner: self._table.create(inner, checkfirst=True))
-        else:
-            self._table.create(self._connection, checkfirst=True)
 
     async def claim(self, marker: Marker) -> Found | None:
         import sqlalchemy as sa
 
         table = self._table
+        run_sync = getattr(self._connection, "run_sync", None)
+        if run_sync is not None:
+            await run_sync(lambda inner: table.create(inner, checkfirst=True))
+        else:
+            table.create(self._connection, checkfirst=True)
         asked = sa.select(table.c.result).where(table.c.key == marker.key)
         row = (await plain(self._connection.execute(asked))).first()
         if row is not None:
@@ -301,7 +304,9 @@ async def opened(db: Any) -> AsyncIterator[Any]:
             yield connection
     elif callable(db) and not hasattr(db, "execute"):
         connection = await plain(db())
-        if not hasattr(connection, "execute") and hasattr(connection, "__aenter__" if _is_async(connection) else "__enter__"):
+        if not hasattr(connection, "execute") and hasattr(
+            connection, "__aenter__" if _is_async(connection) else "__enter__"
+        ):
             async with _either(connection) as inner:
                 yield inner
             return

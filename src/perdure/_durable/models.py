@@ -26,11 +26,11 @@ from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
-from perdure._durable.spending import Account, spent_note
 from perdure._durable.functions import step
 from perdure._durable.retry import Retry
 from perdure._durable.run import Run
 from perdure._durable.scopes import current
+from perdure._durable.spending import Account, spent_note
 from perdure._durable.values import Signature
 from perdure._ground import codec, crash
 from perdure._model import Entry, name_of, scope_of

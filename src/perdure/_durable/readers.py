@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from perdure._durable.spending import Spent, spent_in
 from perdure._durable.models import ModelCall, model_calls
 from perdure._durable.pumps import Kept, Marker
 from perdure._durable.savings import Savings, savings_in, savings_of
+from perdure._durable.spending import Spent, spent_in
 from perdure._ground import envelope
 from perdure._ground.hop import Nap
 from perdure._ground.ids import check_id

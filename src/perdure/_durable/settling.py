@@ -54,15 +54,20 @@ async def settle(
             return Outcome(verdict.value, settled="verify")
         if verdict is DID_NOT_HAPPEN:
             walk.is_open = False
-            return Outcome(again="not done") if error is None else Outcome(error=error, settled="verify", may_retry=True)
-        if may_send and call.keyed:
-            if error is None or await walk.wait_for_another(call.retry or _SAME_KEY, error):
-                return Outcome(again="same key")
+            if error is None:
+                return Outcome(again="not done")
+            return Outcome(error=error, settled="verify", may_retry=True)
+        if may_send and call.keyed and (error is None or await _may_send_again(walk, error)):
+            return Outcome(again="same key")
         why = "; ".join(filter(None, (_why(error), remark)))
         if call.on_uncertain == "fail" or not may_ask:
             return Outcome(error=EffectUncertain(call.name, why), is_open=True)
         answer = await ask(walk, why)
     return await _as_answered(walk, answer)
+
+
+async def _may_send_again(walk: Walk, error: BaseException) -> bool:
+    return await walk.wait_for_another(walk.call.retry or _SAME_KEY, error)
 
 
 def _why(error: BaseException | None) -> str:
@@ -127,7 +132,9 @@ async def ask(walk: Walk, why: str, again: int = 0) -> Any:
 def ask_later(walk: Walk, error: BaseException | None) -> None:
     """Have it in the inbox, though nobody waits: the code has gone on without its outcome."""
     why = "the code was cancelled while it ran" if error is None else str(getattr(error, "why", error))
-    note_question(walk.run, question_path(walk), "human_input", _question(walk, why, waits=False), topic=EFFECT_QUESTION)
+    note_question(
+        walk.run, question_path(walk), "human_input", _question(walk, why, waits=False), topic=EFFECT_QUESTION
+    )
 
 
 async def _as_answered(walk: Walk, answer: Any) -> Outcome:

@@ -65,7 +65,6 @@ def _once(op: str, as_type: type[T], draw: Callable[[Run | None], T]) -> T:
         assert answer.entry.value is not None
         found: T = codec.decode(answer.entry.value, as_type)
         return found
-    assert not isinstance(answer, Diverged)
     data, value = codec.round_trip(draw(run), as_type)
     run.record(Entry("result", op, answer.path, b"", data, at=run.store.clock.now_ms(), epoch=run.epoch))
     drawn: T = value
@@ -136,12 +135,12 @@ class timeout:
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
+    ) -> None:
         if self._timer is not None:
             self._timer.cancel()
         if self._run is not None and self._position is not None and not self._is_told:
             self._withdraw(self._run, self._position)
-        return await self._inner.__aexit__(kind, error, trace)
+        await self._inner.__aexit__(kind, error, trace)  # which raises, or does nothing
 
     def _run_out(self) -> None:
         run = self._run

@@ -9,10 +9,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
-from perdure._durable.spending import seal_budget
 from perdure._durable.functions import DurableFunction
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
+from perdure._durable.spending import seal_budget
 from perdure._durable.values import decode_error, encode_error
 from perdure._ground import codec, envelope
 from perdure._ground.hop import Nap

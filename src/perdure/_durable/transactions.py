@@ -64,33 +64,37 @@ class _TransactionCall(EffectCall):
         walk = _walk("a @transaction")
         async with opened(self._db) as connection:
             side = side_of(connection, _store_path(walk))
+            await side.begin()
             try:
-                await side.begin()
-                return await self._inside(walk, side, connection, args, kwargs)
-            except _Unanswered:
-                raise
+                found, value = await self._inside(walk, side, connection, args, kwargs)
             except BaseException:
                 await side.roll_back()
                 walk.is_open = False
                 raise
+            if found is not None:
+                await side.roll_back()
+                return self._of_marker(found)
+            try:
+                await side.commit()
+            except Exception as error:
+                raise _Unanswered(f"the answer to COMMIT was lost: {type(error).__name__}: {error}") from error
+        crash.place("transaction.committed")
+        return value
 
-    async def _inside(self, walk: Walk, side: Side, connection: Any, args: Any, kwargs: Any) -> Any:
+    async def _inside(
+        self, walk: Walk, side: Side, connection: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Found | None, Any]:
+        """The marker that was there already, or what the function has returned."""
         run = walk.run
         marker = Marker(walk.key, run.uid, walk.path, walk.asked, run.store.clock.now_ms())
         found = await side.claim(marker)
         if found is not None:
-            await side.roll_back()
-            return self._of_marker(found)
+            return found, None
         value = await plain(self._inner(connection, *args, **kwargs))
         data, copy = codec.round_trip(value, self.signature.returns)
         await side.finish(marker, data)
         crash.place("transaction.before_commit")
-        try:
-            await side.commit()
-        except Exception as error:
-            raise _Unanswered(f"the answer to COMMIT was lost: {type(error).__name__}: {error}") from error
-        crash.place("transaction.committed")
-        return copy
+        return None, copy
 
     def _of_marker(self, found: Found) -> Any:
         if found.result is None:

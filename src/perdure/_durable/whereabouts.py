@@ -112,7 +112,9 @@ def _frames(entries: Sequence[Entry], questions: Sequence[Question]) -> list[Fra
             )
     for question in questions:
         name, scope = name_of(question.path), scope_of(question.path)
-        open_[question.path] = Frame(name=name, scope=scope, state="waiting", since=question.asked_at, note=question.text)
+        open_[question.path] = Frame(
+            name=name, scope=scope, state="waiting", since=question.asked_at, note=question.text
+        )
     return sorted(open_.values(), key=lambda frame: (frame.scope, frame.name))
 
 

@@ -28,7 +28,7 @@ from perdure._model import (
     progress_of,
 )
 from perdure._store import Store, TaskRow
-from perdure._tasks import history, leases, moves, records, refusals, snapshots
+from perdure._tasks import history, leases, moves, questions, records, refusals, snapshots
 from perdure._tasks.attempts import attempt_of
 from perdure._tasks.leases import Hold
 from perdure._tasks.snapshots import Frame, Snapshot
@@ -264,6 +264,21 @@ class Task:
     async def rollback(self, to: str, *, undo: bool | None = None) -> None:
         """Make an earlier checkpoint the state again; later ones stay readable as superseded."""
         await history.rollback(self, to, patch=None, verb="rollback")
+
+    async def answer(self, value: Json, *, by: str = "", key: str | None = None) -> None:
+        """Answer what the task waits for; the first answer stands, and the task goes on.
+
+        Of an uncertain effect it is "done", "retry" or "fail", or {"choice": "done", "value": its result}.
+        `key` says which of several is meant.
+
+        Raises:
+            NotFound: nothing is asked.
+            InvalidInput: several things are, and no key says which; or the answer does not fit.
+            Conflict: somebody was quicker.
+        """
+        asked = await questions.questions_of(self._store, self.id, self.uid)
+        question = questions.choose(asked, self.id, self._store, key=key)
+        await questions.answer_question(self._store, question, value, by=by or self._store.presence.user)
 
     async def fork(self, id: str, *, at: str | None = None, set: Mapping[str, Json] = {}) -> Task:
         """A new task that begins with this one's state (at a checkpoint, with some keys set)."""

@@ -149,9 +149,11 @@ def since(text: str) -> timedelta | datetime:
 # ── the task a command is about ──────────────────────────────────────────────────────────────────
 
 
-def id_argument(name: str = "id", metavar: str = "ID") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def id_argument(
+    name: str = "id", metavar: str = "ID", *, required: bool = True
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The id of a task; the shell completes those that are in the store."""
-    return click.argument(name, metavar=metavar, shell_complete=_known_ids)
+    return click.argument(name, metavar=metavar, required=required, shell_complete=_known_ids)
 
 
 def _known_ids(context: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:

@@ -11,6 +11,8 @@ from perdure._store.memory.tables import Lease, Tables
 from perdure._store.memory.verbs import change, create_task, end_attempts
 
 _LIVE = ("pending", "running", "paused")
+# Whether an effect happened may be asked and said after the task has ended too.
+_EFFECT = "~effect"
 
 
 class Called(NamedTuple):
@@ -77,7 +79,9 @@ def _first_signal(tables: Tables, uid: str, topic: str | None) -> Signal | None:
 
 def answer_pause(tables: Tables, p: Params) -> Row | None:
     task, question = tables.tasks.get(p["uid"]), tables.pauses.get(p["uid"], {}).get(p["path"])
-    if task is None or task.status not in _LIVE or question is None or question.answer is not None:
+    if task is None or question is None or question.answer is not None:
+        return None
+    if task.status not in _LIVE and question.topic != _EFFECT:
         return None
     _answer(tables, task.uid, question, p["answer"], p)
     change(tables, task, p, **_woken(task))
@@ -151,9 +155,9 @@ def list_questions(tables: Tables, p: Params) -> list[Row]:
     found = [
         (task.uid, task.id, *question[:6])
         for task in tables.tasks.values()
-        if task.namespace == p["namespace"] and task.status in _LIVE
+        if task.namespace == p["namespace"]
         for question in tables.pauses.get(task.uid, {}).values()
-        if question.answer is None
+        if question.answer is None and (task.status in _LIVE or question.topic == _EFFECT)
     ]
     rows: list[Row] = sorted(found, key=lambda row: (row[6], row[2]))
     return rows[: p["limit"]]

@@ -37,8 +37,7 @@ class Gate:
         if self._path in _inherited:
             raise StoreForked
         with self._moved:
-            while self._is_shut:
-                self._moved.wait()
+            self._moved.wait_for(lambda: not self._is_shut)
             self._inside += 1
         try:
             yield

@@ -60,7 +60,7 @@ def _started(programs: Path, data: Path, socket: Path, log: Path, user: dict[str
             raise _refusal(_end_of(log))
         settings = [part for setting in _SETTINGS for part in ("-c", setting)]
         command = [str(programs / "postgres"), "-D", str(data), "-k", str(socket), *settings]
-        # Started before any thread of ours, so it is safe to set up the child by a function.
+        # Threads of ours that exist by now are idle readers, so none holds a lock that the child could need.
         server: subprocess.Popen[bytes] = subprocess.Popen(command, preexec_fn=_die_with_parent(), **how)  # noqa: PLW1509
     try:
         _wait_until_ready(server, data, log)

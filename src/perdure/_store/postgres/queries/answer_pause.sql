@@ -1,9 +1,11 @@
--- answer_pause: the first answer stands; a task that was paused goes on.
+-- answer_pause: the first answer stands; a task that was paused goes on. Whether an effect happened
+-- (topic ~effect) may be said after the task has ended too.
 WITH answered AS (
   UPDATE perdure.pauses SET answer = %(answer)s::bytea, answered_at = %(at)s::bigint, answered_by = %(author)s::text
   WHERE task_uid = %(uid)s::text AND path = %(path)s::text AND answer IS NULL
     AND EXISTS (SELECT 1 FROM perdure.tasks
-                WHERE uid = %(uid)s::text AND status IN ('pending', 'running', 'paused'))
+                WHERE uid = %(uid)s::text
+                  AND (status IN ('pending', 'running', 'paused') OR pauses.topic = '~effect'))
   RETURNING path
 ),
 changed AS (

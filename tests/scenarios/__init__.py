@@ -1,0 +1,1 @@
+"""The scenarios of REQUIREMENTS.md, with real processes and a world that counts what was done to it."""

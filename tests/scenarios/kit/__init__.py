@@ -1,0 +1,1 @@
+"""The world the scenarios happen in."""
