@@ -207,7 +207,7 @@ async def test_the_first_answer_stands_and_a_wrong_one_changes_nothing(url: str)
 
 @pytest.mark.req("R64", "R68")
 @pytest.mark.parametrize("error", [DidNotHappen("no"), Declined("no money")])
-async def test_a_definite_failure_reaches_the_code_and_asks_nobody(quick_url: str, error: Exception) -> None:
+async def test_a_definite_failure_reaches_the_code_and_asks_nobody(url: str, error: Exception) -> None:
     world = World()
 
     @effect(failed_on=[Declined])

@@ -85,7 +85,6 @@ def test_a_checkpoint_of_another_state_refuses_the_whole_move(hand: Hand) -> Non
         assert hand.move(UID, "pause", epoch=epoch, **frame(0)) is None
 
 
-@pytest.mark.xfail(strict=True, reason="move_task.sql and rollback.sql do not ask for is_current")
 def test_history_does_not_run_again_beside_its_successor(hand: Hand) -> None:
     """A handle from before open(again=True) still names the old task, which had failed."""
     hand.create(UID, "alpha")

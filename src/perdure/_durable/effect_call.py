@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -115,7 +116,7 @@ class EffectCall(Call):
             raise InvalidInput(f"on_uncertain is {on_uncertain!r}", do="choose ask or fail")
         if timeout <= timedelta(0):
             raise InvalidInput(f"the timeout of {self.name} is {timeout}; it must be longer than nothing")
-        self.limit = timeout
+        self.limit, self.home = timeout, home_of(function)
         self.verify = getattr(verify, "plain", verify)  # an effect as a probe is run bare: it only looks
         self.keyed, self.on_uncertain = keyed, on_uncertain
         self.failed_on: tuple[type[BaseException], ...] = (DidNotHappen, *failed_on)
@@ -174,28 +175,31 @@ _known: dict[str, list[EffectCall]] = {}
 
 def remember(call: EffectCall) -> None:
     """Known by name, so that a process that never ran the task can undo what it did."""
-    place = call.function.__code__.co_filename if hasattr(call.function, "__code__") else ""
-    others = [other for other in _known.get(call.name, ()) if _place(other) != place]
-    # A test's or a factory's local function, a cell run again, a module loaded again: the newest is meant.
-    _known[call.name] = [call] if "<locals>" in call.function.__qualname__ else [*others, call]
+    # Of one file, the newest: a cell that was run again, a module loaded again, a factory's function.
+    others = [other for other in _known.get(call.name, ()) if other.home != call.home]
+    _known[call.name] = [*others, call]
 
 
-def known_effect(name: str) -> EffectCall | None:
-    """The effect of this name in this process.
+def known_effect(name: str, home: str) -> EffectCall | None:
+    """The effect of this name in this process; of several, the one from the file of that name.
 
     Raises:
         Conflict: there are two, and calling the wrong one cannot be undone.
     """
     found = _known.get(name, [])
     if len(found) > 1:
-        raise Conflict(
-            f"two effects are called {name!r}: in {' and '.join(map(_place, found))}",
-            kept="the task as it stands; nothing was undone",
-            do="give one of them another name: @effect(name=…)",
-        )
+        found = [call for call in found if call.home == home]
+        if len(found) != 1:
+            homes = " and ".join(call.home for call in _known[name])
+            raise Conflict(
+                f"two effects are called {name!r}, in {homes}; the one that ran was in {home or 'an unknown file'}",
+                kept="the task as it stands; nothing was undone",
+                do="give one of them another name: @effect(name=…)",
+            )
     return found[0] if found else None
 
 
-def _place(call: EffectCall) -> str:
-    code = getattr(call.function, "__code__", None)
-    return code.co_filename if code is not None else ""
+def home_of(function: Callable[..., Any]) -> str:
+    """The file a function is written in, without its folder, which differs from host to host."""
+    code = getattr(function, "__code__", None)
+    return os.path.basename(code.co_filename) if code is not None else ""

@@ -137,7 +137,7 @@ class Walk:
             began = run.store.clock.boottime()
             now = run.store.clock.now_ms()
             not_after = now + int(self.call.limit.total_seconds() * 1000)
-            note = self._note(number=self.number, not_after=not_after, shown=self.shown, undo=self._undo_name)
+            note = self._intent_note(not_after)
             crash.place("effect.before_intent")
             await self._record("intent", note, at=now, value=kept)
             run.fence.check()
@@ -146,9 +146,11 @@ class Walk:
                 break
         run.fresh += 1
 
-    @property
-    def _undo_name(self) -> str | None:
-        return self.call.undo.name if self.call.undo is not None else None
+    def _intent_note(self, not_after: int) -> Note:
+        note = self._note(number=self.number, not_after=not_after, shown=self.shown)
+        if self.call.undo is not None:  # which another process may have to find by its name
+            note["undo"], note["home"] = self.call.undo.name, self.call.home
+        return note
 
     async def _is_still_ours(self, began: float) -> bool:
         """Whether the call may begin: no when so much time has passed that its deadline means nothing.
@@ -245,8 +247,12 @@ class Walk:
         self.marks.update({f"mark.{name}": value for name, value in marks.items()})
         now = self.run.store.clock.now_ms()
         not_after = now + int(self.call.limit.total_seconds() * 1000)
-        note = self._note(number=self.number, not_after=not_after, shown=self.shown, undo=self._undo_name)
-        await self._record("intent", {**note, **self.marks}, at=now, value=self.call.keep(self.args, self.kwargs))
+        await self._record(
+            "intent",
+            {**self._intent_note(not_after), **self.marks},
+            at=now,
+            value=self.call.keep(self.args, self.kwargs),
+        )
 
     # ── outcome ─────────────────────────────────────────────────────────────────────────────────
 

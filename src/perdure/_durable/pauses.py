@@ -48,7 +48,7 @@ async def answer_to(
         return run.answers[path]
     run.questions[path] = (reason, question, due_at)
     if at_once:
-        run.unwinding = True
+        run.unwind()
         raise Paused
     run.bodies -= is_body
     try:

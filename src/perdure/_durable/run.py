@@ -304,6 +304,14 @@ class Run:
         else:
             self._unwind()
 
+    def unwind(self) -> None:
+        """Unwind at once: a plain function cannot wait until the others have come to rest."""
+        self.unwinding = True
+        if threading.get_ident() == self._thread:
+            self._unwind()
+        else:
+            self.loop.call_soon_threadsafe(self._unwind)
+
     def _unwind(self) -> None:
         self.unwinding = True
         for prepare in self.before_unwinding:

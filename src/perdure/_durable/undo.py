@@ -183,7 +183,7 @@ async def _by_hand(run: Run, account: Account, why: str, *, tries: int | None = 
 
 def _call(run: Run, account: Account) -> EffectCall | None:
     own: EffectCall | None = run.effects.get(account.name)
-    return own or known_effect(account.name)
+    return own or known_effect(account.name, str((account.intent.note or {}).get("home") or ""))
 
 
 def _first_line(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from perdure._model import FINISHED, MAY_WRITE, MOVES, refuse_move
 from perdure._store import Fence, Store, TaskRow
 from perdure._tasks import leases
-from perdure.errors import LeaseLost, NotFound, PerdureError, StaleVersion
+from perdure.errors import Conflict, LeaseLost, NotFound, PerdureError, StaleVersion
 
 
 async def current_row(store: Store, task_id: str, uid: str) -> TaskRow:
@@ -23,6 +23,10 @@ async def why(
     store: Store, row: TaskRow, verb: str, *, fence: Fence | None = None, version: int | None = None
 ) -> PerdureError | None:
     """The reason `verb` cannot be done on the task as it stands now; None when it can."""
+    if not row.is_current:
+        return Conflict(
+            f"this task {row.id!r} is history: another one has taken its id", do="open the id to get the new one"
+        )
     lawful = MOVES[verb].before if verb in MOVES else MAY_WRITE
     if row.status not in lawful:
         return refuse_move(row.id, row.status, verb)

@@ -208,7 +208,7 @@ def put_chunk(tables: Tables, p: Params) -> Row | None:
 
 def move_task(tables: Tables, p: Params) -> Row | None:
     task = tables.tasks.get(p["uid"])
-    if task is None or task.status not in p["befores"].split(","):
+    if task is None or not task.is_current or task.status not in p["befores"].split(","):
         return None
     if p["parent"] is not None and task.state_seq != p["parent"]:
         return None
@@ -218,6 +218,8 @@ def move_task(tables: Tables, p: Params) -> Row | None:
         return None
     same = {name: p[name] for name in ("finished_at", "pause_reason", "pause", "due_at", "result", "error")}
     seqs = {"seq": task.seq + 1, "state_seq": task.seq + 1} if p["adds"] else {}
+    if p["after"] == "running":
+        same["archived_at"] = None
     task = change(tables, task, p, status=p["after"], **same, **seqs)
     if p["adds"]:
         _add_checkpoint(tables, task, p)
@@ -229,7 +231,9 @@ def move_task(tables: Tables, p: Params) -> Row | None:
 
 def rollback(tables: Tables, p: Params) -> Row | None:
     task = tables.tasks.get(p["uid"])
-    if task is None or task.version != p["version"] or task.status not in p["befores"].split(","):
+    if task is None or not task.is_current or task.version != p["version"]:
+        return None
+    if task.status not in p["befores"].split(","):
         return None
     if p["target"] not in tables.checkpoints.get(task.uid, {}):
         return None
@@ -237,7 +241,7 @@ def rollback(tables: Tables, p: Params) -> Row | None:
     if p["adds"]:
         columns |= {"seq": task.seq + 1, "state_seq": task.seq + 1}
     if p["after"] is not None:
-        columns |= {"status": p["after"], "finished_at": None, "error": None}
+        columns |= {"status": p["after"], "finished_at": None, "error": None, "archived_at": None}
         columns |= {"pause_reason": None, "pause": None, "due_at": None}
     task = change(tables, task, p, **columns)
     for frame in list(tables.checkpoints[task.uid].values()):

@@ -126,7 +126,7 @@ class SqliteEngine:
     def _open_writer(self) -> apsw.Connection:
         with self._mutex:
             if self._writer is None:
-                place.check_folder(self.path.parent)
+                place.check_folder(self.path.resolve().parent)
                 place.make_room(self.path)
                 self._turnstile.open()
                 try:

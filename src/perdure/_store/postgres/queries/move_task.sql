@@ -7,10 +7,11 @@ changed AS (
   SET status = %(after)s::text, version = version + 1, updated_at = %(at)s::bigint,
       finished_at = %(finished_at)s::bigint, seq = seq + %(adds)s::bigint,
       state_seq = CASE WHEN %(adds)s::bigint <> 0 THEN seq + 1 ELSE state_seq END,
+      archived_at = CASE WHEN %(after)s::text = 'running' THEN NULL ELSE archived_at END,
       pause_reason = %(pause_reason)s::text, pause = %(pause)s::bytea, due_at = %(due_at)s::bigint,
       result = %(result)s::bytea, error = %(error)s::bytea,
       event_count = event_count + 1, event_head = sha256(event_head || %(digest)s::bytea)
-  WHERE uid = %(uid)s::text AND status = ANY (string_to_array(%(befores)s::text, ','))
+  WHERE uid = %(uid)s::text AND is_current AND status = ANY (string_to_array(%(befores)s::text, ','))
     AND (%(parent)s::bigint IS NULL OR state_seq = %(parent)s::bigint)
     AND (%(version)s::bigint IS NULL OR version = %(version)s::bigint)
     AND (%(epoch)s::bigint IS NULL OR EXISTS (SELECT 1 FROM fence))

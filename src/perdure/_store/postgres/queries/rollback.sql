@@ -8,12 +8,13 @@ WITH changed AS (
       line = line + 1, status = COALESCE(%(after)s::text, status), version = version + 1,
       updated_at = %(at)s::bigint,
       finished_at = CASE WHEN %(after)s::text IS NULL THEN finished_at END,
+      archived_at = CASE WHEN %(after)s::text IS NULL THEN archived_at END,
       pause_reason = CASE WHEN %(after)s::text IS NULL THEN pause_reason END,
       pause = CASE WHEN %(after)s::text IS NULL THEN pause END,
       due_at = CASE WHEN %(after)s::text IS NULL THEN due_at END,
       error = CASE WHEN %(after)s::text IS NULL THEN error END,
       event_count = event_count + 1, event_head = sha256(event_head || %(digest)s::bytea)
-  WHERE uid = %(uid)s::text AND version = %(version)s::bigint
+  WHERE uid = %(uid)s::text AND is_current AND version = %(version)s::bigint
     AND EXISTS (SELECT 1 FROM perdure.checkpoints
                 WHERE task_uid = %(uid)s::text AND checkpoints.seq = %(target)s::bigint)
     AND status = ANY (string_to_array(%(befores)s::text, ','))

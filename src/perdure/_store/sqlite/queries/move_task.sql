@@ -3,9 +3,10 @@
 -- do; `parent` for what was worked out from a state; `version` when the caller insists on one.
 UPDATE tasks SET status = :after, version = version + 1, updated_at = :at, finished_at = :finished_at,
                  seq = seq + :adds, state_seq = CASE WHEN :adds THEN seq + 1 ELSE state_seq END,
+                 archived_at = CASE WHEN :after = 'running' THEN NULL ELSE archived_at END,
                  pause_reason = :pause_reason, pause = :pause, due_at = :due_at, result = :result, error = :error,
                  event_count = event_count + 1, event_head = chain(event_head, :digest)
-WHERE uid = :uid AND instr(:befores, status)
+WHERE uid = :uid AND is_current AND instr(:befores, status)
   AND (:parent IS NULL OR state_seq = :parent)
   AND (:version IS NULL OR version = :version)
   AND (:epoch IS NULL

@@ -4,12 +4,13 @@
 UPDATE tasks SET seq = seq + :adds, state_seq = CASE WHEN :adds THEN seq + 1 ELSE :target END, line = line + 1,
                  status = COALESCE(:after, status), version = version + 1, updated_at = :at,
                  finished_at = CASE WHEN :after IS NULL THEN finished_at END,
+                 archived_at = CASE WHEN :after IS NULL THEN archived_at END,
                  pause_reason = CASE WHEN :after IS NULL THEN pause_reason END,
                  pause = CASE WHEN :after IS NULL THEN pause END,
                  due_at = CASE WHEN :after IS NULL THEN due_at END,
                  error = CASE WHEN :after IS NULL THEN error END,
                  event_count = event_count + 1, event_head = chain(event_head, :digest)
-WHERE uid = :uid AND version = :version AND instr(:befores, status)
+WHERE uid = :uid AND is_current AND version = :version AND instr(:befores, status)
   AND EXISTS (SELECT 1 FROM checkpoints WHERE task_uid = :uid AND checkpoints.seq = :target)
 RETURNING seq, version;
 UPDATE checkpoints SET superseded = 1 WHERE task_uid = :uid AND seq > :target;

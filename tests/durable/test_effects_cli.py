@@ -1,0 +1,79 @@
+"""What a person types about effects: look at what is uncertain, answer, export the ledger."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perdure import Perdure
+from perdure._durable import durable, effect, pause
+from perdure.cli import main
+from tests.durable.effects_kit import status_of, until_paused
+
+
+@effect
+async def charge(order: str, cents: int) -> dict[str, str]:
+    raise ConnectionError("gone")
+
+
+@durable
+async def checkout(order: str) -> dict[str, str]:
+    return await charge(order, 500)
+
+
+@durable
+async def asking() -> int:
+    return await pause.input("how many?", int)
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite://{tmp_path}/p.db"
+
+
+def run(capsys: Any, url: str, *words: str) -> tuple[int, Any]:
+    code = main([*words, "--store", url, "--json"])
+    said = capsys.readouterr()
+    return code, json.loads(said.out or said.err)
+
+
+@pytest.mark.req("R64")
+async def test_an_uncertain_effect_is_found_and_settled_from_the_shell(url: str, capsys: Any) -> None:
+    async with Perdure(url) as app:
+        await until_paused(app, "order-42", checkout, "o-1")
+    code, found = run(capsys, url, "effects")
+    (waiting,) = found["items"]
+    assert (code, waiting["task_id"], waiting["call"]) == (0, "order-42", "charge('o-1', 500)")
+    assert (waiting["why"], waiting["is_waited_for"]) == ("ConnectionError: gone", True)
+
+    code, found = run(capsys, url, "answer", "order-42", "perhaps")
+    assert code == 2 and "'perhaps' is no answer" in found["what"]
+    code, found = run(capsys, url, "answer", "order-42", "retry", "--value", "1")
+    assert code == 2
+    code, found = run(capsys, url, "answer", "order-42", "done", "--key", waiting["key"], "--value", '{"id": "ch_1"}')
+    assert (code, found["status"]) == (0, "running")
+    code, _ = run(capsys, url, "answer", "order-42", "done")
+    assert code == 3
+
+    async with Perdure(url) as app:
+        assert await app.run("order-42", checkout, "o-1") == {"id": "ch_1"}
+    code, found = run(capsys, url, "effects", "order-42")
+    (record,) = found["items"]
+    assert (record["state"], record["settled"], record["key"]) == ("done", "person", waiting["key"])
+    assert main(["effects", "order-42", "--store", url]) == 0
+    assert "charge('o-1', 500)" in capsys.readouterr().out
+    assert main(["effects", "--store", url]) == 0
+    assert "nothing is uncertain" in capsys.readouterr().out
+    assert run(capsys, url, "effects", "nobody")[0] == 3
+
+
+async def test_a_question_of_the_function_is_answered_with_a_value(url: str, capsys: Any) -> None:
+    async with Perdure(url) as app:
+        await until_paused(app, "t", asking)
+    assert run(capsys, url, "answer", "t", "7", "--by", "ada")[0] == 0
+    async with Perdure(url) as app:
+        assert await app.run("t", asking) == 7
+        assert await status_of(app, "t") == "completed"
