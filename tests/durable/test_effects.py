@@ -21,6 +21,7 @@ from perdure._durable import (
     idempotency_key,
     step,
 )
+from perdure._durable.testing_mode import always_replay
 from perdure._model import Pause
 from perdure.errors import Conflict, EffectUncertain, InvalidInput, NoTask, NotFound, NotStorable, ResultNotStorable
 from tests.durable.effects_kit import Died, World, until_paused
@@ -158,7 +159,7 @@ async def test_a_person_settles_it(url: str, choice: Any) -> None:
     assert len(world.done) == (2 if choice == "retry" else 1)
 
 
-async def test_a_value_that_does_not_fit_is_asked_for_again(url: str) -> None:
+async def test_a_value_that_does_not_fit_is_asked_for_again(quick_url: str) -> None:
     @effect
     async def count() -> int:
         raise ConnectionError
@@ -167,7 +168,7 @@ async def test_a_value_that_does_not_fit_is_asked_for_again(url: str) -> None:
     async def counting() -> int:
         return await count()
 
-    async with Perdure(url) as app:
+    async with Perdure(quick_url) as app:
         await until_paused(app, "t", counting)
         await app.effects.settle("t", "done", value="many")
         await until_paused(app, "t", counting)
@@ -177,7 +178,7 @@ async def test_a_value_that_does_not_fit_is_asked_for_again(url: str) -> None:
         assert await app.run("t", counting) == 7
 
 
-async def test_the_first_answer_stands_and_a_wrong_one_changes_nothing(url: str) -> None:
+async def test_the_first_answer_stands_and_a_wrong_one_changes_nothing(quick_url: str) -> None:
     @effect
     async def charge() -> str:
         raise ConnectionError
@@ -186,7 +187,7 @@ async def test_the_first_answer_stands_and_a_wrong_one_changes_nothing(url: str)
     async def checkout() -> str:
         return await charge()
 
-    async with Perdure(url) as app:
+    async with Perdure(quick_url) as app:
         with pytest.raises(NotFound):
             await app.effects.settle("nobody", "done")
         await until_paused(app, "t", checkout)
@@ -207,7 +208,7 @@ async def test_the_first_answer_stands_and_a_wrong_one_changes_nothing(url: str)
 
 @pytest.mark.req("R64", "R68")
 @pytest.mark.parametrize("error", [DidNotHappen("no"), Declined("no money")])
-async def test_a_definite_failure_reaches_the_code_and_asks_nobody(url: str, error: Exception) -> None:
+async def test_a_definite_failure_reaches_the_code_and_asks_nobody(quick_url: str, error: Exception) -> None:
     world = World()
 
     @effect(failed_on=[Declined])
@@ -222,7 +223,7 @@ async def test_a_definite_failure_reaches_the_code_and_asks_nobody(url: str, err
         except type(error) as raised:
             return str(raised)
 
-    async with Perdure(url) as app:
+    async with Perdure(quick_url) as app:
         assert await app.run("t", checkout) == str(error)
         (record,) = await app.effects.of("t")
         assert record.state == "failed"
@@ -232,7 +233,7 @@ async def test_a_definite_failure_reaches_the_code_and_asks_nobody(url: str, err
 @pytest.mark.req("R68", "R63")
 @pytest.mark.parametrize("new_key", [False, True])
 async def test_definite_failures_are_tried_again_with_the_same_key_unless_a_new_one_is_asked_for(
-    url: str, new_key: bool
+    quick_url: str, new_key: bool
 ) -> None:
     world = World()
 
@@ -247,7 +248,7 @@ async def test_definite_failures_are_tried_again_with_the_same_key_unless_a_new_
     async def checkout() -> int:
         return await charge()
 
-    async with Perdure(url) as app:
+    async with Perdure(quick_url) as app:
         assert await app.run("t", checkout) == 3
         (record,) = await app.effects.of("t")
         assert (record.tries, record.state, record.key) == (3, "done", world.keys[-1])
@@ -255,7 +256,7 @@ async def test_definite_failures_are_tried_again_with_the_same_key_unless_a_new_
 
 
 @pytest.mark.req("R64", "R68")
-async def test_an_uncertain_end_is_not_tried_again_by_a_retry(url: str) -> None:
+async def test_an_uncertain_end_is_not_tried_again_by_a_retry(quick_url: str) -> None:
     world = World()
 
     @effect(retry=AT_ONCE)
@@ -267,13 +268,13 @@ async def test_an_uncertain_end_is_not_tried_again_by_a_retry(url: str) -> None:
     async def checkout() -> None:
         await charge()
 
-    async with Perdure(url) as app:
+    async with Perdure(quick_url) as app:
         await until_paused(app, "t", checkout)
     assert world.done == ["charge"]
 
 
 @pytest.mark.req("R68")
-async def test_tries_and_the_wait_between_them_outlive_the_process(url: str, clock: Any) -> None:
+async def test_tries_and_the_wait_between_them_outlive_the_process(quick_url: str, clock: Any) -> None:
     world = World()
 
     @effect(failed_on=[Declined], retry=Retry(2, wait=timedelta(hours=1), cap=timedelta(hours=1)))
@@ -291,7 +292,7 @@ async def test_tries_and_the_wait_between_them_outlive_the_process(url: str, clo
             await asyncio.sleep(0)
         return work
 
-    async with Perdure(url) as app:
+    async with Perdure(quick_url) as app:
         await app.tasks.open("other")  # so that the store is there
         work = asyncio.create_task(ended(app, "t", checkout))
         while not world.done or [one.state for one in await app.effects.of("t")] != ["failed"]:
@@ -316,7 +317,7 @@ async def test_tries_and_the_wait_between_them_outlive_the_process(url: str, clo
 @pytest.mark.parametrize("kind", ["async", "plain"])
 @pytest.mark.parametrize("how", ["death", "exception"])
 @pytest.mark.parametrize("found", ["happened", "not", "unknown", "fails", "nonsense"])
-async def test_a_probe_settles_it(url: str, how: str, found: str, kind: str) -> None:
+async def test_a_probe_settles_it(quick_url: str, how: str, found: str, kind: str) -> None:
     world = World()
     asked: list[Any] = []
 
@@ -341,7 +342,7 @@ async def test_a_probe_settles_it(url: str, how: str, found: str, kind: str) -> 
     async def checkout() -> str:
         return await charge("o", 5)
 
-    async with Perdure(url) as app:
+    async with Perdure(quick_url) as app:
         if how == "death":
             await ended(app, "t", checkout)
         outcome = (await _result_or_pause(app, checkout))[0]
@@ -393,7 +394,7 @@ async def test_a_keyed_effect_is_sent_again_with_the_same_key(url: str, how: str
 
 
 @pytest.mark.req("R64")
-async def test_a_keyed_effect_that_never_answers_is_asked_about_in_the_end(url: str) -> None:
+async def test_a_keyed_effect_that_never_answers_is_asked_about_in_the_end(quick_url: str) -> None:
     world = World()
 
     @effect(keyed=True, retry=AT_ONCE)
@@ -405,7 +406,7 @@ async def test_a_keyed_effect_that_never_answers_is_asked_about_in_the_end(url: 
     async def checkout() -> None:
         await charge()
 
-    async with Perdure(url) as app:
+    async with Perdure(quick_url) as app:
         assert isinstance(await until_paused(app, "t", checkout), Pause)
     assert len(world.keys) == 3 and len(set(world.keys)) == 1
 
@@ -442,7 +443,7 @@ async def test_an_effect_may_fail_instead_of_asking_and_stays_in_the_inbox(url: 
 # ── where an effect may be called ────────────────────────────────────────────────────────────────
 
 
-async def test_without_a_task_an_effect_does_not_run_but_plain_does(url: str) -> None:
+async def test_without_a_task_an_effect_does_not_run_but_plain_does(quick_url: str) -> None:
     world = World()
 
     @effect
@@ -463,7 +464,7 @@ async def test_without_a_task_an_effect_does_not_run_but_plain_does(url: str) ->
     assert (await charge.plain(), mail.plain()) == ("receipt of charge", "receipt of mail")
 
 
-async def test_an_effect_inside_an_effect_is_refused_and_does_not_run(url: str) -> None:
+async def test_an_effect_inside_an_effect_is_refused_and_does_not_run(quick_url: str) -> None:
     world = World()
 
     @effect
@@ -478,7 +479,7 @@ async def test_an_effect_inside_an_effect_is_refused_and_does_not_run(url: str) 
     async def both() -> None:
         await outer()
 
-    async with Perdure(url) as app:
+    async with Perdure(quick_url) as app:
         with pytest.raises(InvalidInput, match="inner is called inside another effect"):
             await app.run("t", both)
     assert world.done == []
@@ -517,7 +518,7 @@ async def test_an_effect_inside_a_step_has_its_own_intent_and_is_done_once_when_
 
 
 @pytest.mark.req("R64")
-async def test_an_uncertain_effect_inside_a_step_pauses_the_task(url: str) -> None:
+async def test_an_uncertain_effect_inside_a_step_pauses_the_task(quick_url: str) -> None:
     world = World()
 
     @effect
@@ -533,14 +534,14 @@ async def test_an_uncertain_effect_inside_a_step_pauses_the_task(url: str) -> No
     async def job() -> str:
         return await work()
 
-    async with Perdure(url) as app:
+    async with Perdure(quick_url) as app:
         assert isinstance(await until_paused(app, "t", job), Pause)
         await app.effects.settle("t", "done", value="r")
         assert await app.run("t", job) == "r"
     assert world.done == ["charge"]
 
 
-async def test_plain_functions_and_methods_are_effects_too(url: str) -> None:
+async def test_plain_functions_and_methods_are_effects_too(quick_url: str) -> None:
     world = World()
 
     class Shop:
@@ -568,7 +569,7 @@ async def test_plain_functions_and_methods_are_effects_too(url: str) -> None:
             raise Died
         return found
 
-    async with Perdure(url) as app:
+    async with Perdure(quick_url) as app:
         await ended(app, "t", sale)
         assert len(await app.run("t", sale)) == 3
         assert [one.call for one in await app.effects.of("t")] == ["Shop.sell('tea')", "Shop.pack('tea')", "ring()"]
@@ -578,7 +579,7 @@ async def test_plain_functions_and_methods_are_effects_too(url: str) -> None:
 
 @pytest.mark.req("R64")
 @pytest.mark.parametrize("how", ["death", "exception"])
-async def test_a_plain_effect_is_settled_like_an_async_one(url: str, how: str) -> None:
+async def test_a_plain_effect_is_settled_like_an_async_one(quick_url: str, how: str) -> None:
     world = World()
 
     async def look() -> Any:
@@ -594,7 +595,7 @@ async def test_a_plain_effect_is_settled_like_an_async_one(url: str, how: str) -
     async def checkout() -> str:
         return charge()
 
-    async with Perdure(url) as app:
+    async with Perdure(quick_url) as app:
         if how == "death":
             await ended(app, "t", checkout)
         assert isinstance(await until_paused(app, "t", checkout), Pause)
@@ -603,7 +604,49 @@ async def test_a_plain_effect_is_settled_like_an_async_one(url: str, how: str) -
     assert world.done == ["charge"]
 
 
-async def test_a_plain_durable_function_may_call_effects(url: str) -> None:
+@pytest.mark.req("R64")
+async def test_an_uncertain_effect_of_a_plain_durable_function_pauses_it(quick_url: str) -> None:
+    world = World()
+
+    @effect
+    def charge(order: str) -> str:
+        world.do(order, idempotency_key())
+        raise ConnectionError
+
+    @durable
+    def checkout() -> str:
+        return charge("a")
+
+    async with Perdure(quick_url) as app:
+        assert isinstance(await until_paused(app, "t", checkout), Pause)
+        await app.effects.settle("t", "done", value="r")
+        assert await app.run("t", checkout) == "r"
+    assert world.done == ["a"]
+
+
+async def test_effects_are_done_once_when_every_result_is_replayed_at_once(quick_url: str) -> None:
+    world = World()
+
+    @effect
+    async def charge(order: str) -> str:
+        return world.do(order, idempotency_key())
+
+    @effect
+    def mail(order: str) -> str:
+        return world.do(f"mail {order}", idempotency_key())
+
+    @durable
+    async def checkout() -> list[str]:
+        both = await asyncio.gather(charge("a"), charge("b"))
+        return [*both, mail("c"), await charge("d")]
+
+    async with Perdure(quick_url) as app:
+        with always_replay():
+            assert len(await app.run("t", checkout)) == 4
+    assert sorted(world.done) == ["a", "b", "d", "mail c"]
+
+
+async def test_a_plain_durable_function_may_call_effects(quick_url: str) -> None:
     world = World()
 
     @effect(failed_on=[Declined], retry=AT_ONCE)
@@ -617,7 +660,7 @@ async def test_a_plain_durable_function_may_call_effects(url: str) -> None:
     def checkout() -> list[str]:
         return [charge("a"), charge("b")]
 
-    async with Perdure(url) as app:
+    async with Perdure(quick_url) as app:
         assert await app.run("t", checkout) == ["receipt of a", "receipt of b"]
         assert await app.run("t", checkout) == ["receipt of a", "receipt of b"]
     assert world.done == ["a", "declined", "b"]
@@ -627,7 +670,7 @@ async def test_a_plain_durable_function_may_call_effects(url: str) -> None:
 
 
 @pytest.mark.req("R64")
-async def test_a_result_that_cannot_be_stored_leaves_the_effect_done(url: str) -> None:
+async def test_a_result_that_cannot_be_stored_leaves_the_effect_done(quick_url: str) -> None:
     world = World()
 
     @effect
@@ -643,7 +686,7 @@ async def test_a_result_that_cannot_be_stored_leaves_the_effect_done(url: str) -
             return f"{error.name} {error.path}"
         raise AssertionError
 
-    async with Perdure(url) as app:
+    async with Perdure(quick_url) as app:
         assert await app.run("t", checkout) == "charge receipt.socket"
         (record,) = await app.effects.of("t")
         assert record.state == "done" and "receipt.socket" in record.error
@@ -656,7 +699,7 @@ async def test_a_result_that_cannot_be_stored_leaves_the_effect_done(url: str) -
     assert world.done == ["charge"] * 2
 
 
-async def test_arguments_that_an_undo_could_not_be_given_are_refused_before_anything_runs(url: str) -> None:
+async def test_arguments_that_an_undo_could_not_be_given_are_refused_before_anything_runs(quick_url: str) -> None:
     world = World()
 
     @effect(undo=lambda *_: None, identity=lambda order, _: order)
@@ -667,7 +710,7 @@ async def test_arguments_that_an_undo_could_not_be_given_are_refused_before_anyt
     async def checkout() -> None:
         await charge("o", object())
 
-    async with Perdure(url) as app:
+    async with Perdure(quick_url) as app:
         with pytest.raises(NotStorable, match="client"):
             await app.run("t", checkout)
         assert await app.effects.of("t") == []

@@ -259,6 +259,19 @@ async def test_a_process_that_does_not_know_the_effects_leaves_the_wish_to_one_t
     assert orders() == ["c", "b", "a"]
 
 
+@pytest.mark.req("R36")
+async def test_a_worker_fulfils_a_wish_that_nobody_else_could(quick_url: str, monkeypatch: Any) -> None:
+    async with Perdure(quick_url) as app:
+        await until_paused(app, "t", three_and_wait)
+        known = dict(registry._known)
+        monkeypatch.setattr(registry, "_known", {})
+        await (await app.tasks.handle("t")).cancel()
+        registry._known.update(known)
+        async with app.worker():
+            await app.tasks.wait_for("t", status="cancelled")
+    assert orders() == ["c", "b", "a"]
+
+
 # ── cancel settles first ─────────────────────────────────────────────────────────────────────────
 
 

@@ -149,10 +149,14 @@ def test_nothing_in_common_wants_a_keyframe():
 
 
 def test_a_chain_that_has_outgrown_its_keyframe_wants_a_new_one():
-    assert not wants_keyframe(keyframe_size=1000, chain_size=1900, chain_length=3, delta_size=100)
-    assert wants_keyframe(keyframe_size=1000, chain_size=1900, chain_length=3, delta_size=101)
-    assert not wants_keyframe(keyframe_size=1000, chain_size=0, chain_length=255, delta_size=1)
-    assert wants_keyframe(keyframe_size=1000, chain_size=0, chain_length=256, delta_size=1)
+    small = 1000
+    assert not wants_keyframe(keyframe_size=1000, chain_size=9000, chain_length=511, state_size=small)
+    assert wants_keyframe(keyframe_size=1000, chain_size=1001, chain_length=512, state_size=small)
+    assert not wants_keyframe(keyframe_size=1000, chain_size=1000, chain_length=512, state_size=small)
+    assert wants_keyframe(keyframe_size=1000, chain_size=10, chain_length=4096, state_size=small)
+    large = 1 << 28
+    assert wants_keyframe(keyframe_size=1000, chain_size=1001, chain_length=5, state_size=large)
+    assert not wants_keyframe(keyframe_size=1000, chain_size=1001, chain_length=4, state_size=large)
 
 
 # ── a wrong base, and damage ─────────────────────────────────────────────────────────────────────

@@ -19,6 +19,7 @@ from perdure._durable.upgrading import fitting
 from perdure._durable.wishes import watching
 from perdure._ground import codec, envelope
 from perdure._ground.hop import Nap
+from perdure._model import FINISHED
 from perdure._store import Store, flush_on_sigterm
 from perdure._tasks import Hold, Task, Tasks, current_row, forget_lease, move, release_lease, take_lease
 from perdure.errors import InvalidTransition, LeaseHeld, PerdureError, ReplayDiverged
@@ -27,15 +28,17 @@ from perdure.errors import InvalidTransition, LeaseHeld, PerdureError, ReplayDiv
 async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any) -> Any:
     """Carry the task on in this process until it has ended, and give its result."""
     task = await start(tasks, id, function, args, kwargs)
+    is_new = task.created
     while True:
-        record = await task.record()
-        if record.is_finished:
-            return result_of(tasks._store, await current_row(tasks._store, task.id, task.uid), function)
-        if record.is_paused:
+        row = None if is_new else await current_row(tasks._store, task.id, task.uid)
+        if row is not None and row.status in FINISHED:
+            return result_of(tasks._store, row, function)
+        if row is not None and row.status == "paused":
             await Nap(LOOK_SECONDS)
             continue
         try:
-            hold = await take_lease(tasks._store, task.id, task.uid, record.agent, is_exclusive=True)
+            hold = await take_lease(tasks._store, task.id, task.uid, "", is_exclusive=True, is_new=is_new)
+            is_new = False
         except (LeaseHeld, InvalidTransition):
             await Nap(LOOK_SECONDS)
             continue

@@ -49,9 +49,9 @@ async def start(
         "budget": lambda store, uid: seal_budget(store, uid, options.budget),
     }
     while True:
-        uid = await tasks._insert("start_function", id, {}, name=function.name, call=call)
-        if uid is not None:
-            return await tasks._attach(uid, created=True)
+        made = await tasks._insert("start_function", id, {}, name=function.name, call=call)
+        if made is not None:
+            return made
         row = await tasks._row(id)
         if row is not None:
             await _check_same(tasks._store, row, function, arguments)

@@ -30,7 +30,9 @@ GUESSES, PROBE = 8, 48
 WINDOW = 64 * 1024
 # When there is more new than this, zstd gets the whole old state to search.
 WHOLE_SEARCH_FROM = 32 * 1024
-LONGEST_CHAIN = 256
+LONGEST_CHAIN = 512
+# Bytes put together on the way to a state: about half a second.
+MOST_WORK = 1 << 30
 
 _FORMAT = 1
 _STORED, _AFTER_WINDOW, _AFTER_WHOLE = 0, 1, 2
@@ -67,6 +69,8 @@ def delta(previous: bytes, current: bytes) -> bytes | None:
     if not previous or not current:
         return None
     copies = _find_copies(previous, current)
+    if not copies and COARSE < len(current) <= WINDOW:
+        return None  # nothing stayed: packing it after the old state would save a tenth, for three times the work
     plan, new = _split(current, copies)
     packing, window_start, packed = _pack_new(previous, new, copies, len(current))
     made = _encoder.encode(
@@ -103,9 +107,14 @@ def apply(previous: bytes, delta: bytes, *, limit: int) -> bytes:
     return current
 
 
-def wants_keyframe(keyframe_size: int, chain_size: int, chain_length: int, delta_size: int) -> bool:
-    """Whether to write a keyframe instead of this delta: its chain has outgrown it in bytes or in length."""
-    return chain_size + delta_size > 2 * keyframe_size or chain_length >= LONGEST_CHAIN
+def wants_keyframe(keyframe_size: int, chain_size: int, chain_length: int, state_size: int) -> bool:
+    """Whether to write a keyframe instead of the next delta.
+
+    Only when the chain has outgrown its keyframe in bytes, and reading through it has become work: many
+    links, or links of a large state, each of which has to be put together.
+    """
+    is_long = chain_length >= LONGEST_CHAIN or chain_length * state_size > MOST_WORK
+    return is_long and (chain_size > keyframe_size or chain_length >= 8 * LONGEST_CHAIN)
 
 
 # ── finding what stayed ──────────────────────────────────────────────────────────────────────────

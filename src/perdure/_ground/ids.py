@@ -26,9 +26,10 @@ _last = 0
 def new_uid(now_ms: int) -> str:
     """A name nobody else has; those of one process rise, also within a millisecond."""
     global _last
-    bits = (now_ms & 0xFFFF_FFFF_FFFF) << 72 | int.from_bytes(os.urandom(9))
+    noise = os.urandom(13)  # one call: it lets other threads run, and they take their time
+    bits = (now_ms & 0xFFFF_FFFF_FFFF) << 72 | int.from_bytes(noise[:9])
     if bits <= _last and bits >> 72 == _last >> 72:
-        bits = _last + 1 + int.from_bytes(os.urandom(4))
+        bits = _last + 1 + int.from_bytes(noise[9:])
     _last = bits
     return "".join([_ALPHABET[bits >> shift & 31] for shift in range(115, -1, -5)])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from functools import lru_cache
 from typing import Any
 
 from perdure._ground import ids
@@ -35,8 +36,9 @@ class Presence:
         self.held: dict[str, Any] = {}  # by task uid: what this process's attempts on it share
         self.seen: dict[str, Sighting] = {}  # by task uid: leases of others that may be over
         self._thread: threading.Thread | None = None
+        self.author = lru_cache(maxsize=64)(self._author)
 
-    def author(self, agent: str = "") -> str:
+    def _author(self, agent: str = "") -> str:
         """Who writes, as it stands in every event and checkpoint."""
         who = {"user": self.user, "host": self.process.host, "pid": self.process.pid}
         return json.dumps({"agent": agent, **who} if agent else who, separators=(",", ":"))

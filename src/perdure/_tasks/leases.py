@@ -63,8 +63,10 @@ def why_over(store: Store, uid: str, holder: Holder) -> str | None:
     return "silent for a whole lease" if sighting.is_over(now, lease) else None
 
 
-async def take(store: Store, task_id: str, uid: str, agent: str, *, is_exclusive: bool = False) -> Hold:
-    """The lease of a task, for this process.
+async def take(
+    store: Store, task_id: str, uid: str, agent: str, *, is_exclusive: bool = False, is_new: bool = False
+) -> Hold:
+    """The lease of a task, for this process. Of one that `is_new` it is tried without looking first.
 
     Raises:
         LeaseHeld: another attempt is alive.
@@ -77,6 +79,12 @@ async def take(store: Store, task_id: str, uid: str, agent: str, *, is_exclusive
         hold.is_exclusive = hold.is_exclusive or is_exclusive
         return hold
     await store.presence.register()
+    if is_new:
+        # What was written a moment ago is most likely still so; if not, the claim is refused, and we look.
+        hold = await _claim(store, task_id, uid, agent, Holder(0, None), "running", "released")
+        if hold is not None:
+            hold.is_exclusive = is_exclusive
+            return hold
     while True:
         rows = await store.query("get_task_by_uid", uid=uid)
         if not rows:

@@ -98,7 +98,7 @@ def build(store: Store, uid: str, raw: bytes, before: Snapshot | None) -> Frame:
     change = frames.delta(before.raw, raw) if before else None
     if before and change is not None:
         sealed = envelope.seal(change, kind="delta", bound_to=uid, ring=store.ring, compress=False)
-        if not frames.wants_keyframe(before.keyframe_size, before.chain_size, before.chain_length, len(sealed)):
+        if not frames.wants_keyframe(before.keyframe_size, before.chain_size, before.chain_length, len(raw)):
             size, length = before.chain_size + len(sealed), before.chain_length + 1
             return _frame(store, sealed, len(raw), parent, before.seq, (before.keyframe_size, size, length))
     sealed = envelope.seal(raw, kind="state", bound_to=uid, ring=store.ring)

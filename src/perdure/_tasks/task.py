@@ -57,6 +57,7 @@ class Task:
         self.id, self.uid = record.id, record.uid
         self.status, self.state = record.status, record.state
         self.created = created
+        self._is_new = created and record.status == "running"  # so its lease is most likely still free
 
     def __repr__(self) -> str:
         return f"<Task {self.id!r} {self.status}>"
@@ -180,12 +181,14 @@ class Task:
             InvalidTransition: it is paused, or has ended otherwise, or with another result.
         """
         sealed = self._store.seal(self.uid, "result", result)
-        row = await refusals.current_row(self._store, self.id, self.uid)
-        if row.status == "completed":
+        try:
+            hold = await self._take()
+            await moves.move(self, "complete", hold=hold, ended="completed", data={}, result=sealed)
+        except InvalidTransition:
+            row = await refusals.current_row(self._store, self.id, self.uid)
+            if row.status != "completed":
+                raise
             await self._same_result(row, result)
-            return
-        hold = await self._take()
-        await moves.move(self, "complete", hold=hold, ended="completed", data={}, result=sealed)
 
     async def _same_result(self, row: TaskRow, result: Json) -> None:
         self.status = "completed"
@@ -347,7 +350,8 @@ class Task:
     # ── helpers ─────────────────────────────────────────────────────────────────────────────────
 
     async def _take(self) -> Hold:
-        return await leases.take(self._store, self.id, self.uid, self._record.agent)
+        is_new, self._is_new = self._is_new, False
+        return await leases.take(self._store, self.id, self.uid, self._record.agent, is_new=is_new)
 
     async def _base(self, hold: Hold) -> Snapshot:
         """The snapshot the next checkpoint builds on: the newest one, read only when we do not have it."""

@@ -77,11 +77,11 @@ class Tasks:
     async def _create_from(self, id: str, *, state: Json, **what: Any) -> Task:
         """Create, for other beginnings too: a fork says where it comes from."""
         check_id(id)
-        uid = await self._insert("create_task", id, state, **what)
-        if uid is None:
+        task = await self._insert("create_task", id, state, **what)
+        if task is None:
             found = await self._row(id)
             raise AlreadyExists(id, found.status if found else "gone again")
-        return await self._attach(uid, created=True)
+        return task
 
     async def open(self, id: str, *, state: Json = None, again: bool = False) -> Task:
         """The task with this id, made now if there is none; never changes a status.
@@ -94,13 +94,13 @@ class Tasks:
         while True:
             row = await self._row(id)
             if row is None:
-                uid = await self._insert("create_task", id, first)
+                task = await self._insert("create_task", id, first)
             elif again and row.status in FINISHED:
-                uid = await self._insert("restart_task", id, first, old=row.uid)
+                task = await self._insert("restart_task", id, first, old=row.uid)
             else:
                 return await self._attach(row.uid, created=False)
-            if uid is not None:
-                return await self._attach(uid, created=True)
+            if task is not None:
+                return task
 
     async def _insert(
         self,
@@ -118,13 +118,14 @@ class Tasks:
         config: Config | None = None,
         depends_on: Sequence[str] = (),
         call: Mapping[str, Any] | None = None,
-    ) -> str | None:
+    ) -> Task | None:
+        """The new task, as it stands in the store; None when the id is in use."""
         store = self._store
         _check_texts(name=name, description=description, agent=agent, **{f"tag {k}": v for k, v in tags.items()})
         _check_texts(**{f"the name of a tag, {name!r},": name for name in tags})
         waits_for = await self._dependencies(id, depends_on)
         uid = new_uid(store.clock.now_ms())
-        raw, _ = snapshots.document(state)
+        raw, copy = snapshots.document(state)
         frame = snapshots.build(store, uid, raw, None)
         for write in snapshots.chunk_writes(store, uid, frame, id):
             store.committer.submit(write)
@@ -139,14 +140,16 @@ class Tasks:
             "name": name,
             "description": description,
             "agent": agent,
-            "tags": json.dumps(dict(tags), sort_keys=True),
+            "tags": json.dumps(dict(tags), sort_keys=True) if tags else "{}",
             "config": store.seal(uid, "config", config, Config) if config is not None else None,
-            "depends_on": json.dumps(list(depends_on)),
+            "depends_on": json.dumps(list(depends_on)) if depends_on else "[]",
         }
         for column, value in (call or {}).items():
             params[column] = value(store, uid) if callable(value) else value
-        row = await store.verb(verb, uid, params, key=id)
-        return uid if row is not None else None
+        if await store.verb(verb, uid, params, key=id) is None:
+            return None
+        record = records.of_new(store, uid, params, copy["state"])
+        return Task(self, record, frame.snapshot(0, raw), created=True)
 
     async def _dependencies(self, id: str, depends_on: Sequence[str]) -> bool:
         """Whether the task has to wait; refuses a circle of tasks."""
