@@ -137,6 +137,9 @@ def begin_line(tables: Tables, p: Params) -> Row | None:
         called = tables.calls[task.uid]._replace(version=p["function_version"], arguments=p["arguments"])
         tables.put(tables.calls, task.uid, called)
     tables.remove(tables.pauses, task.uid)
+    for key, signal in list(tables.signals.get(task.uid, {}).items()):
+        if signal.taken_by is not None:
+            tables.put_of(tables.signals, task.uid, key, signal._replace(taken_by="~"))
     return (change(tables, task, p, line=task.line + 1).line,)
 
 

@@ -1,5 +1,6 @@
 -- begin_line: the journal goes on on a new line, with the function's new arguments; the old line stays readable.
--- Questions of the old line are gone with it: the new one asks its own, at the same paths.
+-- Questions of the old line are gone with it: the new one asks its own, at the same paths. Signals that
+-- the old line took stay taken.
 --> fence
 changed AS (
   UPDATE perdure.tasks
