@@ -1,19 +1,23 @@
-"""The app: a store, and what is done with it. Wiring only."""
+"""The app: a store, and what is done with it. Wiring only.
+
+What carries durable functions out is imported when it is first used: many programs only look at tasks.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from perdure._durable import DurableFunction, Handle, Inbox, cancel, run_here, start_or_adopt
 from perdure._ground.config import find_address
 from perdure._ground.crypto import KeyRing
 from perdure._ground.ids import check_id
 from perdure._store import Store, share
-from perdure._tasks import Tasks, release_all
-from perdure._worker import Worker
+from perdure._tasks import Task, Tasks, release_all
+
+if TYPE_CHECKING:
+    from perdure._durable import DurableFunction, Handle, Inbox
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,19 +33,32 @@ class Perdure:
         check_id(namespace, "namespace")
         self._store = Store(share(find_address(url)), KeyRing.load(key), namespace)
         self.tasks = Tasks(self._store)
-        self.tasks._canceller = cancel
-        self.effects = Inbox(self.tasks)
+        self.tasks._canceller = _cancel
+        self._inbox: Inbox | None = None
+
+    @property
+    def effects(self) -> Inbox:
+        """The effects nobody knows the outcome of, and settling them."""
+        if self._inbox is None:
+            from perdure._durable import Inbox
+
+            self._inbox = Inbox(self.tasks)
+        return self._inbox
 
     async def run(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Carry out a durable function in this process and give its result.
 
         An id that exists is attached to: finished, its result is given; unfinished, it is carried on.
         """
+        from perdure._durable import run_here
+
         result: R = await run_here(self.tasks, id, fn, args, kwargs)
         return result
 
     async def start(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Have a durable function carried out by some worker; an id that exists is attached to."""
+        from perdure._durable import start_or_adopt
+
         handle: Handle[R] = await start_or_adopt(self.tasks, id, fn, args, kwargs)
         return handle
 
@@ -49,6 +66,8 @@ class Perdure:
         self, *, concurrency: int = 100, queues: Sequence[str] = ("default",)
     ) -> AbstractAsyncContextManager[None]:
         """Carry on tasks of the functions this process knows, until the block ends."""
+        from perdure._worker import Worker
+
         return Worker(self.tasks, concurrency, queues)
 
     async def close(self) -> None:
@@ -61,3 +80,10 @@ class Perdure:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+async def _cancel(task: Task, undo: bool) -> bool:
+    """Cancelling may undo effects, which is a durable function's business."""
+    from perdure._durable import cancel
+
+    return await cancel(task, undo)

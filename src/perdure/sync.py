@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from perdure._app import Perdure as _Perdure
-from perdure._durable import Choice, DurableFunction, EffectRecord, UncertainEffect
-from perdure._durable import Inbox as _Inbox
 from perdure._ground.hop import drive, entered, iterate, on_a_loop
 from perdure._model import Change, Checkpoint, Config, Event, Page, Reason, Status, TaskRecord, ToolCall
 from perdure._tasks import Task as _Task
 from perdure._tasks import Tasks as _Tasks
+
+if TYPE_CHECKING:
+    from perdure._durable import Choice, DurableFunction, EffectRecord, UncertainEffect
+    from perdure._durable import Inbox as _Inbox
 
 Json = Any
 P = ParamSpec("P")

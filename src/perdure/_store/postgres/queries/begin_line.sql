@@ -14,5 +14,9 @@ called AS (
   WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM changed)
 ),
 asked AS (DELETE FROM perdure.pauses WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM changed)),
+heard AS (
+  UPDATE perdure.signals SET taken_by = '~'
+  WHERE task_uid = %(uid)s::text AND taken_by IS NOT NULL AND EXISTS (SELECT 1 FROM changed)
+),
 --> event
 SELECT line FROM changed;
