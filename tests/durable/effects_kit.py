@@ -76,6 +76,26 @@ class World:
         return f"receipt of {what}"
 
 
+class Naps:
+    """How often a module has looked whether the time it waits for has come."""
+
+    def __init__(self, monkeypatch: Any, module: Any) -> None:
+        self._begun = 0
+        nap = module.Nap
+
+        def counted(seconds: float) -> Any:
+            self._begun += 1
+            return nap(seconds)
+
+        monkeypatch.setattr(module, "Nap", counted)
+
+    async def waits_on(self, work: asyncio.Future[Any]) -> bool:
+        """Whether it has looked, and waits on; false when the work has ended instead."""
+        enough = self._begun + 2  # the first may have begun before the clock was moved
+        await wait_until(lambda: work.done() or self._begun >= enough)
+        return not work.done()
+
+
 async def wait_until(is_so: Callable[[], Awaitable[bool] | bool]) -> None:
     """Wait for something another task of this loop will do."""
     while True:

@@ -21,10 +21,11 @@ from perdure._durable import (
     idempotency_key,
     step,
 )
+from perdure._durable import run as runs
 from perdure._durable.testing_mode import always_replay
 from perdure._model import Pause
 from perdure.errors import Conflict, EffectUncertain, InvalidInput, NoTask, NotFound, NotStorable, ResultNotStorable
-from tests.durable.effects_kit import Died, World, until_paused
+from tests.durable.effects_kit import Died, Naps, World, until_paused, wait_until
 
 AT_ONCE = Retry(3, wait=timedelta(0))
 
@@ -274,7 +275,9 @@ async def test_an_uncertain_end_is_not_tried_again_by_a_retry(quick_url: str) ->
 
 
 @pytest.mark.req("R68")
-async def test_tries_and_the_wait_between_them_outlive_the_process(quick_url: str, clock: Any) -> None:
+async def test_tries_and_the_wait_between_them_outlive_the_process(
+    quick_url: str, clock: Any, monkeypatch: Any
+) -> None:
     world = World()
 
     @effect(failed_on=[Declined], retry=Retry(2, wait=timedelta(hours=1), cap=timedelta(hours=1)))
@@ -286,28 +289,24 @@ async def test_tries_and_the_wait_between_them_outlive_the_process(quick_url: st
     async def checkout() -> None:
         await charge()
 
-    async def begun(app: Perdure) -> asyncio.Task[Any]:
-        work = asyncio.create_task(ended(app, "t", checkout))
-        while not any(one.state == "failed" for one in await app.effects.of("t") if one):
-            await asyncio.sleep(0)
-        return work
-
     async with Perdure(quick_url) as app:
         await app.tasks.open("other")  # so that the store is there
         work = asyncio.create_task(ended(app, "t", checkout))
-        while not world.done or [one.state for one in await app.effects.of("t")] != ["failed"]:
-            await asyncio.sleep(0)
+        await wait_until(lambda: _has_failed(app))
         work.cancel()  # in the middle of its wait
         assert isinstance(await work, asyncio.CancelledError)
 
-        work = await begun(app)
+        naps, work = Naps(monkeypatch, runs), asyncio.create_task(ended(app, "t", checkout))
+        assert await naps.waits_on(work)
         clock.advance(minutes=59)
-        for _ in range(500):
-            await asyncio.sleep(0)
-        assert world.done == ["charge"]
+        assert await naps.waits_on(work) and world.done == ["charge"]
         clock.advance(minutes=2)
         assert isinstance(await work, Declined)  # the second try was the last
     assert world.done == ["charge", "charge"] and len(set(world.keys)) == 1
+
+
+async def _has_failed(app: Perdure) -> bool:
+    return await app.tasks.get("t") is not None and [one.state for one in await app.effects.of("t")] == ["failed"]
 
 
 # ── settling without a person ────────────────────────────────────────────────────────────────────
@@ -365,6 +364,26 @@ async def _result_or_pause(app: Perdure, function: Any) -> tuple[Any]:
         return (await until_paused(app, "t", function),)
     except Exception as error:
         return (error,)
+
+
+@pytest.mark.req("R64")
+async def test_what_a_person_has_said_stands_even_if_the_probe_says_otherwise_later(quick_url: str) -> None:
+    world, verdicts = World(), [UNKNOWN, DID_NOT_HAPPEN]
+
+    @effect(verify=lambda: verdicts.pop(0))
+    async def charge() -> str:
+        world.do("charge", idempotency_key())
+        raise ConnectionError
+
+    @durable
+    async def checkout() -> str:
+        return await charge()
+
+    async with Perdure(quick_url) as app:
+        await until_paused(app, "t", checkout)
+        await app.effects.settle("t", "done", value="I saw it there")
+        assert await app.run("t", checkout) == "I saw it there"
+    assert world.done == ["charge"]
 
 
 @pytest.mark.req("R64")

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from perdure import Perdure
-from perdure._durable import UNKNOWN, Happened, durable, effect, idempotency_key, pause, step
+from perdure._durable import UNKNOWN, Happened, durable, effect, idempotency_key, pause, settling, step
 from perdure._ground.hop import drive
 from perdure._model import Pause
 from perdure._tasks import questions_of
 from perdure.errors import EffectUncertain, InvalidInput, LeaseLost
-from tests.durable.effects_kit import Died, Places, World, until_paused
+from tests.durable.effects_kit import Died, Naps, Places, World, until_paused
 from tests.durable.test_effects import ended
 
 # ── cut off ──────────────────────────────────────────────────────────────────────────────────────
@@ -295,12 +295,10 @@ async def test_an_intent_of_a_process_that_may_be_alive_is_not_settled_before_it
         # The other one ended by itself; the first, as far as anybody knows, may still be running its effect.
         await _release(app, "t")
         _pretend_it_was_another_process(app, monkeypatch)
-        work = asyncio.create_task(ended(app, "t", checkout))
-        for seconds in (59, 5):
+        naps, work = Naps(monkeypatch, settling), asyncio.create_task(ended(app, "t", checkout))
+        for seconds in (0, 59, 5):
             clock.advance(seconds=seconds)
-            for _ in range(500):
-                await asyncio.sleep(0)
-            assert looked == []
+            assert await naps.waits_on(work) and looked == []
         clock.advance(seconds=2)
         assert isinstance(await work, EffectUncertain)
         assert looked == ["looked"]

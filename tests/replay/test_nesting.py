@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from perdure._durable.driving import wait_on_loop
 from perdure._durable.functions import SyncDurableFunction, durable, step
+from perdure._durable.pauses import pause
 from perdure._durable.retry import Retry
+from perdure._durable.run import Paused
 from perdure.errors import InvalidInput, StepFailed
 from tests.replay.kit import play, play_again
 
@@ -180,6 +183,30 @@ async def test_a_plain_durable_function_runs_as_a_task(open_disk: Any) -> None:
         with pytest.raises(ValueError, match="no"):
             await app.run("f", fails)
         assert (await app.tasks.get("f")).status == "failed"
+
+
+async def test_a_plain_durable_function_may_have_coroutines_done_on_its_loop() -> None:
+    @step
+    async def fetch(what: str) -> str:
+        return what
+
+    @durable
+    def work() -> str:
+        return wait_on_loop(fetch("a")) + wait_on_loop(fetch("b")) + wait_on_loop(pause.input("more?", str))
+
+    paused = await play(work)
+    assert isinstance(paused.error, Paused)
+    assert paused.paths == ["|fetch#1", "|fetch#2"], "in the function's own scope"
+    [path] = paused.run.questions
+    assert (await play(work, journal=paused.journal, answers={path: "c"})).result() == "abc"
+
+
+async def test_a_plain_function_that_raises_stop_iteration_ends() -> None:
+    @durable
+    def work() -> None:
+        next(iter(()))
+
+    assert isinstance((await play(work)).error, RuntimeError)
 
 
 async def test_several_plain_functions_do_not_wait_for_each_other(open_app: Any) -> None:

@@ -100,6 +100,8 @@ def _tell(loop: asyncio.AbstractEventLoop, done: asyncio.Future[Any], value: Any
             return
         if error is None:
             done.set_result(value)
+        elif isinstance(error, StopIteration):  # which no future takes, as no coroutine may raise it
+            done.set_exception(RuntimeError("the function raised StopIteration"))
         else:
             done.set_exception(error)
 

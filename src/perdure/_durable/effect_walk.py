@@ -140,7 +140,6 @@ class Walk:
             note = self._intent_note(not_after)
             crash.place("effect.before_intent")
             await self._record("intent", note, at=now, value=kept)
-            run.fence.check()
             crash.place("effect.intended")
             if await self._is_still_ours(began):
                 break

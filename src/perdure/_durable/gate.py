@@ -41,7 +41,8 @@ class Gate:
         may_call: Callable[[Context], bool],
     ) -> None:
         self._loop, self._is_ours, self._may_call = loop, is_ours, may_call
-        self._ready: Any = getattr(loop, "_ready", None)
+        ready = getattr(loop, "_ready", None)
+        self._ready: Any = ready if isinstance(ready, deque) else None  # uvloop shows none
         self._timers: Any = getattr(loop, "_scheduled", ())
         self._expected = deque(recorded)  # in order; each comes to the gate, or is passed over
         self._live: set[int] = set()  # of these, the ones recorded by this attempt

@@ -165,17 +165,16 @@ class Committer:
             return
         live = [write for write in batch if not _is_closed(write)]
         began = time.perf_counter()
-        done = 0
         try:
             done = self._commit(live) if live else 0
+            if done:
+                spent = time.perf_counter() - began
+                self.commit_seconds += 0.1 * (spent - self.commit_seconds)
+                self.batches, self.writes = self.batches + 1, self.writes + done
         finally:
             # Also when this thread was interrupted: the batch holds writes of others.
             self._hand_back(batch, live)
             self._settle([write for write in batch if write.done])
-        if done:
-            spent = time.perf_counter() - began
-            self.commit_seconds += 0.1 * (spent - self.commit_seconds)
-            self.batches, self.writes = self.batches + 1, self.writes + done
 
     def _hand_back(self, batch: list[Write], live: list[Write]) -> None:
         """What the engine did not take goes to the front of the queue; what is closed is refused, in its turn."""
