@@ -38,6 +38,8 @@ FOLDERS = ("unit", "replay", "store", "tasks", "durable", "scenarios", "crash", 
 NOT_A_PART = {"support", "torture"}
 WORKERS = "2"
 NO_TESTS_COLLECTED = 5
+# More failures than this in one part are no accident of timing, and are not tried again.
+MOST_UNSTEADY = 4
 
 # Reasons for which a test may be skipped in CI, each as it is printed.
 ALLOWED_SKIPS: frozenset[str] = frozenset()
@@ -49,6 +51,7 @@ class Part:
     minutes: float = 0.0
     failed: bool = False
     results: dict[str, results.Result] = field(default_factory=dict)
+    unsteady: list[str] = field(default_factory=list)  # failed, and passed when they were run again alone
 
     def count(self, outcome: str) -> int:
         return sum(result["outcome"] == outcome for result in self.results.values())
@@ -119,17 +122,34 @@ def _lint() -> Part:
 
 def _pytest(name: str) -> Part:
     part = Part(name)
+    code, part.results = _run_pytest("-n", WORKERS, f"tests/{name}")
+    part.failed = code not in (0, NO_TESTS_COLLECTED)
+    if part.failed and not part.count("failed"):
+        reason = f"pytest ended with {code}"
+        part.results[f"tests/{name}"] = {"outcome": "failed", "reason": reason, "requirements": []}
+    elif part.failed:
+        _try_again(part)
+    return part
+
+
+def _run_pytest(*arguments: str) -> tuple[int, dict[str, results.Result]]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "results.json")
-        command = [sys.executable, "-m", "pytest", "-q", "-n", WORKERS, f"tests/{name}"]
+        command = [sys.executable, "-m", "pytest", "-q", *arguments]
         ran = subprocess.run(command, check=False, cwd=ROOT, env={**os.environ, results.FILE: str(file)})
-        if file.exists():
-            part.results = json.loads(file.read_text(encoding="utf-8"))
-    part.failed = ran.returncode not in (0, NO_TESTS_COLLECTED)
-    if part.failed and not part.count("failed"):
-        reason = f"pytest ended with {ran.returncode}"
-        part.results[f"tests/{name}"] = {"outcome": "failed", "reason": reason, "requirements": []}
-    return part
+        found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return ran.returncode, found
+
+
+def _try_again(part: Part) -> None:
+    """Run a few failures once more, alone. Those that pass then are told as unsteady, and fail nothing."""
+    failed = [name for name, result in part.results.items() if result["outcome"] == "failed"]
+    if len(failed) > MOST_UNSTEADY:
+        return
+    code, again = _run_pytest("-n", "0", *failed)
+    if code == 0:
+        part.results.update(again)
+        part.unsteady, part.failed = failed, False
 
 
 # ── telling ──────────────────────────────────────────────────────────────────────────────────────
@@ -141,6 +161,8 @@ def _tell(parts: list[Part], *, is_whole: bool, write_docs: bool) -> int:
     passed, failed, skipped = (sum(part.count(o) for part in parts) for o in ("passed", "failed", "skipped"))
     problems = [f"{part.name} failed" for part in parts if part.failed]
     problems += _tell_skips(parts)
+    for name in (name for part in parts for name in part.unsteady):
+        print(f"unsteady: {name} failed among the others and passed alone")
 
     proofs = requirements_table.proofs(result for part in parts for result in part.results.items())
     if any(part.results for part in parts):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from perdure import Perdure
+from perdure import Perdure, sync
 from perdure._durable import DID_NOT_HAPPEN, DidNotHappen, Happened, durable, effect, idempotency_key, pause, step
 from perdure._durable import effect_call as registry
 from perdure._model import Pause
@@ -269,6 +270,23 @@ async def test_a_worker_fulfils_a_wish_that_nobody_else_could(quick_url: str, mo
         registry._known.update(known)
         async with app.worker():
             await app.tasks.wait_for("t", status="cancelled")
+    assert orders() == ["c", "b", "a"]
+
+
+@pytest.mark.req("R36")
+def test_blocking_code_can_cancel_a_task_whose_undos_are_async(tmp_path: Path) -> None:
+    url = f"sqlite://{tmp_path}/p.db"
+
+    async def begin() -> None:
+        async with Perdure(url) as app:
+            await until_paused(app, "t", three_and_wait)
+
+    asyncio.run(begin())
+    with sync.Perdure(url) as app:
+        task = app.tasks.handle("t")
+        task.cancel()
+        assert task.status == "cancelled"
+        assert [one.state for one in app.effects.of("t")] == ["undone", "undone", "done", "undone"]
     assert orders() == ["c", "b", "a"]
 
 
