@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, sync
-from perdure._durable import DID_NOT_HAPPEN, DidNotHappen, Happened, durable, effect, idempotency_key, pause, step
+from perdure._durable import (
+    DID_NOT_HAPPEN,
+    DidNotHappen,
+    Happened,
+    durable,
+    effect,
+    idempotency_key,
+    pause,
+    step,
+    wishes,
+)
 from perdure._durable import effect_call as registry
 from perdure._model import Pause
 from perdure.errors import InvalidTransition, TaskFailed
@@ -157,6 +167,11 @@ async def test_a_running_attempt_of_this_process_ends_its_effect_and_then_undoes
         task = await app.tasks.handle("t")
         await task.cancel()
         assert task.status == "running"
+        (attempt,) = wishes._live.values()
+        await wait_until(lambda: attempt.stopping)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not running.done() and world.undone == []  # it waits for what is under way
         may_end.set()
         found = await running
         assert isinstance(found, TaskFailed) and found.status == "cancelled"
@@ -196,8 +211,6 @@ async def test_a_function_that_sleeps_or_runs_a_step_is_stopped_at_once(quick_ur
 async def test_a_wish_of_another_process_is_seen_by_the_one_that_works_on_the_task(
     quick_url: str, monkeypatch: Any
 ) -> None:
-    from perdure._durable import wishes
-
     monkeypatch.setattr(wishes, "_LOOK_SECONDS", 0.01)
     begun = asyncio.Event()
 

@@ -220,3 +220,63 @@ async def test_an_attempt_inside_a_time_out_of_its_caller_can_be_carried_on() ->
             first = await play(program)
     await running_out
     assert [entry.kind for _, entry in first.journal] == ["result"]
+
+
+async def test_a_cancellation_reaches_the_code_at_its_place_in_the_order() -> None:
+    """The body takes its time to end, and another branch gets a result meanwhile: so it does again."""
+    tidied = asyncio.Event()
+
+    @step
+    async def slow_to_end() -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            await tidied.wait()
+
+    async def program() -> list[str]:
+        heard: list[str] = []
+
+        async def victim() -> None:
+            try:
+                await slow_to_end()
+            finally:
+                heard.append("the victim ended")
+
+        task = asyncio.create_task(victim())
+        heard.append(await quick("one"))
+        task.cancel()
+        heard.append(await quick("two"))
+        tidied.set()
+        await asyncio.wait([task])
+        return heard
+
+    first = await play(program)
+    assert first.result() == ["one", "two", "the victim ended"]
+    assert (await play_again(program, journal=first.journal)).result() == first.result()
+
+
+async def test_a_block_that_is_left_just_when_its_time_runs_out_was_left_in_time() -> None:
+    events: list[asyncio.Event] = []
+
+    async def program() -> str:
+        event = asyncio.Event()
+        events.append(event)
+        try:
+            async with timeout(3600):
+                await event.wait()
+        except TimeoutError:
+            return "out"
+        return "in time"
+
+    playing = asyncio.create_task(play(program))
+    await until_rest()
+    pass_an_hour()
+    events[-1].set()
+    first = await playing
+    assert first.result() == "in time"
+    assert [(entry.kind, entry.op) for _, entry in first.journal] == [("result", "timeout"), ("cut", "timeout")]
+
+    playing = asyncio.create_task(play(program, journal=first.journal))
+    await until_rest(50)
+    events[-1].set()
+    assert (await playing).result() == "in time"

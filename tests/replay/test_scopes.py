@@ -337,3 +337,55 @@ async def test_a_task_that_never_made_a_call_may_be_a_librarys_and_stays() -> No
     assert (await play(main)).result() == "A"
     assert not tasks[0].done()
     tasks[0].cancel()
+
+
+async def test_what_is_left_behind_can_start_nothing_even_if_it_does_not_want_to_end() -> None:
+    ran: list[str] = []
+
+    @step
+    async def work(what: str) -> None:
+        ran.append(what)
+
+    async def stubborn() -> None:
+        await work("first")
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            await work("after the end")
+
+    async def main() -> None:
+        asyncio.create_task(stubborn())  # noqa: RUF006
+        await until_rest()
+
+    await play(main)
+    assert ran == ["first"]
+
+
+async def test_a_branch_that_still_goes_on_at_the_end_may_have_results_it_has_not_asked_for() -> None:
+    events: list[tuple[asyncio.Event, asyncio.Event]] = []
+
+    async def main() -> str:
+        late_may, main_may = asyncio.Event(), asyncio.Event()
+        events.append((late_may, main_may))
+
+        async def late() -> None:
+            await fetch("at once")
+            await late_may.wait()
+            await fetch("late")
+
+        asyncio.create_task(late())  # noqa: RUF006
+        await main_may.wait()
+        return "done"
+
+    playing = asyncio.create_task(play(main))
+    await until_rest()
+    events[-1][0].set()
+    await until_rest()
+    events[-1][1].set()
+    first = await playing
+    assert len(first.journal) == 2
+
+    playing = asyncio.create_task(play(main, journal=first.journal))
+    await until_rest()
+    events[-1][1].set()
+    assert (await playing).result() == "done"

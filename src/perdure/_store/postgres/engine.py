@@ -43,6 +43,7 @@ class PostgresEngine:
         self._queries = Queries(_HERE / "queries")
         self._writer = Writer(self._connector, self._open_writer)
         self._readers: list[Connection] = []
+        self._is_closed = False
         self._is_ready = False  # the schema is there, in the form we know
         self._mutex = threading.Lock()
         self._preparing = threading.Lock()
@@ -108,7 +109,7 @@ class PostgresEngine:
 
     def _keep(self, reader: Connection) -> None:
         with self._mutex:
-            if len(self._readers) < _IDLE_READERS and not reader.closed:
+            if len(self._readers) < _IDLE_READERS and not reader.closed and not self._is_closed:
                 self._readers.append(reader)
                 return
         reader.close()
@@ -148,6 +149,7 @@ class PostgresEngine:
             return int(row[0]) if row is not None else 0
 
     def close(self) -> None:
+        self._is_closed = True  # a read still under way closes its own connection
         self._writer.close()
         self._close_readers()
 
