@@ -200,6 +200,55 @@ async def test_an_attempt_that_was_overtaken_begins_no_effect_and_writes_nothing
     assert world.done == []
 
 
+@pytest.mark.req("R52", "R64")
+@pytest.mark.parametrize("kind", ["async", "plain"])
+async def test_an_effect_whose_intent_is_refused_does_not_run(url: str, kind: str, monkeypatch: Any) -> None:
+    world, places = World(), Places(monkeypatch)
+
+    @effect
+    async def charge() -> None:
+        world.do("charge", idempotency_key())
+
+    @effect
+    def charge_here() -> None:
+        world.do("charge", idempotency_key())
+
+    @durable
+    async def checkout() -> None:
+        if kind == "async":
+            await charge()
+        else:
+            charge_here()
+
+    async with Perdure(url) as app:
+        places.at("effect.before_intent", lambda: drive(overtake(app, "t")))
+        with pytest.raises(LeaseLost):
+            await app.run("t", checkout)
+        assert await app.effects.of("t") == []
+    assert world.done == []
+
+
+@pytest.mark.req("R52", "R64")
+async def test_an_attempt_that_was_overtaken_asks_nobody(url: str) -> None:
+    async with Perdure(url) as app:
+
+        async def look() -> Any:
+            await overtake(app, "t")
+            return UNKNOWN
+
+        @effect(verify=look)
+        async def charge() -> None:
+            raise ConnectionError
+
+        @durable
+        async def checkout() -> None:
+            await charge()
+
+        with pytest.raises(LeaseLost):
+            await app.run("t", checkout)
+        assert await app.effects.list() == []
+
+
 @pytest.mark.req("R64")
 async def test_an_attempt_overtaken_inside_an_effect_records_no_outcome_and_starts_no_other(url: str) -> None:
     world = World()

@@ -341,6 +341,7 @@ async def test_a_task_that_never_made_a_call_may_be_a_librarys_and_stays() -> No
 
 async def test_what_is_left_behind_can_start_nothing_even_if_it_does_not_want_to_end() -> None:
     ran: list[str] = []
+    may_end = asyncio.Event()
 
     @step
     async def work(what: str) -> None:
@@ -351,14 +352,18 @@ async def test_what_is_left_behind_can_start_nothing_even_if_it_does_not_want_to
         try:
             await asyncio.get_running_loop().create_future()
         except asyncio.CancelledError:
+            ran.append("cancelled")
             await work("after the end")
 
     async def main() -> None:
         asyncio.create_task(stubborn())  # noqa: RUF006
-        await until_rest()
+        await may_end.wait()
 
-    await play(main)
-    assert ran == ["first"]
+    playing = asyncio.create_task(play(main))
+    await until_rest()
+    may_end.set()
+    await playing
+    assert ran == ["first", "cancelled"]
 
 
 async def test_a_branch_that_still_goes_on_at_the_end_may_have_results_it_has_not_asked_for() -> None:
