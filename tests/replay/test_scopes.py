@@ -366,6 +366,29 @@ async def test_what_is_left_behind_can_start_nothing_even_if_it_does_not_want_to
     assert ran == ["first", "cancelled"]
 
 
+async def test_a_step_that_ends_after_the_function_is_not_recorded() -> None:
+    may_end = asyncio.Event()
+
+    @step
+    async def stubborn() -> str:
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            return "all the same"
+        return "never"
+
+    async def main() -> str:
+        asyncio.create_task(stubborn())  # noqa: RUF006
+        await may_end.wait()
+        return "done"
+
+    playing = asyncio.create_task(play(main))
+    await until_rest()
+    may_end.set()
+    played = await playing
+    assert played.result() == "done" and played.journal == []
+
+
 async def test_a_branch_that_still_goes_on_at_the_end_may_have_results_it_has_not_asked_for() -> None:
     events: list[tuple[asyncio.Event, asyncio.Event]] = []
 

@@ -130,12 +130,6 @@ class Run:
 
     # ── scopes ──────────────────────────────────────────────────────────────────────────────────
 
-    def scope_began(self) -> None:
-        self.scopes += 1
-
-    def scope_was_not(self) -> None:
-        self.scopes -= 1
-
     def scope_is(self, task: asyncio.Future[Any], scope: Scope) -> None:
         self.alive[id(task)] = (task, scope)
         task.add_done_callback(self._scope_ended, context=NOBODY)
@@ -148,17 +142,13 @@ class Run:
         if self.pausing:
             self.look_for_unwinding()
 
-    def _scope_in(self, context: Context) -> Scope | None:
-        scope = context.get(current)
-        return scope if scope is not None and scope.run is self and not scope.is_body else None
-
     def _is_ours(self, context: Context) -> bool:
         scope: Scope | None = context.get(current)
         return scope is not None and scope.run is self and not scope.is_body
 
     def _may_call(self, context: Context) -> bool:
-        scope = self._scope_in(context)
-        return scope is not None and (scope.track.is_used or scope is self.main)
+        scope: Scope | None = context.get(current)
+        return self._is_ours(context) and scope is not None and (scope.track.is_used or scope is self.main)
 
     # ── recording ───────────────────────────────────────────────────────────────────────────────
 

@@ -80,6 +80,9 @@ def short_name(named: Any) -> str:
 # ── the task factory ─────────────────────────────────────────────────────────────────────────────
 
 
+_make_task = asyncio.Task.__init__
+
+
 class ScopeTask(asyncio.Task[Any]):
     """A task whose hash is that of its scope's path, so that sets of tasks have the same order in a replay.
 
@@ -88,9 +91,11 @@ class ScopeTask(asyncio.Task[Any]):
 
     __slots__ = ("_hash",)
 
-    def __init__(self, coro: Coroutine[Any, Any, Any], path: str, **how: Any) -> None:
+    def __init__(
+        self, coro: Coroutine[Any, Any, Any], path: str, loop: asyncio.AbstractEventLoop, context: Context, **how: Any
+    ) -> None:
         self._hash = crc32(path.encode())
-        super().__init__(coro, **how)
+        _make_task(self, coro, loop=loop, context=context, **how)
 
     def __hash__(self) -> int:
         return self._hash
@@ -120,11 +125,11 @@ def install(loop: asyncio.AbstractEventLoop) -> None:
         context.run(current.set, child)
         # Counted before it is made: an eager task runs inside make().
         run = scope.run
-        run.scope_began()
+        run.scopes += 1
         try:
-            task = make(loop, coro, child.path, context, how)
+            task = make(coro, child.path, loop, context, **how)
         except BaseException:
-            run.scope_was_not()
+            run.scopes -= 1
             raise
         run.scope_is(task, child)
         return task
@@ -139,18 +144,17 @@ def _plainly(loop: Any, coro: Any, before: Callable[..., Any] | None, how: dict[
 
 def _maker(before: Any) -> Callable[..., Any]:
     """How a scope's task is made with the factory that the loop had."""
-    eager = getattr(asyncio, "eager_task_factory", None)
-    if before is None or before is eager:
-        if before is None:
-            return lambda loop, coro, path, context, how: ScopeTask(coro, path, loop=loop, context=context, **how)
-        return lambda loop, coro, path, context, how: ScopeTask(
-            coro, path, loop=loop, context=context, **{"eager_start": True, **how}
+    if before is None:
+        return ScopeTask
+    if before is getattr(asyncio, "eager_task_factory", None):
+        return lambda coro, path, loop, context, **how: ScopeTask(
+            coro, path, loop, context, **{"eager_start": True, **how}
         )
     kinds = {p.name: p.kind for p in inspect.signature(before).parameters.values()}
     if "context" in kinds or inspect.Parameter.VAR_KEYWORD in kinds.values():
-        return lambda loop, coro, path, context, how: before(loop, coro, context=context, **how)
+        return lambda coro, path, loop, context, **how: before(loop, coro, context=context, **how)
     # A factory from before Python 3.11: a task that it makes takes over the context it is made in.
-    return lambda loop, coro, path, context, how: context.run(before, loop, coro)
+    return lambda coro, path, loop, context, **how: context.run(before, loop, coro)
 
 
 # ── helpers of asyncio ───────────────────────────────────────────────────────────────────────────

@@ -74,6 +74,8 @@ async def _run_step(
         if run.stopping or run.is_behind():
             await run.may_start()
         await _run_body(call, ending, args, kwargs)
+        if run.is_over:
+            raise asyncio.CancelledError  # the function has ended without it
         if ending.was_cut is None:
             write = ending.record("step")
             if write is not None:
