@@ -175,7 +175,7 @@ async def overtake(app: Perdure, id: str) -> None:
     assert await store.verb("claim", record.uid, params, key=id) is not None
 
 
-@pytest.mark.req("R52", "R64")
+@pytest.mark.req("R55", "R64")
 async def test_an_attempt_that_was_overtaken_begins_no_effect_and_writes_nothing(url: str) -> None:
     world = World()
 
@@ -200,7 +200,7 @@ async def test_an_attempt_that_was_overtaken_begins_no_effect_and_writes_nothing
     assert world.done == []
 
 
-@pytest.mark.req("R52", "R64")
+@pytest.mark.req("R55", "R64")
 @pytest.mark.parametrize("kind", ["async", "plain"])
 async def test_an_effect_whose_intent_is_refused_does_not_run(url: str, kind: str, monkeypatch: Any) -> None:
     world, places = World(), Places(monkeypatch)
@@ -228,7 +228,7 @@ async def test_an_effect_whose_intent_is_refused_does_not_run(url: str, kind: st
     assert world.done == []
 
 
-@pytest.mark.req("R52", "R64")
+@pytest.mark.req("R55", "R64")
 async def test_an_attempt_that_was_overtaken_asks_nobody(url: str) -> None:
     async with Perdure(url) as app:
 

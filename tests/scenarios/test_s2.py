@@ -33,7 +33,7 @@ def database() -> Iterator[str]:
         yield url
 
 
-@pytest.mark.req("R58", "R59", "R63", "R64", "R66")
+@pytest.mark.req("R59", "R63", "R64")
 @pytest.mark.parametrize("case", s2.all_cases(), ids=lambda case: "-".join(case).replace(" ", "_"))
 def test_every_effect_happens_exactly_once(case: s2.Case, folder: Path, children: Nursery) -> None:
     s2.run(case, Home(f"sqlite://{folder}/p.db"), folder, children)
