@@ -26,6 +26,10 @@ _LOOK = 0.002
 
 
 class Clock(Protocol):
+    # Real seconds after which somebody who waits for a moment of this clock looks at it again. A machine that
+    # slept, or a test that moved the clock, is then noticed no later than this.
+    longest_wait: float
+
     def now_ms(self) -> int:
         """Wall time in milliseconds since 1970, UTC."""
         ...
@@ -40,6 +44,8 @@ class Clock(Protocol):
 
 
 class SystemClock:
+    longest_wait = 1.0
+
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
@@ -52,6 +58,8 @@ class SystemClock:
 
 class MovableClock:
     """A clock that stands still until it is moved; shared by every process that maps the same file."""
+
+    longest_wait = 0.02
 
     def __init__(self, path: str | Path, start: datetime | None = None) -> None:
         self.path = Path(path)

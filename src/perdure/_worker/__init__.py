@@ -1,5 +1,6 @@
 """Workers: processes that carry tasks on by themselves."""
 
-from perdure._worker.claimer import Worker
+from perdure._worker.duty import Duty
+from perdure._worker.worker import Worker
 
-__all__ = ["Worker"]
+__all__ = ["Duty", "Worker"]

@@ -1,0 +1,99 @@
+"""What a worker does over and over, and the one loop that does it.
+
+A duty is one subject in one file: claiming, noticing the dead, timers, polls. It says what is to be done now and
+when it is worth looking again. The loop knows the rest: it waits on the store's clock, which a test may move,
+wakes when the bell rings, and outlasts whatever a round meets. Looking is what duties rely on; a bell only makes
+them look sooner, and one that nobody heard costs at most `Clock.longest_wait`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from datetime import timedelta
+from typing import Protocol
+
+from perdure._ground.clock import Clock
+from perdure.errors import PerdureError
+
+log = logging.getLogger("perdure.worker")
+
+# After a round that failed: the first wait, and the longest.
+FIRST_REST = 0.05
+LONGEST_REST = 2.0
+
+
+class Duty(Protocol):
+    """Something a worker does for all tasks. Every worker has every duty: what is due is taken by exactly one of
+    them because the verb that takes it is refused to the others."""
+
+    name: str
+
+    async def round(self) -> timedelta | None:
+        """Do what is due now; answer how long until it is worth looking again (None: only when rung).
+
+        Raises:
+            PerdureError: something is in the way; the loop tells it once, rests a little and comes back.
+        """
+        ...
+
+
+class DutyLoop:
+    """One duty, round after round, until it is cancelled."""
+
+    def __init__(self, duty: Duty, clock: Clock) -> None:
+        self.duty = duty
+        self._clock = clock
+        self._bell = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._trouble = ""  # what the last round met, already told
+        self._rest = FIRST_REST
+
+    def ring(self) -> None:
+        """There may be something to do now. From the loop's own thread."""
+        self._bell.set()
+
+    def ring_from_thread(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._bell.set)
+
+    async def run(self) -> None:
+        while True:
+            self._bell.clear()  # first: a ring during the round means another round
+            try:
+                answer = await self.duty.round()
+            except Exception as error:
+                await self._rest_after(error)
+            else:
+                self._has_gone_well()
+                await self._wait(answer)
+
+    async def _wait(self, answer: timedelta | None) -> None:
+        longest = self._clock.longest_wait
+        seconds = longest if answer is None else min(max(answer.total_seconds(), 0.0), longest)
+        try:
+            async with asyncio.timeout(seconds):
+                await self._bell.wait()
+        except TimeoutError:
+            return
+
+    async def _rest_after(self, error: Exception) -> None:
+        """Wait longer each time, each worker a little differently: they must not all come back at once."""
+        self._tell(error)
+        await asyncio.sleep(self._rest * random.uniform(0.5, 1.0))  # noqa: S311
+        self._rest = min(self._rest * 2, LONGEST_REST)
+
+    def _tell(self, error: Exception) -> None:
+        what = error.what if isinstance(error, PerdureError) else f"{type(error).__name__}: {error}"
+        if what == self._trouble:
+            return
+        self._trouble = what
+        # What is no error of ours is a fault in the duty: with its traceback it can be found.
+        trace = None if isinstance(error, PerdureError) else error
+        log.warning("%s cannot go on: %s; trying again", self.duty.name, what, exc_info=trace)
+
+    def _has_gone_well(self) -> None:
+        if self._trouble:
+            log.warning("%s goes on", self.duty.name)
+        self._trouble, self._rest = "", FIRST_REST
