@@ -26,6 +26,7 @@ WORKERS = ("w1", "w2", "w3")
 OWNERS = ("o1", "o2")
 QUEUES, FUNCTIONS = ("default", "slow"), ("greet", "order")
 PATHS, TOPICS = ("1", "2/1", "10"), ("news", "é")
+KINDS, KEYS, HANDLERS = ("schedule", "frames"), ("a", "é"), ("mail", "log")
 FINISHED = ("completed", "failed", "cancelled")
 
 NO_FRAME: dict[str, Any] = {
@@ -190,8 +191,8 @@ class Hand:
     def answer(self, uid: str, path: str = "1", answer: bytes = b"yes") -> Row | None:
         return self.do("answer_pause", uid=uid, path=path, answer=answer, **self.event("answered"))
 
-    def signal(self, uid: str, name: str, value: bytes = b"hello") -> Row | None:
-        return self.do("send_signal", uid=uid, name=name, value=value, **self.event("signal"))
+    def signal(self, uid: str, name: str, value: bytes = b"hello", once: str | None = None) -> Row | None:
+        return self.do("send_signal", uid=uid, name=name, value=value, once=once, **self.event("signal"))
 
     def suspend(self, uid: str, epoch: int, *paths: str) -> Row | None:
         columns = {"pause": b"pause", "pause_reason": "human_input", "due_at": None, "paths": json.dumps(paths)}
@@ -283,9 +284,13 @@ def dump(engine: Engine) -> dict[str, Any]:
         whole[f"{namespace}: children"] = sorted(read("read_children", here))
         functions = {"queues": json.dumps(QUEUES), "functions": json.dumps(FUNCTIONS), "limit": 1000}
         whole[f"{namespace}: claimable"] = read("find_claimable", {**here, **functions})
+        for handler in HANDLERS:
+            asked = {**here, "handler": handler, "since": 0, "ended_since": 1_010, "limit": 1000}
+            whole[f"{namespace}: {handler} has not had"] = read("read_undelivered", asked)
         for id in IDS:
             whole[f"{namespace}/{id}: current"] = read("get_task", {**here, "id": id})
             whole[f"{namespace}/{id}: history"] = read("get_history", {**here, "id": id})
+    whole |= {f"main: {name}": rows for name, rows in _dump_task(engine, "namespace:main").items()}
     for uid in sorted({str(row[0]) for name in list(whole) if name.endswith(_WITH_UIDS) for row in whole[name]}):
         whole |= {f"{uid}: {name}": rows for name, rows in _dump_task(engine, uid).items()}
     return {name: [tuple(row) for row in rows] for name, rows in whole.items() if rows}
@@ -298,6 +303,10 @@ def _dump_task(engine: Engine, uid: str) -> dict[str, list[Row]]:
     simple = {"task": "get_task_by_uid", "holder": "read_holder", "attempts": "read_attempts", "call": "get_call"}
     simple |= {"pauses": "read_pauses", "signals": "read_signals", "outline": "read_outline", "sealed": "sealed_call"}
     found = {name: read(query) for name, query in simple.items()}
+    for kind in KINDS:
+        found[f"{kind} values"] = read("list_values", kind=kind, after="", limit=1000)
+        found[f"{kind} due"] = read("due_values", kind=kind, by=1_020, limit=1000)
+        found[f"{kind} a"] = read("get_value", kind=kind, key="a")
     found["events"] = read("read_events", after=-1, limit=1 << 31)
     found["checkpoints"] = read("read_checkpoints", after=-1, limit=1 << 31)
     for seq in [FrameRow(*row).seq for row in found["checkpoints"]]:
@@ -319,6 +328,7 @@ def heads(engine: Engine) -> dict[str, list[Row]]:
         "calls": {},
         "pauses": {"path": ""},
         "signals": {"signal": "", "number": -1},
+        "values": {"kind": "", "key": ""},
     }
     return {
         kind: [tuple(row) for row in engine.query(f"heads_of_{kind}", {"uid": "", **place, "limit": 10_000})]

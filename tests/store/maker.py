@@ -15,7 +15,10 @@ from perdure._store import Engine, TaskRow
 from tests.store.kit import (
     FINISHED,
     FUNCTIONS,
+    HANDLERS,
     IDS,
+    KEYS,
+    KINDS,
     MOVES,
     NAMESPACES,
     NO_FRAME,
@@ -77,6 +80,9 @@ class Maker:
         self._house += [self.reseal_entry, self.reseal_call, self.reseal_pause, self.reseal_signal]
         self._house += [*[self.prune, self.rebase, self.beat] * 2, self.register_worker, self.forget_worker]
 
+        self._beside: list[Make] = [*[self.add_value, self.change_value] * 2, self.drop_value, self.reseal_value]
+        self._beside += [self.deliver]
+
     def batch(self) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
         """A few verbs on one task for one transaction, most often one, and the key they share.
 
@@ -92,13 +98,15 @@ class Maker:
     def _fitting(self, uid: str, status: str | None) -> list[Make]:
         """Verbs that may be lawful now; or, now and then, any."""
         dice = self._random.random()
-        if dice < 0.2:
+        if dice < 0.08:
+            return self._beside
+        if dice < 0.26:
             return self._any
         if status is None:
             return [self.create_task, self.start_function]
         if status in FINISHED:
             return self._when_finished
-        if dice < 0.4:
+        if dice < 0.46:
             return self._house
         holder = self._hand.holder(uid)
         return self._while_held if holder is not None and holder.worker is not None else self._while_free
@@ -325,7 +333,14 @@ class Maker:
         return {"uid": uid, "path": self._random.choice(PATHS), "answer": b"yes", **self._event("answered")}
 
     def send_signal(self, uid: str) -> dict[str, Any]:
-        return {"uid": uid, "name": self._random.choice(TOPICS), "value": b"hello", **self._event("signal")}
+        once = self._random.choice((None, None, "e1", "e2"))
+        return {
+            "uid": uid,
+            "name": self._random.choice(TOPICS),
+            "value": b"hello",
+            **self._event("signal"),
+            "once": once,
+        }
 
     def suspend(self, uid: str) -> dict[str, Any]:
         paths = [path for path in PATHS if self._random.random() < 0.4]
@@ -335,6 +350,30 @@ class Maker:
     def begin_line(self, uid: str) -> dict[str, Any]:
         new = {"function_version": self._random.choice((2, 3)), "arguments": b"new arguments"}
         return {"uid": uid, **new, **self._event("upgraded"), **self._fence(uid)}
+
+    # ── values beside tasks ─────────────────────────────────────────────────────────────────────
+
+    def _value(self, uid: str) -> dict[str, Any]:
+        pick = self._random.choice
+        place = {"uid": pick((uid, "namespace:main")), "kind": pick(KINDS), "key": pick(KEYS)}
+        self._clock += pick((0, 1))
+        return {**place, "value": pick((b"value", b"\0")), "due_at": pick((None, self._clock)), "at": self._clock}
+
+    def add_value(self, uid: str) -> dict[str, Any]:
+        return {**self._value(uid), "author": "{}"}
+
+    def change_value(self, uid: str) -> dict[str, Any]:
+        return {**self.add_value(uid), "version": self._random.choice((1, 1, 1, 2, 3))}
+
+    def drop_value(self, uid: str) -> dict[str, Any]:
+        return self.change_value(uid)
+
+    def reseal_value(self, uid: str) -> dict[str, Any]:
+        place = self._value(uid)
+        return {**place, "old_value": self._random.choice((b"value", b"\0")), "value": place["value"] + b"+"}
+
+    def deliver(self, uid: str) -> dict[str, Any]:
+        return {"uid": uid, "handler": self._random.choice(HANDLERS), "delivered": self._random.randint(0, 5)}
 
     # ── keys ────────────────────────────────────────────────────────────────────────────────────
 

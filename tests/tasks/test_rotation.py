@@ -221,7 +221,7 @@ async def test_what_durable_functions_were_called_with_and_asked_is_rotated_too(
         insert = "INSERT INTO {pauses} (task_uid, path, reason, question, asked_at, answer) VALUES (?, ?, 'x', ?, 0, ?)"
         sql(url, insert, task.uid, "a", question, answer)
         sql(url, insert, task.uid, "b", question, None)
-        sql(url, "INSERT INTO {signals} VALUES (?, 'go', 1, ?, 0, '', NULL)", task.uid, question)
+        sql(url, "INSERT INTO {signals} VALUES (?, 'go', 1, ?, 0, '', NULL, NULL)", task.uid, question)
         assert (await keys_in_use(store_of(app)))["k-old"] >= 6
     async with Perdure(url, key=f"{NEW},{OLD}") as app:
         assert (await rotate(store_of(app))).is_done
@@ -246,7 +246,7 @@ def test_every_column_of_bytes_is_resealed_or_known_not_to_be_sealed() -> None:
     for table, body in re.findall(r"CREATE TABLE (\w+) \((.*?)\n\)", schema, re.DOTALL):
         found |= {f"{table}.{name}" for name in re.findall(r"^\s+(\w+)\s+BLOB", body, re.MULTILINE)}
     resealed = {f"tasks.{name}" for name in rotation._TASK_COLUMNS}
-    resealed |= {"calls.arguments", "calls.budget", "pauses.question", "pauses.answer", "signals.value"}
+    resealed |= {"calls.arguments", "calls.budget", "pauses.question", "pauses.answer", "signals.value", "shelf.value"}
     resealed |= {"checkpoints.frame", "chunks.body", "events.body", "journal.entry"}
     plain = {"tasks.event_head", "events.digest", "events.hash", "tombstones.event_head"}
     assert found == resealed | plain, "a new column: reseal it in rotation.py, or say here why not"

@@ -30,6 +30,7 @@ async def wish_to_cancel(task: Task, *, undo: bool) -> bool:
         **task._event("cancel asked for", {"undo": undo}),
         "name": CANCEL,
         "value": store.seal(task.uid, "answer", {"undo": undo}),
+        "once": None,
     }
     if await store.verb("send_signal", task.uid, params, key=task.id) is None:
         return False

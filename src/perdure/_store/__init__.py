@@ -10,6 +10,7 @@ from perdure._store.contract import (
     HolderRow,
     Row,
     TaskRow,
+    ValueRow,
 )
 from perdure._store.presence import Presence
 from perdure._store.store import Shared, Store, make_engine, share
@@ -29,6 +30,7 @@ __all__ = [
     "Shared",
     "Store",
     "TaskRow",
+    "ValueRow",
     "Write",
     "flush_on_sigterm",
     "make_engine",

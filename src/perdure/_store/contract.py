@@ -35,6 +35,11 @@ reads. The verbs and queries are named alike in both engines, one file each; the
 | reseal_call       | a durable function's arguments, under another key       | changed since it was read            |
 | reseal_pause      | a question and its answer, under another key            | changed since it was read            |
 | reseal_signal     | what a signal carries, under another key                | changed since it was read            |
+| add_value         | a named value of a task or a namespace                  | the name is taken                    |
+| change_value      | another value under the name                            | changed since it was read            |
+| drop_value        | the value is gone                                       | changed since it was read            |
+| reseal_value      | the same value under another key                        | changed since it was read            |
+| deliver           | how many of a task's events a handler has had           | it has had as many                   |
 | forget_worker     | a dead process's row is gone                            | it holds a lease                     |
 """
 
@@ -136,6 +141,17 @@ class FrameRow(NamedTuple):
     pinned: bool
     chunks: int
     frame: bytes
+
+
+class ValueRow(NamedTuple):
+    """One value of the shelf: what is kept under a name, beside tasks or for one of them."""
+
+    key: str
+    version: int
+    due_at: int | None
+    changed_at: int
+    author: str
+    value: bytes
 
 
 class AttemptRow(NamedTuple):

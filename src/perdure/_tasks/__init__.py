@@ -15,6 +15,7 @@ from perdure._tasks.questions import EFFECT as EFFECT_QUESTION
 from perdure._tasks.questions import Question, all_questions, answer_question, questions_of
 from perdure._tasks.questions import choose as choose_question
 from perdure._tasks.refusals import current_row
+from perdure._tasks.shelf import Kept, Shelf
 from perdure._tasks.task import Task
 from perdure._tasks.tasks import Tasks
 
@@ -39,10 +40,12 @@ __all__ = [
     "Audit",
     "Finding",
     "Hold",
+    "Kept",
     "Policy",
     "Question",
     "Report",
     "Rotation",
+    "Shelf",
     "Task",
     "Tasks",
     "all_questions",

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 from perdure._ground import crash, envelope
 from perdure._ground.hop import Call
-from perdure._store import EventRow, FrameRow, Row, Store, TaskRow, Write
+from perdure._store import EventRow, FrameRow, Row, Store, TaskRow, ValueRow, Write
 from perdure._tasks import snapshots
-from perdure._tasks.upkeep import PAGE, SLICE, has_functions, in_slices
+from perdure._tasks.upkeep import PAGE, SLICE, has_functions, has_shelf, in_slices
 from perdure.errors import KeyMissing, RecordDamaged
 
 # How often the whole store is walked for records that were written under an old key meanwhile.
@@ -134,7 +134,8 @@ class _Kind(NamedTuple):
 
 
 async def _kinds(store: Store) -> tuple[_Kind, ...]:
-    return _KINDS + _FUNCTION_KINDS if await has_functions(store) else _KINDS
+    kinds = _KINDS + _FUNCTION_KINDS if await has_functions(store) else _KINDS
+    return (*kinds, _VALUE_KIND) if await has_shelf(store) else kinds
 
 
 async def _walk(store: Store, kind: _Kind) -> AsyncIterator[_Sealed]:
@@ -204,6 +205,13 @@ async def _reseal_signal(store: Store, found: _Sealed) -> list[Write]:
     return _columns(store, "reseal_signal", found.uid, _named(rows, "value"), signal=name, number=number)
 
 
+async def _reseal_value(store: Store, found: _Sealed) -> list[Write]:
+    kind, key = found.place
+    rows = await store.query("get_value", uid=found.uid, kind=kind, key=key)
+    old = {"value": ValueRow(*rows[0]).value} if rows else {}
+    return _columns(store, "reseal_value", found.uid, old, kind=kind, key=key)
+
+
 def _named(rows: list[Row], *names: str) -> dict[str, bytes | None]:
     return dict(zip(names, rows[0], strict=True)) if rows else {}
 
@@ -231,3 +239,4 @@ _FUNCTION_KINDS = (
     _Kind("pause", "heads_of_pauses", {"path": ""}, _reseal_pause),
     _Kind("signal", "heads_of_signals", {"signal": "", "number": -1}, _reseal_signal),
 )
+_VALUE_KIND = _Kind("value", "heads_of_values", {"kind": "", "key": ""}, _reseal_value)

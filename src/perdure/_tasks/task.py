@@ -287,8 +287,10 @@ class Task:
         """A new task that begins with this one's state (at a checkpoint, with some keys set)."""
         return await history.fork(self, id, at, set)
 
-    async def signal(self, name: str, value: Json = None) -> None:
+    async def signal(self, name: str, value: Json = None, *, once: str | None = None) -> None:
         """Send a durable function a word: whoever waits for `name` goes on with it, or it is kept.
+
+        With `once`, a name for what it is sent for, a second one for the same is not kept.
 
         Raises:
             InvalidTransition: the task has ended.
@@ -298,9 +300,12 @@ class Task:
             **self._event("signalled", {"name": name}),
             "name": name,
             "value": self._store.seal(self.uid, "answer", value),
+            "once": once,
         }
         if await self._store.verb("send_signal", self.uid, params, key=self.id) is None:
             row = await refusals.current_row(self._store, self.id, self.uid)
+            if once is not None and row.status not in FINISHED:
+                return
             raise InvalidTransition(self.id, row.status, "be signalled", do="only a task that goes on takes signals")
 
     # ── history ─────────────────────────────────────────────────────────────────────────────────

@@ -24,7 +24,16 @@ async def every_task(store: Store, namespace: str | None) -> AsyncIterator[TaskR
 
 async def has_functions(store: Store) -> bool:
     """Whether the store has tables for durable functions: one whose schema is older has none."""
-    return ("0002_functions",) in [row[:1] for row in await store.query("read_migrations")]
+    return await _has_had(store, "0002_functions")
+
+
+async def has_shelf(store: Store) -> bool:
+    """Whether the store has a table for named values."""
+    return await _has_had(store, "0003_shelf")
+
+
+async def _has_had(store: Store, migration: str) -> bool:
+    return (migration,) in [row[:1] for row in await store.query("read_migrations")]
 
 
 async def outline(store: Store, uid: str) -> list[FrameRow]:

@@ -44,6 +44,7 @@ class Signal(NamedTuple):
     sent_at: int
     sent_by: str
     taken_by: str | None
+    once: str | None
 
 
 # ── verbs ────────────────────────────────────────────────────────────────────────────────────────
@@ -92,12 +93,14 @@ def send_signal(tables: Tables, p: Params) -> Row | None:
     task = tables.tasks.get(p["uid"])
     if task is None or task.status not in _LIVE:
         return None
+    if p["once"] is not None and any(s.once == p["once"] for s in tables.signals.get(task.uid, {}).values()):
+        return None
     waiting = [
         q for q in _in_order(tables.pauses.get(task.uid, {}).values()) if q.topic == p["name"] and q.answer is None
     ]
     number = 1 + max((n for name, n in tables.signals.get(task.uid, {}) if name == p["name"]), default=0)
     taken_by = waiting[0].path if waiting else None
-    signal = Signal(p["name"], number, p["value"], p["at"], p["author"], taken_by)
+    signal = Signal(p["name"], number, p["value"], p["at"], p["author"], taken_by, p["once"])
     tables.put_of(tables.signals, task.uid, (signal.name, number), signal)
     if waiting:
         _answer(tables, task.uid, waiting[0], p["value"], p)

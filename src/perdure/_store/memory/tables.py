@@ -66,6 +66,8 @@ class Tables:
         self.calls: dict[str, Any] = {}  # these three: rows of functions.py
         self.pauses: dict[str, dict[str, Any]] = {}  # by path
         self.signals: dict[str, dict[tuple[str, int], Any]] = {}  # by name and number
+        self.shelf: dict[str, dict[tuple[str, str], Any]] = {}  # by kind and name: rows of shelf.py
+        self.deliveries: dict[str, dict[str, int]] = {}  # by handler
         self._undo: list[tuple[dict[Any, Any], Any, Any]] = []
 
     # ── changing ────────────────────────────────────────────────────────────────────────────────

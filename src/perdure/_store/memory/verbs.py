@@ -119,7 +119,7 @@ def delete_task(tables: Tables, p: Params) -> Row | None:
     tables.put(tables.tombstones, uid, tombstone)
     for table in (tables.checkpoints, tables.chunks, tables.journal, tables.attempts, tables.events, tables.leases):
         tables.remove(table, uid)
-    for further in (tables.calls, tables.pauses, tables.signals):
+    for further in (tables.calls, tables.pauses, tables.signals, tables.shelf, tables.deliveries):
         tables.remove(further, uid)
     if task.is_current:
         tables.remove(tables.current, (task.namespace, task.id))

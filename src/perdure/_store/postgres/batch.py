@@ -37,16 +37,20 @@ _FENCED = Touch(task=True, lease="share")
 _HOLDER = Touch(task=True, lease="change")
 
 TOUCHES = {
+    "add_value": Touch(),
     "answer_pause": _TASK,
     "append_entry": Touch(lease="share"),
     "archive": _TASK,
     "beat": Touch(worker="change"),
     "begin_line": _FENCED,
+    "change_value": Touch(),
     "checkpoint": _FENCED,
     "claim": Touch(task=True, lease="change", worker="share"),
     "create_task": Touch(),
     "delete_task": _HOLDER,
+    "deliver": _TASK,
     "drop_chunks": _TASK,
+    "drop_value": Touch(),
     "forget_worker": Touch(worker="change"),
     "invalidate": _TASK,
     "mark_progress": _FENCED,
@@ -65,6 +69,7 @@ TOUCHES = {
     "reseal_pause": _TASK,
     "reseal_signal": _TASK,
     "reseal_task": _TASK,
+    "reseal_value": Touch(),
     "restart_task": _TASK,
     "rollback": _HOLDER,
     "send_signal": _TASK,

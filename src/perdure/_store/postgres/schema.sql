@@ -191,5 +191,29 @@ CREATE TABLE perdure.signals (
   sent_at  BIGINT NOT NULL,
   sent_by  TEXT NOT NULL,
   taken_by TEXT COLLATE "C",
+  once     TEXT COLLATE "C",
   PRIMARY KEY (task_uid, name, number)
 );
+
+-- Values with a name and a version, kept for a task (its uid) or for a namespace ("namespace:…").
+CREATE TABLE perdure.shelf (
+  owner      TEXT COLLATE "C" NOT NULL,
+  kind       TEXT COLLATE "C" NOT NULL,
+  key        TEXT COLLATE "C" NOT NULL,
+  version    BIGINT NOT NULL,
+  due_at     BIGINT,
+  changed_at BIGINT NOT NULL,
+  author     TEXT NOT NULL,
+  value      BYTEA NOT NULL,
+  PRIMARY KEY (owner, kind, key)
+);
+CREATE INDEX shelf_due ON perdure.shelf (owner, kind, due_at) WHERE due_at IS NOT NULL;
+
+-- How many of a task's events each handler has had.
+CREATE TABLE perdure.deliveries (
+  task_uid  TEXT COLLATE "C" NOT NULL,
+  handler   TEXT COLLATE "C" NOT NULL,
+  delivered BIGINT NOT NULL,
+  PRIMARY KEY (task_uid, handler)
+);
+CREATE INDEX tasks_finished ON perdure.tasks (namespace, finished_at) WHERE finished_at IS NOT NULL;

@@ -32,6 +32,12 @@ no_pauses AS (
 no_signals AS (
   DELETE FROM perdure.signals WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)
 ),
+no_values AS (
+  DELETE FROM perdure.shelf WHERE owner = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)
+),
+no_deliveries AS (
+  DELETE FROM perdure.deliveries WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)
+),
 no_lease AS (
   DELETE FROM perdure.leases WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)
 )

@@ -1,5 +1,5 @@
 -- send_signal: the oldest open question that waits for this name gets it, and a paused task goes on;
--- if none waits, the signal is kept for the one that will.
+-- if none waits, the signal is kept for the one that will. With `once` it is refused if it was sent before.
 WITH waiting AS (
   SELECT path FROM perdure.pauses
   WHERE task_uid = %(uid)s::text AND topic = %(name)s::text AND answer IS NULL
@@ -14,14 +14,15 @@ changed AS (
       version = version + 1, updated_at = %(at)s::bigint,
       event_count = event_count + 1, event_head = sha256(event_head || %(digest)s::bytea)
   WHERE uid = %(uid)s::text AND status IN ('pending', 'running', 'paused')
+    AND NOT EXISTS (SELECT 1 FROM perdure.signals WHERE task_uid = %(uid)s::text AND once = %(once)s::text)
   RETURNING uid, event_count, event_head
 ),
 kept AS (
-  INSERT INTO perdure.signals (task_uid, name, number, value, sent_at, sent_by, taken_by)
+  INSERT INTO perdure.signals (task_uid, name, number, value, sent_at, sent_by, taken_by, once)
   SELECT uid, %(name)s::text,
          (SELECT COALESCE(max(number), 0) + 1 FROM perdure.signals
           WHERE task_uid = %(uid)s::text AND name = %(name)s::text),
-         %(value)s::bytea, %(at)s::bigint, %(author)s::text, (SELECT path FROM waiting)
+         %(value)s::bytea, %(at)s::bigint, %(author)s::text, (SELECT path FROM waiting), %(once)s::text
   FROM changed
   RETURNING number
 ),

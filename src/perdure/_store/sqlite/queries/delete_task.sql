@@ -13,3 +13,5 @@ DELETE FROM tasks WHERE uid = :uid;
 DELETE FROM calls WHERE task_uid = :uid;
 DELETE FROM pauses WHERE task_uid = :uid;
 DELETE FROM signals WHERE task_uid = :uid;
+DELETE FROM shelf WHERE owner = :uid;
+DELETE FROM deliveries WHERE task_uid = :uid;

@@ -1,11 +1,12 @@
 -- send_signal: the oldest open question that waits for this name gets it, and a paused task goes on;
--- if none waits, the signal is kept for the one that will.
-INSERT INTO signals (task_uid, name, number, value, sent_at, sent_by, taken_by)
+-- if none waits, the signal is kept for the one that will. With `once` it is refused if it was sent before.
+INSERT INTO signals (task_uid, name, number, value, sent_at, sent_by, taken_by, once)
 SELECT uid, :name, (SELECT COALESCE(max(number), 0) + 1 FROM signals WHERE task_uid = :uid AND name = :name),
        :value, :at, :author,
        (SELECT path FROM pauses WHERE task_uid = :uid AND topic = :name AND answer IS NULL
-        ORDER BY asked_at, path LIMIT 1)
+        ORDER BY asked_at, path LIMIT 1), :once
 FROM tasks WHERE uid = :uid AND status IN ('pending', 'running', 'paused')
+  AND NOT EXISTS (SELECT 1 FROM signals WHERE task_uid = :uid AND once = :once)
 RETURNING number;
 UPDATE tasks SET status = CASE WHEN status = 'paused' THEN 'running' ELSE status END,
                  pause_reason = CASE WHEN status = 'paused' THEN NULL ELSE pause_reason END,

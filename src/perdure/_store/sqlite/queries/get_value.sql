@@ -1,0 +1,3 @@
+-- get_value: one value and what stands beside it.
+SELECT key, version, due_at, changed_at, author, value
+FROM shelf WHERE owner = :uid AND kind = :kind AND key = :key;

@@ -1,0 +1,13 @@
+-- read_undelivered: tasks with events that a handler has not had: of those that go on, and of those that ended
+-- since a moment. `since` is when the handler was first known: tasks that rest since before it are not told.
+SELECT tasks.uid, tasks.id, tasks.event_count, COALESCE(deliveries.delivered, 0)
+FROM tasks
+LEFT JOIN deliveries ON deliveries.task_uid = tasks.uid AND deliveries.handler = :handler
+WHERE tasks.namespace = :namespace AND tasks.event_count > COALESCE(deliveries.delivered, 0)
+  AND tasks.updated_at >= :since
+  AND tasks.uid IN (
+    SELECT uid FROM tasks WHERE namespace = :namespace AND status IN ('pending', 'running', 'paused')
+    UNION ALL
+    SELECT uid FROM tasks WHERE namespace = :namespace AND finished_at >= :ended_since
+  )
+ORDER BY tasks.uid LIMIT :limit;

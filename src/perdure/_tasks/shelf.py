@@ -1,0 +1,88 @@
+"""Values under a name, kept beside tasks: schedules, triggers, events that came in, and a task's frames.
+
+A value belongs to a task or to a namespace, has a kind and a key, and counts its versions. It is changed only
+from the version that was read, so that of two who change it at once one is told to look again. `due_at` is when
+somebody should look at it; what that means is the kind's own business.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from perdure._store import Store, ValueRow
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept(Generic[T]):
+    """One value as it was read."""
+
+    key: str
+    version: int
+    due_at: int | None  # milliseconds, as the store has it
+    changed_at: int
+    author: Mapping[str, Any]
+    value: T
+
+
+class Shelf(Generic[T]):
+    """The values of one kind, of a task or (by default) of the namespace."""
+
+    def __init__(self, store: Store, kind: str, as_type: type[T], *, task: tuple[str, str] | None = None) -> None:
+        """`task` is the id and the uid of the task the values belong to."""
+        self._store, self._kind, self._as_type = store, kind, as_type
+        self._owner = task[1] if task else f"namespace:{store.namespace}"
+        # A task's values are written in order with what else is written of it.
+        self._place = task[0] if task else f"~{kind}"
+
+    async def get(self, key: str) -> Kept[T] | None:
+        rows = await self._store.query("get_value", uid=self._owner, kind=self._kind, key=key)
+        return self._kept(ValueRow(*rows[0])) if rows else None
+
+    async def all(self, *, after: str = "", limit: int = 10_000) -> list[Kept[T]]:
+        rows = await self._store.query("list_values", uid=self._owner, kind=self._kind, after=after, limit=limit)
+        return [self._kept(ValueRow(*row)) for row in rows]
+
+    async def due(self, by_ms: int, *, limit: int = 100) -> list[Kept[T]]:
+        """Those whose moment has come, the longest due first."""
+        rows = await self._store.query("due_values", uid=self._owner, kind=self._kind, by=by_ms, limit=limit)
+        return [self._kept(ValueRow(*row)) for row in rows]
+
+    async def add(self, key: str, value: T, *, due_at: int | None = None) -> bool:
+        """Keep it under a new key; False when the key is taken. Durable when this returns."""
+        return await self._write("add_value", key, self._columns(value, due_at)) is not None
+
+    async def change(self, kept: Kept[Any], value: T, *, due_at: int | None = None) -> bool:
+        """Put another value in its place; False when somebody else has changed it since it was read."""
+        columns = {**self._columns(value, due_at), "version": kept.version}
+        return await self._write("change_value", kept.key, columns) is not None
+
+    async def drop(self, kept: Kept[Any]) -> bool:
+        return await self._write("drop_value", kept.key, {"version": kept.version}) is not None
+
+    async def update(self, key: str, make: Callable[[T | None], tuple[T, int | None]]) -> T:
+        """Change a value by what it is now, however many others do so too. `make` may be called again."""
+        while True:
+            kept = await self.get(key)
+            value, due_at = make(kept.value if kept else None)
+            done = self.add(key, value, due_at=due_at) if kept is None else self.change(kept, value, due_at=due_at)
+            if await done:
+                return value
+
+    def _columns(self, value: T, due_at: int | None) -> dict[str, Any]:
+        store = self._store
+        sealed = store.seal(self._owner, self._kind, value, self._as_type)
+        return {"value": sealed, "due_at": due_at, "at": store.clock.now_ms(), "author": store.presence.author()}
+
+    async def _write(self, verb: str, key: str, columns: dict[str, Any]) -> Any:
+        params = {"kind": self._kind, "key": key, **columns}
+        place = self._place if not self._place.startswith("~") else f"{self._place}/{key}"
+        return await self._store.verb(verb, self._owner, params, key=place)
+
+    def _kept(self, row: ValueRow) -> Kept[T]:
+        value: T = self._store.unseal(self._owner, self._kind, row.value, self._as_type)
+        return Kept(row.key, row.version, row.due_at, row.changed_at, json.loads(row.author), value)
