@@ -27,6 +27,7 @@ OWNERS = ("o1", "o2")
 QUEUES, FUNCTIONS = ("default", "slow"), ("greet", "order")
 PATHS, TOPICS = ("1", "2/1", "10"), ("news", "é")
 KINDS, KEYS, HANDLERS = ("schedule", "frames"), ("a", "é"), ("mail", "log")
+PATHS, TOPICS = ("1", "2/1", "10"), ("news", "é", "~task beta")
 FINISHED = ("completed", "failed", "cancelled")
 
 NO_FRAME: dict[str, Any] = {
@@ -282,6 +283,9 @@ def dump(engine: Engine) -> dict[str, Any]:
         whole[f"{namespace}: all"] = read("list_all", {**here, "after": "", "limit": 1000})
         whole[f"{namespace}: questions"] = read("list_questions", {**here, "limit": 1000})
         whole[f"{namespace}: children"] = sorted(read("read_children", here))
+        for name in ("due_pauses", "due_tasks", "due_after_tasks"):
+            whole[f"{namespace}: {name}"] = read(name, {**here, "limit": 1000})
+        whole[f"{namespace}: limits"] = read("read_rate_limits", here)
         functions = {"queues": json.dumps(QUEUES), "functions": json.dumps(FUNCTIONS), "limit": 1000}
         whole[f"{namespace}: claimable"] = read("find_claimable", {**here, **functions})
         for handler in HANDLERS:

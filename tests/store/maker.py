@@ -63,16 +63,18 @@ class Maker:
                 self.reseal_entry,
             ],
             *[self.reseal_call, self.reseal_pause, self.reseal_signal],
+            *[self.rearm_pause, self.remind_pause, self.rearm_task, self.note_rate_limit],
         ]
         self._while_held: list[Make] = [*[self.checkpoint, self.append_entry] * 4, self.mark_progress, self.move_task]
         self._while_held += [self.release, *[self.open_pause] * 3, self.answer_pause, self.send_signal, self.suspend]
-        self._while_held += [self.begin_line]
+        self._while_held += [self.begin_line, self.rearm_pause, self.remind_pause]
         self._while_free: list[Make] = [
             *[self.claim] * 4,
             self.move_task,
             self.rollback,
             self.answer_pause,
             self.send_signal,
+            *[self.rearm_task, self.remind_pause, self.rearm_pause],
         ]
         self._when_finished = [self.move_task, self.restart_task, self.archive, self.delete_task, self.rollback]
         self._house: list[Make] = [self.prune, self.rebase, self.pin, self.rollback, self.invalidate, self.claim]
@@ -374,6 +376,32 @@ class Maker:
 
     def deliver(self, uid: str) -> dict[str, Any]:
         return {"uid": uid, "handler": self._random.choice(HANDLERS), "delivered": self._random.randint(0, 5)}
+    # ── what ends a pause by itself ─────────────────────────────────────────────────────────────
+
+    def _seen_due(self, moments: Sequence[int | None]) -> dict[str, Any]:
+        pick = self._random.choice
+        seen = pick(moments) if moments and self._random.random() < 0.8 else pick((None, self._clock))
+        return {"seen_due_at": seen, "due_at": pick((None, self._clock + 5))}
+
+    def _question(self, uid: str) -> dict[str, Any]:
+        rows = self._hand.engine.query("read_pauses", {"uid": uid})
+        row = self._random.choice([row for row in rows if row[6] is None] or rows or [(PATHS[0], *[None] * 5)])
+        return {"uid": uid, "path": row[0], **self._seen_due([row[5]])}
+
+    def rearm_pause(self, uid: str) -> dict[str, Any]:
+        return {**self._question(uid), "question": b"and now?"}
+
+    def remind_pause(self, uid: str) -> dict[str, Any]:
+        return {**self._question(uid), **self._event("reminded")}
+
+    def rearm_task(self, uid: str) -> dict[str, Any]:
+        rows = self._hand.engine.query("get_task_by_uid", {"uid": uid})
+        return {"uid": uid, **self._seen_due([TaskRow(*row).due_at for row in rows]), "pause": b"later"}
+
+    def note_rate_limit(self, uid: str) -> dict[str, Any]:
+        pick = self._random.choice
+        who = {"uid": uid, "namespace": pick(NAMESPACES), "provider": pick(("openai", "é"))}
+        return {**who, "reset_at": pick((None, self._clock + 7)), "at": self._clock, "quiet_ms": pick((0, 10))}
 
     # ── keys ────────────────────────────────────────────────────────────────────────────────────
 

@@ -22,6 +22,10 @@ reads. The verbs and queries are named alike in both engines, one file each; the
 | pin               | whether a checkpoint is kept by gc                      | no such checkpoint                   |
 | append_entry      | one more entry of the journal                           | lease lost, or the position is taken |
 | begin_line        | a new line of the journal, with new arguments           | lease lost, not running              |
+| rearm_pause       | when an open question is looked at next                 | answered, or looked at meanwhile     |
+| remind_pause      | the same, with an event                                 | answered, or looked at meanwhile     |
+| rearm_task        | when a paused task is looked at next                    | not paused, or looked at meanwhile   |
+| note_rate_limit   | how often a provider asked for patience, and until when | (never)                              |
 | put_chunk         | a part of bytes too large for one row                   | (never)                              |
 | archive           | whether the task is out of sight                        | not finished                         |
 | delete_task       | the task is gone but for its tombstone                  | changed since it was read            |

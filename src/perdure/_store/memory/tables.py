@@ -68,6 +68,7 @@ class Tables:
         self.signals: dict[str, dict[tuple[str, int], Any]] = {}  # by name and number
         self.shelf: dict[str, dict[tuple[str, str], Any]] = {}  # by kind and name: rows of shelf.py
         self.deliveries: dict[str, dict[str, int]] = {}  # by handler
+        self.rate_limits: dict[tuple[str, str], Any] = {}  # by namespace and provider: rows of waits.py
         self._undo: list[tuple[dict[Any, Any], Any, Any]] = []
 
     # ── changing ────────────────────────────────────────────────────────────────────────────────

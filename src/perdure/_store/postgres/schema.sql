@@ -182,6 +182,7 @@ CREATE TABLE perdure.pauses (
   PRIMARY KEY (task_uid, path)
 );
 CREATE INDEX pauses_due ON perdure.pauses (due_at) WHERE answer IS NULL AND due_at IS NOT NULL;
+CREATE INDEX pauses_on_tasks ON perdure.pauses (topic) WHERE answer IS NULL AND topic IS NOT NULL;
 
 CREATE TABLE perdure.signals (
   task_uid TEXT COLLATE "C" NOT NULL,
@@ -217,3 +218,13 @@ CREATE TABLE perdure.deliveries (
   PRIMARY KEY (task_uid, handler)
 );
 CREATE INDEX tasks_finished ON perdure.tasks (namespace, finished_at) WHERE finished_at IS NOT NULL;
+
+CREATE TABLE perdure.rate_limits (
+  namespace TEXT COLLATE "C" NOT NULL,
+  provider  TEXT COLLATE "C" NOT NULL,
+  hits      BIGINT NOT NULL,
+  streak    BIGINT NOT NULL,
+  reset_at  BIGINT,
+  hit_at    BIGINT NOT NULL,
+  PRIMARY KEY (namespace, provider)
+);

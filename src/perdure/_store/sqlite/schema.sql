@@ -165,6 +165,7 @@ CREATE TABLE pauses (
   PRIMARY KEY (task_uid, path)
 ) WITHOUT ROWID;
 CREATE INDEX pauses_due ON pauses (due_at) WHERE answer IS NULL AND due_at IS NOT NULL;
+CREATE INDEX pauses_on_tasks ON pauses (topic) WHERE answer IS NULL AND topic IS NOT NULL;
 
 CREATE TABLE signals (
   task_uid TEXT NOT NULL,
@@ -200,3 +201,13 @@ CREATE TABLE deliveries (
   PRIMARY KEY (task_uid, handler)
 ) WITHOUT ROWID;
 CREATE INDEX tasks_finished ON tasks (namespace, finished_at) WHERE finished_at IS NOT NULL;
+
+CREATE TABLE rate_limits (
+  namespace TEXT NOT NULL,
+  provider  TEXT NOT NULL,
+  hits      INTEGER NOT NULL,
+  streak    INTEGER NOT NULL,
+  reset_at  INTEGER,
+  hit_at    INTEGER NOT NULL,
+  PRIMARY KEY (namespace, provider)
+) WITHOUT ROWID;
