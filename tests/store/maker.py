@@ -376,6 +376,7 @@ class Maker:
 
     def deliver(self, uid: str) -> dict[str, Any]:
         return {"uid": uid, "handler": self._random.choice(HANDLERS), "delivered": self._random.randint(0, 5)}
+
     # ── what ends a pause by itself ─────────────────────────────────────────────────────────────
 
     def _seen_due(self, moments: Sequence[int | None]) -> dict[str, Any]:
