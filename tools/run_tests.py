@@ -34,7 +34,19 @@ LINTS = {
     "mypy": ("-m", "mypy", "--no-error-summary"),
     "import-linter": ("-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"),
 }
-FOLDERS = ("unit", "replay", "store", "tasks", "durable", "worker", "scenarios", "crash", "acceptance", "typing")
+FOLDERS = (
+    "unit",
+    "replay",
+    "store",
+    "tasks",
+    "durable",
+    "worker",
+    "continuity",
+    "scenarios",
+    "crash",
+    "acceptance",
+    "typing",
+)
 NOT_A_PART = {"support", "torture"}
 WORKERS = "2"
 NO_TESTS_COLLECTED = 5

@@ -21,6 +21,11 @@
     ├── BudgetExhausted          a task has spent what it may; the next model call was not made   exit 1
     ├── NoTask                   an effect was called outside a durable function           exit 2
     ├── NotAllowed               the caller may not do this                                exit 5
+    ├── CutFailed                a folder could not be cut; earlier cuts are intact        exit 1
+    ├── Incompatible             the world has changed since the checkpoint; nothing was touched   exit 4
+    ├── RestoreFailed            something could not be brought back; all of it was undone exit 1
+    ├── SecretMissing            a secret is not where its reference says                  exit 5
+    ├── BundleRefused            a bundle is damaged, altered, newer or unsafe             exit 2
     ├── TaskFailed               a task that was waited for ended otherwise                exit 1
     ├── TimedOut                 what was waited for did not come in time                  exit 6
     ├── KeyMissing               a record is sealed and its key is not here                exit 7
@@ -41,6 +46,7 @@ exception as attributes, so nobody parses the text.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from shlex import quote
 
 
@@ -319,6 +325,73 @@ class TimedOut(PerdureError, TimeoutError):
     """What was waited for did not come in time; the task itself goes on."""
 
     exit_code = 6
+
+
+# ── saving and restoring what lives ──────────────────────────────────────────────────────────────
+
+
+class CutFailed(PerdureError):
+    """A folder could not be cut."""
+
+    def __init__(self, folder: str, problem: str, *, do: str = "free some space, or mend what is named, and cut again"):
+        self.folder, self.problem = folder, problem
+        super().__init__(
+            f"{folder} could not be cut: {problem}", kept="the folder as it is, and every earlier cut", do=do
+        )
+
+
+class Incompatible(PerdureError):
+    """The world is not as it was at the checkpoint; `changed` names the fingerprints that differ."""
+
+    exit_code = 4
+
+    def __init__(self, checkpoint: str, changed: Sequence[tuple[str, str]]) -> None:
+        self.checkpoint, self.changed = checkpoint, tuple(changed)
+        told = "; ".join(f"{name}: {why}" for name, why in self.changed)
+        super().__init__(
+            f"checkpoint {checkpoint} does not fit the world any more: {told}",
+            kept="everything; nothing was started or touched",
+            do="bring the world back, or choose another policy for that fingerprint (warn, rebuild, continue)",
+        )
+
+
+class RestoreFailed(PerdureError):
+    """A unit could not be brought back; those before it were undone. `leftovers` names what could not be undone."""
+
+    def __init__(self, unit: str, problem: str, leftovers: Sequence[str] = ()) -> None:
+        self.unit, self.problem, self.leftovers = unit, problem, tuple(leftovers)
+        left = f"; could not be undone: {', '.join(self.leftovers)}" if self.leftovers else ""
+        super().__init__(
+            f"{unit} could not be brought back: {problem}",
+            kept=f"the checkpoint, and everything as it was before{left}",
+            do="mend what is named and restore again; `perdure resume --plan ID` tells what would be done",
+        )
+
+
+class SecretMissing(PerdureError):
+    """A secret is not where its reference says; the message never shows a value."""
+
+    exit_code = 5
+
+    def __init__(self, reference: str, problem: str) -> None:
+        self.reference, self.problem = reference, problem
+        super().__init__(
+            f"{reference} cannot be had: {problem}",
+            kept="everything else; nothing was started with an empty secret",
+            do="put the secret in its place on this machine, then go on",
+        )
+
+
+class BundleRefused(PerdureError):
+    """A bundle cannot be trusted or read; nothing of it was written."""
+
+    exit_code = 2
+
+    def __init__(self, bundle: str, problem: str, *, do: str = "export it again where the task came from") -> None:
+        self.bundle, self.problem = bundle, problem
+        super().__init__(
+            f"bundle {bundle} is refused: {problem}", kept="the store as it was; nothing was written", do=do
+        )
 
 
 # ── bytes that cannot be read ────────────────────────────────────────────────────────────────────

@@ -1,0 +1,316 @@
+"""A workspace is cut and put back whole: what git loses is kept, and the user's repository is never touched."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perdure._ground import crash
+from perdure._runtime import workspace_objects, workspace_swap
+from perdure._runtime.workspace import Workspace
+from perdure.errors import CutFailed, NotFound, RestoreFailed
+from tests.continuity.trees import git, hash_of, looks, make_project
+from tests.support.processes import ChildDied, Link, Nursery
+
+IGNORED = ("node_modules", "debug.log", "x.tmp")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "project")
+
+
+@pytest.fixture
+def workspace(project: Path, tmp_path: Path) -> Workspace:
+    return Workspace(project, tmp_path / "home")
+
+
+def test_all_that_git_loses_comes_back_elsewhere(workspace: Workspace, project: Path, tmp_path: Path) -> None:
+    cut = workspace.cut()
+    workspace.restore(cut.id, tmp_path / "elsewhere").done()
+    assert looks(tmp_path / "elsewhere") == looks(project, without=(".git", *IGNORED))
+
+
+def test_ignored_files_and_repositories_come_along_when_asked_for(project: Path, tmp_path: Path) -> None:
+    workspace = Workspace(project, tmp_path / "home", ignored=True, repositories=True)
+    cut = workspace.cut()
+    workspace.restore(cut.id, tmp_path / "elsewhere").done()
+    assert looks(tmp_path / "elsewhere", without=()) == looks(project, without=())
+    assert git(tmp_path / "elsewhere", "log", "--format=%s") == "first\n"
+    assert git(tmp_path / "elsewhere/vendor/nested", "status", "--short") == "?? .gitignore\n?? wip.txt\n"
+
+
+def test_the_users_repository_is_the_same_to_the_byte_after_cutting_and_restoring(
+    workspace: Workspace, project: Path
+) -> None:
+    git(project, "add", "src/new.py")  # something staged
+    before = hash_of(project / ".git"), hash_of(project / "vendor/nested/.git")
+    first = workspace.cut()
+    (project / "src/main.py").write_text("print('three')\n")
+    (project / "src/main.py").write_text("print('three')\n")
+    workspace.cut()
+    workspace.restore(first.id).done()
+    assert (hash_of(project / ".git"), hash_of(project / "vendor/nested/.git")) == before
+
+
+def test_a_restore_in_place_brings_back_edits_removals_and_additions_and_leaves_ignored_files(
+    workspace: Workspace, project: Path
+) -> None:
+    cut = workspace.cut()
+    before = looks(project)
+    (project / "src/main.py").write_text("ruined")
+    (project / "crlf.txt").unlink()
+    (project / "extra/deep").mkdir(parents=True)
+    (project / "extra/deep/file").write_text("made since")
+    (project / "tool.sh").chmod(0o644)
+    (project / "empty/deeper").rmdir()
+    (project / "dangling").unlink()
+    (project / "dangling").mkdir()  # a folder where a link was
+    (project / "vendor/nested/wip.txt").unlink()
+    (project / "node_modules/p/index.js").write_text("changed, but ignored")
+    os.utime(project / "s.key")
+    workspace.restore(cut.id).done()
+    after = looks(project)
+    assert after.pop("node_modules/p/index.js")[3] == b"changed, but ignored"
+    before.pop("node_modules/p/index.js")
+    assert after == before
+
+
+def test_a_file_that_was_ignored_at_the_cut_survives_even_if_the_rule_is_gone(
+    workspace: Workspace, project: Path
+) -> None:
+    cut = workspace.cut()
+    (project / ".gitignore").unlink()
+    workspace.restore(cut.id).done()
+    assert (project / "node_modules/p/index.js").read_text() == "ignored"
+    assert (project / ".gitignore").exists()
+
+
+def test_a_shell_that_stands_in_a_folder_still_stands_there_after_a_restore(
+    workspace: Workspace, project: Path
+) -> None:
+    cut = workspace.cut()
+    inode = (project / "src").stat().st_ino
+    (project / "src/main.py").write_text("ruined")
+    workspace.restore(cut.id).done()
+    assert (project / "src").stat().st_ino == inode
+
+
+def test_cutting_again_without_a_change_is_the_same_cut_and_reads_no_file(
+    workspace: Workspace, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in project.rglob("*"):
+        os.utime(path, ns=(10**18, 10**18), follow_symlinks=False)
+    first = workspace.cut()
+    _let_settle(workspace)
+    read: list[Any] = []
+    monkeypatch.setattr("perdure._runtime.workspace_contents.oid_at", lambda *of: read.append(of))
+    monkeypatch.setattr(workspace_objects.Objects, "write", lambda *_: pytest.fail("nothing was to be written"))
+    assert workspace.cut().id == first.id
+    assert read == []
+
+
+def test_a_change_within_the_same_tick_of_the_clock_is_noticed(workspace: Workspace, project: Path) -> None:
+    target = project / "src/main.py"
+    target.write_text("one")
+    status = target.stat()
+    first = workspace.cut()
+    target.write_text("two")
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))  # the same size, the same times
+    second = workspace.cut()
+    assert second.id != first.id
+    workspace.restore(first.id).done()
+    assert target.read_text() == "one"
+
+
+def test_a_cut_costs_what_has_changed(workspace: Workspace, project: Path) -> None:
+    workspace.cut()
+    (project / "src/main.py").write_text("edited")
+    assert workspace.cut().changed == 1
+    (project / "src/copy.py").write_text("edited")
+    assert workspace.cut().changed == 1, "its contents are new at this path"
+
+
+def test_a_folder_without_git_is_cut_whole(tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    (plain / "sub").mkdir(parents=True)
+    (plain / "sub/a.log").write_text("kept")
+    (plain / ".gitignore").write_text("*.log\n")
+    workspace = Workspace(plain, tmp_path / "home")
+    cut = workspace.cut()
+    workspace.restore(cut.id, tmp_path / "copy").done()
+    assert looks(tmp_path / "copy") == looks(plain)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    nothing = Workspace(empty, tmp_path / "home")
+    nothing.restore(nothing.cut().id, tmp_path / "nothing").done()
+    assert list((tmp_path / "nothing").iterdir()) == []
+
+
+def test_what_cannot_be_cut_is_named_and_left_alone_by_a_restore(workspace: Workspace, project: Path) -> None:
+    os.mkfifo(project / "pipe")
+    cut = workspace.cut()
+    assert cut.left_out == ("pipe: neither a file, a folder nor a link",)
+    (project / "src/main.py").write_text("changed")
+    workspace.restore(cut.id).done()
+    assert (project / "pipe").is_fifo()
+
+
+def test_a_restore_can_be_taken_back_whole(workspace: Workspace, project: Path) -> None:
+    cut = workspace.cut()
+    (project / "src/main.py").write_text("later")
+    (project / "later").mkdir()
+    (project / "crlf.txt").unlink()
+    before = looks(project)
+    swap = workspace.restore(cut.id)
+    assert looks(project) != before
+    assert swap.undo() == []
+    assert looks(project) == before
+
+
+@pytest.mark.req("R90")
+def test_a_restore_that_fails_half_way_leaves_the_folder_as_it_was(
+    workspace: Workspace, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = workspace.cut()
+    for name in ("src/main.py", "src/new.py", "crlf.txt", "tool.sh"):
+        (project / name).write_text("later")
+    (project / "empty/deeper").rmdir()
+    before, beside = looks(project), set(project.parent.iterdir())
+    taken = 0
+    take = workspace_swap._take
+
+    def fail_at_the_fifth(step: Any, place: Any) -> None:
+        nonlocal taken
+        taken += 1
+        if taken == 5:
+            raise OSError(28, "No space left on device", "somewhere")
+        take(step, place)
+
+    monkeypatch.setattr(workspace_swap, "_take", fail_at_the_fifth)
+    with pytest.raises(RestoreFailed, match="No space left"):
+        workspace.restore(cut.id)
+    assert taken == 5
+    assert looks(project) == before
+    assert set(project.parent.iterdir()) == beside, "no stage is left"
+
+
+@pytest.mark.req("R90")
+@pytest.mark.parametrize("place", [1, 4, 6])
+def test_a_process_killed_in_the_middle_of_a_restore_is_undone_by_the_next(
+    place: int, children: Nursery, workspace: Workspace, project: Path
+) -> None:
+    cut = workspace.cut()
+    for name in ("src/main.py", "src/new.py", "crlf.txt", "tool.sh"):
+        (project / name).write_text("later")
+    (project / "extra").mkdir()
+    before = looks(project)
+    with pytest.raises(ChildDied):
+        children.run(die_while_restoring, str(project), str(workspace.home), cut.id, place)
+    assert workspace_swap.recover(workspace.home) == [str(project)]
+    assert looks(project) == before
+    assert not [path for path in project.parent.iterdir() if path.name.startswith(".perdure-restore-")]
+
+
+def die_while_restoring(_: Link, project: str, home: str, cut: str, place: int) -> None:
+    crash.arm("workspace.step", place)
+    Workspace(project, home).restore(cut)
+
+
+def test_a_full_disk_in_the_middle_of_a_cut_is_told_and_harms_no_earlier_cut(
+    children: Nursery, workspace: Workspace, project: Path, tmp_path: Path
+) -> None:
+    first = workspace.cut()
+    before = looks(project, without=(".git", *IGNORED))
+    for number in range(4):
+        (project / f"large{number}").write_bytes(os.urandom(400_000))
+    told = children.run(cut_without_space, str(project), str(workspace.home))
+    assert "could not be cut" in told and "every earlier cut" in told
+    assert not list(workspace.objects.folder.glob("fast_import_crash_*"))
+    workspace.restore(first.id, tmp_path / "earlier").done()
+    assert looks(tmp_path / "earlier") == before
+    again = workspace.cut()  # and with space again it works
+    workspace.restore(again.id, tmp_path / "now").done()
+    assert looks(tmp_path / "now") == looks(project, without=(".git", *IGNORED))
+
+
+def cut_without_space(_: Link, project: str, home: str) -> str:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, hard))
+    try:
+        Workspace(project, home).cut()
+    except CutFailed as error:
+        return str(error)
+    return "it was cut"
+
+
+@pytest.mark.req("R95")
+def test_a_damaged_content_is_noticed_and_nothing_is_put_in_place(
+    workspace: Workspace, project: Path, tmp_path: Path
+) -> None:
+    cut = workspace.cut()
+    for path in workspace.objects.folder.glob("objects/??/*"):
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.chmod(0o600)
+        path.write_bytes(content)
+    before = looks(project)
+    with pytest.raises((CutFailed, NotFound)):
+        workspace.restore(cut.id, tmp_path / "elsewhere")
+    assert looks(project) == before
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_restore_elsewhere_needs_an_empty_place(workspace: Workspace, tmp_path: Path) -> None:
+    cut = workspace.cut()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/mine").write_text("mine")
+    with pytest.raises(RestoreFailed, match="not empty"):
+        workspace.restore(cut.id, tmp_path / "full")
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine"]
+
+
+def test_cuts_nobody_needs_are_forgotten_and_the_others_stay_whole(
+    workspace: Workspace, project: Path, tmp_path: Path
+) -> None:
+    first = workspace.cut()
+    (project / "src/main.py").write_text("second")
+    second = workspace.cut()
+    assert workspace.objects.keep_only({second.id}) == [first.id]
+    workspace.restore(second.id, tmp_path / "second").done()
+    assert looks(tmp_path / "second") == looks(project, without=(".git", *IGNORED))
+    with pytest.raises(NotFound):
+        workspace.restore(first.id, tmp_path / "first")
+
+
+def test_settings_and_variables_of_the_users_git_do_not_reach_the_cut(
+    workspace: Workspace, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = tmp_path / "hook"
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    hook.chmod(0o700)
+    git(project, "config", "core.fsmonitor", str(hook))
+    git(project, "config", "core.autocrlf", "true")
+    (tmp_path / "ran").unlink(missing_ok=True)
+    monkeypatch.setenv("GIT_DIR", "/nowhere")
+    monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere/index")
+    cut = workspace.cut()
+    workspace.restore(cut.id, tmp_path / "elsewhere").done()
+    assert looks(tmp_path / "elsewhere") == looks(project, without=(".git", *IGNORED))
+    assert not (tmp_path / "ran").exists(), "no hook of the repository was run"
+
+
+def _let_settle(workspace: Workspace) -> None:
+    """As if the last cut had been made some time after the last write."""
+    last = workspace._last()
+    assert last is not None
+    import msgspec
+
+    seen = [msgspec.structs.replace(thing, is_settled=True) for thing in last.seen]
+    workspace._remember(msgspec.structs.replace(last, seen=seen))
