@@ -14,6 +14,7 @@ from pathlib import Path
 
 from perdure import Perdure, Task, Tasks
 from perdure._durable import Inbox
+from perdure._tasks import TaskFrames
 
 TARGET = Path(__file__).parent.parent / "src" / "perdure" / "sync.py"
 
@@ -33,8 +34,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from perdure._app import Perdure as _Perdure
 from perdure._ground.hop import drive, entered, iterate, on_a_loop
-from perdure._model import Change, Checkpoint, Config, Event, Page, Reason, Status, TaskRecord, ToolCall
+from perdure._model import Change, Checkpoint, Config, Event, Frame, Gone, Page, Reason, Status, TaskRecord, ToolCall
 from perdure._tasks import Task as _Task
+from perdure._tasks import TaskFrames as _TaskFrames
 from perdure._tasks import Tasks as _Tasks
 
 if TYPE_CHECKING:
@@ -45,9 +47,9 @@ Json = Any
 P = ParamSpec("P")
 R = TypeVar("R")
 
-__all__ = ["Inbox", "Perdure", "Task", "Tasks"]
+__all__ = ["Inbox", "Perdure", "Task", "TaskFrames", "Tasks"]
 '''
-WRAPPED = ("Task", "Tasks", "Perdure")
+WRAPPED = ("Task", "TaskFrames", "Tasks", "Perdure")
 
 
 def blocking(annotation: str) -> str:
@@ -61,7 +63,11 @@ def parameters(function: object) -> tuple[str, str]:
     """How the method is declared, and how it passes its arguments on."""
     declared, passed, keyword_only = ["self"], [], False
     for name, parameter in list(inspect.signature(function).parameters.items())[1:]:  # type: ignore[arg-type]
-        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}".replace("'", '"')
+        default = (
+            ""
+            if parameter.default is parameter.empty
+            else f" = {parameter.default!r}".replace("'", '"').replace("datetime.", "")
+        )
         annotation = blocking(str(parameter.annotation))
         if parameter.kind is parameter.KEYWORD_ONLY:
             if not keyword_only:
@@ -104,7 +110,8 @@ def method(name: str, function: object) -> str:
 
 
 def attribute(name: str, annotation: str) -> str:
-    return f"    @property\n    def {name}(self) -> {annotation}:\n        return self._inner.{name}\n"
+    value = f"{annotation}(self._inner.{name})" if annotation in WRAPPED else f"self._inner.{name}"
+    return f"    @property\n    def {name}(self) -> {annotation}:\n        return {value}\n"
 
 
 def face(cls: type) -> str:
@@ -149,7 +156,7 @@ def app() -> str:
 
 
 def generate() -> str:
-    text = "\n\n".join([HEAD, app(), face(Tasks), face(Task), face(Inbox)])
+    text = "\n\n".join([HEAD, app(), face(Tasks), face(Task), face(TaskFrames), face(Inbox)])
     done = subprocess.run(
         [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET), "-"],
         input=text, text=True, capture_output=True, check=True,

@@ -42,6 +42,7 @@ FOLDERS = (
     "durable",
     "worker",
     "continuity",
+    "coordination",
     "scenarios",
     "crash",
     "acceptance",

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from perdure._app import Perdure as _Perdure
 from perdure._ground.hop import drive, entered, iterate, on_a_loop
-from perdure._model import Change, Checkpoint, Config, Event, Page, Reason, Status, TaskRecord, ToolCall
+from perdure._model import Change, Checkpoint, Config, Event, Frame, Gone, Page, Reason, Status, TaskRecord, ToolCall
 from perdure._tasks import Task as _Task
+from perdure._tasks import TaskFrames as _TaskFrames
 from perdure._tasks import Tasks as _Tasks
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ Json = Any
 P = ParamSpec("P")
 R = TypeVar("R")
 
-__all__ = ["Inbox", "Perdure", "Task", "Tasks"]
+__all__ = ["Inbox", "Perdure", "Task", "TaskFrames", "Tasks"]
 
 
 class Perdure:
@@ -202,6 +203,10 @@ class Task:
     def is_finished(self) -> bool:
         return self._inner.is_finished
 
+    @property
+    def frames(self) -> TaskFrames:
+        return TaskFrames(self._inner.frames)
+
     def record(self) -> TaskRecord:
         """The task as it stands in the store now."""
         return drive(self._inner.record())
@@ -310,13 +315,15 @@ class Task:
         """A new task that begins with this one's state (at a checkpoint, with some keys set)."""
         return Task(drive(self._inner.fork(id, at=at, set=set)))
 
-    def signal(self, name: str, value: Json = None) -> None:
+    def signal(self, name: str, value: Json = None, *, once: str | None = None) -> None:
         """Send a durable function a word: whoever waits for `name` goes on with it, or it is kept.
+
+        With `once`, a name for what it is sent for, a second one for the same is not kept.
 
         Raises:
             InvalidTransition: the task has ended.
         """
-        drive(self._inner.signal(name, value))
+        drive(self._inner.signal(name, value, once=once))
 
     def checkpoints(self) -> Iterator[Checkpoint]:
         """Every checkpoint, oldest first, the superseded and invalid ones marked as such."""
@@ -345,6 +352,62 @@ class Task:
             InvalidTransition: the task is not finished.
         """
         drive(self._inner.delete(force=force))
+
+
+class TaskFrames:
+    """What a task was thinking about when it was interrupted. Control verbs: they need no lease.
+
+    Each is durable when it returns. Doing one again that was cut off is harmless, as frames have names.
+    """
+
+    def __init__(self, inner: _TaskFrames) -> None:
+        self._inner = inner
+
+    def push(
+        self,
+        name: str,
+        *,
+        goal: str,
+        done: Sequence[str] = (),
+        next: Sequence[str] = (),
+        because: str = "",
+        expires: timedelta | None = timedelta(days=1),
+    ) -> Frame:
+        """Set a line of thought aside, with what is done of it and what comes next.
+
+        Raises:
+            Conflict: as many as may be are set aside already; nothing was written.
+            InvalidInput: it has no goal, or is too long.
+        """
+        return drive(self._inner.push(name, goal=goal, done=done, next=next, because=because, expires=expires))
+
+    def acknowledge(self, name: str) -> None:
+        """The interruption is dealt with; the frame waits to be taken up again."""
+        drive(self._inner.acknowledge(name))
+
+    def resume(self, name: str | None = None) -> Frame | None:
+        """Take up a frame again: the named one, or the newest. None when nothing is set aside.
+
+        `frame.announcement` says it: "back to X, step 4/6: …". It stays in sight until it is finished, or
+        something else is pushed or resumed, so that whoever goes on after a kill finds it too.
+        """
+        return drive(self._inner.resume(name))
+
+    def finish(self, name: str) -> None:
+        """The line of thought has come to its end."""
+        drive(self._inner.finish(name))
+
+    def drop(self, name: str, *, why: str) -> None:
+        """Give a frame up, for a reason that is kept."""
+        drive(self._inner.drop(name, why=why))
+
+    def open(self) -> Sequence[Frame]:
+        """All that is set aside or taken up again, the newest first; expired ones are left out."""
+        return drive(self._inner.open())
+
+    def gone(self) -> Sequence[Gone]:
+        """The last few that nobody will come back to, and why; the newest first."""
+        return drive(self._inner.gone())
 
 
 class Inbox:

@@ -13,6 +13,7 @@ from perdure._durable.effect_call import (
 from perdure._durable.effects import Effect, effect
 from perdure._durable.endings import cancel
 from perdure._durable.execute import one_pass, run_here
+from perdure._durable.framing import frames
 from perdure._durable.functions import DurableFunction, durable, known_functions, step
 from perdure._durable.inbox import Choice, Inbox, UncertainEffect
 from perdure._durable.ledger import EffectRecord
@@ -67,6 +68,7 @@ __all__ = [
     "durable",
     "effect",
     "follow_stream",
+    "frames",
     "function_for",
     "idempotency_headers",
     "idempotency_key",

@@ -2,6 +2,7 @@
 
 from perdure._model.checkpoint import Change, Checkpoint, ToolCall, checkpoint_id, diff, seq_of
 from perdure._model.event import GENESIS, ChainCheck, Event, Link, chain, digest, verify
+from perdure._model.frame import Frame, Frames, Gone
 from perdure._model.journal import Entry, decode_entry, encode_entry, name_of, path_of, scope_of
 from perdure._model.lease import LEASE, Holder, Sighting
 from perdure._model.pause import REASONS, Pause, Reason, make_pause
@@ -37,6 +38,9 @@ __all__ = [
     "Config",
     "Entry",
     "Event",
+    "Frame",
+    "Frames",
+    "Gone",
     "Holder",
     "Link",
     "Move",

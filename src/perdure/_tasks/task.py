@@ -30,6 +30,7 @@ from perdure._model import (
 from perdure._store import Store, TaskRow
 from perdure._tasks import history, leases, moves, questions, records, refusals, snapshots
 from perdure._tasks.attempts import attempt_of
+from perdure._tasks.frames import TaskFrames
 from perdure._tasks.leases import Hold
 from perdure._tasks.snapshots import Frame, Snapshot
 from perdure.errors import InvalidInput, InvalidTransition, StaleVersion
@@ -69,6 +70,11 @@ class Task:
     @property
     def is_finished(self) -> bool:
         return self.status in FINISHED
+
+    @property
+    def frames(self) -> TaskFrames:
+        """What the task was thinking about when it was interrupted."""
+        return TaskFrames(self._store, self.id, self.uid)
 
     async def record(self) -> TaskRecord:
         """The task as it stands in the store now."""

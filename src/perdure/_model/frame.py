@@ -1,0 +1,154 @@
+"""A line of thought that was interrupted, and the way back to it. Pure.
+
+An agent in the middle of something is spoken to. It pushes a frame (what it was after, what is done, what comes
+next), deals with the message, and resumes the frame or drops it. Frames stack: the newest is resumed first. The
+stack has a greatest depth, and a frame may expire; what is gone is remembered a little while, with why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from perdure.errors import Conflict, InvalidInput, NotFound
+
+MAX_DEPTH = 8
+# So many of those that are gone are remembered.
+MAX_GONE = 10
+MAX_TEXT = 2_000
+MAX_STEPS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One line of thought: set aside when pushed, taken up again when resumed."""
+
+    name: str
+    goal: str
+    done: Sequence[str]
+    next: Sequence[str]
+    because: str = ""  # what it was interrupted by
+    pushed_at: datetime
+    expires_at: datetime | None = None
+    acknowledged_at: datetime | None = None  # when the interruption was dealt with
+    resumed_at: datetime | None = None
+
+    @property
+    def step(self) -> int:
+        """The number of the step that comes next, counted from 1."""
+        return len(self.done) + 1
+
+    @property
+    def steps(self) -> int:
+        return len(self.done) + len(self.next)
+
+    @property
+    def announcement(self) -> str:
+        """What to tell whoever goes on: `back to rename the module, step 4/6: update the tests`."""
+        if not self.next:
+            return f"back to {self.name}, all {self.steps} steps done"
+        return f"back to {self.name}, step {self.step}/{self.steps}: {self.next[0]}"
+
+    def is_over(self, now: datetime) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    """A frame that nobody will come back to."""
+
+    name: str
+    why: str
+    at: datetime
+    step: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frames:
+    """A task's frames, the newest last."""
+
+    frames: Sequence[Frame] = ()
+    gone: Sequence[Gone] = ()
+
+
+def push(stack: Frames, frame: Frame, now: datetime) -> Frames:
+    """With the frame on top. One of the same name is replaced: it was taken up and is set aside again.
+
+    Raises:
+        Conflict: the stack is as deep as it may be; nothing is forgotten silently.
+    """
+    stack = without_expired(stack, now)
+    # What was taken up before this has been left for something else, or come to its end.
+    kept = [old for old in stack.frames if old.name != frame.name and old.resumed_at is None]
+    if len(kept) >= MAX_DEPTH:
+        raise Conflict(
+            f"{len(kept)} lines of thought are set aside already, and that is the most",
+            kept="all of them; this one was not added",
+            do=f"resume or drop one first: the oldest is {kept[0].name!r}",
+        )
+    return replace(stack, frames=[*kept, frame])
+
+
+def acknowledge(stack: Frames, name: str, now: datetime) -> Frames:
+    return _changed(without_expired(stack, now), name, acknowledged_at=now)
+
+
+def resume(stack: Frames, name: str | None, now: datetime) -> Frames:
+    """With one frame taken up: the named one, or the newest that is set aside. It stays in sight until it is
+    finished, or something else is pushed or taken up: who is killed right after this still finds it."""
+    stack = without_expired(stack, now)
+    waiting = [frame for frame in stack.frames if frame.resumed_at is None]
+    if name is None and not stack.frames:
+        return stack
+    chosen = _find(stack, name) if name is not None else [*stack.frames, *waiting][-1]
+    kept = [frame for frame in waiting if frame.name != chosen.name]
+    taken = replace(chosen, resumed_at=now, acknowledged_at=chosen.acknowledged_at or now)
+    return replace(stack, frames=[*kept, taken])
+
+
+def drop(stack: Frames, name: str, why: str, now: datetime) -> Frames:
+    stack = without_expired(stack, now)
+    return _with_gone(stack, [(_find(stack, name), why)], now)
+
+
+def without_expired(stack: Frames, now: datetime) -> Frames:
+    return _with_gone(stack, [(frame, "expired") for frame in stack.frames if frame.is_over(now)], now)
+
+
+def _with_gone(stack: Frames, leaving: Sequence[tuple[Frame, str]], now: datetime) -> Frames:
+    if not leaving:
+        return stack
+    names = {frame.name for frame, _ in leaving}
+    gone = [Gone(name=frame.name, why=why, at=now, step=frame.step, steps=frame.steps) for frame, why in leaving]
+    kept = [frame for frame in stack.frames if frame.name not in names]
+    return Frames(frames=kept, gone=[*stack.gone, *gone][-MAX_GONE:])
+
+
+def _changed(stack: Frames, name: str, **what: datetime) -> Frames:
+    _find(stack, name)
+    return replace(stack, frames=[replace(f, **what) if f.name == name else f for f in stack.frames])  # type: ignore[arg-type]
+
+
+def _find(stack: Frames, name: str) -> Frame:
+    for frame in stack.frames:
+        if frame.name == name:
+            return frame
+    gone = [f"{one.why} at {one.at:%H:%M}" for one in stack.gone if one.name == name]
+    raise NotFound("frame", name, "this task's frames", do=f"it is gone: {gone[-1]}" if gone else "see what is open")
+
+
+def check_frame(goal: str, done: Sequence[str], following: Sequence[str]) -> None:
+    """Raises:
+    InvalidInput: it says nothing to go on with, or more than anybody would read.
+    """
+    if isinstance(done, str) or isinstance(following, str):
+        raise InvalidInput("done and next are lists of steps, not one text", do="write next=['the next step', …]")
+    texts = [goal, *done, *following]
+    if not all(isinstance(text, str) for text in texts):
+        raise InvalidInput("a frame's goal and steps are text")
+    if not goal.strip():
+        raise InvalidInput("a frame needs a goal", do="say what the line of thought is after")
+    if len(done) + len(following) > MAX_STEPS or any(len(text) > MAX_TEXT for text in texts):
+        raise InvalidInput(f"a frame has at most {MAX_STEPS} steps of {MAX_TEXT} characters")
