@@ -28,6 +28,7 @@ QUEUES, FUNCTIONS = ("default", "slow"), ("greet", "order")
 PATHS, TOPICS = ("1", "2/1", "10"), ("news", "é")
 KINDS, KEYS, HANDLERS = ("schedule", "frames"), ("a", "é"), ("mail", "log")
 PATHS, TOPICS = ("1", "2/1", "10"), ("news", "é", "~task beta")
+MEMORY_KEYS = ("a", "a/1", "b/é")
 FINISHED = ("completed", "failed", "cancelled")
 
 NO_FRAME: dict[str, Any] = {
@@ -203,6 +204,14 @@ class Hand:
         ours = {"epoch": epoch, "worker": self.worker, "function_version": 2, "arguments": b"new"}
         return self.do("begin_line", uid=uid, **ours, **self.event("upgraded"))
 
+    def remember(self, key: str = "a", value: bytes = b"value", **over: Any) -> Row | None:
+        what = {"namespace": "main", "owner": "", "at": next(self._clock), "expires_at": None, "seen": None}
+        what |= {"epoch": None, "worker": None, "uid": ""}
+        return self.do("put_memory", **{**what, "key": key, "value": value, **over})
+
+    def forget(self, key: str = "a", before: int | None = None) -> Row | None:
+        return self.do("drop_memory", namespace="main", key=key, before=before)
+
     # ── keeping house ───────────────────────────────────────────────────────────────────────────
 
     def pin(self, uid: str, target: int, pinned: bool = True) -> Row | None:
@@ -288,12 +297,19 @@ def dump(engine: Engine) -> dict[str, Any]:
         whole[f"{namespace}: limits"] = read("read_rate_limits", here)
         functions = {"queues": json.dumps(QUEUES), "functions": json.dumps(FUNCTIONS), "limit": 1000}
         whole[f"{namespace}: claimable"] = read("find_claimable", {**here, **functions})
+        whole[f"{namespace}: expired memory"] = read("expired_memory", {**here, "before": 5_000, "limit": 1000})
         for handler in HANDLERS:
             asked = {**here, "handler": handler, "since": 0, "ended_since": 1_010, "limit": 1000}
             whole[f"{namespace}: {handler} has not had"] = read("read_undelivered", asked)
         for id in IDS:
             whole[f"{namespace}/{id}: current"] = read("get_task", {**here, "id": id})
             whole[f"{namespace}/{id}: history"] = read("get_history", {**here, "id": id})
+        for life in ("", *UIDS):
+            listed = {**here, "life": life, "first": "", "below": "b0", "limit": 2}
+            whole[f"{namespace}: memory of {life}"] = read("list_memory", {**listed, "below": None, "limit": 1000})
+            whole[f"{namespace}: two of memory of {life}"] = read("list_memory", listed)
+            for key in MEMORY_KEYS:
+                whole[f"{namespace}: {key} of {life}"] = read("get_memory", {**here, "life": life, "key": key})
     whole |= {f"main: {name}": rows for name, rows in _dump_task(engine, "namespace:main").items()}
     for uid in sorted({str(row[0]) for name in list(whole) if name.endswith(_WITH_UIDS) for row in whole[name]}):
         whole |= {f"{uid}: {name}": rows for name, rows in _dump_task(engine, uid).items()}
@@ -333,6 +349,7 @@ def heads(engine: Engine) -> dict[str, list[Row]]:
         "pauses": {"path": ""},
         "signals": {"signal": "", "number": -1},
         "values": {"kind": "", "key": ""},
+        "memory": {"life": "", "key": ""},
     }
     return {
         kind: [tuple(row) for row in engine.query(f"heads_of_{kind}", {"uid": "", **place, "limit": 10_000})]

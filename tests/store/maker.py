@@ -19,6 +19,7 @@ from tests.store.kit import (
     IDS,
     KEYS,
     KINDS,
+    MEMORY_KEYS,
     MOVES,
     NAMESPACES,
     NO_FRAME,
@@ -64,10 +65,11 @@ class Maker:
             ],
             *[self.reseal_call, self.reseal_pause, self.reseal_signal],
             *[self.rearm_pause, self.remind_pause, self.rearm_task, self.note_rate_limit],
+            *[self.put_memory, self.put_memory, self.drop_memory, self.reseal_memory],
         ]
         self._while_held: list[Make] = [*[self.checkpoint, self.append_entry] * 4, self.mark_progress, self.move_task]
         self._while_held += [self.release, *[self.open_pause] * 3, self.answer_pause, self.send_signal, self.suspend]
-        self._while_held += [self.begin_line, self.rearm_pause, self.remind_pause]
+        self._while_held += [self.begin_line, self.put_memory, self.rearm_pause, self.remind_pause]
         self._while_free: list[Make] = [
             *[self.claim] * 4,
             self.move_task,
@@ -80,6 +82,7 @@ class Maker:
         self._house: list[Make] = [self.prune, self.rebase, self.pin, self.rollback, self.invalidate, self.claim]
         self._house += [self.drop_chunks, self.reseal_task, self.reseal_checkpoint, self.reseal_event]
         self._house += [self.reseal_entry, self.reseal_call, self.reseal_pause, self.reseal_signal]
+        self._house += [self.put_memory, self.put_memory, self.drop_memory, self.reseal_memory]
         self._house += [*[self.prune, self.rebase, self.beat] * 2, self.register_worker, self.forget_worker]
 
         self._beside: list[Make] = [*[self.add_value, self.change_value] * 2, self.drop_value, self.reseal_value]
@@ -403,6 +406,29 @@ class Maker:
         pick = self._random.choice
         who = {"uid": uid, "namespace": pick(NAMESPACES), "provider": pick(("openai", "é"))}
         return {**who, "reset_at": pick((None, self._clock + 7)), "at": self._clock, "quiet_ms": pick((0, 10))}
+
+    # ── memory ──────────────────────────────────────────────────────────────────────────────────
+
+    def put_memory(self, uid: str) -> dict[str, Any]:
+        pick, key = self._random.choice, self._random.choice(MEMORY_KEYS)
+        asked = {"namespace": self._place[0], "life": "", "key": key}
+        rows = self._hand.engine.query("get_memory", asked)
+        seen = pick((None, self._near(rows[0][0] if rows else 0)))
+        fence = pick((_NO_FENCE, self._fence(uid)))
+        owner = pick(("", self._place[1], self._place[1]))
+        kept = {"namespace": self._place[0], "key": key, "owner": owner, "value": pick((b"\0value", b"other"))}
+        when = {"at": self._clock, "expires_at": pick((None, None, self._clock + 3))}
+        return {"uid": uid, **kept, **when, "seen": seen, **fence}
+
+    def drop_memory(self, uid: str) -> dict[str, Any]:
+        before = self._random.choice((None, self._clock))
+        return {"namespace": self._place[0], "key": self._random.choice(MEMORY_KEYS), "before": before}
+
+    def reseal_memory(self, uid: str) -> dict[str, Any]:
+        place = {"life": self._random.choice(("", "", uid)), "key": self._random.choice(MEMORY_KEYS)}
+        rows = self._hand.engine.query("get_memory", {"namespace": self._place[0], **place})
+        old = rows[0][3] if rows else b"gone"
+        return {"uid": self._place[0], **place, "value": old + b"+", "old_value": old}
 
     # ── keys ────────────────────────────────────────────────────────────────────────────────────
 

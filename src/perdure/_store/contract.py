@@ -26,6 +26,8 @@ reads. The verbs and queries are named alike in both engines, one file each; the
 | remind_pause      | the same, with an event                                 | answered, or looked at meanwhile     |
 | rearm_task        | when a paused task is looked at next                    | not paused, or looked at meanwhile   |
 | note_rate_limit   | how often a provider asked for patience, and until when | (never)                              |
+| put_memory        | what a memory layer keeps under a key                   | lease lost, or changed since read    |
+| drop_memory       | nothing is kept under that key                          | nothing was                          |
 | put_chunk         | a part of bytes too large for one row                   | (never)                              |
 | archive           | whether the task is out of sight                        | not finished                         |
 | delete_task       | the task is gone but for its tombstone                  | changed since it was read            |
@@ -44,6 +46,7 @@ reads. The verbs and queries are named alike in both engines, one file each; the
 | drop_value        | the value is gone                                       | changed since it was read            |
 | reseal_value      | the same value under another key                        | changed since it was read            |
 | deliver           | how many of a task's events a handler has had           | it has had as many                   |
+| reseal_memory     | what a memory layer keeps, under another key            | changed since it was read            |
 | forget_worker     | a dead process's row is gone                            | it holds a lease                     |
 """
 

@@ -6,6 +6,7 @@ What keeps it in order (gc, audit, rotation, doctor) is imported when first used
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from perdure._tasks import memories
 from perdure._tasks.frames import TaskFrames, open_frames
 from perdure._tasks.leases import Hold, read_holder, release_all
 from perdure._tasks.leases import forget as forget_lease
@@ -60,6 +61,7 @@ __all__ = [
     "forget_lease",
     "give_back_space",
     "keys_in_use",
+    "memories",
     "move",
     "open_frames",
     "questions_of",

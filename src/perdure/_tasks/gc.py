@@ -26,8 +26,9 @@ from perdure._ground.ids import Process, is_proven_dead, new_uid
 from perdure._model import FINISHED, Config, Pause
 from perdure._store import FrameRow, Store, TaskRow, Write
 from perdure._tasks import retention, snapshots
+from perdure._tasks.memories import drop_expired
 from perdure._tasks.retention import Policy
-from perdure._tasks.upkeep import SLICE, every_task, has_functions, in_slices, outline
+from perdure._tasks.upkeep import SLICE, every_task, has_functions, has_memory, in_slices, outline
 from perdure.errors import KeyMissing, NotFound, RecordDamaged
 
 # A chunk goes ahead of its row by milliseconds. After an hour its writer has died or was refused.
@@ -73,6 +74,7 @@ class Report:
     rebased: int = 0
     chunks: int = 0
     workers: int = 0
+    forgotten: int = 0  # what memory layers kept for a time that is over
     bytes: int = 0  # of what was stored; a dry run can only tell about how many
     file_bytes: int = 0  # given back to the disk
 
@@ -106,6 +108,8 @@ async def collect(
             await _prune_task(store, row, policy, report)
     await _drop_orphans(store, orphans, report)
     await _forget_dead_workers(store, report)
+    if await has_memory(store):
+        report.forgotten = await drop_expired(store, dry_run=dry_run)
     if not dry_run and (_is_worth_shrinking(report.bytes, before) if shrink is None else shrink):
         await give_back_space(store)
         report.file_bytes = max(0, before - await bytes_used(store))

@@ -18,7 +18,8 @@ from perdure._ground import crash, envelope
 from perdure._ground.hop import Call
 from perdure._store import EventRow, FrameRow, Row, Store, TaskRow, ValueRow, Write
 from perdure._tasks import snapshots
-from perdure._tasks.upkeep import PAGE, SLICE, has_functions, has_shelf, in_slices
+from perdure._tasks.memories import bound_to
+from perdure._tasks.upkeep import PAGE, SLICE, has_functions, has_memory, has_shelf, in_slices
 from perdure.errors import KeyMissing, RecordDamaged
 
 # How often the whole store is walked for records that were written under an old key meanwhile.
@@ -135,7 +136,8 @@ class _Kind(NamedTuple):
 
 async def _kinds(store: Store) -> tuple[_Kind, ...]:
     kinds = _KINDS + _FUNCTION_KINDS if await has_functions(store) else _KINDS
-    return (*kinds, _VALUE_KIND) if await has_shelf(store) else kinds
+    kinds = (*kinds, _VALUE_KIND) if await has_shelf(store) else kinds
+    return (*kinds, _MEMORY_KIND) if await has_memory(store) else kinds
 
 
 async def _walk(store: Store, kind: _Kind) -> AsyncIterator[_Sealed]:
@@ -212,6 +214,17 @@ async def _reseal_value(store: Store, found: _Sealed) -> list[Write]:
     return _columns(store, "reseal_value", found.uid, old, kind=kind, key=key)
 
 
+async def _reseal_memory(store: Store, found: _Sealed) -> list[Write]:
+    """Its uid is a namespace, and what it is bound to is said in memories.py."""
+    life, key = found.place
+    rows = await store.query("get_memory", namespace=found.uid, life=life, key=key)
+    if not rows:
+        return []
+    old = rows[0][3]
+    new = _again(store, bound_to(found.uid, key), old)
+    return [_write(store, "reseal_memory", found.uid, {"life": life, "key": key, "value": new, "old_value": old})]
+
+
 def _named(rows: list[Row], *names: str) -> dict[str, bytes | None]:
     return dict(zip(names, rows[0], strict=True)) if rows else {}
 
@@ -240,3 +253,4 @@ _FUNCTION_KINDS = (
     _Kind("signal", "heads_of_signals", {"signal": "", "number": -1}, _reseal_signal),
 )
 _VALUE_KIND = _Kind("value", "heads_of_values", {"kind": "", "key": ""}, _reseal_value)
+_MEMORY_KIND = _Kind("memory", "heads_of_memory", {"life": "", "key": ""}, _reseal_memory)

@@ -32,6 +32,11 @@ async def has_shelf(store: Store) -> bool:
     return await _has_had(store, "0003_shelf")
 
 
+async def has_memory(store: Store) -> bool:
+    """Whether the store has a table for what memory layers keep."""
+    return await _has_had(store, "0005_memory")
+
+
 async def _has_had(store: Store, migration: str) -> bool:
     return (migration,) in [row[:1] for row in await store.query("read_migrations")]
 

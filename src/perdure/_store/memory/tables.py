@@ -69,6 +69,7 @@ class Tables:
         self.shelf: dict[str, dict[tuple[str, str], Any]] = {}  # by kind and name: rows of shelf.py
         self.deliveries: dict[str, dict[str, int]] = {}  # by handler
         self.rate_limits: dict[tuple[str, str], Any] = {}  # by namespace and provider: rows of waits.py
+        self.memory: dict[tuple[str, str, str], Any] = {}  # by namespace, life and key; rows of remembering.py
         self._undo: list[tuple[dict[Any, Any], Any, Any]] = []
 
     # ── changing ────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from typing import Any
 
 from perdure._model import FINISHED, GENESIS, MAY_WRITE, chain
 from perdure._store.contract import AttemptRow, EventRow, FrameRow, Params, Row, TaskRow
-from perdure._store.memory import upkeep
+from perdure._store.memory import remembering, upkeep
 from perdure._store.memory.tables import Lease, Tables, Tombstone, Worker
 from perdure.errors import StoreUnavailable
 
@@ -57,6 +57,7 @@ def restart_task(tables: Tables, p: Params) -> Row | None:
     if old is None or not old.is_current or old.status not in FINISHED:
         return None
     tables.remove(tables.current, (old.namespace, old.id))
+    remembering.lay_aside(tables, old.namespace, old.id, old.uid)
     tables.put(tables.tasks, old.uid, old._replace(is_current=False))
     if (p["namespace"], p["id"]) in tables.current or p["uid"] in tables.tasks:
         raise StoreUnavailable(f"task {p['id']!r} cannot take the place of {old.id!r}", kept="everything", do="")
@@ -121,6 +122,7 @@ def delete_task(tables: Tables, p: Params) -> Row | None:
         tables.remove(table, uid)
     for further in (tables.calls, tables.pauses, tables.signals, tables.shelf, tables.deliveries):
         tables.remove(further, uid)
+    remembering.forget_task(tables, task.namespace, task.id, "" if task.is_current else uid)
     if task.is_current:
         tables.remove(tables.current, (task.namespace, task.id))
     tables.remove(tables.tasks, uid)

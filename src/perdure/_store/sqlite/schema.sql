@@ -211,3 +211,19 @@ CREATE TABLE rate_limits (
   hit_at    INTEGER NOT NULL,
   PRIMARY KEY (namespace, provider)
 ) WITHOUT ROWID;
+
+-- What the layers of a model's memory keep. `owner` is the task whose memory it is, '' when it is nobody's own;
+-- `life` is '' but for a task that another took the place of: then its uid.
+CREATE TABLE memory (
+  namespace  TEXT NOT NULL,
+  life       TEXT NOT NULL,
+  key        TEXT NOT NULL,
+  owner      TEXT NOT NULL,
+  version    INTEGER NOT NULL,
+  at         INTEGER NOT NULL,
+  expires_at INTEGER,
+  value      BLOB NOT NULL,
+  PRIMARY KEY (namespace, life, key)
+);
+CREATE INDEX memory_by_owner ON memory (namespace, owner) WHERE owner <> '';
+CREATE INDEX memory_expiring ON memory (expires_at) WHERE expires_at IS NOT NULL;

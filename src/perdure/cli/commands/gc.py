@@ -59,9 +59,10 @@ async def command(
     )
     report = await collect(call.app._store, policy, dry_run=dry_run, shrink=shrink)
     counts = {"checkpoints": report.checkpoints, "tasks": report.tasks, "chunks": report.chunks}
-    counts |= {"workers": report.workers, "bytes": report.bytes}
+    counts |= {"forgotten": report.forgotten, "workers": report.workers, "bytes": report.bytes}
     parts = [f"{report.checkpoints:,} checkpoints", f"{report.tasks:,} tasks"]
     parts += [f"{report.chunks:,} orphaned chunks"] if report.chunks else []
+    parts += [f"{report.forgotten:,} expired memories"] if report.forgotten else []
     parts += [f"{report.workers:,} dead workers"] if report.workers else []
     verb = "would go" if dry_run else "removed"
     said = f"{verb}: {', '.join(parts)}; {'about ' if dry_run else ''}{max(report.bytes, 0):,} bytes"

@@ -2,7 +2,7 @@
 WITH gone AS (
   DELETE FROM perdure.tasks
   WHERE uid = %(uid)s::text AND version = %(version)s::bigint AND status IN ('completed', 'failed', 'cancelled')
-  RETURNING uid, namespace, id, status, event_count, event_head, created_at
+  RETURNING uid, namespace, id, is_current, status, event_count, event_head, created_at
 ),
 tombstone AS (
   INSERT INTO perdure.tombstones (uid, namespace, id, status, event_count, event_head, created_at, deleted_at, author)
@@ -37,6 +37,11 @@ no_values AS (
 ),
 no_deliveries AS (
   DELETE FROM perdure.deliveries WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)
+),
+no_memory AS (
+  DELETE FROM perdure.memory USING gone
+  WHERE memory.namespace = gone.namespace AND memory.owner = gone.id
+    AND memory.life = CASE WHEN gone.is_current THEN '' ELSE gone.uid END
 ),
 no_lease AS (
   DELETE FROM perdure.leases WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)

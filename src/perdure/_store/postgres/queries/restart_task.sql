@@ -1,8 +1,13 @@
 -- restart_task: a finished task becomes history, and a new one takes its id, in one write.
+-- What the old one remembered stays with it.
 WITH former AS (
   UPDATE perdure.tasks SET is_current = false
   WHERE uid = %(old)s::text AND is_current AND status IN ('completed', 'failed', 'cancelled')
   RETURNING uid
+),
+remembered AS (
+  UPDATE perdure.memory SET life = former.uid FROM former
+  WHERE memory.namespace = %(namespace)s::text AND memory.owner = %(id)s::text AND memory.life = ''
 ),
 changed AS (
   INSERT INTO perdure.tasks (uid, namespace, id, status, name, description, agent, tags, config, depends_on,

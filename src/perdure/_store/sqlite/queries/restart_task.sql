@@ -1,7 +1,9 @@
 -- restart_task: a finished task becomes history, and a new one takes its id, in one write.
+-- What the old one remembered stays with it.
 UPDATE tasks SET is_current = 0
 WHERE uid = :old AND is_current AND status IN ('completed', 'failed', 'cancelled')
 RETURNING uid;
+UPDATE memory SET life = :old WHERE namespace = :namespace AND owner = :id AND life = '';
 INSERT INTO tasks (uid, namespace, id, status, name, description, agent, tags, config, depends_on,
                    event_count, event_head, created_at, updated_at)
 VALUES (:uid, :namespace, :id, :status, :name, :description, :agent, :tags, :config, :depends_on,

@@ -1,0 +1,15 @@
+-- 0005_memory: what the layers of a model's memory keep, by key.
+
+CREATE TABLE perdure.memory (
+  namespace  TEXT COLLATE "C" NOT NULL,
+  life       TEXT COLLATE "C" NOT NULL,
+  key        TEXT COLLATE "C" NOT NULL,
+  owner      TEXT COLLATE "C" NOT NULL,
+  version    BIGINT NOT NULL,
+  at         BIGINT NOT NULL,
+  expires_at BIGINT,
+  value      BYTEA NOT NULL,
+  PRIMARY KEY (namespace, life, key)
+);
+CREATE INDEX memory_by_owner ON perdure.memory (namespace, owner) WHERE owner <> '';
+CREATE INDEX memory_expiring ON perdure.memory (expires_at) WHERE expires_at IS NOT NULL;

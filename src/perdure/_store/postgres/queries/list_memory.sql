@@ -1,0 +1,5 @@
+-- list_memory: the keys from one on and below another, in their order.
+SELECT key, version, expires_at FROM perdure.memory
+WHERE namespace = %(namespace)s::text AND life = %(life)s::text AND key >= %(first)s::text
+  AND (%(below)s::text IS NULL OR key < %(below)s::text)
+ORDER BY key LIMIT %(limit)s::bigint;

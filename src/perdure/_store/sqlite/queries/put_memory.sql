@@ -1,0 +1,13 @@
+-- put_memory: one value under a key, if nobody was quicker. `seen` is the version it is made for: 0 when there
+-- was none, NULL when it does not matter. With an epoch, only while that lease is ours.
+INSERT INTO memory (namespace, life, key, owner, version, at, expires_at, value)
+SELECT :namespace, '', :key, :owner, 1, :at, :expires_at, :value
+WHERE (:epoch IS NULL OR EXISTS (
+        SELECT 1 FROM leases WHERE task_uid = :uid AND epoch = :epoch AND worker = :worker))
+  AND (COALESCE(:seen, 0) = 0 OR EXISTS (
+        SELECT 1 FROM memory WHERE namespace = :namespace AND life = '' AND key = :key))
+ON CONFLICT (namespace, life, key) DO UPDATE
+SET value = excluded.value, owner = excluded.owner, version = memory.version + 1, at = excluded.at,
+    expires_at = excluded.expires_at
+WHERE :seen IS NULL OR memory.version = :seen
+RETURNING version;
