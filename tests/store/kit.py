@@ -24,6 +24,7 @@ IDS = ("alpha", "beta", "gamma")
 NAMESPACES = ("main", "other")
 WORKERS = ("w1", "w2", "w3")
 OWNERS = ("o1", "o2")
+SCOPES = ("queue mail", "key é")
 QUEUES, FUNCTIONS = ("default", "slow"), ("greet", "order")
 PATHS, TOPICS = ("1", "2/1", "10"), ("news", "é")
 KINDS, KEYS, HANDLERS = ("schedule", "frames"), ("a", "é"), ("mail", "log")
@@ -285,6 +286,8 @@ def dump(engine: Engine) -> dict[str, Any]:
     read = engine.query
     whole: dict[str, Any] = {"workers": read("read_workers", {}), "held": read("read_held", {})}
     whole["orphans"] = read("read_orphans", {"before": "~"})
+    whole["slots"] = read("read_slots", {"scopes": json.dumps(SCOPES)})
+    whole |= {f"held by {worker}": read("read_holding", {"worker": worker}) for worker in WORKERS}
     for namespace in NAMESPACES:
         here = {"namespace": namespace}
         whole[f"{namespace}: tombstones"] = read("read_tombstones", here)
@@ -295,7 +298,8 @@ def dump(engine: Engine) -> dict[str, Any]:
         for name in ("due_pauses", "due_tasks", "due_after_tasks"):
             whole[f"{namespace}: {name}"] = read(name, {**here, "limit": 1000})
         whole[f"{namespace}: limits"] = read("read_rate_limits", here)
-        functions = {"queues": json.dumps(QUEUES), "functions": json.dumps(FUNCTIONS), "limit": 1000}
+        functions = {"queues": json.dumps(QUEUES), "functions": json.dumps(FUNCTIONS), "limit": 1000, "now": 1_020}
+        whole[f"{namespace}: overdue"] = read("find_overdue", {**here, "limit": 1000})
         whole[f"{namespace}: claimable"] = read("find_claimable", {**here, **functions})
         whole[f"{namespace}: expired memory"] = read("expired_memory", {**here, "before": 5_000, "limit": 1000})
         for handler in HANDLERS:

@@ -26,6 +26,7 @@ from tests.store.kit import (
     OWNERS,
     PATHS,
     QUEUES,
+    SCOPES,
     TOPICS,
     UIDS,
     WORKERS,
@@ -66,10 +67,12 @@ class Maker:
             *[self.reseal_call, self.reseal_pause, self.reseal_signal],
             *[self.rearm_pause, self.remind_pause, self.rearm_task, self.note_rate_limit],
             *[self.put_memory, self.put_memory, self.drop_memory, self.reseal_memory],
+            *[self.announce, self.ask_worker, self.reap, self.flag_attempt, self.take_slot, self.free_slot],
         ]
         self._while_held: list[Make] = [*[self.checkpoint, self.append_entry] * 4, self.mark_progress, self.move_task]
         self._while_held += [self.release, *[self.open_pause] * 3, self.answer_pause, self.send_signal, self.suspend]
         self._while_held += [self.begin_line, self.put_memory, self.rearm_pause, self.remind_pause]
+        self._while_held += [self.reap, self.flag_attempt, self.take_slot]
         self._while_free: list[Make] = [
             *[self.claim] * 4,
             self.move_task,
@@ -84,6 +87,7 @@ class Maker:
         self._house += [self.reseal_entry, self.reseal_call, self.reseal_pause, self.reseal_signal]
         self._house += [self.put_memory, self.put_memory, self.drop_memory, self.reseal_memory]
         self._house += [*[self.prune, self.rebase, self.beat] * 2, self.register_worker, self.forget_worker]
+        self._house += [self.announce, self.ask_worker, *[self.take_slot] * 3, self.free_slot]
 
         self._beside: list[Make] = [*[self.add_value, self.change_value] * 2, self.drop_value, self.reseal_value]
         self._beside += [self.deliver]
@@ -327,7 +331,12 @@ class Maker:
         pick = self._random.choice
         call = {"function": pick(FUNCTIONS), "function_version": pick((1, 2)), "arguments": b"arguments"}
         call |= {"queue": pick(QUEUES), "priority": pick((-1, 0, 5)), "parent_uid": pick((None, *UIDS[:3]))}
-        return {**self.create_task(uid), **call, "budget": pick((None, b"budget"))}
+        return {**self.create_task(uid), **call, "budget": pick((None, b"budget")), **self._terms()}
+
+    def _terms(self) -> dict[str, Any]:
+        pick = self._random.choice
+        moments = {"not_before": pick((None, 1_000, 1_100)), "deadline_at": pick((None, self._clock))}
+        return {"call_key": pick(("", "é")), **moments}
 
     def open_pause(self, uid: str) -> dict[str, Any]:
         pick = self._random.choice
@@ -429,6 +438,38 @@ class Maker:
         rows = self._hand.engine.query("get_memory", {"namespace": self._place[0], **place})
         old = rows[0][3] if rows else b"gone"
         return {"uid": self._place[0], **place, "value": old + b"+", "old_value": old}
+
+    # ── workers ─────────────────────────────────────────────────────────────────────────────────
+
+    def announce(self, uid: str) -> dict[str, Any]:
+        return {"worker": self._random.choice(WORKERS), "knows": self._random.choice(("", "[]"))}
+
+    def ask_worker(self, uid: str) -> dict[str, Any]:
+        return {"worker": self._random.choice(WORKERS), "wish": self._random.choice(("", "drain"))}
+
+    def reap(self, uid: str) -> dict[str, Any]:
+        fence = self._fence(uid)
+        seen = {"seen_epoch": fence["epoch"], "seen_worker": fence["worker"]}
+        counted = {"losses": self._random.choice((0, 1, 2)), "lost_position": 4, "not_before": self._clock}
+        return {"uid": uid, **seen, **counted, **self._event("worker_lost"), "ended": "its process died"}
+
+    def flag_attempt(self, uid: str) -> dict[str, Any]:
+        return {"uid": uid, **self._event("stalled"), **self._fence(uid)}
+
+    def take_slot(self, uid: str) -> dict[str, Any]:
+        pick = self._random.choice
+        place = {"scope": pick(SCOPES), "n": pick((1, 2))}
+        rows = self._hand.engine.query("read_slots", {"scopes": json.dumps([place["scope"]])})
+        seen = next((row[2:6] for row in rows if row[1] == place["n"]), (None,) * 4)
+        names = ("seen_uid", "seen_epoch", "seen_worker", "seen_until")
+        new = {"uid": uid, "epoch": pick((1, 2)), "worker": pick(WORKERS), "until": pick((0, 1_010))}
+        return {**place, **dict(zip(names, pick((seen, seen, (None,) * 4)), strict=True)), **new}
+
+    def free_slot(self, uid: str) -> dict[str, Any]:
+        pick = self._random.choice
+        rows = self._hand.engine.query("read_slots", {"scopes": json.dumps(SCOPES)})
+        row = pick(rows) if rows and pick((True, True, False)) else (SCOPES[0], 1, uid, 1, WORKERS[0])
+        return dict(zip(("scope", "n", "uid", "epoch", "worker"), row[:5], strict=True))
 
     # ── keys ────────────────────────────────────────────────────────────────────────────────────
 

@@ -12,14 +12,14 @@ UID = UIDS[0]
 def test_a_process_is_kept_as_others_will_look_for_it(hand: Hand) -> None:
     assert hand.register(pid_start=1 << 50, lease_ms=5000, at=12) == ("w1",)
     assert dump(hand.engine) == {
-        "workers": [("w1", 0, "here", "boot", "ns", 7, 1 << 50, "ada", 5000, 12, 0)],
+        "workers": [("w1", 0, "here", "boot", "ns", 7, 1 << 50, "ada", 5000, 12, 0, "", "")],
     }
 
 
 def test_registering_again_is_a_beat(hand: Hand) -> None:
     hand.register()
     assert hand.register(host="elsewhere", pid=8) == ("w1",)
-    assert dump(hand.engine)["workers"] == [("w1", 1, "here", "boot", "ns", 7, 70, "ada", 5000, 1, 0)]
+    assert dump(hand.engine)["workers"] == [("w1", 1, "here", "boot", "ns", 7, 70, "ada", 5000, 1, 0, "", "")]
 
 
 @pytest.mark.req("R111")
@@ -66,7 +66,7 @@ def test_the_leases_of_a_process_are_counted(hand: Hand, other: Hand) -> None:
     hand.running(UIDS[0], "alpha")
     hand.running(UIDS[1], "beta")
     other.running(UIDS[2], "gamma")
-    assert [(row[0], row[-1]) for row in dump(hand.engine)["workers"]] == [("w1", 2), ("w2", 1)]
+    assert [(row[0], row[10]) for row in dump(hand.engine)["workers"]] == [("w1", 2), ("w2", 1)]
 
 
 def test_a_lease_of_an_unknown_process_names_it_all_the_same(hand: Hand) -> None:

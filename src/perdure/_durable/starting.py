@@ -46,6 +46,9 @@ async def start(
         "queue": options.queue,
         "priority": options.priority,
         "parent_uid": parent_uid,
+        "call_key": options.key,
+        "not_before": None,
+        "deadline_at": deadline_of(tasks._store, options.timeout),
         "budget": lambda store, uid: seal_budget(store, uid, options.budget),
     }
     while True:
@@ -56,6 +59,11 @@ async def start(
         if row is not None:
             await _check_same(tasks._store, row, function, arguments)
             return await tasks._attach(row.uid, created=False)
+
+
+def deadline_of(store: Store, timeout: timedelta | None) -> int | None:
+    """The moment at which a task that starts now has taken too long."""
+    return None if timeout is None else store.clock.now_ms() + timeout // timedelta(milliseconds=1)
 
 
 async def _check_same(store: Store, row: TaskRow, function: DurableFunction[..., Any], arguments: bytes) -> None:

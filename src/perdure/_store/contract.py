@@ -10,10 +10,16 @@ reads. The verbs and queries are named alike in both engines, one file each; the
 |-------------------|---------------------------------------------------------|--------------------------------------|
 | register_worker   | this process's row                                      | (never)                              |
 | beat              | this process's count of beats                           | the row is gone                      |
+| announce          | what this process says it can carry on                  | the row is gone                      |
+| ask_worker        | what somebody wants of a process                        | the row is gone                      |
 | create_task       | a new task with state 0, a free lease, event 1          | the id is in use                     |
 | restart_task      | the same, and the finished one before it is history     | that one is not finished or current  |
 | claim             | epoch + 1, this process holds the lease, a new attempt  | the lease or the status has changed  |
 | release           | nobody holds the lease, the attempt has ended           | the lease is not ours any more       |
+| reap              | a dead process's lease is free, the loss is counted     | the lease has changed since          |
+| flag_attempt      | one more event: something is said of the attempt        | the lease has changed since          |
+| take_slot         | one of a limit's slots is this attempt's                | it was taken meanwhile               |
+| free_slot         | a slot is gone                                          | it is another's by now               |
 | checkpoint        | one more checkpoint, which is the state                 | lease lost, wrong status, other base |
 | move_task         | the status, perhaps with a checkpoint; ends the attempt | lease lost, wrong status, other base |
 | mark_progress     | the progress                                            | lease lost, wrong status             |

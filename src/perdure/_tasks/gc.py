@@ -294,7 +294,7 @@ class WorkerSeen(NamedTuple):
 
 async def see_workers(store: Store) -> list[WorkerSeen]:
     found = []
-    for id, _, host, boot_id, pid_ns, pid, pid_start, user, _, _, leases in await store.query("read_workers"):
+    for id, _, host, boot_id, pid_ns, pid, pid_start, user, _, _, leases, *_ in await store.query("read_workers"):
         process = Process(host, boot_id, pid_ns, pid, pid_start)
         is_dead = is_proven_dead(process, same_machine=store.engine.is_local)
         found.append(WorkerSeen(id, process, user, leases, is_dead))

@@ -41,7 +41,8 @@ class Claimer:
             namespace=self._tasks._store.namespace,
             queues=json.dumps(self._queues),
             functions=json.dumps(sorted(known_functions())),
-            limit=free + len(self._passes),
+            now=self._tasks._store.clock.now_ms(),
+            limit=free,
         )
         for row in found:
             if len(self._passes) < self._concurrency and row[0] not in self._passes:
@@ -55,7 +56,7 @@ class Claimer:
         await asyncio.gather(*self._passes.values(), return_exceptions=True)
 
     async def _claim(self, row: Row) -> None:
-        uid, id, name, version, _ = row
+        uid, id, name, version, *_ = row
         function = function_for(name, version)
         if function is None:
             return

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from perdure._store.contract import Params, Row
-from perdure._store.memory import functions, remembering, shelf, waits
+from perdure._store.memory import functions, remembering, shelf, waits, workers
 from perdure._store.memory.queries import QUERIES as TASK_QUERIES
 from perdure._store.memory.tables import Tables
 from perdure._store.memory.verbs import VERBS as TASK_VERBS
@@ -22,8 +22,8 @@ from perdure._store.memory.verbs import VERBS as TASK_VERBS
 if TYPE_CHECKING:
     from perdure._store.write import Write
 
-VERBS = TASK_VERBS | functions.VERBS | remembering.VERBS | shelf.VERBS | waits.VERBS
-QUERIES = TASK_QUERIES | functions.QUERIES | remembering.QUERIES | shelf.QUERIES | waits.QUERIES
+VERBS = TASK_VERBS | functions.VERBS | remembering.VERBS | shelf.VERBS | waits.VERBS | workers.VERBS
+QUERIES = TASK_QUERIES | functions.QUERIES | remembering.QUERIES | shelf.QUERIES | waits.QUERIES | workers.QUERIES
 
 
 class MemoryEngine:

@@ -23,6 +23,11 @@ class Called(NamedTuple):
     priority: int
     parent_uid: str | None
     budget: bytes | None
+    key: str = ""
+    not_before: int | None = None
+    deadline_at: int | None = None
+    losses: int = 0
+    lost_position: int = 0
 
 
 class Question(NamedTuple):
@@ -53,7 +58,8 @@ class Signal(NamedTuple):
 def start_function(tables: Tables, p: Params) -> Row | None:
     row = create_task(tables, p)
     if row is not None:
-        names = ("function", "function_version", "arguments", "queue", "priority", "parent_uid", "budget")
+        names = ["function", "function_version", "arguments", "queue", "priority", "parent_uid", "budget"]
+        names += ["call_key", "not_before", "deadline_at"]
         tables.put(tables.calls, p["uid"], Called(*(p[name] for name in names)))
     return row
 
@@ -150,7 +156,7 @@ def begin_line(tables: Tables, p: Params) -> Row | None:
 
 
 def get_call(tables: Tables, p: Params) -> list[Row]:
-    return [tables.calls[p["uid"]]] if p["uid"] in tables.calls else []
+    return [tables.calls[p["uid"]][:7]] if p["uid"] in tables.calls else []
 
 
 def read_pauses(tables: Tables, p: Params) -> list[Row]:
@@ -173,20 +179,6 @@ def read_signals(tables: Tables, p: Params) -> list[Row]:
     return sorted(tables.signals.get(p["uid"], {}).values(), key=lambda s: (s.sent_at, s.name, s.number))
 
 
-def find_claimable(tables: Tables, p: Params) -> list[Row]:
-    queues, functions = json.loads(p["queues"]), json.loads(p["functions"])
-    found = [
-        (call.priority, task.uid, task.id, call.function, call.version, tables.leases[task.uid].worker)
-        for uid, call in tables.calls.items()
-        if (task := tables.tasks[uid]).namespace == p["namespace"]
-        and task.status in ("pending", "running")
-        and call.queue in queues
-        and call.function in functions
-    ]
-    rows: list[Row] = [row[1:] for row in sorted(found, key=lambda row: (-row[0], row[1]))]
-    return rows[: p["limit"]]
-
-
 def _in_order(questions: Any) -> list[Any]:
     return sorted(questions, key=lambda question: (question.asked_at, question.path))
 
@@ -195,5 +187,5 @@ _VERBS: tuple[Callable[[Tables, Params], Row | None], ...] = (start_function, op
 _VERBS += (begin_line, send_signal, suspend)
 VERBS = {verb.__name__: verb for verb in _VERBS}
 _QUERIES: tuple[Callable[[Tables, Params], list[Row]], ...] = (get_call, read_pauses, list_questions)
-_QUERIES += (read_signals, find_claimable)
+_QUERIES += (read_signals,)
 QUERIES = {query.__name__: query for query in _QUERIES}

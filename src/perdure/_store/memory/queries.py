@@ -111,7 +111,10 @@ def read_holder(tables: Tables, p: Params) -> list[Row]:
 
 
 def read_workers(tables: Tables, p: Params) -> list[Row]:
-    return [(*worker, tables.held_by(worker.id)) for _, worker in sorted(tables.workers.items())]
+    return [
+        (*worker[:10], tables.held_by(worker.id), worker.knows, worker.wish)
+        for _, worker in sorted(tables.workers.items())
+    ]
 
 
 def read_tombstones(tables: Tables, p: Params) -> list[Row]:

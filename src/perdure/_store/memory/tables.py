@@ -34,6 +34,8 @@ class Worker(NamedTuple):
     user: str
     lease_ms: int
     started_at: int
+    knows: str = ""
+    wish: str = ""
 
 
 class Tombstone(NamedTuple):
@@ -70,6 +72,7 @@ class Tables:
         self.deliveries: dict[str, dict[str, int]] = {}  # by handler
         self.rate_limits: dict[tuple[str, str], Any] = {}  # by namespace and provider: rows of waits.py
         self.memory: dict[tuple[str, str, str], Any] = {}  # by namespace, life and key; rows of remembering.py
+        self.slots: dict[tuple[str, int], Any] = {}  # by scope and number: rows of limits.py
         self._undo: list[tuple[dict[Any, Any], Any, Any]] = []
 
     # ── changing ────────────────────────────────────────────────────────────────────────────────

@@ -38,9 +38,11 @@ _HOLDER = Touch(task=True, lease="change")
 
 TOUCHES = {
     "add_value": Touch(),
+    "announce": Touch(worker="change"),
     "answer_pause": _TASK,
     "append_entry": Touch(lease="share"),
     "archive": _TASK,
+    "ask_worker": Touch(worker="change"),
     "beat": Touch(worker="change"),
     "begin_line": _FENCED,
     "change_value": Touch(),
@@ -52,7 +54,9 @@ TOUCHES = {
     "drop_chunks": _TASK,
     "drop_value": Touch(),
     "drop_memory": Touch(),
+    "flag_attempt": _FENCED,
     "forget_worker": Touch(worker="change"),
+    "free_slot": Touch(),
     "invalidate": _TASK,
     "mark_progress": _FENCED,
     "move_task": _HOLDER,
@@ -64,6 +68,7 @@ TOUCHES = {
     "rearm_pause": _TASK,
     "rearm_task": _TASK,
     "put_memory": Touch(lease="share"),
+    "reap": _HOLDER,
     "rebase": _TASK,
     "register_worker": Touch(worker="change"),
     "release": _HOLDER,
@@ -82,6 +87,7 @@ TOUCHES = {
     "send_signal": _TASK,
     "start_function": Touch(),
     "suspend": _HOLDER,
+    "take_slot": Touch(),
 }
 
 # A claim waits for whoever is writing for its task, and must not keep others waiting meanwhile.

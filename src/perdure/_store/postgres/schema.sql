@@ -97,7 +97,9 @@ CREATE TABLE perdure.workers (
   pid_start  BIGINT NOT NULL,
   "user"     TEXT NOT NULL,
   lease_ms   BIGINT NOT NULL,
-  started_at BIGINT NOT NULL
+  started_at BIGINT NOT NULL,
+  knows      TEXT NOT NULL DEFAULT '',
+  wish       TEXT NOT NULL DEFAULT ''
 );
 
 CREATE TABLE perdure.attempts (
@@ -163,9 +165,14 @@ CREATE TABLE perdure.calls (
   queue      TEXT COLLATE "C" NOT NULL,
   priority   BIGINT NOT NULL,
   parent_uid TEXT COLLATE "C",
-  budget     BYTEA
+  budget     BYTEA,
+  key        TEXT COLLATE "C" NOT NULL DEFAULT '',
+  not_before BIGINT,
+  deadline_at BIGINT,
+  losses     BIGINT NOT NULL DEFAULT 0,
+  lost_position BIGINT NOT NULL DEFAULT 0
 );
-CREATE INDEX calls_by_function ON perdure.calls (queue, function, version, priority, task_uid);
+CREATE INDEX calls_by_deadline ON perdure.calls (deadline_at) WHERE deadline_at IS NOT NULL;
 CREATE INDEX calls_by_parent ON perdure.calls (parent_uid) WHERE parent_uid IS NOT NULL;
 
 CREATE TABLE perdure.pauses (
@@ -244,3 +251,14 @@ CREATE TABLE perdure.memory (
 );
 CREATE INDEX memory_by_owner ON perdure.memory (namespace, owner) WHERE owner <> '';
 CREATE INDEX memory_expiring ON perdure.memory (expires_at) WHERE expires_at IS NOT NULL;
+
+-- What limits give out: a slot is somebody's while its task's lease is theirs, or, with `until`, until then.
+CREATE TABLE perdure.slots (
+  scope    TEXT COLLATE "C" NOT NULL,
+  n        BIGINT NOT NULL,
+  task_uid TEXT COLLATE "C" NOT NULL,
+  epoch    BIGINT NOT NULL,
+  worker   TEXT COLLATE "C" NOT NULL,
+  until    BIGINT NOT NULL,
+  PRIMARY KEY (scope, n)
+);

@@ -88,7 +88,9 @@ CREATE TABLE workers (
   pid_start  INTEGER NOT NULL,
   user       TEXT NOT NULL,
   lease_ms   INTEGER NOT NULL,
-  started_at INTEGER NOT NULL
+  started_at INTEGER NOT NULL,
+  knows      TEXT NOT NULL DEFAULT '',
+  wish       TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID;
 
 CREATE TABLE attempts (
@@ -146,9 +148,14 @@ CREATE TABLE calls (
   queue      TEXT NOT NULL,
   priority   INTEGER NOT NULL,
   parent_uid TEXT,
-  budget     BLOB
+  budget     BLOB,
+  key        TEXT NOT NULL DEFAULT '',
+  not_before INTEGER,
+  deadline_at INTEGER,
+  losses     INTEGER NOT NULL DEFAULT 0,
+  lost_position INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
-CREATE INDEX calls_by_function ON calls (queue, function, version, priority, task_uid);
+CREATE INDEX calls_by_deadline ON calls (deadline_at) WHERE deadline_at IS NOT NULL;
 CREATE INDEX calls_by_parent ON calls (parent_uid) WHERE parent_uid IS NOT NULL;
 
 CREATE TABLE pauses (
@@ -227,3 +234,14 @@ CREATE TABLE memory (
 );
 CREATE INDEX memory_by_owner ON memory (namespace, owner) WHERE owner <> '';
 CREATE INDEX memory_expiring ON memory (expires_at) WHERE expires_at IS NOT NULL;
+
+-- What limits give out: a slot is somebody's while its task's lease is theirs, or, with `until`, until then.
+CREATE TABLE slots (
+  scope    TEXT NOT NULL,
+  n        INTEGER NOT NULL,
+  task_uid TEXT NOT NULL,
+  epoch    INTEGER NOT NULL,
+  worker   TEXT NOT NULL,
+  until    INTEGER NOT NULL,
+  PRIMARY KEY (scope, n)
+) WITHOUT ROWID;

@@ -10,9 +10,11 @@ WITH changed AS (
 ),
 --> first_rows
 called AS (
-  INSERT INTO perdure.calls (task_uid, function, version, arguments, queue, priority, parent_uid, budget)
+  INSERT INTO perdure.calls (task_uid, function, version, arguments, queue, priority, parent_uid, budget, key,
+                             not_before, deadline_at)
   SELECT uid, %(function)s::text, %(function_version)s::bigint, %(arguments)s::bytea, %(queue)s::text,
-         %(priority)s::bigint, %(parent_uid)s::text, %(budget)s::bytea
+         %(priority)s::bigint, %(parent_uid)s::text, %(budget)s::bytea, %(call_key)s::text,
+         %(not_before)s::bigint, %(deadline_at)s::bigint
   FROM changed
 ),
 --> event

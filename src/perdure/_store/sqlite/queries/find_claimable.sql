@@ -1,7 +1,11 @@
--- find_claimable: tasks of these functions that somebody should work on, with who holds them, if anybody.
-SELECT tasks.uid, tasks.id, calls.function, calls.version, leases.worker
-FROM calls JOIN tasks ON tasks.uid = calls.task_uid JOIN leases ON leases.task_uid = calls.task_uid
-WHERE tasks.namespace = :namespace AND tasks.status IN ('pending', 'running')
+-- find_claimable: tasks of these functions that nobody works on and that may begin now, those whose turn it is first.
+-- A task's turn is by how long it has waited; each point of priority counts as a minute of waiting, so that none
+-- waits for ever.
+SELECT tasks.uid, tasks.id, calls.function, calls.version, leases.epoch, tasks.status, calls.queue, calls.key
+FROM tasks JOIN calls ON calls.task_uid = tasks.uid JOIN leases ON leases.task_uid = tasks.uid
+WHERE tasks.namespace = :namespace AND tasks.status IN ('pending', 'running') AND tasks.is_current
+  AND leases.worker IS NULL
+  AND (calls.not_before IS NULL OR calls.not_before <= :now)
   AND calls.queue IN (SELECT value FROM json_each(:queues))
   AND calls.function IN (SELECT value FROM json_each(:functions))
-ORDER BY calls.priority DESC, tasks.uid LIMIT :limit;
+ORDER BY tasks.status = 'pending', tasks.updated_at - calls.priority * 60000, tasks.uid LIMIT :limit;

@@ -6,6 +6,8 @@ VALUES (:uid, :namespace, :id, :status, :name, :description, :agent, :tags, :con
 ON CONFLICT DO NOTHING
 RETURNING uid;
 --> first_rows
-INSERT INTO calls (task_uid, function, version, arguments, queue, priority, parent_uid, budget)
-VALUES (:uid, :function, :function_version, :arguments, :queue, :priority, :parent_uid, :budget);
+INSERT INTO calls (task_uid, function, version, arguments, queue, priority, parent_uid, budget, key,
+                   not_before, deadline_at)
+VALUES (:uid, :function, :function_version, :arguments, :queue, :priority, :parent_uid, :budget, :call_key,
+        :not_before, :deadline_at);
 --> event

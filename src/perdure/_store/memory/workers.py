@@ -1,0 +1,140 @@
+"""What workers read and write: dead processes' leases, limits, whose turn it is; as in `sqlite/queries`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import NamedTuple
+
+from perdure._store.contract import Params, Row
+from perdure._store.memory.tables import Tables
+from perdure._store.memory.verbs import change, end_attempts
+
+_LIVE = ("pending", "running", "paused")
+# Milliseconds of waiting that a point of priority counts as.
+_POINT = 60_000
+
+
+class Slot(NamedTuple):
+    scope: str
+    n: int
+    task_uid: str
+    epoch: int
+    worker: str
+    until: int
+
+
+# ── verbs ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def announce(tables: Tables, p: Params) -> Row | None:
+    worker = tables.workers.get(p["worker"])
+    if worker is None:
+        return None
+    tables.put(tables.workers, worker.id, worker._replace(knows=p["knows"]))
+    return (worker.id,)
+
+
+def ask_worker(tables: Tables, p: Params) -> Row | None:
+    worker = tables.workers.get(p["worker"])
+    if worker is None:
+        return None
+    tables.put(tables.workers, worker.id, worker._replace(wish=p["wish"]))
+    return (worker.id,)
+
+
+def reap(tables: Tables, p: Params) -> Row | None:
+    uid = p["uid"]
+    if not tables.may_write(uid, p["seen_epoch"], p["seen_worker"]):
+        return None
+    tables.put(tables.leases, uid, tables.leases[uid]._replace(worker=None))
+    end_attempts(tables, uid, p["at"], p["ended"])
+    if uid in tables.calls:
+        counted = {name: p[name] for name in ("losses", "lost_position", "not_before")}
+        tables.put(tables.calls, uid, tables.calls[uid]._replace(**counted))
+    change(tables, tables.tasks[uid], p)
+    return (p["seen_epoch"],)
+
+
+def flag_attempt(tables: Tables, p: Params) -> Row | None:
+    task = tables.tasks.get(p["uid"])
+    if task is None or not tables.may_write(task.uid, p["epoch"], p["worker"]):
+        return None
+    flagged = change(tables, task, p)._replace(updated_at=task.updated_at)
+    tables.put(tables.tasks, task.uid, flagged)
+    return (flagged.version,)
+
+
+def take_slot(tables: Tables, p: Params) -> Row | None:
+    place = (p["scope"], p["n"])
+    found = tables.slots.get(place)
+    if found is not None and found[2:] != tuple(p[f"seen_{name}"] for name in ("uid", "epoch", "worker", "until")):
+        return None
+    tables.put(tables.slots, place, Slot(*place, p["uid"], p["epoch"], p["worker"], p["until"]))
+    return (p["n"],)
+
+
+def free_slot(tables: Tables, p: Params) -> Row | None:
+    place = (p["scope"], p["n"])
+    found = tables.slots.get(place)
+    if found is None or found[2:5] != (p["uid"], p["epoch"], p["worker"]):
+        return None
+    tables.remove(tables.slots, place)
+    return (p["n"],)
+
+
+# ── queries ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def find_claimable(tables: Tables, p: Params) -> list[Row]:
+    queues, functions = json.loads(p["queues"]), json.loads(p["functions"])
+    found: list[tuple[tuple[bool, int, str], Row]] = []
+    for uid, call in tables.calls.items():
+        task, lease = tables.tasks[uid], tables.leases[uid]
+        is_wanted = task.namespace == p["namespace"] and call.queue in queues and call.function in functions
+        is_free = task.status in ("pending", "running") and task.is_current and lease.worker is None
+        if is_wanted and is_free and (call.not_before is None or call.not_before <= p["now"]):
+            turn = (task.status == "pending", task.updated_at - call.priority * _POINT, uid)
+            place = (uid, task.id, call.function, call.version, lease.epoch, task.status, call.queue, call.key)
+            found.append((turn, place))
+    return [row for _, row in sorted(found)][: p["limit"]]
+
+
+def read_slots(tables: Tables, p: Params) -> list[Row]:
+    found: list[Row] = []
+    for (scope, _), slot in sorted(tables.slots.items()):
+        if scope in json.loads(p["scopes"]):
+            lease = tables.leases.get(slot.task_uid)
+            holder = (lease.epoch, lease.worker) if lease is not None else (None, None)
+            found.append((*slot, *holder, slot.worker in tables.workers))
+    return found
+
+
+def read_holding(tables: Tables, p: Params) -> list[Row]:
+    found: list[Row] = []
+    for uid, lease in sorted(tables.leases.items()):
+        if lease.worker == p["worker"]:
+            task, call = tables.tasks[uid], tables.calls.get(uid)
+            position = max((n for line, n in tables.journal.get(uid, {}) if line == task.line), default=0)
+            who = (uid, task.id, task.namespace, task.status, task.version, lease.epoch)
+            lost = (call.function, call.losses, call.lost_position) if call is not None else (None, None, None)
+            found.append((*who, task.line, task.seq, max(position, 0), task.updated_at, *lost, task.config))
+    return found
+
+
+def find_overdue(tables: Tables, p: Params) -> list[Row]:
+    found = [
+        (call.deadline_at, uid, tables.tasks[uid].id)
+        for uid, call in tables.calls.items()
+        if call.deadline_at is not None
+        and tables.tasks[uid].namespace == p["namespace"]
+        and tables.tasks[uid].status in _LIVE
+    ]
+    return [(uid, id, deadline_at) for deadline_at, uid, id in sorted(found)][: p["limit"]]
+
+
+_VERBS: tuple[Callable[[Tables, Params], Row | None], ...] = (announce, ask_worker, reap, flag_attempt)
+_VERBS += (take_slot, free_slot)
+VERBS = {verb.__name__: verb for verb in _VERBS}
+_QUERIES: tuple[Callable[[Tables, Params], list[Row]], ...] = (find_claimable, read_slots, read_holding, find_overdue)
+QUERIES = {query.__name__: query for query in _QUERIES}

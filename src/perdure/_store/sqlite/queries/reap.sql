@@ -1,0 +1,9 @@
+-- reap: the lease of a process that is dead, silent or stuck is free, if it is still the one that was seen.
+-- How often the task was lost without getting further is kept with its call, and when it may begin again.
+UPDATE leases SET worker = NULL WHERE task_uid = :uid AND epoch = :seen_epoch AND worker = :seen_worker RETURNING epoch;
+UPDATE attempts SET ended_at = :at, ended = :ended WHERE task_uid = :uid AND ended_at IS NULL;
+UPDATE calls SET losses = :losses, lost_position = :lost_position, not_before = :not_before WHERE task_uid = :uid;
+UPDATE tasks SET version = version + 1, updated_at = :at,
+                 event_count = event_count + 1, event_head = chain(event_head, :digest)
+WHERE uid = :uid;
+--> event
