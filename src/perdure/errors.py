@@ -25,6 +25,7 @@
     ├── Incompatible             the world has changed since the checkpoint; nothing was touched   exit 4
     ├── RestoreFailed            something could not be brought back; all of it was undone exit 1
     ├── SecretMissing            a secret is not where its reference says                  exit 5
+    ├── CredentialRefused        a credential has expired and could not be renewed         exit 5
     ├── BundleRefused            a bundle is damaged, altered, newer or unsafe             exit 2
     ├── TaskFailed               a task that was waited for ended otherwise                exit 1
     ├── TimedOut                 what was waited for did not come in time                  exit 6
@@ -379,6 +380,21 @@ class SecretMissing(PerdureError):
             f"{reference} cannot be had: {problem}",
             kept="everything else; nothing was started with an empty secret",
             do="put the secret in its place on this machine, then go on",
+        )
+
+
+class CredentialRefused(PerdureError):
+    """No way to a credential worked; `tried` says how each was refused."""
+
+    exit_code = 5
+
+    def __init__(self, name: str, tried: Sequence[tuple[str, str]]) -> None:
+        self.name, self.tried = name, tuple(tried)
+        told = "; ".join(f"{way}: {why}" for way, why in tried) or "there is no way to renew it"
+        super().__init__(
+            f"no credential for {name}: {told}",
+            kept="everything else; nothing was started without it",
+            do="put a new credential in its place, then answer the task's question or resume it",
         )
 
 
