@@ -331,7 +331,8 @@ class Maker:
         pick = self._random.choice
         call = {"function": pick(FUNCTIONS), "function_version": pick((1, 2)), "arguments": b"arguments"}
         call |= {"queue": pick(QUEUES), "priority": pick((-1, 0, 5)), "parent_uid": pick((None, *UIDS[:3]))}
-        return {**self.create_task(uid), **call, "budget": pick((None, b"budget")), **self._terms()}
+        here = {"worker": pick((None, *WORKERS)), "host": "h", "pid": 1, "user": "u"}
+        return {**self.create_task(uid), **call, **here, "budget": pick((None, b"budget")), **self._terms()}
 
     def _terms(self) -> dict[str, Any]:
         pick = self._random.choice

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Generator
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar
 
@@ -23,8 +23,8 @@ class Aside(Hop[T], Generic[T]):
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
         self._work = work
 
-    async def on_loop(self) -> T:
-        return await self._work
+    def on_loop(self) -> Generator[Any, None, T]:
+        return (yield from self._work.__await__())
 
     def block(self) -> T:
         done: list[T] = []

@@ -11,9 +11,9 @@ from perdure._durable.driving import carry_out
 from perdure._durable.functions import DurableFunction
 from perdure._durable.prepare import prepare, suspend
 from perdure._durable.run import Paused, Run
-from perdure._durable.savings import savings_of
+from perdure._durable.savings import Savings, savings_of
 from perdure._durable.spending import open_account
-from perdure._durable.starting import LOOK_SECONDS, result_of, start
+from perdure._durable.starting import LOOK_SECONDS, Beginning, result_of, start
 from perdure._durable.testing_mode import is_same_again, replays_always
 from perdure._durable.upgrading import fitting
 from perdure._durable.wishes import watching
@@ -21,24 +21,31 @@ from perdure._ground import codec, envelope
 from perdure._ground.hop import Nap
 from perdure._model import FINISHED
 from perdure._store import Store, flush_on_sigterm
-from perdure._tasks import Hold, Task, Tasks, current_row, forget_lease, move, release_lease, take_lease
+from perdure._tasks import Hold, Task, Tasks, current_row, forget_lease, held_lease, move, release_lease, take_lease
 from perdure.errors import InvalidTransition, LeaseHeld, PerdureError, ReplayDiverged
+
+_NOTHING_SAVED = Savings().as_event()
 
 
 async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any) -> Any:
     """Carry the task on in this process until it has ended, and give its result."""
-    task = await start(tasks, id, function, args, kwargs)
-    is_new = task.created
+    store = tasks._store
+    task, beginning = await start(tasks, id, function, args, kwargs, here=True)
+    hold = held_lease(store, task.uid) if task.created else None
+    if hold is not None:
+        hold.is_exclusive = True
+        sealed = await one_pass(tasks, task, hold, function, beginning)
+        if sealed is not None:
+            return store.unseal(task.uid, "result", sealed, function.signature.returns)
     while True:
-        row = None if is_new else await current_row(tasks._store, task.id, task.uid)
-        if row is not None and row.status in FINISHED:
-            return result_of(tasks._store, row, function)
-        if row is not None and row.status == "paused":
+        row = await current_row(store, task.id, task.uid)
+        if row.status in FINISHED:
+            return result_of(store, row, function)
+        if row.status == "paused":
             await Nap(LOOK_SECONDS)
             continue
         try:
-            hold = await take_lease(tasks._store, task.id, task.uid, "", is_exclusive=True, is_new=is_new)
-            is_new = False
+            hold = await take_lease(store, task.id, task.uid, "", is_exclusive=True)
         except (LeaseHeld, InvalidTransition):
             await Nap(LOOK_SECONDS)
             continue
@@ -48,20 +55,33 @@ async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], a
 # ── one pass ─────────────────────────────────────────────────────────────────────────────────────
 
 
-async def one_pass(tasks: Tasks, task: Task, hold: Hold, function: DurableFunction[..., Any]) -> None:
-    """One attempt: from the journal's beginning to the function's end or its next pause."""
+async def one_pass(
+    tasks: Tasks, task: Task, hold: Hold, function: DurableFunction[..., Any], beginning: Beginning | None = None
+) -> bytes | None:
+    """One attempt: from the journal's beginning to the function's end or its next pause.
+
+    With a `beginning` the task was made just now, and there is nothing to read. The answer is the sealed result,
+    if it was reached.
+    """
     store, loop = tasks._store, asyncio.get_running_loop()
     flush_on_sigterm()
     before: bytes | None = None
     while True:
         try:
-            function = await fitting(store, task, hold, function)
-            run = await prepare(store, task, hold, loop)
-            run.task = task
-            if await endings.is_ending(run):
-                await endings.end(task, hold, run)
-                return
-            args, kwargs = await _arguments(store, task, function, run)
+            if beginning is not None:
+                run = Run(store, hold.fence, 1, (), {}, loop=loop)
+                run.task = task
+                open_account(run, None, beginning.budget)
+                args, kwargs = function.signature.decode_arguments(beginning.arguments)
+                beginning = None
+            else:
+                function = await fitting(store, task, hold, function)
+                run = await prepare(store, task, hold, loop)
+                run.task = task
+                if await endings.is_ending(run):
+                    await endings.end(task, hold, run)
+                    return None
+                args, kwargs = await _arguments(store, task, function, run)
         except ReplayDiverged as error:
             await _pause_diverged(task, error)
             raise
@@ -84,12 +104,12 @@ async def one_pass(tasks: Tasks, task: Task, hold: Hold, function: DurableFuncti
                 await next_line(run, task, hold, function.signature, function.version)
                 continue
             await _ended_otherwise(task, hold, run, function, error)
-            return
+            return None
         if run.always_replay and is_first_end:
             await run.flush()
             continue
         await move(task, "complete", hold=hold, ended="completed", data=_report(run), result=sealed)
-        return
+        return sealed
 
 
 async def _arguments(store: Store, task: Task, function: DurableFunction[..., Any], run: Run) -> Any:
@@ -102,8 +122,8 @@ async def _arguments(store: Store, task: Task, function: DurableFunction[..., An
 
 def _report(run: Run) -> dict[str, Any]:
     """What this attempt did, and what it did not have to do again."""
-    saved = savings_of(entry for _, entry in run.entries)
-    return {"replayed": run.replayed, "fresh": run.fresh, "saved": saved.as_event()}
+    saved = savings_of(entry for _, entry in run.entries).as_event() if run.entries else _NOTHING_SAVED
+    return {"replayed": run.replayed, "fresh": run.fresh, "saved": saved}
 
 
 async def _ended_otherwise(

@@ -6,13 +6,14 @@ that a replay starts nothing twice, and the child lives on when its parent's pro
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
 from perdure._durable.functions import DurableFunction
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
-from perdure._durable.spending import seal_budget
+from perdure._durable.spending import Budget, seal_budget
 from perdure._durable.values import decode_error, encode_error
 from perdure._ground import codec, envelope
 from perdure._ground.hop import Nap
@@ -27,10 +28,25 @@ R = TypeVar("R")
 LOOK_SECONDS = 0.02
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a task began with, for whoever carries it on from there: it need not be read."""
+
+    arguments: bytes
+    budget: Budget | None
+
+
 async def start(
-    tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any, *, parent_uid: str | None = None
-) -> Task:
-    """The task that carries out this call, made now if its id is free.
+    tasks: Tasks,
+    id: str,
+    function: DurableFunction[..., Any],
+    args: Any,
+    kwargs: Any,
+    *,
+    parent_uid: str | None = None,
+    here: bool = False,
+) -> tuple[Task, Beginning]:
+    """The task that carries out this call, made now if its id is free; `here`, by this process at once.
 
     Raises:
         Conflict: the id belongs to another function, or to a call with other arguments.
@@ -39,6 +55,7 @@ async def start(
     check_id(id)
     arguments = function.signature.encode_arguments(args, kwargs)
     options = function.chosen
+    beginning = Beginning(arguments, options.budget)
     call = {
         "function": function.name,
         "function_version": function.version,
@@ -52,13 +69,13 @@ async def start(
         "budget": lambda store, uid: seal_budget(store, uid, options.budget),
     }
     while True:
-        made = await tasks._insert("start_function", id, {}, name=function.name, call=call)
+        made = await tasks._insert("start_function", id, {}, name=function.name, call=call, here=here)
         if made is not None:
-            return made
+            return made, beginning
         row = await tasks._row(id)
         if row is not None:
             await _check_same(tasks._store, row, function, arguments)
-            return await tasks._attach(row.uid, created=False)
+            return await tasks._attach(row.uid, created=False), beginning
 
 
 def deadline_of(store: Store, timeout: timedelta | None) -> int | None:
@@ -141,13 +158,14 @@ async def start_or_adopt(
     """A handle on the task; inside a durable function the start is recorded, and the task its child."""
     scope = current.get()
     if scope is None or scope.is_body:
-        task = await start(tasks, id, function, args, kwargs)
+        task, _ = await start(tasks, id, function, args, kwargs)
         return Handle(tasks, id, task.uid, function)
     parent = scope.run.uid
 
     async def begin() -> str:
         await scope.run.flush()
-        return (await start(tasks, id, function, args, kwargs, parent_uid=parent)).uid
+        child, _ = await start(tasks, id, function, args, kwargs, parent_uid=parent)
+        return child.uid
 
     uid = await recorded_call(scope, f"start {function.name}", str, begin, asked=digest((id,), {}))
     return Handle(tasks, id, uid, function)

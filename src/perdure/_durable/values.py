@@ -11,7 +11,7 @@ import asyncio
 import builtins
 import inspect
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from perdure import errors
@@ -21,6 +21,7 @@ from perdure._replay import is_same
 from perdure.errors import NotStorable, PerdureError, StepFailed
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _TAG = 0xC1
 
 
@@ -38,6 +39,10 @@ class Signature:
         self._takes = [p for p in takes if p.kind in _POSITIONAL]
         self._keywords = {p.name: p for p in takes if p.kind is inspect.Parameter.KEYWORD_ONLY}
         self._required = sum(p.default is p.empty for p in self._takes)
+        self._names = tuple(p.name for p in self._takes)
+        self._needed = {p.name for p in parameters if p.default is p.empty}
+        # Every argument may be given by its name: then nothing has to be bound.
+        self._is_plain = not self.is_method and all(p.kind in _BY_NAME for p in parameters)
         self.plain = self._required + self.is_method  # up to so many positional arguments, a call is spelled one way
 
     def spelled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -70,9 +75,12 @@ class Signature:
             TypeError: they do not fit the function.
             NotStorable: the path begins with the argument's name.
         """
-        bound = self._signature.bind(*args, **kwargs)
+        if self._is_plain and not kwargs and self._required <= len(args) <= len(self._takes):
+            given: Iterable[tuple[str, Any]] = zip(self._names, args, strict=False)
+        else:
+            given = self._signature.bind(*args, **kwargs).arguments.items()
         encoded = {}
-        for name, value in bound.arguments.items():
+        for name, value in given:
             try:
                 encoded[name] = codec.encode(value, self._type_of(name))
             except NotStorable as error:
@@ -85,11 +93,15 @@ class Signature:
         Raises:
             TypeError: it takes others than it was called with.
         """
-        bound = self._signature.bind_partial()
+        decoded: dict[str, Any] = {}
         for name, value in codec.decode(data).items():
             if name not in self._signature.parameters:
                 raise TypeError(f"it takes no argument {name!r} any more")
-            bound.arguments[name] = codec.decode(value, self._type_of(name))
+            decoded[name] = codec.decode(value, self._type_of(name))
+        if self._is_plain and decoded.keys() >= self._needed:
+            return (), decoded
+        bound = self._signature.bind_partial()
+        bound.arguments.update(decoded)
         self._signature.bind(*bound.args, **bound.kwargs)
         return bound.args, bound.kwargs
 

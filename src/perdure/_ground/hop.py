@@ -132,14 +132,14 @@ class Hop(Generic[T]):
         """Do it in this thread."""
         raise NotImplementedError
 
-    async def on_loop(self) -> T:
+    def on_loop(self) -> Generator[Any, None, T]:
         """Have it done without holding up the running loop."""
         raise NotImplementedError
 
     def __await__(self) -> Generator[Any, None, T]:
         if _mode.blocking:
             return self.block()
-        return (yield from self.on_loop().__await__())
+        return (yield from self.on_loop())
 
 
 class Call(Hop[T]):
@@ -153,8 +153,8 @@ class Call(Hop[T]):
     def block(self) -> T:
         return self._act()
 
-    async def on_loop(self) -> T:
-        return await _readers.have_done(self._act)
+    def on_loop(self) -> Generator[Any, None, T]:
+        return (yield from _readers.have_done(self._act))
 
 
 class Nap(Hop[None]):
@@ -168,8 +168,8 @@ class Nap(Hop[None]):
     def block(self) -> None:
         time.sleep(self._seconds)
 
-    async def on_loop(self) -> None:
-        await asyncio.sleep(self._seconds)
+    def on_loop(self) -> Generator[Any, None, None]:
+        return (yield from asyncio.sleep(self._seconds).__await__())
 
 
 def drive(work: Coroutine[Any, Any, T]) -> T:

@@ -20,18 +20,35 @@ MAX_ID = 200
 _ALPHABET = "0123456789abcdefghijklmnopqrstuv"
 
 
+_NOISE = 13
+_noise: list[bytes] = []
 _last = 0
+_PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
 
 
 def new_uid(now_ms: int) -> str:
     """A name nobody else has; those of one process rise, also within a millisecond."""
     global _last
-    noise = os.urandom(13)  # one call: it lets other threads run, and they take their time
+    noise = _next_noise()
     bits = (now_ms & 0xFFFF_FFFF_FFFF) << 72 | int.from_bytes(noise[:9])
     if bits <= _last and bits >> 72 == _last >> 72:
         bits = _last + 1 + int.from_bytes(noise[9:])
     _last = bits
-    return "".join([_ALPHABET[bits >> shift & 31] for shift in range(115, -1, -5)])
+    return "".join([_PAIRS[bits >> shift & 1023] for shift in range(110, -1, -10)])
+
+
+def _next_noise() -> bytes:
+    """Random bytes nobody else gets. Many are fetched at once: a fetch lets other threads run first."""
+    try:
+        return _noise.pop()
+    except IndexError:
+        fetched = os.urandom(_NOISE * 64)
+        _noise.extend(fetched[at : at + _NOISE] for at in range(_NOISE, len(fetched), _NOISE))
+        return fetched[:_NOISE]
+
+
+# The child of a fork must not use the same ones as its parent.
+os.register_at_fork(after_in_child=_noise.clear)
 
 
 def check_id(value: object, what: str = "task id") -> str:

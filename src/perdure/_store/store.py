@@ -100,7 +100,10 @@ class Store:
         params["uid"] = uid
         if fence is not None:
             params["epoch"], params["worker"] = fence.epoch, fence.worker
-        size = 300 + sum(len(value) for value in params.values() if isinstance(value, bytes))
+        size = 300
+        for value in params.values():
+            if type(value) is bytes:
+                size += len(value)
         return Write(self.committer, name, params, key=f"{self.namespace}\0{key}", size=size, fence=fence)
 
     def query(self, name: str, **params: Any) -> Call[list[Row]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from perdure._ground.hop import Hop
@@ -81,12 +82,12 @@ class Write(Hop["Row | None"]):
         self._committer.wait(self)
         return self.outcome()
 
-    async def on_loop(self) -> Row | None:
+    def on_loop(self) -> Generator[Any, None, Row | None]:
         if not self.queued:
             self._committer.submit(self)
         if not self.done:
             loop = asyncio.get_running_loop()
             future: asyncio.Future[None] = loop.create_future()
             if self._committer.wake_when_done(self, (loop, future)):
-                await future
+                yield from future
         return self.outcome()

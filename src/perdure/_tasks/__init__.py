@@ -10,6 +10,7 @@ from perdure._tasks import memories
 from perdure._tasks.frames import TaskFrames, open_frames
 from perdure._tasks.leases import Hold, read_holder, release_all
 from perdure._tasks.leases import forget as forget_lease
+from perdure._tasks.leases import held as held_lease
 from perdure._tasks.leases import release as release_lease
 from perdure._tasks.leases import take as take_lease
 from perdure._tasks.moves import move
@@ -60,6 +61,7 @@ __all__ = [
     "export_heads",
     "forget_lease",
     "give_back_space",
+    "held_lease",
     "keys_in_use",
     "memories",
     "move",

@@ -24,7 +24,7 @@ _SHORT = 200
 
 @asynccontextmanager
 async def attempt_of(task: Task) -> AsyncIterator[Task]:
-    hold = await leases.take(task._store, task.id, task.uid, task._record.agent, is_exclusive=True)
+    hold = await leases.take(task._store, task.id, task.uid, task._agent, is_exclusive=True)
     try:
         await task._refresh(hold)
         yield task

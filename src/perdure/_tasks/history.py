@@ -129,7 +129,7 @@ async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, An
         snapshot, frame, _ = await records.newest_good(task._store, row)
     state = snapshots.contents(patched(snapshot.raw, changes))["state"]
     origin = {"forked_from": task.id, "uid": task.uid, "checkpoint": frame.seq}
-    record = task._record
+    record, _ = await records.load(task._store, row)
     return await task._tasks._create_from(
         new_id,
         state=state,

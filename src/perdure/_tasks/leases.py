@@ -9,15 +9,17 @@ Owns the question "may we have this lease?". Renewing is in perdure/_store/prese
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from dataclasses import dataclass
 from datetime import timedelta
 from shlex import quote
+from typing import Any
 
 from perdure._ground.ids import Process, is_proven_dead
 from perdure._model import FINISHED, Holder, Sighting, refuse_move
-from perdure._store import Fence, HolderRow, Store, TaskRow
+from perdure._store import Fence, HolderRow, Store, TaskRow, Write
 from perdure._tasks.snapshots import Snapshot
 from perdure.errors import InvalidTransition, LeaseHeld, NotFound
 
@@ -78,7 +80,6 @@ async def take(
             raise _held_here(store, task_id)
         hold.is_exclusive = hold.is_exclusive or is_exclusive
         return hold
-    await store.presence.register()
     if is_new:
         # What was written a moment ago is most likely still so; if not, the claim is refused, and we look.
         hold = await _claim(store, task_id, uid, agent, Holder(0, None), "running", "released")
@@ -127,31 +128,56 @@ async def _claim(
         **store.event(uid, "attempt taken over" if taken else "attempt started", data, agent=agent),
         "seen_epoch": holder.epoch,
         "seen_worker": holder.worker,
-        "worker": presence.worker,
         "before": status,
         "former": former if taken else "superseded",
-        "host": presence.process.host,
-        "pid": presence.process.pid,
-        "user": presence.user,
         "agent": agent,
+        **await holder_columns(store),
     }
-    row = await store.verb("claim", uid, params, key=task_id)
-    if row is None:
-        return None
-    hold = presence.held[uid] = Hold(Fence(task_id, uid, row[0], presence.worker), store)
+    write = store.verb("claim", uid, params, key=task_id)
+    return await taking(store, write, task_id, uid, epoch=holder.epoch + 1)
+
+
+async def taking(store: Store, write: Write, task_id: str, uid: str, *, epoch: int = 1) -> Hold | None:
+    """The lease that this write takes, unless it is refused. Whoever stops waiting for it does not keep it."""
+    presence = store.presence
+    hold = Hold(Fence(task_id, uid, epoch, presence.worker), store)
+    try:
+        if await write is None:
+            return None
+    except asyncio.CancelledError:
+        if write.queued:
+            store.committer.submit(_releasing(store, hold, "interrupted while it was taken"))
+        raise
+    presence.held[uid] = hold
     presence.seen.pop(uid, None)
     presence.hold()
     return hold
 
 
+# What a new task's row says of its holder while there is none.
+NOBODY: dict[str, Any] = {"worker": None, "host": None, "pid": None, "user": None}
+
+
+async def holder_columns(store: Store) -> dict[str, Any]:
+    """The same of this process, which is known to the store from then on."""
+    presence = store.presence
+    await presence.register()
+    process = presence.process
+    return {"worker": presence.worker, "host": process.host, "pid": process.pid, "user": presence.user}
+
+
 async def release(store: Store, hold: Hold, ended: str) -> None:
     """Give the lease back; harmless when it is lost already."""
     forget(store, hold)
+    if hold.fence.closed is None:
+        await _releasing(store, hold, ended)
+
+
+def _releasing(store: Store, hold: Hold, ended: str) -> Write:
     fence = hold.fence
-    if fence.closed is None:
-        params = {**store.event(fence.uid, "attempt ended", {"ended": ended}), "ended": ended}
-        params.update(epoch=fence.epoch, worker=fence.worker)
-        await store.verb("release", fence.uid, params, key=fence.task_id)
+    params = {**store.event(fence.uid, "attempt ended", {"ended": ended}), "ended": ended}
+    params.update(epoch=fence.epoch, worker=fence.worker)
+    return store.verb("release", fence.uid, params, key=fence.task_id)
 
 
 def forget(store: Store, hold: Hold) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from zlib import crc32
@@ -36,15 +36,6 @@ async def load(store: Store, row: TaskRow) -> tuple[TaskRecord, Snapshot]:
     attempts = await store.query("read_attempts", uid=row.uid)
     latest = checkpoint(row.uid, frame, parts, snapshot.raw) if frame.seq else None
     return _record(store, row, parts["state"], latest, attempts, damaged), snapshot
-
-
-def of_new(store: Store, uid: str, params: Mapping[str, Any], state: Any) -> TaskRecord:
-    """The record of a task that was made just now, from what was written: it need not be read."""
-    unset = dict.fromkeys(TaskRow._fields)
-    given = {name: params[name] for name in TaskRow._fields if name in params}
-    times = {"created_at": params["at"], "updated_at": params["at"]}
-    row = TaskRow(**{**unset, **given, **times, "uid": uid, "version": 1})
-    return _record(store, row, state, None, (), ())
 
 
 async def load_for_list(store: Store, row: TaskRow) -> TaskRecord:

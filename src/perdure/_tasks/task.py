@@ -50,15 +50,17 @@ class Task:
     state: Json
     created: bool
 
-    def __init__(self, tasks: Tasks, record: TaskRecord, snapshot: Snapshot, *, created: bool) -> None:
+    def __init__(
+        self, tasks: Tasks, key: tuple[str, str, Status], state: Json, snapshot: Snapshot, *, agent: str, created: bool
+    ) -> None:
         self._tasks = tasks
         self._store: Store = tasks._store
-        self._record = record
+        self._agent = agent
         self._snapshot = snapshot
-        self.id, self.uid = record.id, record.uid
-        self.status, self.state = record.status, record.state
+        self.id, self.uid, self.status = key
+        self.state = state
         self.created = created
-        self._is_new = created and record.status == "running"  # so its lease is most likely still free
+        self._is_new = created and self.status == "running"  # so its lease is most likely still free
 
     def __repr__(self) -> str:
         return f"<Task {self.id!r} {self.status}>"
@@ -80,7 +82,7 @@ class Task:
         """The task as it stands in the store now."""
         row = await refusals.current_row(self._store, self.id, self.uid)
         record, snapshot = await records.load(self._store, row)
-        self._record, self._snapshot = record, snapshot
+        self._snapshot = snapshot
         self.status, self.state = record.status, record.state
         return record
 
@@ -362,7 +364,7 @@ class Task:
 
     async def _take(self) -> Hold:
         is_new, self._is_new = self._is_new, False
-        return await leases.take(self._store, self.id, self.uid, self._record.agent, is_new=is_new)
+        return await leases.take(self._store, self.id, self.uid, self._agent, is_new=is_new)
 
     async def _base(self, hold: Hold) -> Snapshot:
         """The snapshot the next checkpoint builds on: the newest one, read only when we do not have it."""
@@ -382,7 +384,7 @@ class Task:
             self._store.committer.submit(write)
 
     def _event(self, kind: str, data: Any) -> dict[str, Any]:
-        return self._store.event(self.uid, kind, data, agent=self._record.agent)
+        return self._store.event(self.uid, kind, data, agent=self._agent)
 
 
 def _keys(patch: Mapping[str, Json] | None) -> dict[str, Any]:

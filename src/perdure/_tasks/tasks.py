@@ -21,7 +21,7 @@ from perdure._model import (
     TaskRecord,
 )
 from perdure._store import EventRow, Store, TaskRow
-from perdure._tasks import records, snapshots
+from perdure._tasks import leases, records, snapshots
 from perdure._tasks.task import Task
 from perdure.errors import AlreadyExists, DependencyCycle, InvalidInput, NotFound, TaskFailed, TimedOut
 
@@ -118,19 +118,24 @@ class Tasks:
         config: Config | None = None,
         depends_on: Sequence[str] = (),
         call: Mapping[str, Any] | None = None,
+        here: bool = False,
     ) -> Task | None:
-        """The new task, as it stands in the store; None when the id is in use."""
+        """The new task, as it stands in the store; None when the id is in use.
+
+        `here`: this process carries it out and has its lease from the beginning, if nothing has to be waited for.
+        """
         store = self._store
         _check_texts(name=name, description=description, agent=agent, **{f"tag {k}": v for k, v in tags.items()})
         _check_texts(**{f"the name of a tag, {name!r},": name for name in tags})
-        waits_for = await self._dependencies(id, depends_on)
+        waits_for = await self._dependencies(id, depends_on) if depends_on else False
+        here = here and not waits_for
         uid = new_uid(store.clock.now_ms())
         raw, copy = snapshots.document(state)
         frame = snapshots.build(store, uid, raw, None)
         for write in snapshots.chunk_writes(store, uid, frame, id):
             store.committer.submit(write)
         params = {
-            **store.event(uid, "created", dict(origin or {}), agent=agent),
+            **store.event(uid, "created", {"epoch": 1} if here else dict(origin or {}), agent=agent),
             **frame.columns(),
             "cause": cause,
             "old": old,
@@ -144,12 +149,15 @@ class Tasks:
             "config": store.seal(uid, "config", config, Config) if config is not None else None,
             "depends_on": json.dumps(list(depends_on)) if depends_on else "[]",
         }
-        for column, value in (call or {}).items():
-            params[column] = value(store, uid) if callable(value) else value
-        if await store.verb(verb, uid, params, key=id) is None:
+        if call is not None:
+            for column, value in call.items():
+                params[column] = value(store, uid) if callable(value) else value
+            params.update(await leases.holder_columns(store) if here else leases.NOBODY)
+        write = store.verb(verb, uid, params, key=id)
+        if await (leases.taking(store, write, id, uid) if here else write) is None:
             return None
-        record = records.of_new(store, uid, params, copy["state"])
-        return Task(self, record, frame.snapshot(0, raw), created=True)
+        key = (id, uid, params["status"])
+        return Task(self, key, copy["state"], frame.snapshot(0, raw), agent=agent, created=True)
 
     async def _dependencies(self, id: str, depends_on: Sequence[str]) -> bool:
         """Whether the task has to wait; refuses a circle of tasks."""
@@ -269,8 +277,10 @@ class Tasks:
 
     async def _attach(self, uid: str, *, created: bool) -> Task:
         rows = await self._store.query("get_task_by_uid", uid=uid)
-        record, snapshot = await records.load(self._store, TaskRow(*rows[0]))
-        return Task(self, record, snapshot, created=created)
+        row = TaskRow(*rows[0])
+        snapshot, _, _ = await records.newest_good(self._store, row)
+        state = snapshots.contents(snapshot.raw)["state"]
+        return Task(self, (row.id, uid, row.status), state, snapshot, agent=row.agent, created=created)  # type: ignore[arg-type]
 
 
 def _check_texts(**texts: object) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from perdure._store.contract import Params, Row, TaskRow
+from perdure._store.contract import AttemptRow, Params, Row, TaskRow
 from perdure._store.memory.tables import Lease, Tables
 from perdure._store.memory.verbs import change, create_task, end_attempts
 
@@ -61,7 +61,19 @@ def start_function(tables: Tables, p: Params) -> Row | None:
         names = ["function", "function_version", "arguments", "queue", "priority", "parent_uid", "budget"]
         names += ["call_key", "not_before", "deadline_at"]
         tables.put(tables.calls, p["uid"], Called(*(p[name] for name in names)))
+        if p["worker"] is not None:
+            _begin_at_once(tables, p)
     return row
+
+
+def _begin_at_once(tables: Tables, p: Params) -> None:
+    """Whoever starts the task carries it out: it has the lease from the beginning."""
+    uid, at = p["uid"], p["at"]
+    tables.put(tables.leases, uid, Lease(1, p["worker"], at))
+    tables.put_of(
+        tables.attempts, uid, 1, AttemptRow(1, p["worker"], p["host"], p["pid"], p["user"], p["agent"], at, None, "")
+    )
+    tables.put(tables.tasks, uid, tables.tasks[uid]._replace(attempts=1, started_at=at))
 
 
 def open_pause(tables: Tables, p: Params) -> Row | None:
