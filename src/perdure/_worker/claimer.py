@@ -30,7 +30,7 @@ class Claimer:
     def __init__(self, tasks: Tasks, concurrency: int, queues: Sequence[str], ring: Callable[[], None]) -> None:
         self._tasks, self._concurrency, self._queues = tasks, concurrency, list(queues)
         self._ring = ring
-        self._passes: dict[str, asyncio.Task[None]] = {}
+        self._passes: dict[str, asyncio.Task[bytes | None]] = {}
 
     async def round(self) -> timedelta | None:
         free = self._concurrency - len(self._passes)
@@ -69,7 +69,7 @@ class Claimer:
         self._passes[uid] = carrying
         carrying.add_done_callback(lambda done: self._ended(uid, id, done))
 
-    def _ended(self, uid: str, id: str, done: asyncio.Task[None]) -> None:
+    def _ended(self, uid: str, id: str, done: asyncio.Task[bytes | None]) -> None:
         self._passes.pop(uid, None)
         self._ring()
         if not done.cancelled() and (error := done.exception()) is not None:
