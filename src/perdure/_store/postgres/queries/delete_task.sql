@@ -40,7 +40,7 @@ no_deliveries AS (
 ),
 no_memory AS (
   DELETE FROM perdure.memory USING gone
-  WHERE memory.namespace = gone.namespace AND memory.owner = gone.id
+  WHERE memory.namespace = gone.namespace AND memory.owner = gone.id AND memory.owner <> ''
     AND memory.life = CASE WHEN gone.is_current THEN '' ELSE gone.uid END
 ),
 no_lease AS (
