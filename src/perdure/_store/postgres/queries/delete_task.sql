@@ -39,9 +39,9 @@ no_deliveries AS (
   DELETE FROM perdure.deliveries WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)
 ),
 no_memory AS (
-  DELETE FROM perdure.memory USING gone
-  WHERE memory.namespace = gone.namespace AND memory.owner = gone.id AND memory.owner <> ''
-    AND memory.life = CASE WHEN gone.is_current THEN '' ELSE gone.uid END
+  DELETE FROM perdure.memory
+  WHERE namespace = (SELECT namespace FROM gone) AND owner = (SELECT id FROM gone) AND owner <> ''
+    AND life = (SELECT CASE WHEN is_current THEN '' ELSE uid END FROM gone)
 ),
 no_lease AS (
   DELETE FROM perdure.leases WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)
