@@ -48,9 +48,8 @@ _BEHIND = re.compile(
     (?P<before>
         \b authorization ["']? \s{0,9} [:=] \s{0,9} ["']? (?: bearer | basic | token ) \s+
       | \b (?: set-)? cookie ["']? \s{0,9} : \s{0,9} [^=\s;]{1,60} =
-      | \b [a-z][a-z0-9+.-]{0,20} :// [^\s/@:]{0,200} :                   # user:password@ in an address
-      | [a-z0-9_.-]{0,40}
-        (?: passw(?:or)?d | passphrase | secret | token | credential | (?: api | access | private ) [_-]? key )
+      | :// [^\s/@:]{0,200} :                                             # user:password@ in an address
+      | (?: passw(?:or)?d | passphrase | secret | token | credential | (?: api | access | private ) [_-]? key )
         [a-z0-9_.-]{0,40} ["']? \s{0,9} [:=]{1,2} \s{0,9} ["']?
     )
     (?P<value> [^\s"'@;,&]{4,} )
