@@ -17,7 +17,7 @@ import asyncio
 import contextvars
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -206,7 +206,10 @@ class Bounded(Hop[Any]):
             raise error
         return value
 
-    async def on_loop(self) -> Any:
+    def on_loop(self) -> Generator[Any, None, Any]:
+        return (yield from self._on_loop().__await__())
+
+    async def _on_loop(self) -> Any:
         if inspect.iscoroutinefunction(self._act):
             return await asyncio.wait_for(self._act(), self._seconds)
         loop = asyncio.get_running_loop()

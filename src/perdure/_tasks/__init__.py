@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from perdure._tasks import memories
+from perdure._tasks.checkpointing import carried, carry
 from perdure._tasks.frames import TaskFrames, open_frames
 from perdure._tasks.leases import Hold, read_holder, release_all
 from perdure._tasks.leases import forget as forget_lease
@@ -53,6 +54,8 @@ __all__ = [
     "TaskFrames",
     "Tasks",
     "all_questions",
+    "carried",
+    "carry",
     "answer_question",
     "choose_question",
     "collect",

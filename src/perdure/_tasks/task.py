@@ -23,12 +23,11 @@ from perdure._model import (
     Status,
     TaskRecord,
     ToolCall,
-    checkpoint_id,
     make_pause,
     progress_of,
 )
 from perdure._store import Store, TaskRow
-from perdure._tasks import history, leases, moves, questions, records, refusals, snapshots
+from perdure._tasks import checkpointing, history, leases, moves, questions, records, refusals, snapshots
 from perdure._tasks.attempts import attempt_of
 from perdure._tasks.frames import TaskFrames
 from perdure._tasks.leases import Hold
@@ -124,42 +123,7 @@ class Task:
             InvalidTransition: the task is paused or finished.
         """
         raw, copy = snapshots.document(state, plan, memory, partial, pending)
-        while True:
-            hold = await self._take()
-            before = await self._base(hold)
-            frame = snapshots.build(self._store, self.uid, raw, before)
-            kind_of = {"label": label, "cause": "explicit", "depth": 0, "position": 0}
-            data = {"label": label, "size": frame.size} if label else {"size": frame.size}
-            params = {**self._event("checkpoint", data), **frame.columns(), **kind_of}
-            self._send_chunks(frame)
-            row = await self._store.verb("checkpoint", self.uid, params, key=self.id, fence=hold.fence)
-            if row is not None:
-                return self._checkpointed(hold, frame, raw, copy, row, params)
-            await moves.explain(self, "checkpoint", hold)
-
-    def _checkpointed(
-        self, hold: Hold, frame: Frame, raw: bytes, copy: dict[str, Any], row: tuple[Any, ...], params: dict[str, Any]
-    ) -> Checkpoint:
-        seq, _version, status = row
-        self.status, self.state = status, copy["state"]
-        self._snapshot = hold.snapshot = frame.snapshot(seq, raw)
-        return Checkpoint(
-            id=checkpoint_id(self.uid, seq),
-            seq=seq,
-            timestamp=moment(params["at"]),
-            data=copy["state"],
-            label=params["label"],
-            cause=params["cause"],
-            depth=params["depth"],
-            size=frame.size,
-            valid=True,
-            plan=copy.get("plan"),
-            memory=copy.get("memory"),
-            partial=copy.get("partial"),
-            pending=[ToolCall(**call) for call in copy.get("pending") or ()],
-            parent=checkpoint_id(self.uid, frame.parent) if frame.parent else None,
-            checksum=records.checksum(raw),
-        )
+        return await checkpointing.store(self, raw, copy, label=label, cause="explicit")
 
     async def mark_progress(
         self,

@@ -1,0 +1,135 @@
+"""Store a checkpoint: the one write behind `task.checkpoint`, and behind checkpoints that carry something more.
+
+A checkpoint may carry parts beside the state: what a task has around it (`runtime`), how that came back
+(`report`). They are sealed, packed, pruned and rotated with it; only who asks for a part by name reads it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from perdure._ground import codec
+from perdure._ground.clock import moment
+from perdure._model import Checkpoint, ToolCall, checkpoint_id
+from perdure._store import FrameRow
+from perdure._tasks import history, moves, records, snapshots
+from perdure.errors import NotFound, RecordDamaged, TooLarge
+
+if TYPE_CHECKING:
+    from perdure._tasks.leases import Hold
+    from perdure._tasks.snapshots import Frame
+    from perdure._tasks.task import Task
+
+# The parts of a snapshot that are the task's own; others are carried by one checkpoint only.
+_OWN = ("state", "plan", "memory", "partial", "pending")
+
+
+async def store(
+    task: Task, raw: bytes, copy: dict[str, Any], *, label: str = "", cause: str, kind: str = "checkpoint"
+) -> Checkpoint:
+    """Store a snapshot and make it the task's state; `kind` is the event it makes.
+
+    Raises:
+        LeaseHeld: another attempt is alive.
+        LeaseLost: another attempt has taken over; nothing was written.
+        InvalidTransition: the task is paused or finished.
+    """
+    while True:
+        hold = await task._take()
+        before = await task._base(hold)
+        frame = snapshots.build(task._store, task.uid, raw, before)
+        kind_of = {"label": label, "cause": cause, "depth": 0, "position": 0}
+        data = {"label": label, "size": frame.size} if label else {"size": frame.size}
+        params = {**task._event(kind, data), **frame.columns(), **kind_of}
+        task._send_chunks(frame)
+        row = await task._store.verb("checkpoint", task.uid, params, key=task.id, fence=hold.fence)
+        if row is not None:
+            return _stored(task, hold, frame, raw, copy, row, params)
+        await moves.explain(task, "checkpoint", hold)
+
+
+def _stored(
+    task: Task,
+    hold: Hold,
+    frame: Frame,
+    raw: bytes,
+    copy: dict[str, Any],
+    row: tuple[Any, ...],
+    params: dict[str, Any],
+) -> Checkpoint:
+    seq, _version, status = row
+    task.status, task.state = status, copy["state"]
+    task._snapshot = hold.snapshot = frame.snapshot(seq, raw)
+    return Checkpoint(
+        id=checkpoint_id(task.uid, seq),
+        seq=seq,
+        timestamp=moment(params["at"]),
+        data=copy["state"],
+        label=params["label"],
+        cause=params["cause"],
+        depth=params["depth"],
+        size=frame.size,
+        valid=True,
+        plan=copy.get("plan"),
+        memory=copy.get("memory"),
+        partial=copy.get("partial"),
+        pending=[ToolCall(**call) for call in copy.get("pending") or ()],
+        parent=checkpoint_id(task.uid, frame.parent) if frame.parent else None,
+        checksum=records.checksum(raw),
+    )
+
+
+# ── parts beside the state ───────────────────────────────────────────────────────────────────────
+
+
+async def carry(task: Task, part: str, value: Any, *, label: str = "", cause: str, kind: str) -> Checkpoint:
+    """A checkpoint of the state as it is that carries one part more.
+
+    Raises:
+        NotStorable: the value would not come back as it was; nothing was written.
+        and what `store` raises.
+    """
+    hold = await task._take()
+    own = snapshots.contents((await task._base(hold)).raw)
+    parts = {name: own[name] for name in _OWN if name in own}
+    raw, copy = codec.round_trip({**parts, part: value})
+    if len(raw) > snapshots.MAX_STATE:
+        raise TooLarge(f"the state with its {part}", len(raw), snapshots.MAX_STATE)
+    return await store(task, raw, copy, label=label, cause=cause, kind=kind)
+
+
+async def carried(
+    task: Task, part: str, *, cause: str, at: str | None = None
+) -> tuple[Checkpoint, Any, list[str]] | None:
+    """A checkpoint that carries the part, the part, and the ids of newer ones that cannot be read.
+
+    The one named, or the newest valid one; None if there is none.
+
+    Raises:
+        NotFound: there is no checkpoint of that name, or it carries no such part.
+        RecordDamaged: the named one cannot be read.
+    """
+    if at is not None:
+        snapshot, row = await history.find(task, at)
+        parts = snapshots.contents(snapshot.raw)
+        if part not in parts:
+            raise NotFound(f"{part} in checkpoint", at, task._store.place, do="`rt.save()` makes a checkpoint with one")
+        return records.checkpoint(task.uid, row, parts, snapshot.raw), parts[part], []
+    damaged: list[str] = []
+    for seq in reversed(await _made_by(task, cause)):
+        try:
+            snapshot, row = await snapshots.materialise(task._store, task.uid, seq)
+        except (NotFound, RecordDamaged):
+            damaged.append(checkpoint_id(task.uid, seq))
+            records.log.warning("task %s: checkpoint %d cannot be read; an earlier one is used", task.id, seq)
+            continue
+        parts = snapshots.contents(snapshot.raw)
+        return records.checkpoint(task.uid, row, parts, snapshot.raw), parts.get(part), damaged
+    return None
+
+
+async def _made_by(task: Task, cause: str) -> list[int]:
+    """The numbers of the valid checkpoints with this cause, oldest first."""
+    found = await task._store.query("read_checkpoints", uid=task.uid, after=-1, limit=1 << 31)
+    rows = [FrameRow(*row) for row in found]
+    return [row.seq for row in rows if row.cause == cause and row.valid and not row.superseded]
