@@ -10,6 +10,7 @@
     ├── Conflict                 somebody else was first; nothing was written              exit 4
     │   ├── AlreadyExists        create() of an id that is in use
     │   ├── InvalidTransition    the task's status does not allow this
+    │   │   └── TaskBlocked      tasks it depends on have not completed
     │   ├── StaleVersion         the record changed since it was read
     │   ├── LeaseHeld            another attempt is alive
     │   ├── LeaseLost            another attempt has taken over, or this one was closed
@@ -47,7 +48,7 @@ exception as attributes, so nobody parses the text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from shlex import quote
 
 
@@ -171,6 +172,15 @@ class InvalidTransition(Conflict):
     def __init__(self, task_id: str, status: str, move: str, *, do: str = "") -> None:
         self.task_id, self.status, self.move = task_id, status, move
         super().__init__(f"task {task_id!r} is {status} and cannot {move}", do=do)
+
+
+class TaskBlocked(InvalidTransition):
+    """The task depends on others, and not all of them have completed; `waits_for` has their statuses."""
+
+    def __init__(self, task_id: str, status: str, waits_for: Mapping[str, str | None]) -> None:
+        self.waits_for = dict(waits_for)
+        named = ", ".join(f"{id} ({status or 'not there yet'})" for id, status in waits_for.items())
+        super().__init__(task_id, status, f"begin: it depends on {named}", do="let them complete first; it then begins")
 
 
 class StaleVersion(Conflict):

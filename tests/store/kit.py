@@ -302,6 +302,7 @@ def dump(engine: Engine) -> dict[str, Any]:
         whole[f"{namespace}: overdue"] = read("find_overdue", {**here, "limit": 1000})
         whole[f"{namespace}: claimable"] = read("find_claimable", {**here, **functions})
         whole[f"{namespace}: expired memory"] = read("expired_memory", {**here, "before": 5_000, "limit": 1000})
+        whole[f"{namespace}: blocked"] = read("read_blocked", {**here, "after": "", "limit": 1000})
         for handler in HANDLERS:
             asked = {**here, "handler": handler, "since": 0, "ended_since": 1_010, "limit": 1000}
             whole[f"{namespace}: {handler} has not had"] = read("read_undelivered", asked)

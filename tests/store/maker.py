@@ -198,7 +198,11 @@ class Maker:
         pick = self._random.choice
         tags = pick(("{}", '{"team": "red"}', '{"area": "\\u00e9", "team": "red"}', '{"team": "blue"}'))
         texts = {"name": "é\U0001f600", "description": "", "agent": pick(("", "agent")), "tags": tags}
-        rest = {"depends_on": '["beta"]', "config": pick((None, b"\0config")), "cause": "created"}
+        rest = {
+            "depends_on": pick(("[]", '["beta"]', '["gamma", "alpha"]')),
+            "config": pick((None, b"\0config")),
+            "cause": "created",
+        }
         return {"uid": uid, **self._event(kind), **frame(0, content=b"first"), **texts, **rest}
 
     def create_task(self, uid: str) -> dict[str, Any]:

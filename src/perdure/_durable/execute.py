@@ -21,8 +21,20 @@ from perdure._ground import codec, envelope
 from perdure._ground.hop import Nap
 from perdure._model import FINISHED
 from perdure._store import Store, flush_on_sigterm
-from perdure._tasks import Hold, Task, Tasks, current_row, forget_lease, held_lease, move, release_lease, take_lease
-from perdure.errors import InvalidTransition, LeaseHeld, PerdureError, ReplayDiverged
+from perdure._tasks import (
+    Hold,
+    Task,
+    Tasks,
+    blocked_by,
+    current_row,
+    forget_lease,
+    held_lease,
+    move,
+    release_lease,
+    settle_blocked,
+    take_lease,
+)
+from perdure.errors import InvalidTransition, LeaseHeld, PerdureError, ReplayDiverged, TaskBlocked
 
 _NOTHING_SAVED = Savings().as_event()
 
@@ -46,6 +58,11 @@ async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], a
             continue
         try:
             hold = await take_lease(store, task.id, task.uid, "", is_exclusive=True)
+        except TaskBlocked:
+            blocked = await blocked_by(store, await current_row(store, task.id, task.uid))
+            if await settle_blocked(tasks, blocked) == "wait":
+                await Nap(LOOK_SECONDS)
+            continue
         except (LeaseHeld, InvalidTransition):
             await Nap(LOOK_SECONDS)
             continue

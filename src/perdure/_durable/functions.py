@@ -16,6 +16,7 @@ from perdure._durable.scopes import short_name
 from perdure._durable.steps import async_step, sync_step
 from perdure._durable.values import Signature
 from perdure._durable.versions import known_functions, remember
+from perdure._model import Policy
 from perdure.errors import InvalidInput
 
 __all__ = [
@@ -71,6 +72,8 @@ class Options:
     key: str = ""
     timeout: timedelta | None = None
     budget: Any = None
+    depends_on: Sequence[str] = ()
+    dependency_policy: Policy = "wait"
 
 
 class DurableFunction(Generic[P, R]):

@@ -18,7 +18,7 @@ from perdure._durable.values import decode_error, encode_error
 from perdure._ground import codec, envelope
 from perdure._ground.hop import Nap
 from perdure._ground.ids import check_id
-from perdure._model import FINISHED, Entry
+from perdure._model import FINISHED, Config, Entry
 from perdure._replay import Diverged, Recorded, digest
 from perdure._store import Store, TaskRow
 from perdure._tasks import Task, Tasks
@@ -68,8 +68,10 @@ async def start(
         "deadline_at": deadline_of(tasks._store, options.timeout),
         "budget": lambda store, uid: seal_budget(store, uid, options.budget),
     }
+    config = Config(dependency_policy=options.dependency_policy) if options.dependency_policy != "wait" else None
+    what: dict[str, Any] = {"name": function.name, "depends_on": options.depends_on, "config": config, "call": call}
     while True:
-        made = await tasks._insert("start_function", id, {}, name=function.name, call=call, here=here)
+        made = await tasks._insert("start_function", id, {}, here=here, **what)
         if made is not None:
             return made, beginning
         row = await tasks._row(id)

@@ -15,7 +15,7 @@ from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
 from perdure._model import Entry, TaskRecord, decode_entry, name_of, scope_of
 from perdure._store import Store
-from perdure._tasks import Question, Tasks, current_row, questions_of, read_holder
+from perdure._tasks import Question, Tasks, blockers, current_row, questions_of, read_holder
 from perdure.errors import PerdureError
 
 
@@ -67,6 +67,7 @@ async def where(tasks: Tasks, id: str) -> Where:
     ends = [entry for entry in entries if entry.kind == "result" and entry.op not in ("progress", "stream", "patched")]
     frames = _frames(entries, questions)
     holder = await _holder(store, task.uid)
+    blocked = await blockers(tasks, id)
     return Where(
         id=id,
         status=record.status,
@@ -76,12 +77,12 @@ async def where(tasks: Tasks, id: str) -> Where:
         last=name_of(ends[-1].path) if ends else "",
         last_at=moment(ends[-1].at) if ends and ends[-1].at else None,
         frames=frames,
-        waits_for=[question.text for question in questions] or _pause_of(record),
+        waits_for=[question.text for question in questions] or _pause_of(record) or blocked,
         percent=record.progress.percent if record.progress else None,
         operation=record.progress.operation if record.progress else "",
         holder=holder,
         attempts=len(record.attempts),
-        next=_next(record, frames, holder),
+        next="it begins when what it depends on has completed" if blocked else _next(record, frames, holder),
         uncertain=[frame.name for frame in frames if frame.state == "uncertain"],
     )
 

@@ -1,8 +1,9 @@
 """The records perdure keeps and the moves they allow: frozen, pure, without I/O."""
 
 from perdure._model.checkpoint import Change, Checkpoint, ToolCall, checkpoint_id, diff, seq_of
+from perdure._model.dependency import POLICIES, Policy, find_circle, what_blocks, what_follows
 from perdure._model.event import GENESIS, ChainCheck, Event, Link, chain, digest, verify
-from perdure._model.frame import Frame, Frames, Gone
+from perdure._model.frame import Frame, Frames, Gone, check_frame
 from perdure._model.journal import Entry, decode_entry, encode_entry, name_of, path_of, scope_of
 from perdure._model.lease import LEASE, Holder, Sighting
 from perdure._model.pause import REASONS, Pause, Reason, make_pause
@@ -29,6 +30,7 @@ __all__ = [
     "LEASE",
     "MAY_WRITE",
     "MOVES",
+    "POLICIES",
     "REASONS",
     "STATUSES",
     "Attempt",
@@ -46,6 +48,7 @@ __all__ = [
     "Move",
     "Page",
     "Pause",
+    "Policy",
     "Progress",
     "Reason",
     "Sighting",
@@ -54,11 +57,13 @@ __all__ = [
     "ToolCall",
     "can_move",
     "chain",
+    "check_frame",
     "checkpoint_id",
     "decode_entry",
     "diff",
     "digest",
     "encode_entry",
+    "find_circle",
     "make_pause",
     "name_of",
     "path_of",
@@ -67,4 +72,6 @@ __all__ = [
     "scope_of",
     "seq_of",
     "verify",
+    "what_blocks",
+    "what_follows",
 ]

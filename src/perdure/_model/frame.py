@@ -67,76 +67,69 @@ class Gone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frames:
-    """A task's frames, the newest last."""
+    """A task's frames, the newest last. Each method gives them as they are afterwards."""
 
     frames: Sequence[Frame] = ()
     gone: Sequence[Gone] = ()
 
+    def pushed(self, frame: Frame, now: datetime) -> Frames:
+        """With the frame on top. One of the same name is replaced: it was taken up and is set aside again.
 
-def push(stack: Frames, frame: Frame, now: datetime) -> Frames:
-    """With the frame on top. One of the same name is replaced: it was taken up and is set aside again.
+        Raises:
+            Conflict: the stack is as deep as it may be; nothing is forgotten silently.
+        """
+        stack = self.without_expired(now)
+        # What was taken up before this has been left for something else, or come to its end.
+        kept = [old for old in stack.frames if old.name != frame.name and old.resumed_at is None]
+        if len(kept) >= MAX_DEPTH:
+            raise Conflict(
+                f"{len(kept)} lines of thought are set aside already, and that is the most",
+                kept="all of them; this one was not added",
+                do=f"resume or drop one first: the oldest is {kept[0].name!r}",
+            )
+        return replace(stack, frames=[*kept, frame])
 
-    Raises:
-        Conflict: the stack is as deep as it may be; nothing is forgotten silently.
-    """
-    stack = without_expired(stack, now)
-    # What was taken up before this has been left for something else, or come to its end.
-    kept = [old for old in stack.frames if old.name != frame.name and old.resumed_at is None]
-    if len(kept) >= MAX_DEPTH:
-        raise Conflict(
-            f"{len(kept)} lines of thought are set aside already, and that is the most",
-            kept="all of them; this one was not added",
-            do=f"resume or drop one first: the oldest is {kept[0].name!r}",
+    def acknowledged(self, name: str, now: datetime) -> Frames:
+        stack = self.without_expired(now)
+        stack.find(name)
+        changed = [replace(one, acknowledged_at=now) if one.name == name else one for one in stack.frames]
+        return replace(stack, frames=changed)
+
+    def resumed(self, name: str | None, now: datetime) -> Frames:
+        """With one frame taken up: the named one, or the newest that is set aside. It stays in sight until it is
+        finished, or something else is pushed or taken up: who is killed right after this still finds it."""
+        stack = self.without_expired(now)
+        if name is None and not stack.frames:
+            return stack
+        waiting = [frame for frame in stack.frames if frame.resumed_at is None]
+        chosen = stack.find(name) if name is not None else [*stack.frames, *waiting][-1]
+        kept = [frame for frame in waiting if frame.name != chosen.name]
+        taken = replace(chosen, resumed_at=now, acknowledged_at=chosen.acknowledged_at or now)
+        return replace(stack, frames=[*kept, taken])
+
+    def dropped(self, name: str, why: str, now: datetime) -> Frames:
+        stack = self.without_expired(now)
+        return stack._without([(stack.find(name), why)], now)
+
+    def without_expired(self, now: datetime) -> Frames:
+        return self._without([(frame, "expired") for frame in self.frames if frame.is_over(now)], now)
+
+    def find(self, name: str) -> Frame:
+        for frame in self.frames:
+            if frame.name == name:
+                return frame
+        gone = [f"{one.why} at {one.at:%H:%M}" for one in self.gone if one.name == name]
+        raise NotFound(
+            "frame", name, "this task's frames", do=f"it is gone: {gone[-1]}" if gone else "see what is open"
         )
-    return replace(stack, frames=[*kept, frame])
 
-
-def acknowledge(stack: Frames, name: str, now: datetime) -> Frames:
-    return _changed(without_expired(stack, now), name, acknowledged_at=now)
-
-
-def resume(stack: Frames, name: str | None, now: datetime) -> Frames:
-    """With one frame taken up: the named one, or the newest that is set aside. It stays in sight until it is
-    finished, or something else is pushed or taken up: who is killed right after this still finds it."""
-    stack = without_expired(stack, now)
-    waiting = [frame for frame in stack.frames if frame.resumed_at is None]
-    if name is None and not stack.frames:
-        return stack
-    chosen = _find(stack, name) if name is not None else [*stack.frames, *waiting][-1]
-    kept = [frame for frame in waiting if frame.name != chosen.name]
-    taken = replace(chosen, resumed_at=now, acknowledged_at=chosen.acknowledged_at or now)
-    return replace(stack, frames=[*kept, taken])
-
-
-def drop(stack: Frames, name: str, why: str, now: datetime) -> Frames:
-    stack = without_expired(stack, now)
-    return _with_gone(stack, [(_find(stack, name), why)], now)
-
-
-def without_expired(stack: Frames, now: datetime) -> Frames:
-    return _with_gone(stack, [(frame, "expired") for frame in stack.frames if frame.is_over(now)], now)
-
-
-def _with_gone(stack: Frames, leaving: Sequence[tuple[Frame, str]], now: datetime) -> Frames:
-    if not leaving:
-        return stack
-    names = {frame.name for frame, _ in leaving}
-    gone = [Gone(name=frame.name, why=why, at=now, step=frame.step, steps=frame.steps) for frame, why in leaving]
-    kept = [frame for frame in stack.frames if frame.name not in names]
-    return Frames(frames=kept, gone=[*stack.gone, *gone][-MAX_GONE:])
-
-
-def _changed(stack: Frames, name: str, **what: datetime) -> Frames:
-    _find(stack, name)
-    return replace(stack, frames=[replace(f, **what) if f.name == name else f for f in stack.frames])  # type: ignore[arg-type]
-
-
-def _find(stack: Frames, name: str) -> Frame:
-    for frame in stack.frames:
-        if frame.name == name:
-            return frame
-    gone = [f"{one.why} at {one.at:%H:%M}" for one in stack.gone if one.name == name]
-    raise NotFound("frame", name, "this task's frames", do=f"it is gone: {gone[-1]}" if gone else "see what is open")
+    def _without(self, leaving: Sequence[tuple[Frame, str]], now: datetime) -> Frames:
+        if not leaving:
+            return self
+        names = {frame.name for frame, _ in leaving}
+        gone = [Gone(name=frame.name, why=why, at=now, step=frame.step, steps=frame.steps) for frame, why in leaving]
+        kept = [frame for frame in self.frames if frame.name not in names]
+        return Frames(frames=kept, gone=[*self.gone, *gone][-MAX_GONE:])
 
 
 def check_frame(goal: str, done: Sequence[str], following: Sequence[str]) -> None:

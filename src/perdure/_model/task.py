@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
 
 from perdure._model.checkpoint import Checkpoint
+from perdure._model.dependency import POLICIES, Policy
 from perdure._model.pause import Pause
 from perdure.errors import InvalidInput, InvalidTransition
 
@@ -67,12 +68,15 @@ class Config:
     on_failure: OnFailure = "retry"
     keep_last: int | None = None
     keep_for: timedelta | None = None
+    dependency_policy: Policy = "wait"  # when a task it depends on has failed or was cancelled
 
     def __post_init__(self) -> None:
         if self.max_retries < 0:
             raise InvalidInput(f"max_retries is {self.max_retries}; it counts further tries, so 0 or more")
         if self.on_failure not in get_args(OnFailure):
             raise InvalidInput(f"on_failure is {self.on_failure!r}", do="choose retry, pause or fail")
+        if self.dependency_policy not in POLICIES:
+            raise InvalidInput(f"dependency_policy is {self.dependency_policy!r}", do="choose wait, fail or skip")
         if self.keep_last is not None and self.keep_last < 1:
             raise InvalidInput("keep_last is at least 1: the newest checkpoint is never removed")
         for name in ("checkpoint_interval", "timeout", "keep_for"):

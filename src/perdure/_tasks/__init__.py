@@ -7,7 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from perdure._tasks import memories
+from perdure._tasks.beginning import fail_circle
+from perdure._tasks.beginning import settle as settle_blocked
 from perdure._tasks.checkpointing import carried, carry
+from perdure._tasks.dependencies import Blocked, blocked_by, blockers, read_blocked
 from perdure._tasks.frames import TaskFrames, open_frames
 from perdure._tasks.leases import Hold, read_holder, release_all
 from perdure._tasks.leases import forget as forget_lease
@@ -42,6 +45,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "EFFECT_QUESTION",
     "Audit",
+    "Blocked",
     "Finding",
     "Hold",
     "Kept",
@@ -57,11 +61,14 @@ __all__ = [
     "carried",
     "carry",
     "answer_question",
+    "blocked_by",
+    "blockers",
     "choose_question",
     "collect",
     "current_row",
     "examine",
     "export_heads",
+    "fail_circle",
     "forget_lease",
     "give_back_space",
     "held_lease",
@@ -70,10 +77,12 @@ __all__ = [
     "move",
     "open_frames",
     "questions_of",
+    "read_blocked",
     "read_holder",
     "release_all",
     "release_lease",
     "rotate",
+    "settle_blocked",
     "take_lease",
     "verify",
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from perdure._ground.clock import moment
 from perdure._ground.ids import check_id
-from perdure._model import Frame, Frames, Gone, frame
+from perdure._model import Frame, Frames, Gone, check_frame
 from perdure._store import Store
 from perdure._tasks.shelf import Shelf
 from perdure.errors import InvalidInput, NotFound
@@ -47,7 +47,7 @@ class TaskFrames:
             InvalidInput: it has no goal, or is too long.
         """
         check_id(name, "frame's name")
-        frame.check_frame(goal, done, next)
+        check_frame(goal, done, next)
         if expires is not None and expires <= timedelta(0):
             raise InvalidInput(f"expires is {expires}; it must be longer than nothing")
         now = self._now()
@@ -60,13 +60,13 @@ class TaskFrames:
             pushed_at=now,
             expires_at=None if expires is None else now + expires,
         )
-        await self._update(lambda stack: frame.push(stack, new, now))
+        await self._update(lambda stack: stack.pushed(new, now))
         return new
 
     async def acknowledge(self, name: str) -> None:
         """The interruption is dealt with; the frame waits to be taken up again."""
         now = self._now()
-        await self._update(lambda stack: frame.acknowledge(stack, name, now))
+        await self._update(lambda stack: stack.acknowledged(name, now))
 
     async def resume(self, name: str | None = None) -> Frame | None:
         """Take up a frame again: the named one, or the newest. None when nothing is set aside.
@@ -75,7 +75,7 @@ class TaskFrames:
         something else is pushed or resumed, so that whoever goes on after a kill finds it too.
         """
         now = self._now()
-        stack = await self._update(lambda stack: frame.resume(stack, name, now))
+        stack = await self._update(lambda stack: stack.resumed(name, now))
         return stack.frames[-1] if stack.frames else None
 
     async def finish(self, name: str) -> None:
@@ -85,7 +85,7 @@ class TaskFrames:
     async def drop(self, name: str, *, why: str) -> None:
         """Give a frame up, for a reason that is kept."""
         now = self._now()
-        await self._update(lambda stack: frame.drop(stack, name, why, now))
+        await self._update(lambda stack: stack.dropped(name, why, now))
 
     async def open(self) -> Sequence[Frame]:
         """All that is set aside or taken up again, the newest first; expired ones are left out."""
@@ -97,7 +97,7 @@ class TaskFrames:
 
     async def _read(self) -> Frames:
         kept = await self._shelf.get(_KEY)
-        return frame.without_expired(kept.value, self._now()) if kept else Frames()
+        return kept.value.without_expired(self._now()) if kept else Frames()
 
     async def _update(self, change: Callable[[Frames], Frames]) -> Frames:
         return await self._shelf.update(_KEY, lambda stack: (change(stack or Frames()), None))

@@ -10,7 +10,6 @@ Owns the question "may we have this lease?". Renewing is in perdure/_store/prese
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,8 +19,9 @@ from typing import Any
 from perdure._ground.ids import Process, is_proven_dead
 from perdure._model import FINISHED, Holder, Sighting, refuse_move
 from perdure._store import Fence, HolderRow, Store, TaskRow, Write
+from perdure._tasks.dependencies import dependencies_of
 from perdure._tasks.snapshots import Snapshot
-from perdure.errors import InvalidTransition, LeaseHeld, NotFound
+from perdure.errors import InvalidTransition, LeaseHeld, NotFound, TaskBlocked
 
 
 @dataclass(slots=True)
@@ -108,11 +108,10 @@ async def _workable_status(store: Store, row: TaskRow) -> str:
         )
     if row.status in FINISHED:
         raise refuse_move(row.id, row.status, "an attempt")
-    if row.status == "pending":
-        for name in json.loads(row.depends_on):
-            found = await store.query("get_task", namespace=row.namespace, id=name)
-            if not found or TaskRow(*found[0]).status != "completed":
-                raise InvalidTransition(row.id, row.status, "begin", do=f"task {name!r} has to complete first")
+    if row.started_at is None and row.depends_on != "[]":
+        missing = {id: status for id, status in (await dependencies_of(store, row)).items() if status != "completed"}
+        if missing:
+            raise TaskBlocked(row.id, row.status, missing)
     return row.status
 
 

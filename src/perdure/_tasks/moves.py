@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from perdure._model import FINISHED, MOVES
+from perdure._model import FINISHED, MOVES, Status
 from perdure._tasks import leases, refusals, snapshots
 from perdure._tasks.leases import Hold
 from perdure._tasks.snapshots import NO_FRAME, Snapshot
@@ -13,7 +13,14 @@ from perdure.errors import LeaseLost
 if TYPE_CHECKING:
     from perdure._tasks.task import Task
 
-_EVENTS = {"pause": "paused", "resume": "resumed", "complete": "completed", "fail": "failed", "cancel": "cancelled"}
+_EVENTS = {
+    "begin": "ready",
+    "pause": "paused",
+    "resume": "resumed",
+    "complete": "completed",
+    "fail": "failed",
+    "cancel": "cancelled",
+}
 _NO_COLUMNS: dict[str, Any] = {
     "pause": None,
     "pause_reason": None,
@@ -50,9 +57,10 @@ async def try_move(
     data: Any = None,
     ended: str = "",
     ends: bool = False,
+    only_from: Status | None = None,
     **columns: Any,
 ) -> bool:
-    """One try; False when it was refused, for whatever reason.
+    """One try; False when it was refused, for whatever reason. `only_from` allows one of the lawful befores.
 
     `ends` says that no attempt goes on after it: always so for the holder's own move and for an end.
     """
@@ -65,7 +73,7 @@ async def try_move(
         task._send_chunks(frame)
     params.update(
         after=lawful.after,
-        befores=",".join(sorted(lawful.before)),
+        befores=only_from or ",".join(sorted(lawful.before)),
         finished_at=event["at"] if lawful.after in FINISHED else None,
         ends=int(ends or hold is not None or lawful.after in FINISHED),
         ended=ended,

@@ -22,8 +22,9 @@ from perdure._model import (
 )
 from perdure._store import EventRow, Store, TaskRow
 from perdure._tasks import leases, records, snapshots
+from perdure._tasks.dependencies import has_to_wait
 from perdure._tasks.task import Task
-from perdure.errors import AlreadyExists, DependencyCycle, InvalidInput, NotFound, TaskFailed, TimedOut
+from perdure.errors import AlreadyExists, InvalidInput, NotFound, TaskFailed, TimedOut
 
 Json = Any
 # Between two looks at a task another process works on. A read takes a tenth of a millisecond.
@@ -127,8 +128,8 @@ class Tasks:
         store = self._store
         _check_texts(name=name, description=description, agent=agent, **{f"tag {k}": v for k, v in tags.items()})
         _check_texts(**{f"the name of a tag, {name!r},": name for name in tags})
-        waits_for = await self._dependencies(id, depends_on) if depends_on else False
-        here = here and not waits_for
+        must_wait = await has_to_wait(store, id, depends_on) if depends_on else False
+        here = here and not must_wait
         uid = new_uid(store.clock.now_ms())
         raw, copy = snapshots.document(state)
         frame = snapshots.build(store, uid, raw, None)
@@ -141,13 +142,13 @@ class Tasks:
             "old": old,
             "namespace": store.namespace,
             "id": id,
-            "status": "pending" if waits_for else "running",
+            "status": "pending" if must_wait else "running",
             "name": name,
             "description": description,
             "agent": agent,
             "tags": json.dumps(dict(tags), sort_keys=True) if tags else "{}",
             "config": store.seal(uid, "config", config, Config) if config is not None else None,
-            "depends_on": json.dumps(list(depends_on)) if depends_on else "[]",
+            "depends_on": json.dumps(list(dict.fromkeys(depends_on))) if depends_on else "[]",
         }
         if call is not None:
             for column, value in call.items():
@@ -158,22 +159,6 @@ class Tasks:
             return None
         key = (id, uid, params["status"])
         return Task(self, key, copy["state"], frame.snapshot(0, raw), agent=agent, created=True)
-
-    async def _dependencies(self, id: str, depends_on: Sequence[str]) -> bool:
-        """Whether the task has to wait; refuses a circle of tasks."""
-        waits = False
-        path: list[tuple[str, tuple[str, ...]]] = [(name, (id,)) for name in depends_on]
-        for name in depends_on:
-            row = await self._row(check_id(name))
-            waits = waits or row is None or row.status != "completed"
-        while path:
-            name, before = path.pop()
-            if name == id:
-                raise DependencyCycle((*before, name))
-            row = await self._row(name)
-            if row is not None and name not in before:
-                path.extend((further, (*before, name)) for further in json.loads(row.depends_on))
-        return waits
 
     # ── finding ─────────────────────────────────────────────────────────────────────────────────
 

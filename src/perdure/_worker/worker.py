@@ -8,6 +8,7 @@ from types import TracebackType
 
 from perdure._tasks import Tasks
 from perdure._worker.claimer import Claimer
+from perdure._worker.dependencies import Dependencies
 from perdure._worker.duty import Duty, DutyLoop
 
 
@@ -22,7 +23,7 @@ class Worker:
 
     def _duties(self) -> list[Duty]:
         """All that this worker does, one duty a file."""
-        return [self._claimer]
+        return [self._claimer, Dependencies(self._tasks)]
 
     async def __aenter__(self) -> None:
         clock = self._tasks._store.clock

@@ -44,6 +44,20 @@ def list_tasks(tables: Tables, p: Params) -> list[Row]:
     return _newest_first(filter(is_wanted, tables.tasks.values()))[: p["limit"]]
 
 
+def read_blocked(tables: Tables, p: Params) -> list[Row]:
+    blocked = [
+        row
+        for uid, row in sorted(tables.tasks.items())
+        if row.namespace == p["namespace"] and row.status == "pending" and uid > p["after"] and row.is_current
+    ]
+    found: list[Row] = []
+    for row in [row for row in blocked if row.depends_on != "[]"][: p["limit"]]:
+        for name in sorted(json.loads(row.depends_on)):
+            other = tables.current.get((row.namespace, name))
+            found.append((row.uid, row.id, row.config, name, tables.tasks[other].status if other else None))
+    return found
+
+
 def _newest_first(rows: Iterable[TaskRow]) -> list[Row]:
     return sorted(rows, key=attrgetter("uid"), reverse=True)
 
@@ -123,5 +137,5 @@ def read_tombstones(tables: Tables, p: Params) -> list[Row]:
 
 _ALL: tuple[Callable[[Tables, Params], list[Row]], ...] = (get_task, get_task_by_uid, get_history, list_tasks)
 _ALL += (read_attempts, read_events, read_checkpoints, read_chain, read_chunks, read_journal, read_holder)
-_ALL += (read_workers, read_tombstones)
+_ALL += (read_workers, read_tombstones, read_blocked)
 QUERIES = {query.__name__: query for query in _ALL} | upkeep.QUERIES

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
-from perdure._store.contract import Params, Row
+from perdure._store.contract import Params, Row, TaskRow
 from perdure._store.memory.tables import Tables
 from perdure._store.memory.verbs import change, end_attempts
 
@@ -93,11 +93,21 @@ def find_claimable(tables: Tables, p: Params) -> list[Row]:
         task, lease = tables.tasks[uid], tables.leases[uid]
         is_wanted = task.namespace == p["namespace"] and call.queue in queues and call.function in functions
         is_free = task.status in ("pending", "running") and task.is_current and lease.worker is None
+        if not _may_begin(tables, task):
+            continue
         if is_wanted and is_free and (call.not_before is None or call.not_before <= p["now"]):
             turn = (task.status == "pending", task.updated_at - call.priority * _POINT, uid)
             place = (uid, task.id, call.function, call.version, lease.epoch, task.status, call.queue, call.key)
             found.append((turn, place))
     return [row for _, row in sorted(found)][: p["limit"]]
+
+
+def _may_begin(tables: Tables, task: TaskRow) -> bool:
+    if task.depends_on == "[]" or task.started_at is not None:
+        return True
+    others = [tables.current.get((task.namespace, id)) for id in json.loads(task.depends_on)]
+    are_done = all(uid is not None and tables.tasks[uid].status == "completed" for uid in others)
+    return task.status == "running" and are_done
 
 
 def read_slots(tables: Tables, p: Params) -> list[Row]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from perdure._model import POLICIES
 from perdure.cli import words
 from perdure.cli.inputs import id_argument, json_option, length, pairs_option
 from perdure.cli.invocation import Invocation
@@ -21,6 +22,9 @@ from perdure.cli.verbs import Verb
 @click.option("--agent", default="", help="The agent it belongs to.")
 @pairs_option("--tag", "tags", help="A tag; may be repeated.")
 @click.option("--depends-on", metavar="ID", multiple=True, help="A task that has to complete first; may be repeated.")
+@click.option(
+    "--dependency-policy", type=click.Choice(POLICIES), help="When one of those fails: wait for it, fail too, skip."
+)
 @click.option("--max-retries", type=int, help="Further attempts after one that ended in an error.")
 @click.option("--timeout", type=length, metavar="2h", help="How long the task may take.")
 @click.option("--on-failure", type=click.Choice(("retry", "pause", "fail")), help="What an error leads to.")

@@ -9,6 +9,7 @@ from datetime import datetime
 import click
 
 from perdure._model import Attempt, Checkpoint, Config, Event, Pause, TaskRecord
+from perdure._tasks import blockers
 from perdure.cli import words
 from perdure.cli.drawing import Block, Cell, Fields, Piece, Table
 from perdure.cli.inputs import id_argument
@@ -34,9 +35,12 @@ async def command(call: Invocation, id: str, last: int, full: bool) -> None:
     events = await call.tasks.events(id)
     shown = events if full else events[max(len(events) - last, 0) :]
     now = call.now
-    blocks: list[Block] = [words.task_line(record), Fields(_about(record, now, call.place, full))]
+    blocked = await blockers(call.tasks, id)
+    about = _about(record, now, call.place, full)
+    about[:0] = [("waits for", [Cell(text, "paused")]) for text in blocked]
+    blocks: list[Block] = [words.task_line(record), Fields(about)]
     blocks += _attempts(record.attempts) + _checkpoints(checkpoints) + _events(shown, len(events))
-    extras = {"checkpoints": list(checkpoints), "events": list(shown), "store": call.place}
+    extras = {"checkpoints": list(checkpoints), "events": list(shown), "blocked_by": blocked, "store": call.place}
     call.answer({**plain(record), **extras, "namespace": call.namespace}, *blocks)
 
 

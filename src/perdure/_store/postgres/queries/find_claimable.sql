@@ -1,11 +1,17 @@
 -- find_claimable: tasks of these functions that nobody works on and that may begin now, those whose turn it is first.
 -- A task's turn is by how long it has waited; each point of priority counts as a minute of waiting, so that none
--- waits for ever.
+-- waits for ever. One that depends on others begins only when they have completed.
 SELECT tasks.uid, tasks.id, calls.function, calls.version, leases.epoch, tasks.status, calls.queue, calls.key
 FROM perdure.tasks
 JOIN perdure.calls ON calls.task_uid = tasks.uid
 JOIN perdure.leases ON leases.task_uid = tasks.uid
 WHERE tasks.namespace = %(namespace)s::text AND tasks.status IN ('pending', 'running') AND tasks.is_current
+  AND (tasks.depends_on = '[]' OR tasks.started_at IS NOT NULL
+       OR (tasks.status = 'running' AND NOT EXISTS (
+         SELECT 1 FROM jsonb_array_elements_text(tasks.depends_on::jsonb) AS wanted (value)
+         LEFT JOIN perdure.tasks AS other
+           ON other.namespace = tasks.namespace AND other.id = wanted.value AND other.is_current
+         WHERE other.status IS DISTINCT FROM 'completed')))
   AND leases.worker IS NULL
   AND (calls.not_before IS NULL OR calls.not_before <= %(now)s::bigint)
   AND calls.queue IN (SELECT jsonb_array_elements_text(%(queues)s::jsonb))

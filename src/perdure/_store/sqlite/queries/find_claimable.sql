@@ -1,9 +1,14 @@
 -- find_claimable: tasks of these functions that nobody works on and that may begin now, those whose turn it is first.
 -- A task's turn is by how long it has waited; each point of priority counts as a minute of waiting, so that none
--- waits for ever.
+-- waits for ever. One that depends on others begins only when they have completed.
 SELECT tasks.uid, tasks.id, calls.function, calls.version, leases.epoch, tasks.status, calls.queue, calls.key
 FROM tasks JOIN calls ON calls.task_uid = tasks.uid JOIN leases ON leases.task_uid = tasks.uid
 WHERE tasks.namespace = :namespace AND tasks.status IN ('pending', 'running') AND tasks.is_current
+  AND (tasks.depends_on = '[]' OR tasks.started_at IS NOT NULL
+       OR (tasks.status = 'running' AND NOT EXISTS (
+         SELECT 1 FROM json_each(tasks.depends_on) AS wanted LEFT JOIN tasks AS other
+           ON other.namespace = tasks.namespace AND other.id = wanted.value AND other.is_current
+         WHERE other.status IS NOT 'completed')))
   AND leases.worker IS NULL
   AND (calls.not_before IS NULL OR calls.not_before <= :now)
   AND calls.queue IN (SELECT value FROM json_each(:queues))

@@ -1,0 +1,92 @@
+"""Tasks that depend on others: what blocks them.
+
+Owns the question "may this task begin?". Who asks it over and over, and lets tasks begin, is
+perdure/_worker/dependencies.py; who opens a task for work without a worker asks it once, in leases.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perdure._ground.ids import check_id
+from perdure._model import Config, Policy, find_circle, what_blocks
+from perdure._store import Store, TaskRow
+from perdure.errors import DependencyCycle, NotFound
+
+if TYPE_CHECKING:
+    from perdure._tasks.tasks import Tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A task that has not begun because it depends on others."""
+
+    uid: str
+    id: str
+    policy: Policy
+    dependencies: dict[str, str | None]  # their statuses; None: there is no such task yet
+
+
+async def dependencies_of(store: Store, row: TaskRow) -> dict[str, str | None]:
+    """The status of each task this one depends on."""
+    found = {id: await _row(store, id) for id in json.loads(row.depends_on)}
+    return {id: other.status if other else None for id, other in found.items()}
+
+
+async def blockers(tasks: Tasks, id: str) -> Sequence[str]:
+    """What keeps a task from beginning, each in a few words; empty when nothing does."""
+    row = await _row(tasks._store, check_id(id))
+    if row is None:
+        raise NotFound("task", id, tasks._store.place)
+    is_to_begin = row.started_at is None and row.status in ("pending", "running")
+    return what_blocks(await dependencies_of(tasks._store, row)) if is_to_begin else []
+
+
+async def has_to_wait(store: Store, id: str, depends_on: Sequence[str]) -> bool:
+    """Whether a new task has to wait for one of these.
+
+    Raises:
+        DependencyCycle: it would wait for itself, in a circle of tasks.
+    """
+    graph: dict[str, Sequence[str]] = {id: [check_id(name) for name in depends_on]}
+    statuses: dict[str, str | None] = {}
+    ahead = list(graph[id])
+    while ahead:
+        name = ahead.pop()
+        if name in graph:
+            continue
+        row = await _row(store, name)
+        statuses[name] = row.status if row else None
+        # One that has completed waits for nobody, whatever it once depended on.
+        graph[name] = json.loads(row.depends_on) if row and row.status != "completed" else []
+        ahead += graph[name]
+    circle = find_circle(graph)
+    if id in circle:
+        raise DependencyCycle(circle)
+    return any(statuses[name] != "completed" for name in depends_on)
+
+
+async def read_blocked(store: Store, *, after: str = "", limit: int = 500) -> list[Blocked]:
+    """Tasks that have not begun because they depend on others, in the order they were made."""
+    rows = await store.query("read_blocked", namespace=store.namespace, after=after, limit=limit)
+    found: dict[str, Blocked] = {}
+    for uid, id, config, name, status in rows:
+        if uid not in found:
+            chosen = store.unseal(uid, "config", config, Config) if config is not None else Config()
+            found[uid] = Blocked(uid, id, chosen.dependency_policy, {})
+        found[uid].dependencies[name] = status
+    return list(found.values())
+
+
+async def blocked_by(store: Store, row: TaskRow) -> Blocked:
+    """One task that has not begun, as `read_blocked` would give it."""
+    config = store.unseal(row.uid, "config", row.config, Config) if row.config is not None else Config()
+    return Blocked(row.uid, row.id, config.dependency_policy, await dependencies_of(store, row))
+
+
+async def _row(store: Store, id: str) -> TaskRow | None:
+    rows = await store.query("get_task", namespace=store.namespace, id=id)
+    return TaskRow(*rows[0]) if rows else None
