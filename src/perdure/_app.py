@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -18,6 +19,7 @@ from perdure._tasks import Task, Tasks, release_all
 
 if TYPE_CHECKING:
     from perdure._durable import DurableFunction, Handle, Inbox
+    from perdure._worker import Hook, Queue
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -35,6 +37,7 @@ class Perdure:
         self.tasks = Tasks(self._store)
         self.tasks._canceller = _cancel
         self._inbox: Inbox | None = None
+        self._queues: dict[str, Queue] = {}
 
     @property
     def effects(self) -> Inbox:
@@ -62,13 +65,53 @@ class Perdure:
         handle: Handle[R] = await start_or_adopt(self.tasks, id, fn, args, kwargs)
         return handle
 
-    def worker(
-        self, *, concurrency: int = 100, queues: Sequence[str] = ("default",)
-    ) -> AbstractAsyncContextManager[None]:
-        """Carry on tasks of the functions this process knows, until the block ends."""
-        from perdure._worker import Worker
+    def queue(
+        self,
+        name: str,
+        *,
+        concurrency: int | None = None,
+        per_key: int = 1,
+        rate: tuple[int, timedelta] | None = None,
+    ) -> None:
+        """Limit a queue, over all workers of this store whose code says the same.
 
-        return Worker(self.tasks, concurrency, queues)
+        concurrency   so many of its tasks are worked on at a time
+        per_key       of those started with the same `options(key=…)`, so many at a time
+        rate          (10, timedelta(seconds=1)): at most ten attempts begin in any second
+        """
+        from perdure._worker import Queue
+
+        self._queues[name] = Queue(concurrency=concurrency, per_key=per_key, rate=rate)
+
+    def worker(
+        self,
+        *,
+        concurrency: int = 100,
+        queues: Sequence[str] = ("default",),
+        grace: timedelta | None = None,
+        stalled_after: timedelta | None = None,
+        restart_stalled: bool = False,
+        spawn: Hook | None = None,
+    ) -> AbstractAsyncContextManager[None]:
+        """Carry on tasks of the functions this process knows, until the block ends.
+
+        grace            how long a drain lets tasks come to their next safe point; 10 s
+        stalled_after    an attempt that gets no further for so long is flagged; 15 minutes
+        restart_stalled  and its task given to another
+        spawn            a command, or a function of a task's id, that brings up a new worker when one was lost
+        """
+        from perdure._worker import Settings, Worker
+
+        chosen = {"grace": grace, "stalled_after": stalled_after}
+        settings = Settings(
+            concurrency=concurrency,
+            queues=queues,
+            limits=self._queues,
+            restart_stalled=restart_stalled,
+            spawn=spawn,
+            **{name: value for name, value in chosen.items() if value is not None},
+        )
+        return Worker(self.tasks, settings)
 
     async def close(self) -> None:
         """Give back what this app holds and commit what is queued."""

@@ -459,7 +459,7 @@ class Maker:
         return {"uid": uid, **seen, **counted, **self._event("worker_lost"), "ended": "its process died"}
 
     def flag_attempt(self, uid: str) -> dict[str, Any]:
-        return {"uid": uid, **self._event("stalled"), **self._fence(uid)}
+        return {"uid": uid, "version": self._version(uid), **self._event("stalled"), **self._fence(uid)}
 
     def take_slot(self, uid: str) -> dict[str, Any]:
         pick = self._random.choice

@@ -32,8 +32,9 @@ from perdure._durable.spending import Budget, Spent, budgets
 from perdure._durable.starting import Handle, start_or_adopt
 from perdure._durable.streams import Stream, stream
 from perdure._durable.transactions import pg_probe, transaction
-from perdure._durable.versions import function_for, patched
+from perdure._durable.versions import function_for, known_versions, patched
 from perdure._durable.whereabouts import Where, where
+from perdure._durable.wishes import stop_soon
 
 __all__ = [
     "DID_NOT_HAPPEN",
@@ -73,6 +74,7 @@ __all__ = [
     "idempotency_headers",
     "idempotency_key",
     "known_functions",
+    "known_versions",
     "loops",
     "model_call",
     "one_pass",
@@ -84,6 +86,7 @@ __all__ = [
     "span",
     "start_or_adopt",
     "step",
+    "stop_soon",
     "stored_bytes",
     "stream",
     "where",

@@ -160,6 +160,10 @@ async def _ended_otherwise(
         await run.flush()
         await endings.end(task, hold, run)
         return
+    if run.draining and not is_cancelled_from_outside():
+        await run.flush()
+        await release_lease(run.store, hold, "drained")
+        return
     if run.unwinding or isinstance(error, Paused):
         await suspend(task, hold, run)
         return

@@ -16,7 +16,7 @@ from perdure._durable.scopes import short_name
 from perdure._durable.steps import async_step, sync_step
 from perdure._durable.values import Signature
 from perdure._durable.versions import known_functions, remember
-from perdure._model import Policy
+from perdure._model import Config, Policy
 from perdure.errors import InvalidInput
 
 __all__ = [
@@ -74,6 +74,7 @@ class Options:
     budget: Any = None
     depends_on: Sequence[str] = ()
     dependency_policy: Policy = "wait"
+    config: Config | None = None  # what follows a failure: max_retries, on_failure
 
 
 class DurableFunction(Generic[P, R]):

@@ -36,6 +36,7 @@ MOST_UNFLUSHED = 256
 # A result that took no longer than a commit gains nothing by waiting for one.
 SHORTEST_WAIT = 0.001
 SLOW_SECONDS = 0.1
+_DRAIN_LOOK_SECONDS = 0.02
 LEASE_MS = int(LEASE.total_seconds() * 1000)
 
 
@@ -81,6 +82,7 @@ class Run:
         self.effects: dict[str, Any] = {}  # by name: the effects this attempt has called, to undo them by
         self.effecting = 0  # effects between intent and outcome
         self.stopping = False  # somebody wants the task to end
+        self.draining = False  # this process wants to leave, and another to go on with the task
         self.body: asyncio.Task[Any] | None = None
         self.driver: asyncio.Task[Any] | None = None
         self._parts: dict[Callable[[Run], Any], Any] = {}
@@ -205,7 +207,7 @@ class Run:
             PerdureError: the attempt was closed.
         """
         self.check()
-        if self.stopping:
+        if self.stopping or self.draining:
             await self.suspend(f"~stop {len(self.pausing)}")
         while self.is_behind():
             await self._unflushed[0][1]
@@ -214,7 +216,7 @@ class Run:
     def may_start_here(self) -> None:
         """The same for a plain call, which holds up its thread while it waits."""
         self.check()
-        if self.stopping:
+        if self.stopping or self.draining:
             raise Paused
         while self.is_behind():
             self.wait_here(self._unflushed[0][1])
@@ -279,7 +281,19 @@ class Run:
         self.stopping = True
         self.look_for_unwinding()
 
+    def drain(self) -> None:
+        """The process wants to leave: nothing begins any more, steps and effects under way end and are recorded."""
+        self.draining = True
+        if not self.unwinding and not self.is_over:
+            self.look_for_unwinding()
+            self.loop.call_later(_DRAIN_LOOK_SECONDS, self.drain)  # a call that ends does not always lead to another
+
     def _unwind_if_still(self) -> None:
+        if self.draining and not self.bodies and not self.effecting and not self.unwinding:
+            self._unwind()
+            if self.body is not None:
+                self.body.cancel()
+            return
         if self.stopping and not self.effecting and not self.unwinding:
             self._unwind()
             if self.body is not None:

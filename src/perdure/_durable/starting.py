@@ -6,7 +6,7 @@ that a replay starts nothing twice, and the child lives on when its parent's pro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
@@ -68,7 +68,9 @@ async def start(
         "deadline_at": deadline_of(tasks._store, options.timeout),
         "budget": lambda store, uid: seal_budget(store, uid, options.budget),
     }
-    config = Config(dependency_policy=options.dependency_policy) if options.dependency_policy != "wait" else None
+    config = options.config
+    if options.dependency_policy != "wait":
+        config = replace(config or Config(), dependency_policy=options.dependency_policy)
     what: dict[str, Any] = {"name": function.name, "depends_on": options.depends_on, "config": config, "call": call}
     while True:
         made = await tasks._insert("start_function", id, {}, here=here, **what)

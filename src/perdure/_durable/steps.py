@@ -69,6 +69,8 @@ async def _run_step(
     call: Call, run: Run, path: str, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     ending = _Ending(call, run, path, asked)
+    if run.draining:
+        await run.may_start()  # before it counts as under way: nothing begins any more
     run.bodies += 1
     try:
         if run.stopping or run.is_behind():

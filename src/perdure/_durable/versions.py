@@ -53,6 +53,11 @@ def known_functions() -> dict[str, DurableFunction[..., Any]]:
     return {name: _known[name, version] for name, version in sorted(_known)}
 
 
+def known_versions() -> list[tuple[str, int, bool]]:
+    """All that this process can carry on: name, version, and whether older versions are brought to it."""
+    return [(name, version, made.upgrade is not None) for (name, version), made in sorted(_known.items())]
+
+
 def function_for(name: str, version: int) -> DurableFunction[..., Any] | None:
     """Who in this process can carry on a task that this version began; None: leave it to others."""
     exact = _known.get((name, version))

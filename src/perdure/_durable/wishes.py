@@ -45,6 +45,13 @@ def is_live(task: Task) -> bool:
     return (id(task._store.engine), task.uid) in _live
 
 
+def stop_soon(store: Store, uid: str) -> None:
+    """Have the attempt of this process give its task back at the next safe point, for another to go on."""
+    run = _live.get((id(store.engine), uid))
+    if run is not None:
+        run.drain()
+
+
 async def wish_of(store: Store, uid: str) -> dict[str, Any] | None:
     """The wish to cancel, if there is one: the first that was made."""
     rows = await store.query("read_signals", uid=uid)

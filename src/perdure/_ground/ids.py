@@ -104,6 +104,13 @@ def is_proven_dead(other: Process, *, same_machine: bool) -> bool:
     return other.pid_ns == _pid_ns() and (other.start == 0 or _start_of(other.pid) != other.start)
 
 
+def is_alive_here(other: Process) -> bool:
+    """Whether that very process lives now, in this pid namespace of this machine."""
+    if not other.boot_id or other.boot_id != _boot_id() or other.pid_ns != _pid_ns():
+        return False
+    return other.start != 0 and _start_of(other.pid) == other.start
+
+
 @lru_cache(maxsize=1)
 def user_name() -> str:
     try:

@@ -17,6 +17,7 @@ from perdure._tasks.leases import forget as forget_lease
 from perdure._tasks.leases import held as held_lease
 from perdure._tasks.leases import release as release_lease
 from perdure._tasks.leases import take as take_lease
+from perdure._tasks.leases import take_free as take_free_lease
 from perdure._tasks.moves import move
 from perdure._tasks.questions import EFFECT as EFFECT_QUESTION
 from perdure._tasks.questions import Question, all_questions, answer_question, questions_of
@@ -83,6 +84,7 @@ __all__ = [
     "release_lease",
     "rotate",
     "settle_blocked",
+    "take_free_lease",
     "take_lease",
     "verify",
 ]

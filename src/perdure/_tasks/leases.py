@@ -101,6 +101,17 @@ async def take(
             return hold
 
 
+async def take_free(store: Store, task_id: str, uid: str, epoch: int) -> Hold | None:
+    """The lease of a task under way that was seen free; None when somebody else was quicker."""
+    await store.presence.register()
+    if held(store, uid) is not None:
+        return None
+    hold = await _claim(store, task_id, uid, "", Holder(epoch, None), "running", "released")
+    if hold is not None:
+        hold.is_exclusive = True
+    return hold
+
+
 async def _workable_status(store: Store, row: TaskRow) -> str:
     if row.status == "paused":
         raise InvalidTransition(

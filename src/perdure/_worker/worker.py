@@ -4,42 +4,120 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
 from types import TracebackType
 
 from perdure._tasks import Tasks
-from perdure._worker.claimer import Claimer
+from perdure._worker.attendance import Attendance
+from perdure._worker.claimer import Claimer, Observer
+from perdure._worker.deadlines import Deadlines
 from perdure._worker.dependencies import Dependencies
 from perdure._worker.duty import Duty, DutyLoop
+from perdure._worker.queues import Queue
+from perdure._worker.reaper import Reaper
+from perdure._worker.spawn import Hook, Spawn
+from perdure._worker.stalls import Stalls
+from perdure.errors import InvalidInput
+
+GRACE = timedelta(seconds=10)
+STALLED_AFTER = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a worker works; the defaults are for one on a laptop and one in a fleet alike.
+
+    concurrency      tasks at a time
+    queues           whose tasks it takes; limits of a queue are set by `app.queue(…)`
+    grace            how long a drain lets tasks come to their next safe point
+    stalled_after    an attempt that gets no further for so long is flagged; None: never
+    restart_stalled  and given to another
+    spawn            a command or function that brings up a new worker, called with a task's id when one was lost
+    """
+
+    concurrency: int = 100
+    queues: Sequence[str] = ("default",)
+    limits: dict[str, Queue] = field(default_factory=dict)
+    grace: timedelta = GRACE
+    stalled_after: timedelta | None = STALLED_AFTER
+    restart_stalled: bool = False
+    spawn: Hook | None = None
+
+    def __post_init__(self) -> None:
+        if self.concurrency < 1:
+            raise InvalidInput(f"concurrency is {self.concurrency}; a worker takes at least one task at a time")
+        if isinstance(self.queues, str) or not self.queues:
+            raise InvalidInput(f"queues is {self.queues!r}", do='name them in a list: queues=["default"]')
 
 
 class Worker:
     """Carries on tasks until the block ends."""
 
-    def __init__(self, tasks: Tasks, concurrency: int, queues: Sequence[str]) -> None:
-        self._tasks = tasks
-        self._claimer = Claimer(tasks, concurrency, queues, self.ring)
+    def __init__(self, tasks: Tasks, settings: Settings) -> None:
+        self._tasks, self._settings = tasks, settings
+        self._claimer = Claimer(tasks, settings.concurrency, settings.queues, settings.limits)
+        self._attendance = Attendance(tasks, settings.queues, self.ask_to_drain)
+        self._reaper = Reaper(tasks, self.ring, Spawn(settings.spawn) if settings.spawn is not None else None)
         self._loops: list[DutyLoop] = []
         self._running: list[asyncio.Task[None]] = []
+        self._draining: asyncio.Task[None] | None = None
+        self.drained = asyncio.Event()
 
     def _duties(self) -> list[Duty]:
         """All that this worker does, one duty a file."""
-        return [self._claimer, Dependencies(self._tasks)]
+        duties: list[Duty] = [self._attendance, self._claimer, self._reaper]
+        duties += [Deadlines(self._tasks, self._cancel), Dependencies(self._tasks)]
+        after = self._settings.stalled_after
+        if after is not None:
+            restart = self._settings.restart_stalled
+            duties.append(Stalls(self._tasks, after, self._reaper, restart=restart, cancel=self._cancel))
+        return duties
 
     async def __aenter__(self) -> None:
         clock = self._tasks._store.clock
         self._loops = [DutyLoop(duty, clock) for duty in self._duties()]
+        self._claimer.ring = next(loop.ring for loop in self._loops if loop.duty is self._claimer)
         self._running = [asyncio.create_task(loop.run(), name=f"perdure {loop.duty.name}") for loop in self._loops]
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop taking tasks and give back those under way; others may carry them on at once."""
-        for running in self._running:
+        for running in (*self._running, *([self._draining] if self._draining is not None else [])):
             running.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
         await self._claimer.end()
+        self._reaper.watch.close()
+        self._attendance.end()
 
     def ring(self) -> None:
         """There may be something to do now: every duty looks. From the loop's own thread."""
+        self._claimer.others = len(self._reaper.others)
         for loop in self._loops:
             loop.ring()
+
+    def observe(self, observer: Observer) -> None:
+        """Have an observer told of every attempt that starts and ends here."""
+        self._claimer.observers.append(observer)
+
+    # ── leaving ─────────────────────────────────────────────────────────────────────────────────
+
+    def ask_to_drain(self) -> None:
+        """Begin to drain; `drained` is set when nothing is under way any more."""
+        if self._draining is None:
+            self._draining = asyncio.create_task(self._drain())
+
+    async def _drain(self) -> None:
+        try:
+            await self._claimer.drain(self._settings.grace)
+        finally:
+            self.drained.set()
+
+    def _cancel(self, uid: str) -> None:
+        """End the attempt of this worker at a task that is no longer its own."""
+        made = self._claimer.passes.get(uid)
+        if made is not None and made.work is not None:
+            with suppress(RuntimeError):
+                made.work.cancel()

@@ -35,7 +35,7 @@ class Invocation:
                 raise click.UsageError("--store is empty")
             from perdure._app import Perdure
 
-            _tell_warnings_safely()
+            tell_warnings_safely()
             self._app = Perdure(self.store, namespace=self.namespace)
         return self._app
 
@@ -99,7 +99,7 @@ def _can_write_all(out: TextIO | None) -> bool:
     return out is not None and (out.encoding or "").lower().replace("-", "") == "utf8"
 
 
-def _tell_warnings_safely() -> None:
+def tell_warnings_safely() -> None:
     """What perdure logs may quote a record, so it is made safe for the terminal like everything else."""
     import logging
 

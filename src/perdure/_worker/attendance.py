@@ -1,0 +1,52 @@
+"""Say that this worker is here and what it can carry on; hear what it is asked for.
+
+While it is here its heart beats, also when it holds no lease, so that others can tell it from one that has gone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from perdure._durable import known_versions
+from perdure._store import Write
+from perdure._tasks import Tasks
+
+LOOK = timedelta(seconds=0.3)
+# What a worker is asked, and what it says when it takes no more tasks.
+DRAIN, DRAINING = "drain", "draining"
+
+
+class Attendance:
+    name = "attendance"
+
+    def __init__(self, tasks: Tasks, queues: Sequence[str], drain: Callable[[], None]) -> None:
+        self._store, self._queues, self._drain = tasks._store, list(queues), drain
+        self._said = ""
+        self._is_here = False
+
+    async def round(self) -> timedelta | None:
+        presence = self._store.presence
+        await presence.register()
+        if not self._is_here:
+            self._is_here = True
+            presence.hold()
+        knows = json.dumps({"queues": self._queues, "functions": sorted(known_versions())})
+        if knows != self._said:
+            await self._write("announce", knows=knows)
+            self._said = knows
+        rows = await self._store.query("read_workers")
+        if any(row[0] == presence.worker and row[12] == DRAIN for row in rows):
+            self._drain()
+            await self._write("ask_worker", wish=DRAINING)
+        return LOOK
+
+    def end(self) -> None:
+        if self._is_here:
+            self._is_here = False
+            self._store.presence.let_go()
+
+    def _write(self, verb: str, **params: object) -> Write:
+        worker = self._store.presence.worker
+        return Write(self._store.committer, verb, {"worker": worker, **params}, key=f"worker {worker}")

@@ -1,0 +1,46 @@
+"""End tasks that take longer than `options(timeout=…)` allows, wherever they are: running, paused or waiting."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+
+from perdure._ground.clock import moment
+from perdure._tasks import Tasks, move
+from perdure.errors import InvalidTransition, NotFound
+
+log = logging.getLogger("perdure.worker")
+
+_SOME = 100
+LOOK = timedelta(seconds=0.2)
+
+
+class Deadlines:
+    name = "deadlines"
+
+    def __init__(self, tasks: Tasks, cancel: Callable[[str], None]) -> None:
+        self._tasks, self._store, self._cancel = tasks, tasks._store, cancel
+
+    async def round(self) -> timedelta | None:
+        rows = await self._store.query("find_overdue", namespace=self._store.namespace, limit=_SOME)
+        now = self._store.clock.now_ms()
+        overdue = [row for row in rows if row[2] <= now]
+        for uid, id, deadline_at in overdue:
+            await self._end(uid, id, deadline_at)
+        if len(overdue) == _SOME:
+            return timedelta(0)
+        later = next((row[2] for row in rows if row[2] > now), None)
+        # One that starts meanwhile may be due sooner, so the answer is never far off.
+        return min(LOOK, timedelta(milliseconds=later - now)) if later is not None else LOOK
+
+    async def _end(self, uid: str, id: str, deadline_at: int) -> None:
+        message = f"it was to end by {moment(deadline_at).isoformat(timespec='milliseconds')}"
+        sealed = self._store.seal(uid, "error", {"message": message, "type": "TimedOut"})
+        try:
+            task = await self._tasks._attach(uid, created=False)
+            await move(task, "fail", data={"message": message}, ended="timed out", error=sealed)
+        except (InvalidTransition, NotFound):
+            return  # it has ended meanwhile
+        log.warning("task %s has failed: %s", id, message)
+        self._cancel(uid)

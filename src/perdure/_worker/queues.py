@@ -1,0 +1,42 @@
+"""How a queue's tasks are limited: how many at a time, how many of one key, how many beginnings in a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from perdure.errors import InvalidInput
+
+# More beginnings in one window than this are not counted one by one.
+MOST_IN_A_WINDOW = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """The limits of one queue, over all workers of a store.
+
+    concurrency   so many of its tasks are worked on at a time; None: as many as workers have room for
+    per_key       of those started with the same `options(key=…)`, so many at a time
+    rate          (10, timedelta(seconds=1)): at most ten attempts begin in any second
+    """
+
+    concurrency: int | None = None
+    per_key: int = 1
+    rate: tuple[int, timedelta] | None = None
+
+    def __post_init__(self) -> None:
+        if self.concurrency is not None and self.concurrency < 1:
+            raise InvalidInput(f"concurrency is {self.concurrency}; a queue that takes nothing would wait for ever")
+        if self.per_key < 1:
+            raise InvalidInput(f"per_key is {self.per_key}; at least one task of a key may be worked on")
+        if self.rate is not None:
+            count, window = self.rate
+            if not 1 <= count <= MOST_IN_A_WINDOW or window <= timedelta(0):
+                raise InvalidInput(
+                    f"rate is {count} in {window}", do=f"write (10, timedelta(seconds=1)), up to {MOST_IN_A_WINDOW:,}"
+                )
+
+
+UNLIMITED = Queue()
+Queues = Mapping[str, Queue]

@@ -1,0 +1,178 @@
+"""Give the tasks of dead workers back to the queue.
+
+A process of this machine is proven dead by its pidfd or its start time, and noticed at once. Of a process elsewhere
+only its silence can be seen: its lease is over when it has not beaten for a whole lease on our own clock. The lease
+is then freed, with an event that says who was lost and where; the next claim raises the epoch, so a worker that was
+slow rather than dead can no longer write.
+
+Owns the question "is this worker lost?". What follows a loss is decided in losses.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+from typing import NamedTuple
+
+from perdure._ground import envelope
+from perdure._ground.ids import Process, is_proven_dead
+from perdure._model import Config, Entry, Holder, Sighting, decode_entry, name_of
+from perdure._store import Row, Store, Write
+from perdure._tasks import Tasks, move
+from perdure._worker.losses import Loss, after_loss, how_far
+from perdure._worker.spawn import Spawn
+from perdure._worker.watch import Watch
+from perdure.errors import InvalidTransition, PerdureError
+
+log = logging.getLogger("perdure.worker")
+
+# A process that registers and dies before it is watched is noticed within a fifth of a second.
+LOOK = timedelta(seconds=0.15)
+DIED, SILENT, STALLED = "its process died", "silent for a whole lease", "stalled"
+
+
+class Other(NamedTuple):
+    """A process that has registered."""
+
+    id: str
+    beats: int
+    process: Process
+    user: str
+    lease_ms: int
+    leases: int
+
+    @staticmethod
+    def of(row: Row) -> Other:
+        id, beats, host, boot_id, pid_ns, pid, start, user, lease_ms, _, leases = row[:11]
+        return Other(id, beats, Process(host, boot_id, pid_ns, pid, start), user, lease_ms, leases)
+
+
+class Held(NamedTuple):
+    """A row of read_holding."""
+
+    uid: str
+    id: str
+    namespace: str
+    status: str
+    version: int
+    epoch: int
+    line: int
+    seq: int
+    position: int
+    updated_at: int
+    function: str | None
+    losses: int | None
+    lost_position: int | None
+    config: bytes | None
+
+
+class Reaper:
+    name = "reaper"
+
+    def __init__(self, tasks: Tasks, ring: Callable[[], None], spawn: Spawn | None = None) -> None:
+        self._tasks, self._store, self._ring, self._spawn = tasks, tasks._store, ring, spawn
+        self._seen: dict[str, Sighting] = {}
+        self.watch = Watch(ring)
+        self.others: list[Other] = []
+
+    async def round(self) -> timedelta | None:
+        rows = [Other.of(row) for row in await self._store.query("read_workers")]
+        self.others = [other for other in rows if other.id != self._store.presence.worker]
+        self._seen = {other.id: self._seen[other.id] for other in self.others if other.id in self._seen}
+        self.watch.follow(other.process for other in self.others)
+        for other in self.others:
+            why = self._why_lost(other)
+            if why is not None and other.leases:
+                await self._reap(other, why)
+            if why == DIED:
+                await self._forget(other)
+        return LOOK
+
+    def _why_lost(self, other: Other) -> str | None:
+        if is_proven_dead(other.process, same_machine=self._store.engine.is_local):
+            return DIED
+        now, lease = self._store.clock.boottime(), timedelta(milliseconds=other.lease_ms)
+        holder = Holder(0, other.id, other.beats)
+        sighting = self._seen[other.id] = Sighting.of(holder, now, self._seen.get(other.id), lease)
+        return SILENT if sighting.is_over(now, lease) else None
+
+    async def _forget(self, other: Other) -> None:
+        """The row of a process proven dead is of no more use. One that was only silent keeps it: proof may come."""
+        await Write(self._store.committer, "forget_worker", {"worker": other.id}, key=f"worker {other.id}")
+
+    # ── one loss ────────────────────────────────────────────────────────────────────────────────
+
+    async def _reap(self, other: Other, why: str) -> None:
+        for row in await self._store.query("read_holding", worker=other.id):
+            held = Held(*row)
+            if held.namespace == self._store.namespace:
+                await self.lose(held, other, why)
+
+    async def lose(self, held: Held, other: Other, why: str) -> bool:
+        """Free one lease; False when somebody else has done so."""
+        entries = await _entries(self._store, held)
+        config = _config(self._store, held)
+        loss = after_loss(
+            held.losses or 0, held.lost_position or 0, how_far(held.line, held.seq, entries), config.max_retries
+        )
+        if not await self._free(held, other, why, loss):
+            return False
+        who = f"{other.user} on {other.process.host} (pid {other.process.pid})"
+        log.warning("task %s lost its worker, %s: %s", held.id, who, why)
+        if held.function is not None and held.status == "running":
+            if loss.gives_up:
+                await self._give_up(held, config, loss, _cause(loss, entries, who, why))
+            elif self._spawn is not None:
+                await self._spawn.call(held.id)
+        self._ring()
+        return True
+
+    async def _free(self, held: Held, other: Other, why: str, loss: Loss) -> bool:
+        now = self._store.clock.now_ms()
+        lost = {"worker": other.id, "user": other.user, "host": other.process.host, "pid": other.process.pid}
+        data = {**lost, "why": why, "epoch": held.epoch, "losses": loss.losses}
+        params = {
+            **self._store.event(held.uid, "worker_lost", data),
+            "seen_epoch": held.epoch,
+            "seen_worker": other.id,
+            "ended": why,
+            "losses": loss.losses,
+            "lost_position": loss.mark,
+            "not_before": now + loss.wait // timedelta(milliseconds=1) if loss.wait else None,
+        }
+        return await self._store.verb("reap", held.uid, params, key=held.id) is not None
+
+    async def _give_up(self, held: Held, config: Config, loss: Loss, cause: str) -> None:
+        task = await self._tasks._attach(held.uid, created=False)
+        try:
+            if config.on_failure == "pause":
+                await task.pause(cause, reason="human_input", crash_loop=loss.losses)
+            else:
+                shape = {"message": cause, "type": "CrashLoop", "losses": loss.losses}
+                sealed = self._store.seal(held.uid, "error", shape)
+                await move(task, "fail", data={"message": cause}, ended="failed", error=sealed)
+        except InvalidTransition:
+            log.info("task %s has gone on meanwhile", held.id)
+
+
+def _config(store: Store, held: Held) -> Config:
+    if held.config is None:
+        return Config()
+    found: Config = store.unseal(held.uid, "config", held.config, Config)
+    return found
+
+
+async def _entries(store: Store, held: Held) -> list[Entry]:
+    try:
+        rows = await store.query("read_journal", uid=held.uid, line=held.line)
+        return [decode_entry(envelope.unseal(row[1], kind="entry", bound_to=held.uid, ring=store.ring)) for row in rows]
+    except PerdureError as error:  # a key that is not here: its next worker will say so
+        log.warning("cannot read how far task %s has come: %s", held.id, error.what)
+        return []
+
+
+def _cause(loss: Loss, entries: list[Entry], who: str, why: str) -> str:
+    last = name_of(entries[-1].path) if entries else ""
+    place = f"after {last}" if last else "before its first step"
+    return f"{loss.losses} attempts in a row were lost {place} without getting further; the last: {who}, {why}"

@@ -1,0 +1,87 @@
+"""A worker that dies is noticed, said, and its tasks go on elsewhere."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from perdure import Config
+from tests.support.processes import Nursery
+from tests.torture.kills import Home
+from tests.worker.kit import events_of, kinds_of, lines, opened, poison, three, until, work
+
+
+@pytest.mark.req("R111", "R112", "R116")
+async def test_the_task_of_a_killed_worker_goes_on_in_another_after_its_last_step(
+    home: Home, children: Nursery, folder: Path
+) -> None:
+    said, gate = folder / "said", folder / "gate"
+    first = children.start(work, home)
+    assert first.heard() == "working"
+    async with opened(home) as app:
+        handle = await app.start("task", three, str(said), str(gate))
+        await until(Path(f"{gate}.awaited").exists)
+        async with app.worker():
+            first.kill()
+            await until(lambda: _has_been_lost(app, "task"))
+            gate.touch()
+            assert await handle.result() == [first.pid, os.getpid()]
+        lost = next(event for event in await events_of(app, "task") if event.kind == "worker_lost")
+        attempts = (await (await handle.task()).record()).attempts
+    assert lines(said) == ["one", "two"]
+    assert (lost.data["pid"], lost.data["host"]) == (first.pid, socket.gethostname())
+    assert lost.data["why"] == "its process died"
+    assert [attempt.ended for attempt in attempts] == ["its process died", "completed"]
+
+
+async def _has_been_lost(app, id):
+    return "worker_lost" in await kinds_of(app, id)
+
+
+@pytest.mark.req("R111")
+async def test_each_lost_task_is_told_once_however_many_workers_look(
+    home: Home, children: Nursery, folder: Path
+) -> None:
+    said = folder / "said"
+    first = children.start(work, home)
+    first.heard()
+    async with opened(home) as app:
+        gates = [folder / f"gate-{n}" for n in range(5)]
+        handles = [await app.start(f"task-{n}", three, str(said), str(gates[n])) for n in range(5)]
+        for gate in gates:
+            await until(Path(f"{gate}.awaited").exists)
+        others = [children.start(work, home) for _ in range(3)]
+        for other in others:
+            other.heard()
+        first.kill()
+        for gate in gates:
+            gate.touch()
+        for handle in handles:
+            await handle.result()
+        for n in range(5):
+            assert (await kinds_of(app, f"task-{n}")).count("worker_lost") == 1
+    assert sorted(lines(said)) == ["one"] * 5 + ["two"] * 5
+
+
+@pytest.mark.req("R114")
+async def test_a_task_that_kills_its_workers_is_stopped_with_the_cause(
+    home: Home, children: Nursery, folder: Path
+) -> None:
+    said = folder / "said"
+    async with opened(home) as app, app.worker(queues=["another"]):
+        handle = await app.start("bad", poison.options(config=Config(max_retries=1)), str(said))
+        for _ in range(2):
+            child = children.start(work, home)
+            child.heard()
+            child.wait()
+        record = await until(lambda: _if_failed(handle))
+    assert record.error["message"].startswith("2 attempts in a row were lost after note without getting further")
+    assert lines(said) == ["before"]
+
+
+async def _if_failed(handle):
+    record = await (await handle.task()).record()
+    return record if record.status == "failed" else None
