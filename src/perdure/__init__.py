@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from perdure._durable import (
         DID_NOT_HAPPEN,
         UNKNOWN,
+        Approval,
         Budget,
         DidNotHappen,
         DurableFunction,
@@ -70,13 +71,14 @@ if TYPE_CHECKING:
         TaskRecord,
         ToolCall,
     )
-    from perdure._tasks import Task, Tasks
+    from perdure._tasks import Task, Tasks, checks
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "perdure._app": ("Perdure",),
     "perdure._durable": (
+        "Approval",
         "Budget",
         "DID_NOT_HAPPEN",
         "DidNotHappen",
@@ -138,11 +140,12 @@ _HOMES = {
         "TaskRecord",
         "ToolCall",
     ),
-    "perdure._tasks": ("Task", "Tasks"),
+    "perdure._tasks": ("Task", "Tasks", "checks"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Approval",
     "Attempt",
     "Budget",
     "Change",
@@ -182,6 +185,7 @@ __all__ = [
     "bind",
     "budgets",
     "carry_over",
+    "checks",
     "durable",
     "effect",
     "follow_stream",

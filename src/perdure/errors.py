@@ -28,6 +28,8 @@
     ├── SecretMissing            a secret is not where its reference says                  exit 5
     ├── CredentialRefused        a credential has expired and could not be renewed         exit 5
     ├── BundleRefused            a bundle is damaged, altered, newer or unsafe             exit 2
+    ├── Rejected                 a person said no to what a task asked for                 exit 1
+    ├── RateLimited              a provider asks for more patience than there is           exit 1
     ├── TaskFailed               a task that was waited for ended otherwise                exit 1
     ├── TimedOut                 what was waited for did not come in time                  exit 6
     ├── KeyMissing               a record is sealed and its key is not here                exit 7
@@ -49,6 +51,7 @@ exception as attributes, so nobody parses the text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from shlex import quote
 
 
@@ -318,6 +321,28 @@ class NotAllowed(PerdureError):
     """The caller may not do this."""
 
     exit_code = 5
+
+
+class Rejected(PerdureError):
+    """A person (`by`) said no, or nobody decided in time and no was the default (`expired`)."""
+
+    def __init__(self, question: str, by: str, comment: str = "", *, expired: bool = False) -> None:
+        self.question, self.by, self.comment, self.expired = question, by, comment, expired
+        who = "nobody decided in time, so it" if expired else f"{by or 'somebody'} said no: it"
+        why = f" ({comment})" if comment else ""
+        super().__init__(f"{who} is rejected: {question}{why}", kept="all that was done before", do="go another way")
+
+
+class RateLimited(PerdureError):
+    """A provider asks for patience until `reset_at`, which is longer than the task may wait."""
+
+    def __init__(self, provider: str, reset_at: datetime) -> None:
+        self.provider, self.reset_at = provider, reset_at
+        super().__init__(
+            f"{provider or 'the provider'} takes no requests until {reset_at.isoformat(timespec='seconds')}",
+            kept="nothing was waited for",
+            do="raise max_wait, or use another provider",
+        )
 
 
 class TaskFailed(PerdureError):

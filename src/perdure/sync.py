@@ -168,6 +168,16 @@ class Tasks:
         """
         return drive(self._inner.wait_for(id, status=status, timeout=timeout))
 
+    def deliver(self, token: str, value: Json = None, *, by: str = "") -> bool:
+        """Bring the answer of another system, by the token it was given. True when it counts; False when one has
+        come before, or the task has ended.
+
+        Raises:
+            NotFound: there is no such token.
+            InvalidInput: the value does not fit; nothing was written, and the token is still good.
+        """
+        return drive(self._inner.deliver(token, value, by=by))
+
 
 class Task:
     """One task; what it shows is what was last read or written through it."""
@@ -299,7 +309,8 @@ class Task:
         drive(self._inner.rollback(to, undo=undo))
 
     def answer(self, value: Json, *, by: str = "", key: str | None = None) -> None:
-        """Answer what the task waits for; the first answer stands, and the task goes on.
+        """Answer what the task waits for; the first answer stands, and the task goes on. Without a durable function
+        the answer is merged into its state, under `answer`.
 
         Of an uncertain effect it is "done", "retry" or "fail", or {"choice": "done", "value": its result}.
         `key` says which of several is meant.
@@ -310,6 +321,26 @@ class Task:
             Conflict: somebody was quicker.
         """
         drive(self._inner.answer(value, by=by, key=key))
+
+    def approve(self, *, by: str, comment: str = "", edited: Json = None) -> None:
+        """Say yes to what the task asks; the first decision stands, and the task goes on.
+
+        Raises:
+            NotFound: it asks for no approval.
+            InvalidInput: what was `edited` may not be.
+            Conflict: it was decided before.
+        """
+        drive(self._inner.approve(by=by, comment=comment, edited=edited))
+
+    def reject(self, *, by: str, comment: str = "") -> None:
+        """Say no to what the task asks, as `approve` says yes."""
+        drive(self._inner.reject(by=by, comment=comment))
+
+    def callback_token(self) -> str:
+        """A token for another system to answer by, once: give it away, then `pause(…, callback=token)`. Of a durable
+        function that waits for a callback, one more token for that.
+        """
+        return drive(self._inner.callback_token())
 
     def fork(self, id: str, *, at: str | None = None, set: Mapping[str, Json] = {}) -> Task:
         """A new task that begins with this one's state (at a checkpoint, with some keys set)."""

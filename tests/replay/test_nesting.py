@@ -198,7 +198,7 @@ async def test_a_plain_durable_function_may_have_coroutines_done_on_its_loop() -
     assert isinstance(paused.error, Paused)
     assert paused.paths == ["|fetch#1", "|fetch#2"], "in the function's own scope"
     [path] = paused.run.questions
-    assert (await play(work, journal=paused.journal, answers={path: "c"})).result() == "abc"
+    assert (await play(work, journal=paused.journal, answers={path: {"value": "c"}})).result() == "abc"
 
 
 async def test_a_plain_function_that_raises_stop_iteration_ends() -> None:

@@ -35,7 +35,7 @@ async def test_a_pause_unwinds_the_attempt_and_its_answer_is_found_by_the_next()
     paused = await play(program)
     assert isinstance(paused.error, Paused)
     [path] = paused.run.questions
-    answered = await play(program, journal=paused.journal, answers={path: "!"})
+    answered = await play(program, journal=paused.journal, answers={path: {"value": "!"}})
     assert answered.result() == "a!"
     assert ran == ["a"]
 
@@ -118,7 +118,7 @@ async def test_a_step_in_another_branch_ends_and_is_recorded_first() -> None:
     assert ran == ["one began", "one ended", "two began", "two ended"]
     assert paused.paths == ["/_work#1|long#1", "/_work#1|long#2"]
     [path] = paused.run.questions
-    assert (await play(program, journal=paused.journal, answers={path: "yes"})).result() == ["yes", "onetwo"]
+    assert (await play(program, journal=paused.journal, answers={path: {"value": "yes"}})).result() == ["yes", "onetwo"]
     assert len(ran) == 4
 
 
@@ -129,9 +129,9 @@ async def test_several_pauses_may_be_open_at_once() -> None:
     paused = await play(program)
     assert len(paused.run.questions) == 2
     one, two = paused.run.questions
-    still = await play(program, journal=paused.journal, answers={two: "second"})
+    still = await play(program, journal=paused.journal, answers={two: {"value": "second"}})
     assert isinstance(still.error, Paused) and list(still.run.questions) == [one]
-    done = await play(program, journal=still.journal, answers={one: "first", two: "second"})
+    done = await play(program, journal=still.journal, answers={one: {"value": "first"}, two: {"value": "second"}})
     assert done.result() == ["first", "second"]
 
 
@@ -150,7 +150,7 @@ async def test_a_branch_that_waits_for_the_paused_one_does_not_hold_it_up() -> N
     paused = await play(program)
     assert isinstance(paused.error, Paused)
     [path] = paused.run.questions
-    assert (await play(program, journal=paused.journal, answers={path: "x"})).result() == "x"
+    assert (await play(program, journal=paused.journal, answers={path: {"value": "x"}})).result() == "x"
 
 
 async def test_a_branch_that_sleeps_is_waited_for_and_goes_on_to_its_next_step() -> None:

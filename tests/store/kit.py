@@ -26,9 +26,8 @@ WORKERS = ("w1", "w2", "w3")
 OWNERS = ("o1", "o2")
 SCOPES = ("queue mail", "key é")
 QUEUES, FUNCTIONS = ("default", "slow"), ("greet", "order")
-PATHS, TOPICS = ("1", "2/1", "10"), ("news", "é")
 KINDS, KEYS, HANDLERS = ("schedule", "frames"), ("a", "é"), ("mail", "log")
-PATHS, TOPICS = ("1", "2/1", "10"), ("news", "é", "~task beta")
+PATHS, TOPICS = ("1", "2/1", "10"), ("news", "é", "~task beta", "~poll")
 MEMORY_KEYS = ("a", "a/1", "b/é")
 FINISHED = ("completed", "failed", "cancelled")
 
@@ -296,7 +295,8 @@ def dump(engine: Engine) -> dict[str, Any]:
         whole[f"{namespace}: questions"] = read("list_questions", {**here, "limit": 1000})
         whole[f"{namespace}: children"] = sorted(read("read_children", here))
         for name in ("due_pauses", "due_tasks", "due_after_tasks"):
-            whole[f"{namespace}: {name}"] = read(name, {**here, "limit": 1000})
+            for polls in (0, 1) if name != "due_after_tasks" else (0,):
+                whole[f"{namespace}: {name} {polls}"] = read(name, {**here, "limit": 1000, "polls": polls})
         whole[f"{namespace}: limits"] = read("read_rate_limits", here)
         functions = {"queues": json.dumps(QUEUES), "functions": json.dumps(FUNCTIONS), "limit": 1000, "now": 1_020}
         whole[f"{namespace}: overdue"] = read("find_overdue", {**here, "limit": 1000})

@@ -288,7 +288,7 @@ class Maker:
         fence = pick((_NO_FENCE, self._fence(uid) if is_held or self._random.random() < 0.2 else _NO_FENCE))
         columns = {
             "pause": b"pause" if after == "paused" else None,
-            "pause_reason": pick(("rate_limit", "human_input")) if after == "paused" else None,
+            "pause_reason": pick(("rate_limit", "external_dependency")) if after == "paused" else None,
             "due_at": pick((None, self._clock + 10)) if after == "paused" else None,
             "result": b"result" if after == "completed" else None,
             "error": b"error" if after == "failed" else None,

@@ -19,7 +19,7 @@ from perdure._durable.inbox import Choice, Inbox, UncertainEffect
 from perdure._durable.ledger import EffectRecord
 from perdure._durable.marking import progress
 from perdure._durable.models import ModelCall, Price, Usage, model_call
-from perdure._durable.pauses import pause
+from perdure._durable.pauses import Approval, pause
 from perdure._durable.pumps import Marker, Prefix
 from perdure._durable.readers import Account, StreamPart, account_of, follow_stream, read_stream, stored_bytes
 from perdure._durable.retry import Retry
@@ -40,6 +40,7 @@ __all__ = [
     "DID_NOT_HAPPEN",
     "UNKNOWN",
     "Account",
+    "Approval",
     "Budget",
     "Choice",
     "DidNotHappen",

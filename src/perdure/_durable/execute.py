@@ -29,6 +29,7 @@ from perdure._tasks import (
     current_row,
     forget_lease,
     held_lease,
+    look_after,
     move,
     release_lease,
     settle_blocked,
@@ -54,6 +55,7 @@ async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], a
         if row.status in FINISHED:
             return result_of(store, row, function)
         if row.status == "paused":
+            await look_after(tasks, task.uid)
             await Nap(LOOK_SECONDS)
             continue
         try:

@@ -1,127 +1,309 @@
-"""Stop inside a durable function until somebody answers, without holding a process.
+"""`pause.*` inside a durable function: stop for a typed reason without holding a process, go on with the answer.
 
-The question is stored first. Then its scope stays suspended; the attempt is unwound when nothing of it
-runs any more. The answer is found by the next attempt, at the same path.
+Each is a question (asking.py) that somebody answers: a person, another system by its token, a timer, a worker that
+makes a check, another task that ends. The answer is recorded, so a replay asks nobody.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal, TypeVar
 
-from perdure._durable.run import Paused, Run
-from perdure._durable.scopes import current
+from perdure._durable.asking import answer_to, question_of, recorded
+from perdure._durable.polling import Poll
+from perdure._durable.run import Run
+from perdure._durable.schemas import schema_of
 from perdure._ground import codec
-from perdure._model import Entry
-from perdure._replay import Diverged, Recorded, digest
-from perdure._store import Write
-from perdure.errors import InvalidInput, LeaseLost, NoTask
+from perdure._ground.clock import moment, to_ms
+from perdure._ground.ids import check_id
+from perdure._model import FINISHED, Asked, first_look, jitter_ms
+from perdure._replay import digest
+from perdure._store import TaskRow
+from perdure._tasks import TASK_TOPIC, callback_topic, end_of, make_token
+from perdure.errors import InvalidInput, RateLimited, Rejected, TaskFailed, TimedOut
 
 T = TypeVar("T")
+Json = Any
+
+# Without a word of the provider's the first wait, the longest, and after how long it counts as a new beginning.
+FIRST_WAIT_MS, LONGEST_WAIT_MS, QUIET_MS = 1_000, 300_000, 600_000
 
 
-async def answer_to(
-    run: Run,
-    path: str,
-    reason: str,
-    question: dict[str, Any],
-    due_at: int | None = None,
-    *,
-    topic: str | None = None,
-    is_body: bool = False,
-    at_once: bool = False,
-) -> Any:
-    """What was answered to the question at this path; unwinds the attempt while nothing was.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """Who said yes; `edited` is what they made of what was `editable`."""
 
-    `is_body`: it is asked inside a step, which then does not hold the unwinding up. `at_once`: by a plain
-    function, which cannot wait for the others; what they have under way is cut off, and settled later.
-    """
-    if path in run.answers:
-        return run.answers[path]
-    if run.unwinding:
-        raise Paused
-    await run.flush()
-    if await _opened(run, path, reason, question, due_at, topic) is None:
-        lost = LeaseLost(run.task_id, "another attempt has the lease, so a question was refused")
-        run.fence.close(lost)
-        raise lost
-    if topic is not None and await _came_early(run, path):
-        return run.answers[path]
-    run.questions[path] = (reason, question, due_at)
-    if at_once:
-        run.unwind()
-        raise Paused
-    run.bodies -= is_body
-    try:
-        await run.suspend(path)
-    finally:
-        run.bodies += is_body
-    raise Paused
-
-
-async def _came_early(run: Run, path: str) -> bool:
-    """Whether a signal was there already when its question was opened."""
-    for row in await run.store.query("read_pauses", uid=run.uid):
-        if row[0] == path and row[6] is not None:
-            run.answers[path] = run.store.unseal(run.uid, "answer", row[6])
-            return True
-    return False
-
-
-def note_question(run: Run, path: str, reason: str, question: dict[str, Any], *, topic: str | None = None) -> None:
-    """Have a question on record that nobody waits for."""
-    run.store.committer.submit(_opened(run, path, reason, question, None, topic))
-
-
-def _opened(run: Run, path: str, reason: str, question: dict[str, Any], due_at: int | None, topic: str | None) -> Write:
-    params = {
-        "path": path,
-        "reason": reason,
-        "topic": topic,
-        "question": run.store.seal(run.uid, "pause", question),
-        "at": run.store.clock.now_ms(),
-        "due_at": due_at,
-    }
-    return run.store.verb("open_pause", run.uid, params, key=run.task_id, fence=run.fence)
+    by: str
+    comment: str = ""
+    edited: Json = None
 
 
 class pause:
     """Inside a durable function: stop for a typed reason, go on with the answer."""
 
     @staticmethod
-    async def input(question: str, type: type[T]) -> T:
-        """A person's answer, as this type."""
-        answer: T = await asked_question("pause.input", "human_input", {"question": question}, type)
+    async def approval(
+        question: str,
+        *,
+        expires: timedelta | None = None,
+        default: Literal["approve", "reject"] = "reject",
+        editable: Json = None,
+    ) -> Approval:
+        """A person's yes. If nobody decides in time, the `default` does; half-way there a reminder is told.
+
+        Raises:
+            Rejected: the answer is no.
+        """
+        if default not in ("approve", "reject"):
+            raise InvalidInput(f"default is {default!r}", do="choose approve or reject")
+
+        async def put(run: Run, path: str) -> Any:
+            due = _deadline(run, expires)
+            asked = Asked(kind="approval", **due, default=default, has_default=True, editable=editable)
+            details = {"expires": _moment(asked.expires_at), "default": default, "editable": editable}
+            return await _ask(run, path, "human_approval", question, asked, **details)
+
+        answer = await recorded("pause.approval", digest((question,), {}), put)
+        if answer["decision"] != "approve":
+            raise Rejected(question, answer["by"], answer["comment"], expired=answer.get("expired", False))
+        return Approval(by=answer["by"], comment=answer["comment"], edited=answer["edited"])
+
+    @staticmethod
+    async def input(question: str, type: type[T], *, expires: timedelta | None = None, default: T | None = None) -> T:
+        """A person's answer, as this type. One that does not fit is refused, and the task stays paused.
+
+        Raises:
+            TimedOut: nobody answered in time, and there is no default.
+        """
+
+        async def put(run: Run, path: str) -> Any:
+            plain = None if default is None else codec.decode(codec.encode(default, type))
+            due, has = _deadline(run, expires), default is not None
+            asked = Asked(kind="input", **due, schema=schema_of(type), default=plain, has_default=has)
+            details: dict[str, Any] = {"expires": _moment(asked.expires_at), "default": plain, "schema": asked.schema}
+            return await _typed(run, path, "human_input", question, asked, type, **details)
+
+        answer: T = await recorded("pause.input", digest((question,), {}), put, type)
         return answer
 
+    @staticmethod
+    async def callback(
+        what: str,
+        type: Any = Any,
+        *,
+        link: str = "",
+        expires: timedelta | None = None,
+        announce: Callable[[str], Awaitable[None]] | None = None,
+    ) -> Any:
+        """What another system answers by a token, which `announce` gives to it. `link` shows people where to look.
 
-async def asked_question(
-    name: str, reason: str, question: dict[str, Any], as_type: Any, *, topic: str | None = None
+        `announce` is called before the question is open: an answer that comes early is kept. If the process dies
+        in between, it is called again with another token, and both are good.
+
+        Raises:
+            TimedOut: nothing came in time.
+        """
+
+        async def put(run: Run, path: str) -> Any:
+            topic = callback_topic(run.line, path)
+            if announce is not None and path not in run.asked and path not in run.answers:
+                await run.flush()
+                await announce(await make_token(run.store, run.uid, run.task_id, topic))
+            asked = Asked(kind="callback", **_deadline(run, expires), schema=schema_of(type))
+            details = {"system": link or None, "expires": _moment(asked.expires_at)}
+            return await _typed(run, path, "external_dependency", what, asked, type, topic=topic, **details)
+
+        return await recorded("pause.callback", digest((what,), {}), put, type)
+
+    @staticmethod
+    async def poll(
+        check: Callable[[], Awaitable[T | None]],
+        *,
+        every: timedelta,
+        backoff: float = 1.0,
+        limit: timedelta | None = None,
+        what: str = "",
+    ) -> T:
+        """What `check` finds, which is called now and then until it answers something else than None.
+
+        Between two checks no process is held. Checks of perdure.checks are made by any worker; others by replaying
+        the function up to here, so they should not be made every second. An exception ends the polling.
+
+        Raises:
+            TimedOut: nothing was found within `limit`.
+        """
+        poll = Poll(check, every, backoff, limit, what)
+        found: T = await recorded("pause.poll", digest((poll.what,), {}), poll.put, poll.returns)
+        return found
+
+    @staticmethod
+    async def wait(*, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
+        """Let so much time pass, by the clock on the wall; later if the machine was off."""
+        length = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        if length < timedelta(0):
+            raise InvalidInput(f"a wait of {length} is over before it begins", do="wait for a length above 0")
+
+        async def put(run: Run, path: str) -> Any:
+            return await _wait_until(run, path, run.store.clock.now_ms() + _ms(length), f"{length} to pass")
+
+        await recorded("pause.wait", digest((length,), {}), put)
+
+    @staticmethod
+    async def until(moment: datetime) -> None:
+        """Go on at this moment, or as soon as possible after it. The moment that was given first stands."""
+        due_at = to_ms(moment)
+
+        async def put(run: Run, path: str) -> Any:
+            return await _wait_until(run, path, due_at, moment.isoformat(timespec="seconds"))
+
+        await recorded("pause.until", b"", put)
+
+    @staticmethod
+    async def rate_limit(
+        *,
+        retry_after: float | None = None,
+        reset_at: datetime | None = None,
+        provider: str = "",
+        max_wait: timedelta | None = None,
+    ) -> None:
+        """Wait as a provider has asked for: `retry_after` seconds (Retry-After), or until `reset_at`
+        (X-RateLimit-Reset); without either, longer each time. What one task was told, the others of the same
+        `provider` heed too. A little is added, so that they do not all come back at once.
+
+        Raises:
+            RateLimited: it would be longer than `max_wait`.
+        """
+
+        async def put(run: Run, path: str) -> Any:
+            if path in run.asked or path in run.answers:
+                return await _ask(run, path, "rate_limit", _limit_text(provider), Asked(kind="rate_limit"))
+            now = run.store.clock.now_ms()
+            target = await _patience(run, provider, _reset(now, retry_after, reset_at), now)
+            if max_wait is not None and target - now > _ms(max_wait):
+                raise RateLimited(provider, moment(target))
+            due_at = target + jitter_ms(target - now, random.random())  # noqa: S311
+            asked = Asked(kind="rate_limit", due_at=due_at, provider=provider)
+            details: dict[str, Any] = {"provider": provider or None, "reset_at": moment(due_at)}
+            return await _ask(run, path, "rate_limit", _limit_text(provider), asked, **details)
+
+        await recorded("pause.rate_limit", b"", put)
+
+    @staticmethod
+    async def task(id: str, *, on_failure: Literal["raise", "return"] = "raise") -> Json:
+        """Wait for another task, which need not exist yet, and get its result. If it fails or is cancelled,
+        TaskFailed is raised, or its id, status and error are returned."""
+        check_id(id)
+
+        async def put(run: Run, path: str) -> Any:
+            if id == run.task_id:
+                raise InvalidInput(f"task {id!r} waits for itself", kept="nothing was written")
+            store = run.store
+            rows = await store.query("get_task", namespace=store.namespace, id=id)
+            if path not in run.answers and rows and TaskRow(*rows[0]).status in FINISHED:
+                return {"value": await end_of(store, TaskRow(*rows[0]))}
+            text = f"task {id} to end"
+            return await _ask(
+                run, path, "external_dependency", text, Asked(kind="task"), topic=f"{TASK_TOPIC}{id}", task=id
+            )
+
+        ended = (await recorded("pause.task", digest((id,), {}), put))["value"]
+        if ended is None or ended["status"] == "completed":
+            return ended and ended.get("result")
+        if on_failure == "raise":
+            raise TaskFailed(id, ended["status"], "completed", ended.get("error"))
+        return ended
+
+    @staticmethod
+    async def yield_now() -> None:
+        """Let others have this worker's slot; go on when it is this task's turn again."""
+
+        async def put(run: Run, path: str) -> Any:
+            asked = Asked(kind="yield", due_at=run.store.clock.now_ms())
+            return await _ask(run, path, "checkpoint", "its turn among the others", asked)
+
+        await recorded("pause.yield_now", b"", put)
+
+
+# ── asking ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _ask(
+    run: Run, path: str, reason: str, text: str, asked: Asked, *, topic: str | None = None, **details: Any
 ) -> Any:
-    """The answer to a question of the function itself, recorded when it is first given to the code."""
-    scope = current.get()
-    if scope is None:
-        raise NoTask(name)
-    if scope.is_body:
-        raise InvalidInput(f"{name} is called inside a step", do="pause between steps")
-    run = scope.run
-    run.fence.check()
-    asked = digest((question["question"],), {})
-    answer = run.cursor.ask(scope.path, name, asked)
-    if type(answer) is Recorded:
-        await run.hand_out(answer.position)
-        assert answer.entry.value is not None
-        return codec.decode(answer.entry.value, as_type)
-    if isinstance(answer, Diverged):
-        error = run.diverged(answer)
-        run.fence.close(error)
-        raise error
-    value = await answer_to(run, answer.path, reason, question, topic=topic)
-    data, copy = codec.round_trip(value, as_type)
-    position, write = run.record(
-        Entry("result", name, answer.path, asked, data, at=run.store.clock.now_ms(), epoch=run.epoch), urgent=True
-    )
-    if run.scopes > 1:
-        run.gate.expect(position)
-    await write
-    await run.hand_out(position)
-    return copy
+    question = question_of(text, asked, **details)
+    due_at = first_look(asked, run.store.clock.now_ms())
+    return await answer_to(run, path, reason, question, due_at, topic=topic)
+
+
+async def _typed(
+    run: Run, path: str, reason: str, text: str, asked: Asked, as_type: Any, *, topic: str | None = None, **details: Any
+) -> Any:
+    """The answer as its type. The schema has been checked, but a type may want more: then it is asked once more."""
+    again, said = 0, text
+    while True:
+        place = f"{path}?{again}" if again else path
+        answer = await _ask(run, place, reason, said, asked, topic=topic if not again else None, **details)
+        if answer.get("expired") and not asked.has_default:
+            raise TimedOut(f"nobody has answered {text!r} in time", kept="the task goes on")
+        try:
+            return codec.decode(codec.encode(answer["value"]), as_type)
+        except Exception as problem:
+            again += 1
+            said = f"{text} (the answer {answer['value']!r} does not fit: {str(problem).splitlines()[0]})"
+
+
+async def _wait_until(run: Run, path: str, due_at: int, text: str) -> Any:
+    asked = Asked(kind="wait", due_at=due_at)
+    return await _ask(run, path, "scheduled_wait", text, asked, until=moment(due_at))
+
+
+def _deadline(run: Run, expires: timedelta | None) -> dict[str, Any]:
+    """When a question expires, and when it is reminded of: half-way there."""
+    if expires is None:
+        return {}
+    if expires < timedelta(0):
+        raise InvalidInput(f"expires is {expires}, which is over already")
+    now, length = run.store.clock.now_ms(), _ms(expires)
+    return {"expires_at": now + length, "remind_at": now + length // 2}
+
+
+def _moment(ms: int | None) -> datetime | None:
+    return None if ms is None else moment(ms)
+
+
+def _ms(length: timedelta) -> int:
+    return length // timedelta(milliseconds=1)
+
+
+# ── rate limits ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _reset(now: int, retry_after: float | None, reset_at: datetime | None) -> int | None:
+    if retry_after is not None and reset_at is not None:
+        raise InvalidInput("a rate limit takes either retry_after or reset_at, not both")
+    if retry_after is not None:
+        return now + int(max(retry_after, 0) * 1000)
+    return None if reset_at is None else to_ms(reset_at)
+
+
+async def _patience(run: Run, provider: str, reset: int | None, now: int) -> int:
+    """Until when to wait: as we were told, as another task was told, or longer each time."""
+    params = {
+        "namespace": run.store.namespace,
+        "provider": provider,
+        "reset_at": reset,
+        "at": now,
+        "quiet_ms": QUIET_MS,
+    }
+    row = await run.store.verb("note_rate_limit", run.uid, params, key=run.task_id)
+    _, streak, known = row or (1, 1, reset)
+    if known is not None and known > now:
+        return int(known)
+    return now if reset is not None else now + min(FIRST_WAIT_MS << min(streak - 1, 20), LONGEST_WAIT_MS)
+
+
+def _limit_text(provider: str) -> str:
+    return f"{provider or 'a provider'} to take requests again"

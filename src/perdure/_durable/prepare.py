@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 
-from perdure._durable.ledger import read_answers, read_entries
+from perdure._durable.asking import Open
+from perdure._durable.ledger import read_entries
 from perdure._durable.run import Run
 from perdure._model import Pause, make_pause
 from perdure._store import Store
@@ -17,14 +18,20 @@ async def prepare(store: Store, task: Task, hold: Hold, loop: asyncio.AbstractEv
     rows = await store.query("get_task_by_uid", uid=task.uid)
     line = rows[0][6]
     entries = await read_entries(store, task.uid, line)
-    return Run(store, hold.fence, line, entries, await read_answers(store, task.uid), loop=loop)
+    pauses = await store.query("read_pauses", uid=task.uid)
+    answers = {row[0]: store.unseal(task.uid, "answer", row[6]) for row in pauses if row[6] is not None}
+    run = Run(store, hold.fence, line, entries, answers, loop=loop)
+    for path, _, _, question, asked_at, due_at, answer, *_ in pauses:
+        if answer is None:
+            run.asked[path] = Open(store.unseal(task.uid, "pause", question), asked_at, due_at)
+    return run
 
 
 async def suspend(task: Task, hold: Hold, run: Run) -> None:
     """The task waits for its open questions, unless one was answered while the attempt was unwound."""
     store = run.store
     await run.flush()
-    reason, question, due_at = next(iter(run.questions.values()))
+    reason, question, _ = next(iter(run.questions.values()))
     now = store.clock.now_ms()
     details = question.get("details") or {}
     pause = make_pause(reason, str(question["question"]), details, now, json.loads(store.presence.author()))
@@ -32,7 +39,7 @@ async def suspend(task: Task, hold: Hold, run: Run) -> None:
         **task._event("paused", {"reason": reason, "message": pause.message}),
         "pause": store.seal(task.uid, "pause", pause, Pause),
         "pause_reason": reason,
-        "due_at": due_at,
+        "due_at": None,  # each question has its own
         "paths": json.dumps(list(run.questions)),
     }
     row = await store.verb("suspend", task.uid, params, key=task.id, fence=hold.fence)

@@ -63,6 +63,7 @@ class Run:
         self.entries = entries  # as this attempt found them
         self.cursor = Cursor(entries)
         self.answers = answers  # by path: how a pause of an earlier attempt was answered
+        self.asked: dict[str, Any] = {}  # by path: questions that are open (asking.Open)
         self.main = Scope(self, "")
         self.gate = Gate(loop, self.cursor.in_order(), is_ours=self._is_ours, may_call=self._may_call)
         self.scopes = 1
@@ -263,13 +264,23 @@ class Run:
     # ── pausing ─────────────────────────────────────────────────────────────────────────────────
 
     async def suspend(self, path: str) -> None:
-        """Keep a scope until the attempt is unwound; always raises Paused."""
+        """Keep a scope until its answer comes (`answered`), or raise Paused when the attempt is unwound."""
         future = self.pausing[path] = self.loop.create_future()
         self.look_for_unwinding()
         try:
             await future
         finally:
             del self.pausing[path]
+
+    def answered(self, path: str, answer: Any) -> None:
+        """An answer has come while others of this attempt are at work: its scope goes on."""
+        future = self.pausing.get(path)
+        if future is None or future.done() or self.unwinding:
+            return
+        self.answers[path] = answer
+        self.questions.pop(path, None)
+        self.asked.pop(path, None)
+        future.set_result(None)
 
     def look_for_unwinding(self) -> None:
         """Unwind as soon as nothing runs any more: steps and effects under way end and are recorded first."""

@@ -12,8 +12,8 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from perdure._durable.aside import Aside
+from perdure._durable.asking import answer_to, note_question
 from perdure._durable.effect_call import DID_NOT_HAPPEN, UNKNOWN, Happened, Outcome, running_key, running_walk
-from perdure._durable.pauses import answer_to, note_question
 from perdure._durable.retry import Retry
 from perdure._durable.run import LEASE_MS, Run
 from perdure._ground import codec

@@ -5,9 +5,11 @@ A signal that comes before anybody waits for it is kept. Each is taken by one ca
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from perdure._durable.pauses import asked_question
+from perdure._durable.asking import answer_to, recorded
+from perdure._durable.run import Run
+from perdure._replay import digest
 
 T = TypeVar("T")
 
@@ -18,6 +20,10 @@ class signals:
     @staticmethod
     async def next(name: str, type: type[T]) -> T:
         """The next signal of this name; while there is none, the task is paused and holds no process."""
-        question = {"question": f"waits for the signal {name!r}"}
-        value: T = await asked_question(f"signal {name}", "external_dependency", question, type, topic=name)
+        text = f"waits for the signal {name!r}"
+
+        async def put(run: Run, path: str) -> Any:
+            return await answer_to(run, path, "external_dependency", {"question": text}, topic=name)
+
+        value: T = await recorded(f"signal {name}", digest((text,), {}), put, type)
         return value

@@ -13,10 +13,10 @@ import logging
 from typing import Any
 
 from perdure._durable import settling
+from perdure._durable.asking import answer_to
 from perdure._durable.effect_call import DidNotHappen, EffectCall, Outcome, known_effect
 from perdure._durable.effect_walk import Walk
 from perdure._durable.ledger import UNDO, Account, accounts, error_of, undo_path
-from perdure._durable.pauses import answer_to
 from perdure._durable.run import Run
 from perdure._ground import codec, crash
 from perdure._ground.hop import drive

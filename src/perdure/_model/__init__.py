@@ -1,5 +1,22 @@
 """The records perdure keeps and the moves they allow: frozen, pure, without I/O."""
 
+from perdure._model.asking import (
+    Answer,
+    Asked,
+    Check,
+    Decision,
+    Later,
+    Remind,
+    Wake,
+    checked_once_more,
+    decide,
+    first_look,
+    from_stored,
+    jitter_ms,
+    next_check,
+    of_pause,
+    to_stored,
+)
 from perdure._model.checkpoint import Change, Checkpoint, ToolCall, checkpoint_id, diff, seq_of
 from perdure._model.dependency import POLICIES, Policy, find_circle, what_blocks, what_follows
 from perdure._model.event import GENESIS, ChainCheck, Event, Link, chain, digest, verify
@@ -7,6 +24,7 @@ from perdure._model.frame import Frame, Frames, Gone, check_frame
 from perdure._model.journal import Entry, decode_entry, encode_entry, name_of, path_of, scope_of
 from perdure._model.lease import LEASE, Holder, Sighting
 from perdure._model.pause import REASONS, Pause, Reason, make_pause
+from perdure._model.schema import misfit
 from perdure._model.task import (
     FINISHED,
     MAY_WRITE,
@@ -23,6 +41,7 @@ from perdure._model.task import (
     progress_of,
     refuse_move,
 )
+from perdure._model.token import hash_of_token, new_token, task_of_token
 
 __all__ = [
     "FINISHED",
@@ -33,17 +52,22 @@ __all__ = [
     "POLICIES",
     "REASONS",
     "STATUSES",
+    "Answer",
+    "Asked",
     "Attempt",
     "ChainCheck",
     "Change",
+    "Check",
     "Checkpoint",
     "Config",
+    "Decision",
     "Entry",
     "Event",
     "Frame",
     "Frames",
     "Gone",
     "Holder",
+    "Later",
     "Link",
     "Move",
     "Page",
@@ -51,26 +75,40 @@ __all__ = [
     "Policy",
     "Progress",
     "Reason",
+    "Remind",
     "Sighting",
     "Status",
     "TaskRecord",
     "ToolCall",
+    "Wake",
     "can_move",
     "chain",
     "check_frame",
+    "checked_once_more",
     "checkpoint_id",
+    "decide",
     "decode_entry",
     "diff",
     "digest",
     "encode_entry",
     "find_circle",
+    "first_look",
+    "from_stored",
+    "hash_of_token",
+    "jitter_ms",
     "make_pause",
+    "misfit",
     "name_of",
+    "new_token",
+    "next_check",
+    "of_pause",
     "path_of",
     "progress_of",
     "refuse_move",
     "scope_of",
     "seq_of",
+    "task_of_token",
+    "to_stored",
     "verify",
     "what_blocks",
     "what_follows",

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
 from perdure._ground.clock import moment, to_ms
+from perdure._model.token import hash_of_token
 from perdure.errors import InvalidInput, InvalidPayload
 
 Json = Any
@@ -31,6 +32,7 @@ class Pause:
     by: Mapping[str, Any]
     expires_at: datetime | None = None  # when the default applies
     due_at: datetime | None = None  # when it goes on by itself
+    next_look_at: datetime | None = None  # when what it waits for is looked at next
     payload: Mapping[str, Json] = field(default_factory=dict)
     details: Mapping[str, Json] = field(default_factory=dict)
 
@@ -104,6 +106,35 @@ def _number(reason: str, name: str, value: Any, _: int) -> float:
     return float(value)
 
 
+def _growth(reason: str, name: str, value: Any, now_ms: int) -> float:
+    factor = _number(reason, name, value, now_ms)
+    if not 1 <= factor <= 10:
+        raise InvalidPayload(reason, f"takes {name} as a factor from 1 to 10, not {value!r}")
+    return factor
+
+
+def _url(reason: str, name: str, value: Any, now_ms: int) -> str:
+    url = _text(reason, name, value, now_ms)
+    if not url.lower().startswith(("http://", "https://")):
+        raise InvalidPayload(reason, f"takes {name} as an http or https address, not {value!r}")
+    return url
+
+
+def _arguments(reason: str, name: str, value: Any, _: int) -> list[str]:
+    """A command as its words: no shell ever reads it."""
+    if not isinstance(value, list | tuple) or not value or not all(isinstance(one, str) and one for one in value):
+        raise InvalidPayload(reason, f'takes {name} as a list of words such as ["make", "status"], not {value!r}')
+    return list(value)
+
+
+def _token(reason: str, name: str, value: Any, _: int) -> str:
+    """Of a callback's token only the hash is kept."""
+    digest = hash_of_token(value) if isinstance(value, str) else None
+    if digest is None:
+        raise InvalidPayload(reason, f"takes {name} as a token of task.callback_token()")
+    return digest
+
+
 def _choice(*choices: str) -> Check:
     def check(reason: str, name: str, value: Any, _: int) -> str:
         if value not in choices:
@@ -119,6 +150,13 @@ def _length(reason: str, name: str, value: Any, _: int) -> timedelta:
     if not isinstance(value, timedelta) or value < timedelta(0):
         raise InvalidPayload(reason, f"takes {name} as a timedelta or seconds, not {value!r}")
     return value
+
+
+def _interval(reason: str, name: str, value: Any, now_ms: int) -> timedelta:
+    length = _length(reason, name, value, now_ms)
+    if length < timedelta(milliseconds=100):
+        raise InvalidPayload(reason, f"takes {name} as a tenth of a second or longer, not {value!r}")
+    return length
 
 
 def _when(reason: str, name: str, value: Any, now_ms: int) -> datetime:
@@ -151,13 +189,16 @@ _FIELDS: Mapping[str, Mapping[str, Check]] = {
     "external_dependency": {
         "system": _text,
         "job": _text,
-        "url": _text,
-        "command": _anything,
+        "url": _url,
+        "command": _arguments,
         "file": _text,
         "task": _text,
-        "every": _length,
-        "backoff": _number,
+        "callback": _token,
+        "expect": _anything,
+        "every": _interval,
+        "backoff": _growth,
         "expires": _when,
+        "remind": _length,
     },
     "scheduled_wait": {"until": _when, "duration": _when},
     "rate_limit": {"provider": _text, "retry_after": _when, "reset_at": _when, "max_wait": _length},

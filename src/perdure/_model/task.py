@@ -33,6 +33,7 @@ class Move(NamedTuple):
 MOVES: Mapping[str, Move] = {
     "begin": Move(frozenset({"pending"}), "running", "it has begun already"),
     "pause": Move(frozenset({"pending", "running"}), "paused", "only a task that is going on can be paused"),
+    "remind": Move(frozenset({"paused"}), "paused", "only a paused task is reminded of"),
     "resume": Move(frozenset({"paused", "failed"}), "running", "only a paused or failed task can be resumed"),
     "complete": Move(frozenset({"running"}), "completed", "a paused or failed task is resumed first"),
     "fail": Move(frozenset({"pending", "running", "paused"}), "failed", "the task has reached its end already"),

@@ -6,11 +6,24 @@ What keeps it in order (gc, audit, rotation, doctor) is imported when first used
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from perdure._tasks import memories
+from perdure._tasks import checks, memories
 from perdure._tasks.beginning import fail_circle
 from perdure._tasks.beginning import settle as settle_blocked
+from perdure._tasks.callbacks import make_token
+from perdure._tasks.callbacks import topic_of as callback_topic
 from perdure._tasks.checkpointing import carried, carry
 from perdure._tasks.dependencies import Blocked, blocked_by, blockers, read_blocked
+from perdure._tasks.due import (
+    POLL_TOPIC,
+    TASK_TOPIC,
+    DueQuestion,
+    end_of,
+    look_after,
+    read_resets,
+    take_after_task,
+    take_question,
+    take_task,
+)
 from perdure._tasks.frames import TaskFrames, open_frames
 from perdure._tasks.leases import Hold, read_holder, release_all
 from perdure._tasks.leases import forget as forget_lease
@@ -45,8 +58,11 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "EFFECT_QUESTION",
+    "POLL_TOPIC",
+    "TASK_TOPIC",
     "Audit",
     "Blocked",
+    "DueQuestion",
     "Finding",
     "Hold",
     "Kept",
@@ -64,9 +80,12 @@ __all__ = [
     "answer_question",
     "blocked_by",
     "blockers",
+    "callback_topic",
+    "checks",
     "choose_question",
     "collect",
     "current_row",
+    "end_of",
     "examine",
     "export_heads",
     "fail_circle",
@@ -75,17 +94,23 @@ __all__ = [
     "held_lease",
     "keys_in_use",
     "memories",
+    "look_after",
+    "make_token",
     "move",
     "open_frames",
     "questions_of",
     "read_blocked",
     "read_holder",
+    "read_resets",
     "release_all",
     "release_lease",
     "rotate",
     "settle_blocked",
+    "take_after_task",
     "take_free_lease",
     "take_lease",
+    "take_question",
+    "take_task",
     "verify",
 ]
 

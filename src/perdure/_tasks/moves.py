@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _EVENTS = {
     "begin": "ready",
     "pause": "paused",
+    "remind": "reminded",
     "resume": "resumed",
     "complete": "completed",
     "fail": "failed",

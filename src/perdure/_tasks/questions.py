@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from perdure._ground.clock import moment
+from perdure._model import Asked, from_stored, misfit
 from perdure._store import Store
 from perdure.errors import Conflict, InvalidInput, NotFound
 
@@ -28,7 +30,8 @@ class Question:
     text: str
     details: dict[str, Any]
     asked_at: datetime
-    due_at: datetime | None
+    due_at: datetime | None  # when it is looked at next without an answer
+    asked: Asked | None = None  # how it may be answered; None of signals and effects
 
     @property
     def is_about_effect(self) -> bool:
@@ -59,6 +62,7 @@ def _question(store: Store, task_id: str, uid: str, row: Sequence[Any]) -> Quest
         details=asked.get("details") or {},
         asked_at=moment(asked_at),
         due_at=moment(due_at) if due_at is not None else None,
+        asked=from_stored(asked.get("asked")),
     )
 
 
@@ -69,12 +73,17 @@ async def answer_question(store: Store, question: Question, value: Any, *, by: s
         InvalidInput: the answer does not fit the question; nothing was written.
         Conflict: it was answered before, or the task has ended.
     """
-    answer = _choice(question, value) if question.is_about_effect else value
+    answer, kind = value, "answered"
     told = {"question": question.text, "by": by}
     if question.is_about_effect:
-        answer["by"], told["choice"] = by, answer["choice"]
+        answer = {**_choice(question, value), "by": by}
+        told["choice"] = answer["choice"]
+    elif question.asked is not None:
+        answer = {**fitting(question.asked, value, question.text), "by": by}
+        kind = _EVENTS.get(str(answer.get("decision")), kind)
+        told |= {"comment": answer["comment"]} if answer.get("comment") else {}
     params = {
-        **store.event(question.uid, "answered", told),
+        **store.event(question.uid, kind, told),
         "path": question.path,
         "answer": store.seal(question.uid, "answer", answer),
     }
@@ -84,6 +93,42 @@ async def answer_question(store: Store, question: Question, value: Any, *, by: s
             kept="the first answer",
             do=f"`perdure show {question.task_id}` tells where the task stands",
         )
+
+
+_EVENTS = {"approve": "approved", "reject": "rejected"}
+
+
+def fitting(asked: Asked, value: Any, text: str) -> dict[str, Any]:
+    """The answer as it is kept.
+
+    Raises:
+        InvalidInput: it does not fit the question; nothing was written, and the task stays paused.
+    """
+    if asked.kind == "approval":
+        return _decision(asked, value, text)
+    if asked.kind in ("wait", "rate_limit", "yield", "task") and value is not None:
+        raise InvalidInput(f"{text!r} takes no answer: it ends by itself", do="answer null to end it now")
+    wrong = misfit(value, asked.schema) if asked.schema is not None else None
+    if wrong is not None:
+        raise InvalidInput(
+            f"the answer to {text!r} does not fit: {wrong}",
+            kept="nothing was written; the task stays paused",
+            do=f"give a value of this form: {json.dumps(asked.schema)[:300]}",
+        )
+    return {"value": value}
+
+
+def _decision(asked: Asked, value: Any, text: str) -> dict[str, Any]:
+    given = dict(value) if isinstance(value, dict) else {"decision": value}
+    decision = given.get("decision")
+    if isinstance(decision, bool):
+        decision = "approve" if decision else "reject"
+    if decision not in ("approve", "reject"):
+        raise InvalidInput(f"{text!r} is approved or rejected; {value!r} is neither", do="answer approve or reject")
+    if given.get("edited") is not None and (decision == "reject" or asked.editable is None):
+        why = "what is rejected is not edited" if decision == "reject" else "nothing of it may be edited"
+        raise InvalidInput(f"{text!r}: {why}", do="leave out what was edited, and say it in the comment")
+    return {"decision": decision, "comment": str(given.get("comment") or ""), "edited": given.get("edited")}
 
 
 def _choice(question: Question, value: Any) -> dict[str, Any]:

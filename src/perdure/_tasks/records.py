@@ -35,7 +35,15 @@ async def load(store: Store, row: TaskRow) -> tuple[TaskRecord, Snapshot]:
     parts = snapshots.contents(snapshot.raw)
     attempts = await store.query("read_attempts", uid=row.uid)
     latest = checkpoint(row.uid, frame, parts, snapshot.raw) if frame.seq else None
+    if row.status == "paused" and row.due_at is None:
+        row = row._replace(due_at=await _next_look(store, row.uid))
     return _record(store, row, parts["state"], latest, attempts, damaged), snapshot
+
+
+async def _next_look(store: Store, uid: str) -> int | None:
+    """When one of the questions a durable function waits for is looked at next."""
+    moments = [row[5] for row in await store.query("read_pauses", uid=uid) if row[6] is None and row[5] is not None]
+    return min(moments, default=None)
 
 
 async def load_for_list(store: Store, row: TaskRow) -> TaskRecord:
@@ -62,7 +70,7 @@ def _record(
         status=row.status,  # type: ignore[arg-type]
         state=state,
         latest=latest,
-        pause=_optional(store, uid, "pause", row.pause, Pause),
+        pause=_pause(store, row),
         error=_optional(store, uid, "error", row.error),
         result=_optional(store, uid, "result", row.result),
         progress=_optional(store, uid, "progress", row.progress, Progress),
@@ -166,6 +174,11 @@ def event(store: Store, task_id: str, uid: str, row: EventRow) -> Event:
         author=json.loads(row.author),
         data=store.unseal(uid, "event", row.body),
     )
+
+
+def _pause(store: Store, row: TaskRow) -> Pause | None:
+    pause: Pause | None = _optional(store, row.uid, "pause", row.pause, Pause)
+    return pause if pause is None or row.due_at is None else replace(pause, next_look_at=moment(row.due_at))
 
 
 def _optional(store: Store, uid: str, kind: str, data: bytes | None, as_type: Any = Any) -> Any:

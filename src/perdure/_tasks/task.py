@@ -23,11 +23,23 @@ from perdure._model import (
     Status,
     TaskRecord,
     ToolCall,
+    first_look,
     make_pause,
+    of_pause,
     progress_of,
 )
 from perdure._store import Store, TaskRow
-from perdure._tasks import checkpointing, history, leases, moves, questions, records, refusals, snapshots
+from perdure._tasks import (
+    callbacks,
+    checkpointing,
+    decisions,
+    history,
+    leases,
+    moves,
+    records,
+    refusals,
+    snapshots,
+)
 from perdure._tasks.attempts import attempt_of
 from perdure._tasks.frames import TaskFrames
 from perdure._tasks.leases import Hold
@@ -190,17 +202,18 @@ class Task:
         author = self._tasks._author
         pause = make_pause(reason, message, payload, self._store.clock.now_ms(), author)
         sealed = self._store.seal(self.uid, "pause", pause, Pause)
-        due = pause.due_at or pause.expires_at
         columns = {
             "pause": sealed,
             "pause_reason": reason,
-            "due_at": int(due.timestamp() * 1000) if due else None,
+            "due_at": first_look(of_pause(pause), self._store.clock.now_ms()),
         }
         raw = snapshots.document(checkpoint)[0] if checkpoint is not None else None
         hold = await self._take() if checkpoint is not None else leases.held(self._store, self.uid)
         await moves.move(
             self, "pause", hold=hold, raw=raw, ended="paused", data={"reason": reason, "message": message}, **columns
         )
+        if "callback" in pause.payload:
+            await callbacks.apply_kept(self)
 
     async def resume(self, *, state: Mapping[str, Json] | None = None, checkpoint: str | None = None) -> None:
         """Go on: `state` is merged over the task's state (shallow), from `checkpoint` if one is named.
@@ -241,7 +254,8 @@ class Task:
         await history.rollback(self, to, patch=None, verb="rollback")
 
     async def answer(self, value: Json, *, by: str = "", key: str | None = None) -> None:
-        """Answer what the task waits for; the first answer stands, and the task goes on.
+        """Answer what the task waits for; the first answer stands, and the task goes on. Without a durable function
+        the answer is merged into its state, under `answer`.
 
         Of an uncertain effect it is "done", "retry" or "fail", or {"choice": "done", "value": its result}.
         `key` says which of several is meant.
@@ -251,9 +265,26 @@ class Task:
             InvalidInput: several things are, and no key says which; or the answer does not fit.
             Conflict: somebody was quicker.
         """
-        asked = await questions.questions_of(self._store, self.id, self.uid)
-        question = questions.choose(asked, self.id, self._store, key=key)
-        await questions.answer_question(self._store, question, value, by=by or self._store.presence.user)
+        await decisions.say(self, value, by=by or self._store.presence.user, key=key)
+
+    async def approve(self, *, by: str, comment: str = "", edited: Json = None) -> None:
+        """Say yes to what the task asks; the first decision stands, and the task goes on.
+
+        Raises:
+            NotFound: it asks for no approval.
+            InvalidInput: what was `edited` may not be.
+            Conflict: it was decided before.
+        """
+        await decisions.say(self, {"decision": "approve", "comment": comment, "edited": edited}, by=by, only="approval")
+
+    async def reject(self, *, by: str, comment: str = "") -> None:
+        """Say no to what the task asks, as `approve` says yes."""
+        await decisions.say(self, {"decision": "reject", "comment": comment}, by=by, only="approval")
+
+    async def callback_token(self) -> str:
+        """A token for another system to answer by, once: give it away, then `pause(…, callback=token)`. Of a durable
+        function that waits for a callback, one more token for that."""
+        return await callbacks.token_for(self)
 
     async def fork(self, id: str, *, at: str | None = None, set: Mapping[str, Json] = {}) -> Task:
         """A new task that begins with this one's state (at a checkpoint, with some keys set)."""
@@ -267,7 +298,8 @@ class Task:
         Raises:
             InvalidTransition: the task has ended.
         """
-        check_id(name, "signal's name")
+        if check_id(name, "signal's name").startswith("~"):
+            raise InvalidInput(f"the signal {name!r} begins with ~, as perdure's own do", do="choose another name")
         params = {
             **self._event("signalled", {"name": name}),
             "name": name,

@@ -21,7 +21,7 @@ from perdure._model import (
     TaskRecord,
 )
 from perdure._store import EventRow, Store, TaskRow
-from perdure._tasks import leases, records, snapshots
+from perdure._tasks import callbacks, leases, records, snapshots
 from perdure._tasks.dependencies import has_to_wait
 from perdure._tasks.task import Task
 from perdure.errors import AlreadyExists, InvalidInput, NotFound, TaskFailed, TimedOut
@@ -253,6 +253,16 @@ class Tasks:
                     do="wait longer, or look at it with `perdure show`",
                 )
             await Nap(_LOOK_SECONDS)
+
+    async def deliver(self, token: str, value: Json = None, *, by: str = "") -> bool:
+        """Bring the answer of another system, by the token it was given. True when it counts; False when one has
+        come before, or the task has ended.
+
+        Raises:
+            NotFound: there is no such token.
+            InvalidInput: the value does not fit; nothing was written, and the token is still good.
+        """
+        return await callbacks.deliver(self, token, value, by=by)
 
     # ── helpers ─────────────────────────────────────────────────────────────────────────────────
 

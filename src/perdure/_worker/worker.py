@@ -15,10 +15,12 @@ from perdure._worker.claimer import Claimer, Observer
 from perdure._worker.deadlines import Deadlines
 from perdure._worker.dependencies import Dependencies
 from perdure._worker.duty import Duty, DutyLoop
+from perdure._worker.pollers import Pollers
 from perdure._worker.queues import Queue
 from perdure._worker.reaper import Reaper
 from perdure._worker.spawn import Hook, Spawn
 from perdure._worker.stalls import Stalls
+from perdure._worker.timers import Timers
 from perdure.errors import InvalidInput
 
 GRACE = timedelta(seconds=10)
@@ -69,6 +71,7 @@ class Worker:
         """All that this worker does, one duty a file."""
         duties: list[Duty] = [self._attendance, self._claimer, self._reaper]
         duties += [Deadlines(self._tasks, self._cancel), Dependencies(self._tasks)]
+        duties += [Timers(self._tasks), Pollers(self._tasks)]
         after = self._settings.stalled_after
         if after is not None:
             restart = self._settings.restart_stalled

@@ -82,7 +82,7 @@ def due_pauses(tables: Tables, p: Params) -> list[Row]:
         for task in tables.tasks.values()
         if task.namespace == p["namespace"]
         for question in tables.pauses.get(task.uid, {}).values()
-        if question.answer is None and question.due_at is not None
+        if question.answer is None and question.due_at is not None and (question.topic == "~poll") == bool(p["polls"])
     ]
     return sorted(rows, key=lambda row: (row[8], row[0], row[3]))[: p["limit"]]
 
@@ -91,7 +91,10 @@ def due_tasks(tables: Tables, p: Params) -> list[Row]:
     found = [
         (task.due_at, task.uid)
         for task in tables.tasks.values()
-        if task.namespace == p["namespace"] and task.due_at is not None and task.status == "paused"
+        if task.namespace == p["namespace"]
+        and task.due_at is not None
+        and task.status == "paused"
+        and (task.pause_reason == "external_dependency") == bool(p["polls"])
     ]
     return [(uid, due_at) for due_at, uid in sorted(found)][: p["limit"]]
 

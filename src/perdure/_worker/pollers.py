@@ -1,0 +1,85 @@
+"""Check what tasks wait for outside: addresses, files, commands; and let those go on whose thing is there.
+
+A check is taken before it is made, by putting the next one on record, so that of several workers one makes it; if
+that one dies in the middle, the next check is due as usual. Nothing of a task's code runs here, and no slot of the
+worker's is taken. Checks that only the code can make are not here: for those the task itself is carried on.
+
+Owns the question "is it there yet?". How a check is made is in perdure/_tasks/checks.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from datetime import timedelta
+
+from perdure._tasks import DueQuestion, Tasks, read_resets, take_question, take_task
+from perdure._worker.timers import AT_ONCE, until_next
+from perdure.errors import PerdureError
+
+log = logging.getLogger("perdure.worker")
+
+# Checks that may be under way in this process at the same time.
+MOST = 32
+
+
+class Pollers:
+    name = "pollers"
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+        self._loop: asyncio.Task[None] | None = None
+        self._under_way: dict[tuple[str, str], asyncio.Task[None]] = {}
+
+    async def round(self) -> timedelta | None:
+        self._end_with(asyncio.current_task())
+        tasks, store = self._tasks, self._tasks._store
+        now = store.clock.now_ms()
+        limit = MOST * 2
+        questions = await store.query("due_pauses", namespace=store.namespace, polls=1, limit=limit)
+        paused = await store.query("due_tasks", namespace=store.namespace, polls=1, limit=limit)
+        resets = await read_resets(store) if questions or paused else {}
+        due: dict[tuple[str, str], Awaitable[bool]] = {}
+        for row in questions:
+            if row[8] <= now:
+                due[row[0], row[3]] = take_question(tasks, DueQuestion(*row), now, resets)
+        for uid, due_at in paused:
+            if due_at <= now:
+                due[uid, ""] = take_task(tasks, uid, due_at, now, resets)
+        left = self._begin(due)
+        if left:
+            await asyncio.wait(self._under_way.values(), return_when=asyncio.FIRST_COMPLETED)
+            return AT_ONCE
+        return until_next([row[8] for row in questions] + [row[1] for row in paused], now)
+
+    def _end_with(self, loop: asyncio.Task[None] | None) -> None:
+        """Checks end when the loop that begins them does."""
+        if loop is not self._loop and loop is not None:
+            self._loop = loop
+            loop.add_done_callback(lambda _: self._end())
+
+    def _begin(self, due: dict[tuple[str, str], Awaitable[bool]]) -> int:
+        """Begin as many as there is room for; how many had to be left."""
+        left = 0
+        for key, work in due.items():
+            if key in self._under_way or len(self._under_way) >= MOST:
+                left += key not in self._under_way
+                if asyncio.iscoroutine(work):
+                    work.close()
+                continue
+            self._under_way[key] = asyncio.create_task(self._make(key, work))
+        return left
+
+    async def _make(self, key: tuple[str, str], work: Awaitable[bool]) -> None:
+        try:
+            await work
+        except PerdureError as error:
+            log.warning("a check could not be made: %s", error.what)
+        finally:
+            self._under_way.pop(key, None)
+
+    def _end(self) -> None:
+        """Cut off what is under way: the next check is on record."""
+        for task in list(self._under_way.values()):
+            task.cancel()

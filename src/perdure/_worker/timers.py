@@ -1,0 +1,69 @@
+"""End pauses whose moment has come: waits, rate limits, expired questions, tasks that waited for another one.
+
+Every worker looks; what is due is taken by exactly one of them, because the verb that takes it is refused to the
+others (perdure/_tasks/due.py). They look at what is due in another order each, so that a thousand timers of one
+moment are shared, and take a hundred at a time, so that none of them holds up the rest.
+
+Owns the question "which pauses are over?". Checks of the world outside take their time: they are in pollers.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Iterable
+from datetime import timedelta
+
+from perdure._tasks import DueQuestion, Tasks, read_resets, take_after_task, take_question, take_task
+
+# A timer that another process sets is seen within this time; those of this worker's tasks at once, by the bell.
+LOOK = timedelta(seconds=0.5)
+AT_ONCE = timedelta(0)
+# So many are looked at in a round, and so many of them are taken at the same time.
+WINDOW, TOGETHER = 400, 100
+
+
+class Timers:
+    name = "timers"
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+
+    async def round(self) -> timedelta | None:
+        tasks, store = self._tasks, self._tasks._store
+        now = store.clock.now_ms()
+        questions = await store.query("due_pauses", namespace=store.namespace, polls=0, limit=WINDOW)
+        paused = await store.query("due_tasks", namespace=store.namespace, polls=0, limit=WINDOW)
+        ended = await store.query("due_after_tasks", namespace=store.namespace, limit=WINDOW)
+        due_questions = [DueQuestion(*row) for row in questions if row[8] <= now]
+        due_tasks = [row for row in paused if row[1] <= now]
+        resets = await read_resets(store) if due_questions or due_tasks else {}
+        await taken(
+            [
+                *(take_question(tasks, due, now, resets) for due in due_questions),
+                *(take_task(tasks, uid, due_at, now, resets) for uid, due_at in due_tasks),
+                *(take_after_task(store, row) for row in ended),
+            ]
+        )
+        if max(len(due_questions), len(due_tasks), len(ended)) == WINDOW:
+            return AT_ONCE
+        return until_next([row[8] for row in questions] + [row[1] for row in paused], now)
+
+
+async def taken(work: Iterable[Awaitable[bool]]) -> None:
+    """Do all of it, a hundred at a time, in no order."""
+    waiting = list(work)
+    random.shuffle(waiting)
+    for first in range(0, len(waiting), TOGETHER):
+        answers = await asyncio.gather(*waiting[first : first + TOGETHER], return_exceptions=True)
+        trouble = [answer for answer in answers if isinstance(answer, BaseException)]
+        if trouble:
+            for rest in waiting[first + TOGETHER :]:
+                if asyncio.iscoroutine(rest):
+                    rest.close()
+            raise trouble[0]
+
+
+def until_next(moments: Iterable[int], now: int) -> timedelta:
+    later = min((moment for moment in moments if moment > now), default=None)
+    return LOOK if later is None else min(LOOK, timedelta(milliseconds=later - now))
