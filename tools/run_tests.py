@@ -40,6 +40,7 @@ FOLDERS = (
     "store",
     "tasks",
     "durable",
+    "runtime",
     "worker",
     "continuity",
     "coordination",

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         Config,
         Event,
         Frame,
+        Level,
         Page,
         Pause,
         Progress,
@@ -70,8 +71,11 @@ if TYPE_CHECKING:
         Status,
         TaskRecord,
         ToolCall,
+        Verdict,
     )
     from perdure._tasks import Task, Tasks, checks
+    from perdure._runtime import CommandResult, Output, Runtime, Shell, Unit, runtime
+    from perdure._tasks import Task, Tasks
 
 __version__ = "0.1.0"
 
@@ -139,8 +143,12 @@ _HOMES = {
         "Status",
         "TaskRecord",
         "ToolCall",
+        "Level",
+        "Verdict",
     ),
     "perdure._tasks": ("Task", "Tasks", "checks"),
+    "perdure._runtime": ("CommandResult", "Output", "Runtime", "Shell", "Unit", "runtime"),
+    "perdure._tasks": ("Task", "Tasks"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -150,6 +158,7 @@ __all__ = [
     "Budget",
     "Change",
     "Checkpoint",
+    "CommandResult",
     "Config",
     "DID_NOT_HAPPEN",
     "DidNotHappen",
@@ -160,8 +169,10 @@ __all__ = [
     "Handle",
     "Happened",
     "Inbox",
+    "Level",
     "Marker",
     "ModelCall",
+    "Output",
     "Page",
     "Pause",
     "Perdure",
@@ -170,7 +181,9 @@ __all__ = [
     "Progress",
     "Reason",
     "Retry",
+    "Runtime",
     "Savings",
+    "Shell",
     "Spent",
     "Status",
     "Stream",
@@ -180,7 +193,9 @@ __all__ = [
     "Tasks",
     "ToolCall",
     "UNKNOWN",
+    "Unit",
     "Usage",
+    "Verdict",
     "account_of",
     "bind",
     "budgets",
@@ -202,6 +217,7 @@ __all__ = [
     "read_stream",
     "recorded",
     "register",
+    "runtime",
     "signals",
     "span",
     "step",

@@ -20,6 +20,7 @@ from perdure._tasks import Task, Tasks, release_all
 if TYPE_CHECKING:
     from perdure._durable import DurableFunction, Handle, Inbox
     from perdure._worker import Hook, Queue
+    from perdure._runtime import Runtime
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -112,6 +113,13 @@ class Perdure:
             **{name: value for name, value in chosen.items() if value is not None},
         )
         return Worker(self.tasks, settings)
+
+    async def runtime(self, task_id: str) -> Runtime:
+        """The live things of a task: shells, services, files; made by name, and found by it again."""
+        from perdure._runtime import runtime_of
+
+        task = await self.tasks.handle(task_id)
+        return runtime_of(self._store, task.id, task.uid)
 
     async def close(self) -> None:
         """Give back what this app holds and commit what is queued."""

@@ -14,6 +14,8 @@
     │   ├── StaleVersion         the record changed since it was read
     │   ├── LeaseHeld            another attempt is alive
     │   ├── LeaseLost            another attempt has taken over, or this one was closed
+    │   ├── ShellBusy            something else is in front in a shell
+    │   ├── UnitHeld             another process writes to a unit
     │   └── DependencyCycle      tasks that would wait for each other for ever
     ├── ReplayDiverged           the code asks for another call than its journal holds     exit 4
     ├── StepFailed               a step ended with an exception that is not rebuilt        exit 1
@@ -32,6 +34,8 @@
     ├── RateLimited              a provider asks for more patience than there is           exit 1
     ├── TaskFailed               a task that was waited for ended otherwise                exit 1
     ├── TimedOut                 what was waited for did not come in time                  exit 6
+    ├── UnitEnded                a shell, service or other live thing is not there any more   exit 1
+    ├── KeeperUnavailable        the keeper of live things could not be used               exit 7
     ├── KeyMissing               a record is sealed and its key is not here                exit 7
     ├── RecordDamaged            a record's bytes are not what was written                 exit 7
     └── StoreUnavailable         the store could not be used                               exit 7
@@ -218,6 +222,31 @@ class LeaseLost(Conflict):
             f"the attempt on task {task_id!r} has lost its lease: {why}",
             kept="all that was acknowledged before; this write changed nothing",
             do="stop this attempt; open the task again to see where it stands",
+        )
+
+
+class ShellBusy(Conflict):
+    """Something else is in front in a shell; what was asked for was not typed."""
+
+    def __init__(self, unit: str, what: str) -> None:
+        self.unit, self.in_front = unit, what
+        super().__init__(
+            f"the shell is not at its prompt: {what}",
+            kept="what runs there; nothing was typed",
+            do="wait for it, answer it, or stop it with signal(); another shell is free at once",
+        )
+
+
+class UnitHeld(Conflict):
+    """Another process has the right to write to a unit; nothing was written."""
+
+    def __init__(self, unit: str, pid: int) -> None:
+        self.unit, self.pid = unit, pid
+        by = f"process {pid}" if pid else "a later attempt, or a person who took it over,"
+        super().__init__(
+            f"{by} writes to unit {unit}",
+            kept="the unit as it is; nothing was written",
+            do="read from it meanwhile, or take it over: take(), `perdure attach --take`",
         )
 
 
@@ -443,6 +472,27 @@ class BundleRefused(PerdureError):
         super().__init__(
             f"bundle {bundle} is refused: {problem}", kept="the store as it was; nothing was written", do=do
         )
+
+
+# ── live things ──────────────────────────────────────────────────────────────────────────────────
+
+
+class UnitEnded(PerdureError):
+    """A live thing is not there any more, or did not start; `why` says what is known."""
+
+    def __init__(self, unit: str, why: str) -> None:
+        self.unit, self.why = unit, why
+        super().__init__(
+            f"unit {unit or '?'}: {why}",
+            kept="its record and its output; `perdure units` shows it",
+            do="open it again: rebuild='auto' makes it anew from its recipe",
+        )
+
+
+class KeeperUnavailable(PerdureError):
+    """The keeper of live things could not be started or does not answer."""
+
+    exit_code = 7
 
 
 # ── bytes that cannot be read ────────────────────────────────────────────────────────────────────

@@ -61,7 +61,7 @@ def run(seed: int, *, synchronous: str = "FULL") -> None:
 
 def _booted(name: str) -> Any:
     """As if the machine had been started anew: no process of before can be alive."""
-    return mock.patch("perdure._ground.ids._boot_id", return_value=name)
+    return mock.patch("perdure._ground.ids.boot_id", return_value=name)
 
 
 # ── working ──────────────────────────────────────────────────────────────────────────────────────

@@ -16,6 +16,7 @@ from perdure._durable.execute import one_pass, run_here
 from perdure._durable.framing import frames
 from perdure._durable.functions import DurableFunction, durable, known_functions, step
 from perdure._durable.inbox import Choice, Inbox, UncertainEffect
+from perdure._durable.inside import Inside, inside
 from perdure._durable.ledger import EffectRecord
 from perdure._durable.marking import progress
 from perdure._durable.models import ModelCall, Price, Usage, model_call
@@ -50,6 +51,7 @@ __all__ = [
     "Handle",
     "Happened",
     "Inbox",
+    "Inside",
     "Marker",
     "ModelCall",
     "Prefix",
@@ -74,6 +76,7 @@ __all__ = [
     "function_for",
     "idempotency_headers",
     "idempotency_key",
+    "inside",
     "known_functions",
     "known_versions",
     "loops",

@@ -87,7 +87,7 @@ class Process(NamedTuple):
 
 def this_process() -> Process:
     pid = os.getpid()
-    return Process(socket.gethostname(), _boot_id(), _pid_ns(), pid, _start_of(pid) or 0)
+    return Process(socket.gethostname(), boot_id(), _pid_ns(), pid, _start_of(pid) or 0)
 
 
 def is_proven_dead(other: Process, *, same_machine: bool) -> bool:
@@ -96,7 +96,7 @@ def is_proven_dead(other: Process, *, same_machine: bool) -> bool:
     `same_machine` says that the other process can only have run here (a local file is the store), so
     another boot id means that the machine was restarted since.
     """
-    here = _boot_id()
+    here = boot_id()
     if not here or not other.boot_id:
         return False
     if other.boot_id != here:
@@ -120,7 +120,7 @@ def user_name() -> str:
 
 
 @lru_cache(maxsize=1)
-def _boot_id() -> str:
+def boot_id() -> str:
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
             return file.read().strip()

@@ -42,6 +42,7 @@ from perdure._model.task import (
     refuse_move,
 )
 from perdure._model.token import hash_of_token, new_token, task_of_token
+from perdure._model.unit import Level, Rebuild, Verdict
 
 __all__ = [
     "FINISHED",
@@ -68,6 +69,7 @@ __all__ = [
     "Gone",
     "Holder",
     "Later",
+    "Level",
     "Link",
     "Move",
     "Page",
@@ -76,6 +78,7 @@ __all__ = [
     "Progress",
     "Reason",
     "Remind",
+    "Rebuild",
     "Sighting",
     "Status",
     "TaskRecord",
@@ -112,4 +115,5 @@ __all__ = [
     "verify",
     "what_blocks",
     "what_follows",
+    "Verdict",
 ]

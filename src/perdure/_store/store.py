@@ -91,7 +91,7 @@ class Store:
         self.engine, self.committer = shared.engine, shared.committer
         self.presence, self.clock = shared.presence, shared.clock
         self.ring, self.namespace = ring, namespace
-        self.place = shared.engine.place
+        self.place, self.address = shared.engine.place, shared.address
 
     # ── rows ────────────────────────────────────────────────────────────────────────────────────
 

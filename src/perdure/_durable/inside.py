@@ -1,0 +1,33 @@
+"""Which attempt of which task the running code belongs to, for what is kept beside its journal."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from perdure._durable.scopes import current
+from perdure._store import Store
+
+
+class Inside(NamedTuple):
+    """A durable function that is running here; `is_body`: in the body of one of its steps or effects."""
+
+    store: Store
+    task_id: str
+    uid: str
+    epoch: int
+    is_body: bool
+
+
+def inside() -> Inside | None:
+    """The durable function that is running here, if one is.
+
+    Raises:
+        Paused: its attempt is being unwound.
+        PerdureError: its attempt was closed.
+    """
+    scope = current.get()
+    if scope is None:
+        return None
+    run = scope.run
+    run.check()
+    return Inside(run.store, run.task_id, run.uid, run.epoch, scope.is_body)

@@ -1,0 +1,101 @@
+"""Where the keeper of a store lives: one for each user and store.
+
+Its home is beside a SQLite file, or in the user's state folder for a server; it has the records of units and
+outlives the machine's running. Its live folder has the socket and what must not reach a disk; it is in memory where
+there is such a place, its path is short, as a socket's must be, and the home says where it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pwd
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from perdure._ground import ids
+from perdure._ground.config import Address
+from perdure.errors import KeeperUnavailable
+
+# Folders in memory first; /run/user goes with the user's last session, and so would a keeper that systemd started.
+_LIVE = ("/run/user/{uid}", "/dev/shm", "/tmp")  # noqa: S108 - a folder of our own is made there, and checked
+
+
+def home_of(address: Address) -> Path:
+    """The keeper's home for this store, which may not exist yet."""
+    uid = os.getuid()
+    if address.engine == "sqlite":
+        file = Path(os.path.realpath(address.target))
+        return file.with_name(f"{file.name}.keeper-{uid}")
+    if address.engine == "postgres":
+        return _state_folder() / f"keeper-{_short(_server(address.target))}"
+    owner = ids.this_process()  # a store in memory is of one process
+    return _live_base() / f"perdure-{uid}-{_short(f'{address.target} {owner.pid} {owner.start}')}-home"
+
+
+def _server(url: str) -> str:
+    """Which database, without what only says how to get in."""
+    parts = urlsplit(url)
+    return f"{parts.hostname or 'localhost'}:{parts.port or 5432}{parts.path or '/'}"
+
+
+def _state_folder() -> Path:
+    """Not by $HOME or $XDG_STATE_HOME: the same user is to find the same keeper from every environment."""
+    return Path(pwd.getpwuid(os.getuid()).pw_dir) / ".local" / "state" / "perdure"
+
+
+def _live_base() -> Path:
+    return next(_live_bases(), Path(_LIVE[-1]))
+
+
+def _live_bases() -> Iterator[Path]:
+    for template in _LIVE:
+        folder = Path(template.format(uid=os.getuid()))
+        if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK):
+            yield folder
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def make_home(home: Path) -> Path:
+    """The home and its live folder, made if need be; the live one is given.
+
+    Raises:
+        KeeperUnavailable: one of them is not private, or not this user's.
+    """
+    home.parent.mkdir(parents=True, exist_ok=True)
+    make_private(home)
+    trouble: KeeperUnavailable | None = None
+    for base in _live_bases():
+        live = base / f"perdure-{os.getuid()}-{_short(str(home))}"
+        try:
+            make_private(live)
+        except KeeperUnavailable as error:
+            trouble = error  # somebody else made a folder of this name; the next place will do
+        else:
+            return live
+    raise trouble or KeeperUnavailable("there is no folder for the keeper's socket", do="make /tmp writable")
+
+
+def make_private(folder: Path) -> None:
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise KeeperUnavailable(f"{folder} is not a folder of this user", do="see who made it, and remove it")
+    if found.st_mode & 0o077:
+        folder.chmod(0o700)
+
+
+def anchor_of(home: Path) -> dict[str, Any] | None:
+    """What the anchor has said about itself: pid, start, boot and live folder; None if there never was one."""
+    try:
+        told = json.loads((home / "anchor.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return told if isinstance(told, dict) and isinstance(told.get("live"), str) else None

@@ -1,0 +1,72 @@
+"""What the keeper's refusals mean to a caller."""
+
+from __future__ import annotations
+
+from perdure import keeper
+from perdure.errors import (
+    Conflict,
+    EffectUncertain,
+    InvalidInput,
+    KeeperUnavailable,
+    NotAllowed,
+    NotFound,
+    PerdureError,
+    ShellBusy,
+    TimedOut,
+    UnitEnded,
+    UnitHeld,
+)
+
+
+def error_of(refusal: keeper.Refusal, request: keeper.Request | None) -> PerdureError:
+    values = refusal.args
+    what = str(values.get("what", ""))
+    match refusal.error:
+        case "version":
+            return KeeperUnavailable(
+                f"the keeper speaks versions {values.get('speaks')}, this perdure {list(keeper.VERSIONS)}",
+                kept="its units; nothing was asked of them",
+                do="`perdure keep restart` with the newer of the two goes on as the newer keeper; units live on",
+            )
+        case "stranger":
+            return NotAllowed(
+                f"the keeper does not speak with this process: {what}",
+                kept="nothing was done",
+                do="speak to it from outside its units, or from a program that `perdure run` has started",
+            )
+        case "held":
+            return UnitHeld(_unit(request), int(values.get("pid", 0)))
+        case "stale":
+            return UnitHeld(_unit(request), 0)
+        case "differs":
+            return Conflict(
+                f"there is a {values.get('kind')} of this name already, made as {values.get('argv')}",
+                kept="the one that lives",
+                do="choose another name, or end it first: `perdure units` lists what there is",
+            )
+        case "busy":
+            return ShellBusy(_unit(request), what)
+        case "uncertain":
+            return EffectUncertain("the input", "the keeper was replaced while it was being written")
+        case "ended" | "no unit":
+            return UnitEnded(_unit(request), what or "it is not there any more")
+        case "not asked":
+            return TimedOut(
+                f"nobody asked for a secret within {values.get('seconds')} s",
+                kept="the secret was not sent",
+                do="waiting() says what the terminal waits for",
+            )
+        case "cannot start" | "system":
+            return UnitEnded(_unit(request), what)
+        case "no descriptor":
+            return NotFound("descriptor", str(values.get("name")), "the keeper")
+        case "invalid" | "unknown kind" | "unknown verb" | "no recipe":
+            return InvalidInput(what or f"{refusal.error}: {values}")
+        case "alive":
+            return Conflict(f"{values.get('count', 'a')} unit(s) live", kept="they live on", do="end them first")
+        case _:
+            return KeeperUnavailable(f"the keeper has failed: {refusal.error} {what}", do="its log says more")
+
+
+def _unit(request: keeper.Request | None) -> str:
+    return "" if request is None else str(request.args.get("unit") or request.args.get("name") or "")

@@ -1,0 +1,161 @@
+"""What every live thing has on the agent's side: a name, a level, a verdict, and the right to write.
+
+To add a kind, derive from Unit, open it with `opened`, and ask it by `self.ask(verb, …)` and `self.write(verb, …)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from perdure import keeper
+from perdure._model import Level, Rebuild, Verdict
+from perdure._runtime.client import Client
+from perdure.errors import UnitEnded, UnitHeld
+
+U = TypeVar("U", bound="Unit")
+
+
+@dataclass
+class Owner:
+    """The task units are kept for, as an attempt of it asks for them."""
+
+    namespace: str
+    task: str
+    uid: str
+    epoch: int = 0  # of the attempt; 0 when nobody's
+
+    def told(self) -> dict[str, str]:
+        return {"namespace": self.namespace, "task": self.task, "uid": self.uid}
+
+
+@dataclass
+class Record:
+    """What the keeper tells of a unit."""
+
+    uid: str
+    kind: str
+    name: str
+    owner: Mapping[str, str]
+    recipe: Mapping[str, Any]
+    made_at: float
+    pid: int
+    epoch: int
+    ended: int | None
+    ended_at: float | None
+    facts: Mapping[str, Any]
+    about: Mapping[str, Any]
+    writer: int
+    limits: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, told: Mapping[str, Any]) -> Record:
+        return cls(**{name: told[name] for name in cls.__dataclass_fields__ if name in told})
+
+    @property
+    def is_alive(self) -> bool:
+        return self.ended is None
+
+
+class Unit:
+    """One live thing; `level` says how it came back, `verdict` what that means."""
+
+    name: str
+    level: Level
+    verdict: Verdict
+
+    def __init__(self, client: Client, owner: Owner, record: Record, verdict: Verdict) -> None:
+        self._client, self._owner, self.record = client, owner, record
+        self.name, self.level, self.verdict = record.name, verdict.level, verdict
+        self._epoch = 0
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r} {self.level}>"
+
+    @property
+    def uid(self) -> str:
+        return self.record.uid
+
+    async def refresh(self) -> Record:
+        """What the keeper says of it now."""
+        reply = await self._client.ask("units", task_uid=self._owner.uid)
+        for told in reply.args["units"]:
+            if told["uid"] == self.uid:
+                self.record = Record.read(told)
+                return self.record
+        raise UnitEnded(self.name, "the keeper does not know it any more")
+
+    async def end(self) -> None:
+        """End it, with all it has started."""
+        await self._client.ask("end", unit=self.uid)
+
+    # ── for kinds ───────────────────────────────────────────────────────────────────────────────
+
+    async def ask(self, verb: str, body: bytes = b"", **args: Any) -> keeper.Reply:
+        self._check()
+        return await self._client.do(self.uid, verb, body, **args)
+
+    async def write(self, verb: str, body: bytes = b"", **args: Any) -> keeper.Reply:
+        """Ask what needs the write lease, which is taken if nobody has it.
+
+        Raises:
+            UnitHeld: another process writes to it; nothing was written.
+        """
+        self._check()
+        for _ in range(20):
+            if not self._epoch:
+                await self._claim()
+            try:
+                return await self._client.do(self.uid, verb, body, epoch=self._epoch, **args)
+            except UnitHeld:  # or only connected anew, and the lease has to be claimed again
+                await self._claim()
+        raise UnitHeld(self.name, 0)
+
+    async def take(self) -> None:
+        """Take the right to write from whoever has it; what they still send is refused."""
+        await self._claim(take=True)
+
+    async def release(self) -> None:
+        """Let others write."""
+        if self._epoch:
+            self._epoch = 0
+            await self._client.ask("release", unit=self.uid)
+
+    async def _claim(self, *, take: bool = False) -> None:
+        reply = await self._client.ask(
+            "claim", unit=self.uid, epoch=self._epoch, task_epoch=self._owner.epoch, take=take
+        )
+        self._epoch = reply.args["epoch"]
+
+    def _check(self) -> None:
+        if self.level == "lost":
+            raise UnitEnded(self.name, self.verdict.reason)
+
+
+async def opened(
+    client: Client,
+    owner: Owner,
+    kind: str,
+    name: str,
+    recipe: dict[str, Any],
+    *,
+    secrets: Mapping[str, str],
+    rebuild: Rebuild,
+    limits: Mapping[str, float] | None = None,
+) -> tuple[Record, bool, bool]:
+    """The task's unit of this name: its record, whether it was made now, and whether in place of a former one."""
+    reply = await client.ask(
+        "open",
+        kind=kind,
+        name=name,
+        owner=owner.told(),
+        recipe=recipe,
+        secrets=dict(secrets),
+        limits=dict(limits or {}),
+    )
+    record, was_made = Record.read(reply.args["unit"]), bool(reply.args["made"])
+    if record.is_alive or rebuild != "auto":
+        return record, was_made, "instead_of" in record.facts
+    reply = await client.ask("rebuild", unit=record.uid, secrets=dict(secrets), limits=dict(record.limits))
+    return Record.read(reply.args["unit"]), bool(reply.args["made"]), True

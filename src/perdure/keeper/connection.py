@@ -1,0 +1,103 @@
+"""One client's connection in the keeper: frames in, frames out, nothing that blocks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from perdure.keeper import wire
+
+# News for a client that has so much unread are left out; it is told, and reads by offset instead.
+MOST_UNREAD = 4 << 20
+
+
+class Connection:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sock: socket.socket,
+        *,
+        asked: Callable[[Connection, wire.Request], None],
+        left: Callable[[Connection], None],
+    ) -> None:
+        self._loop, self.sock, self._asked, self._left = loop, sock, asked, left
+        self._decoder = wire.Decoder()
+        self._out: deque[tuple[memoryview, tuple[int, ...]]] = deque()
+        self._unread = 0
+        self.is_open = True
+        self.version = 0  # until it has said hello
+        self.speaks_for = ""  # the unit whose token it has brought
+        self.pid = 0
+        sock.setblocking(False)
+        loop.add_reader(sock, self._read)
+
+    # ── in ──────────────────────────────────────────────────────────────────────────────────────
+
+    def _read(self) -> None:
+        try:
+            data, fds = wire.receive(self.sock)
+            if not data:
+                self.close()
+                return
+            for message in self._decoder.feed(data, fds):
+                if not isinstance(message, wire.Request):
+                    raise wire.BadFrame("only requests come this way")
+                self._asked(self, message)
+        except BlockingIOError:
+            return
+        except (OSError, wire.BadFrame):
+            self.close()
+
+    # ── out ─────────────────────────────────────────────────────────────────────────────────────
+
+    def send(self, message: wire.Message) -> None:
+        """As soon as the other end takes it; descriptors are closed here once they are sent."""
+        if not self.is_open:
+            for fd in message.fds:
+                os.close(fd)
+            return
+        data = memoryview(wire.encode(message))
+        self._out.append((data, message.fds))
+        self._unread += len(data)
+        if len(self._out) == 1:
+            self._write()
+
+    def tell(self, topic: str, values: dict[str, Any], body: bytes = b"") -> bool:
+        if self._unread > MOST_UNREAD or not self.is_open:
+            return False
+        self.send(wire.News(topic, values, body))
+        return True
+
+    def _write(self) -> None:
+        try:
+            while self._out:
+                data, fds = self._out[0]
+                sent = socket.send_fds(self.sock, [data], fds) if fds else self.sock.send(data)
+                for fd in fds:
+                    os.close(fd)
+                self._unread -= sent
+                if sent < len(data):
+                    self._out[0] = (data[sent:], ())
+                else:
+                    self._out.popleft()
+            self._loop.remove_writer(self.sock)
+        except BlockingIOError:
+            self._loop.add_writer(self.sock, self._write)
+        except OSError:
+            self.close()
+
+    def close(self) -> None:
+        if self.is_open:
+            self.is_open = False
+            self._loop.remove_reader(self.sock)
+            self._loop.remove_writer(self.sock)
+            self.sock.close()
+            self._decoder.close()
+            for _, fds in self._out:
+                for fd in fds:
+                    os.close(fd)
+            self._left(self)

@@ -1,0 +1,329 @@
+"""The keeper: holds units for tasks, outlives the agents that made them, and can be replaced under way.
+
+It is started by the anchor and started again whenever it ends. What it needs to go on is on disk (units.py) and in
+the anchor (anchored.py); so it may be killed anywhere, and `replace` simply executes the new program.
+
+Owns the loop, and the way of a question from a connection to what answers it. The core's own questions are in
+questions.py, kinds of units behind the seam of kinds.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import logging
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any
+
+from perdure._ground.ids import boot_id
+from perdure.keeper import access, processes, wire
+from perdure.keeper.anchored import Anchored, AnchorGone, Exit
+from perdure.keeper.connection import Connection
+from perdure.keeper.kinds import Answer, Call, Gone, Held, Refused, all_kinds
+from perdure.keeper.limits import Limits
+from perdure.keeper.questions import QUESTIONS
+from perdure.keeper.spawn import CannotStart, Command, spawn
+from perdure.keeper.units import Registry, Unit
+
+log = logging.getLogger("perdure.keeper")
+
+_PR_SET_DUMPABLE = 4
+# Between being asked to end and being killed.
+GRACE_SECONDS = 5.0
+UNSEEN = -1
+
+
+class Keeper:
+    def __init__(self, home: Path, link: socket.socket, listener: socket.socket, argv: list[str]) -> None:
+        self.home, self.listener, self.argv = home, listener, argv
+        self.loop = asyncio.new_event_loop()
+        self.anchored = Anchored(link)
+        self.anchor_pid = os.getppid()
+        self.kinds = all_kinds()
+        self.units = Registry(home)
+        self.held: dict[str, Held] = {}
+        self.writers: dict[str, Connection] = {}
+        self.connections: set[Connection] = set()
+        self._tokens: dict[tuple[int, int], str] = {}  # by identity: the unit that was given it
+        self._by_process: dict[tuple[int, int], Unit] = {}
+        self._answering: set[asyncio.Future[Any]] = set()
+        self.limits = Limits(self)
+
+    def run(self) -> None:
+        """Until it is stopped; without an anchor there is nothing to go on for."""
+        self.loop.set_exception_handler(self._broke)
+        self._take_up()
+        self.listener.setblocking(False)
+        self.loop.add_reader(self.listener, self._accept)
+        self.loop.add_reader(self.anchored.link, self._hear)
+        self.limits.watch()
+        self.loop.run_forever()
+
+    def _broke(self, loop: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:
+        error = about.get("exception")
+        if isinstance(error, AnchorGone):
+            loop.stop()
+        else:
+            log.error("%s", about.get("message"), exc_info=error)
+
+    # ── units of a former keeper ────────────────────────────────────────────────────────────────
+
+    def _take_up(self) -> None:
+        for name, _ in self.anchored.names():
+            if name.startswith("token:"):
+                fd, unit = self.anchored.get(name)
+                self._tokens[access.token_id(fd)] = str(unit)
+                os.close(fd)
+        exits = {(one.pid, one.start): one for one in self.anchored.exits()}
+        for unit in self.units:
+            if unit.is_alive:
+                self._take_up_one(unit, exits.get((unit.pid, unit.start)))
+            elif (unit.pid, unit.start) in exits:
+                self.anchored.forget(unit.pid, unit.start)
+
+    def _take_up_one(self, unit: Unit, ended: Exit | None) -> None:
+        if unit.boot != boot_id():
+            self._gone(unit, "the machine was restarted")
+            return
+        held = self.kinds[unit.kind].held(self, unit) if unit.kind in self.kinds else None
+        if held is None:
+            return  # of a newer keeper: left alone
+        try:
+            held.recover()
+        except (Gone, KeyError) as error:
+            self._gone(unit, str(error) if isinstance(error, Gone) else "its descriptors were lost with the anchor")
+            return
+        self.held[unit.uid] = held
+        if unit.pid:
+            self._by_process[unit.pid, unit.start] = unit
+        if ended is not None:
+            self._exited(ended)
+
+    def _gone(self, unit: Unit, why: str) -> None:
+        unit.ended, unit.ended_at = UNSEEN, self.now()
+        unit.facts["why"] = why
+        self.save(unit)
+
+    # ── connections ─────────────────────────────────────────────────────────────────────────────
+
+    def _accept(self) -> None:
+        with contextlib.suppress(BlockingIOError, OSError):
+            sock, _ = self.listener.accept()
+            self.connections.add(Connection(self.loop, sock, asked=self._asked, left=self._left))
+
+    def _left(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        for uid in [uid for uid, writer in self.writers.items() if writer is connection]:
+            del self.writers[uid]
+        for held in list(self.held.values()):
+            held.left(connection)
+
+    def admit(self, connection: Connection, token: int | None) -> None:
+        """Let somebody in who has said hello.
+
+        Raises:
+            Refused: this keeper does not speak with them.
+        """
+        try:
+            pid, uid = access.peer_of(connection.sock)
+            access.check_user(uid)
+            known = self._tokens.get(access.token_id(token)) if token is not None else None
+            if known is None and access.is_below(pid, self.anchor_pid):
+                raise access.Stranger(f"process {pid} was started by a unit and has no token")
+        except access.Stranger as stranger:
+            raise Refused("stranger", what=str(stranger)) from None
+        connection.pid, connection.speaks_for = pid, known or ""
+
+    def _asked(self, connection: Connection, request: wire.Request) -> None:
+        try:
+            answer = self._answer(connection, request)
+        except Exception as error:
+            self._refuse(connection, request, error)
+            return
+        finally:
+            if request.verb != "fd.put":  # what else was passed along is not kept
+                for fd in request.fds:
+                    os.close(fd)
+        if isinstance(answer, Answer):
+            self._reply(connection, request, answer)
+        else:
+            waiting = asyncio.ensure_future(answer, loop=self.loop)
+            self._answering.add(waiting)
+            waiting.add_done_callback(lambda done: self._answered(connection, request, done))
+
+    def _answer(self, connection: Connection, request: wire.Request) -> Answer | Awaitable[Answer]:
+        if not connection.version and request.verb != "hello":
+            raise Refused("say hello first")
+        call = Call(connection, request.args, request.body, request.fds)
+        if request.verb == "do":
+            return self._ask_unit(connection, call)
+        question = QUESTIONS.get(request.verb)
+        if question is None:
+            raise Refused("unknown verb", verb=request.verb)
+        return question(self, connection, call)
+
+    def _ask_unit(self, connection: Connection, call: Call) -> Answer | Awaitable[Answer]:
+        uid, verb = call.get("unit", str, ""), call.get("do", str, "")
+        held = self.held.get(uid)
+        if held is None:
+            raise Refused("no unit", unit=uid)
+        if verb not in held.verbs:
+            raise Refused("unknown verb", verb=f"{held.unit.kind}.{verb}")
+        if verb in held.writes:
+            self.check_lease(connection, held.unit, call.get("epoch", int, -1))
+        return held.verbs[verb](held, call)
+
+    def check_lease(self, connection: Connection, unit: Unit, epoch: int) -> None:
+        if epoch != unit.epoch or self.writers.get(unit.uid) is not connection:
+            raise Refused("stale", epoch=unit.epoch)
+
+    def _answered(self, connection: Connection, request: wire.Request, done: asyncio.Future[Answer]) -> None:
+        self._answering.discard(done)
+        if done.cancelled():
+            return
+        error = done.exception()
+        if isinstance(error, Exception):
+            self._refuse(connection, request, error)
+        elif error is None:
+            self._reply(connection, request, done.result())
+
+    def _reply(self, connection: Connection, request: wire.Request, answer: Answer) -> None:
+        connection.send(wire.Reply(request.id, answer.values, answer.body, answer.fds))
+
+    def _refuse(self, connection: Connection, request: wire.Request, error: Exception) -> None:
+        match error:
+            case AnchorGone():
+                raise error
+            case Refused():
+                refusal = wire.Refusal(request.id, error.error, error.values)
+            case CannotStart():
+                refusal = wire.Refusal(request.id, "cannot start", {"what": str(error)})
+            case OSError():
+                refusal = wire.Refusal(request.id, "system", {"what": str(error), "errno": error.errno})
+            case _:
+                log.exception("%s failed", request.verb, exc_info=error)
+                refusal = wire.Refusal(request.id, "broken", {"what": f"{type(error).__name__}: {error}"})
+        connection.send(refusal)
+
+    # ── processes ───────────────────────────────────────────────────────────────────────────────
+
+    def launch(
+        self, held: Held, command: Command, stdio: tuple[int, int, int], *, is_terminal: bool, with_token: bool = False
+    ) -> None:
+        """Start the unit's process; it is on record and watched before it begins.
+
+        Raises:
+            CannotStart: it did not begin.
+        """
+        unit, token = held.unit, access.new_token() if with_token else None
+        if token is not None:
+            self._tokens[access.token_id(token.fileno())] = unit.uid
+            self.anchored.put(f"token:{unit.uid}", token.fileno(), unit.uid)
+        waiting = spawn(command, stdio, is_terminal=is_terminal, token=None if token is None else token.fileno())
+        if token is not None:
+            token.close()
+        unit.pid, unit.start = waiting.pid, waiting.start
+        try:
+            self.anchored.watch(unit.pid, unit.start)
+            self._by_process[unit.pid, unit.start] = unit
+            self.save(unit, through_power_loss=True)
+        except BaseException:
+            waiting.give_up()
+            raise
+        waiting.go()
+
+    def _hear(self) -> None:
+        for one in self.anchored.hear():
+            self._exited(one)
+
+    def _exited(self, one: Exit) -> None:
+        unit = self._by_process.pop((one.pid, one.start), None)
+        if unit is not None and unit.is_alive:
+            unit.ended, unit.ended_at = one.status, self.now()
+            self.save(unit)
+            if unit.uid in self.held:
+                self.held[unit.uid].exited()
+        self.anchored.forget(one.pid, one.start)
+
+    def signal(self, unit: Unit, number: int) -> None:
+        """Send a signal to the unit's session, while its process is the one it was."""
+        if unit.is_alive and unit.pid and processes.is_same(unit.pid, unit.start):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(unit.pid, number)
+
+    def end(self, unit: Unit) -> None:
+        """Ask it to end, and see to it that it does."""
+        held = self.held.get(unit.uid)
+        if held is not None and unit.is_alive:
+            held.end()
+            self.loop.call_later(GRACE_SECONDS, self._kill, unit)
+
+    def _kill(self, unit: Unit) -> None:
+        if unit.is_alive:
+            processes.kill(processes.of_unit(unit.pid, unit.uid, self.anchor_pid))
+
+    def forget(self, unit: Unit) -> None:
+        """Remove the record of a unit that has ended, with all that was kept of it."""
+        held = self.held.pop(unit.uid, None)
+        if held is not None:
+            held.forget()
+        for name, _ in list(self.anchored.names()):
+            if name.startswith((f"{unit.uid}/", f"token:{unit.uid}", f"fd:{unit.uid}/")):
+                self.anchored.drop(name)
+        self._tokens = {token: uid for token, uid in self._tokens.items() if uid != unit.uid}
+        self.units.remove(unit)
+
+    # ── small things ────────────────────────────────────────────────────────────────────────────
+
+    def save(self, unit: Unit, *, through_power_loss: bool = False) -> None:
+        self.units.save(unit, through_power_loss=through_power_loss)
+
+    @staticmethod
+    def now() -> float:
+        return time.time()
+
+    def replace(self) -> None:
+        """Execute `argv` in this process's place; clients connect anew, units notice nothing."""
+        for connection in list(self.connections):
+            connection.close()
+        link, listener = self.anchored.link.fileno(), self.listener.fileno()
+        for fd in (link, listener):
+            os.set_inheritable(fd, True)
+        os.execv(self.argv[0], [*self.argv, str(self.home), str(link), str(listener)])
+
+    @property
+    def live(self) -> Path:
+        """The folder of the socket, and of what must not reach a disk."""
+        return Path(self.listener.getsockname()).parent
+
+    def stop(self) -> None:
+        shutil.rmtree(self.live, ignore_errors=True)
+        self.anchored.stop()
+        self.loop.stop()
+
+
+def main(argv: list[str]) -> None:
+    """`argv`: how this program is started, then the home, the anchor's link, the listening socket."""
+    if argv[-1] == "--check":  # whether all can be imported
+        all_kinds()
+        return
+    *command, home, link, listener = argv
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s keeper[%(process)d] %(message)s")
+    os.umask(0o077)
+    for fd in (int(link), int(listener)):
+        os.set_inheritable(fd, False)
+    keeper = Keeper(Path(home), socket.socket(fileno=int(link)), socket.socket(fileno=int(listener)), command)
+    with contextlib.suppress(AnchorGone):
+        keeper.run()

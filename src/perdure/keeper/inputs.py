@@ -1,0 +1,55 @@
+"""What was sent to a unit, by id, so that nothing is sent twice.
+
+An id is on record before its first byte is written, and again when its last one was. After the keeper's death an
+id that was begun and not done is uncertain: part of it may have been read. It is never sent again. Of the text
+itself nothing is kept but its length. The file lives through the keeper's death, not through a power cut: then the
+unit is gone too.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+State = Literal["begun", "done"]
+_MOST = 20_000
+
+
+class Inputs:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._states: dict[str, State] = {}
+        if path.exists():
+            for line in path.read_text(errors="replace").splitlines():
+                self._read(line)
+        self._file = path.open("a")
+        path.chmod(0o600)
+
+    def _read(self, line: str) -> None:
+        try:
+            id, state, _ = json.loads(line)
+        except (ValueError, TypeError):
+            return  # the last line, cut off
+        self._states[id] = state
+
+    def state(self, id: str) -> State | None:
+        return self._states.get(id)
+
+    def note(self, id: str, state: State, length: int) -> None:
+        self._states[id] = state
+        self._file.write(json.dumps([id, state, length]) + "\n")
+        self._file.flush()
+        if len(self._states) > _MOST:
+            self._shorten()
+
+    def _shorten(self) -> None:
+        self._states = dict(list(self._states.items())[-_MOST // 2 :])
+        fresh = self._path.with_name("inputs.new")
+        fresh.write_text("".join(json.dumps([id, state, 0]) + "\n" for id, state in self._states.items()))
+        fresh.replace(self._path)
+        self._file.close()
+        self._file = self._path.open("a")
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,151 @@
+"""The seam between the keeper and the kinds of units it holds. One file per kind; nothing else knows them.
+
+To add a kind, write `keeper/<kind>s.py` with a class of Held and a `KIND = Kind(name, Held class)`, and name the
+module in MODULES. On the agent's side, write `_runtime/<kind>.py` with a class of Unit, and a method of Runtime
+that opens it. What the keeper does for every kind:
+
+    opening      one unit per task and name; a second open finds the first, also in another process
+    records      `unit` is on disk before `start` returns; change `unit.facts`, then `keeper.save(unit)`
+    descriptors  `keeper.anchored.put(name, fd)`: begin the name with `f"{unit.uid}/"`, and `forget` drops them all
+    processes    `keeper.launch(held, command, …)`: adopted by the anchor, watched, its exit brought to `exited`
+    leases       a verb named in `writes` is refused unless its caller holds the unit's write lease
+    limits       time, silence (`touch` says that it is not silent) and memory of `unit.pid`'s session
+
+What a kind does:
+
+    start        make it, the first time; raise Refused, and nothing remains of it
+    recover      the keeper was replaced while it lived: take it up again from the anchor; raise Gone if it cannot be
+    verbs        what clients may ask: a function of the unit and the call that gives an Answer, now or by awaiting
+    rebuild      the recipe for a new one in place of `old`, which has ended; raise Refused if there is none
+    exited       its process has ended; the record says how
+    about        a few words for `perdure units`
+    left         a connection has gone: drop what was subscribed for it
+    end          end it now, with all it has started
+
+Nothing here may block: the keeper is one loop, for all units.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    from perdure.keeper.daemon import Keeper
+    from perdure.keeper.units import Unit
+
+MODULES = ("perdure.keeper.shells",)
+
+
+class Refused(Exception):
+    """Not done, and nothing has changed; a word for programs, and values."""
+
+    def __init__(self, error: str, **values: Any) -> None:
+        self.error, self.values = error, values
+        super().__init__(error)
+
+
+class Gone(Exception):
+    """What a former keeper held is not there any more; the words say why."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    values: dict[str, Any] = field(default_factory=dict)
+    body: bytes = b""
+    fds: tuple[int, ...] = ()
+
+
+class Caller(Protocol):
+    """Who asks: one connection."""
+
+    def tell(self, topic: str, values: dict[str, Any], body: bytes = b"") -> bool:
+        """News, unasked; False when the other end reads too slowly, and this one was not sent."""
+        ...
+
+
+@dataclass(frozen=True)
+class Call:
+    """One question to a unit."""
+
+    caller: Caller
+    values: dict[str, Any]
+    body: bytes = b""
+    fds: tuple[int, ...] = ()
+
+    def get(self, name: str, kind: type, default: Any = None) -> Any:
+        """One value of it.
+
+        Raises:
+            Refused: it is of another type.
+        """
+        value = self.values.get(name, default)
+        if value is not default and (not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool)):
+            raise Refused("invalid", what=f"{name} is {value!r}")
+        return value
+
+
+Verb = Callable[[Any, Call], Answer | Awaitable[Answer]]
+
+
+class Held:
+    """One live unit in the keeper."""
+
+    verbs: ClassVar[Mapping[str, Verb]] = {}
+    writes: ClassVar[frozenset[str]] = frozenset()
+    is_idle_since: float = 0.0  # on the loop's clock; for the limit of silence
+
+    def __init__(self, keeper: Keeper, unit: Unit) -> None:
+        self.keeper, self.unit = keeper, unit
+        self.secrets: dict[str, str] = {}  # of the environment: for `start` only, and written down nowhere
+        self.touch()
+
+    def touch(self) -> None:
+        """Something happens here."""
+        self.is_idle_since = self.keeper.loop.time()
+
+    def start(self) -> None:
+        raise NotImplementedError
+
+    def recover(self) -> None:
+        raise NotImplementedError
+
+    @classmethod
+    def check(cls, recipe: dict[str, Any]) -> None:
+        """Refuse a recipe nobody could follow, before anything is made."""
+
+    @classmethod
+    def rebuild(cls, keeper: Keeper, old: Unit) -> dict[str, Any]:
+        raise Refused("no recipe", what=f"a {old.kind} cannot be made again")
+
+    def exited(self) -> None:
+        """The record already says how."""
+
+    def about(self) -> dict[str, Any]:
+        return {}
+
+    def left(self, caller: Caller) -> None:
+        """This connection is gone."""
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        """Ask it to end; who does not is killed by the keeper a little later."""
+        self.keeper.signal(self.unit, number)
+
+    def forget(self) -> None:
+        """Its record is removed: close what is still open."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    name: str
+    held: type[Held]
+    # What must be the same for a second open to mean the same unit.
+    identity: Callable[[dict[str, Any]], Any] = lambda recipe: recipe.get("argv")
+
+
+def all_kinds() -> dict[str, Kind]:
+    found = [import_module(module).KIND for module in MODULES]
+    return {kind.name: kind for kind in found}

@@ -1,0 +1,117 @@
+"""What the keeper knows of processes: whether one is still who it was, and all that belong to a unit.
+
+A unit's processes are those of its session, and those that left it but carry the unit's cookie in their
+environment: a double fork or a setsid does not lose it. Only processes below the anchor are looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+
+from perdure.keeper.access import is_below
+from perdure.keeper.anchor import start_of
+
+COOKIE = "PERDURE_UNIT"
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def is_same(pid: int, start: int) -> bool:
+    """Whether the process that had this pid and start still runs."""
+    if not start:
+        return _exists(pid)
+    return start_of(pid) == start and _state(pid) not in ("Z", "X")
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _state(pid: int) -> str:
+    fields = _stat(pid)
+    return fields[0] if fields else "X"
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].decode().split()
+    except OSError:
+        return []
+
+
+def all_pids() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []
+
+
+def of_unit(session: int, cookie: str, anchor: int) -> Iterator[int]:
+    """Every process of a unit that can be found."""
+    mark = f"{COOKIE}={cookie}".encode()
+    for pid in all_pids():
+        fields = _stat(pid)
+        if not fields or fields[0] in "ZX":
+            continue
+        if int(fields[3]) == session or (_carries(pid, mark) and is_below(pid, anchor)):
+            yield pid
+
+
+def _carries(pid: int, mark: bytes) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return mark in file.read().split(b"\0")
+    except OSError:
+        return False
+
+
+def kill(pids: Iterator[int], number: int = signal.SIGKILL) -> int:
+    """How many were there to get it."""
+    count = 0
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+            count += 1
+    return count
+
+
+def memory_of(pids: Iterator[int]) -> int:
+    """Resident bytes, shared pages counted in each."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm") as file:
+            total += int(file.read().split()[1]) * _PAGE
+    return total
+
+
+def cwd_of(pid: int) -> str | None:
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return None
+
+
+def of_group(group: int) -> Iterator[int]:
+    for pid in all_pids():
+        fields = _stat(pid)
+        if fields and int(fields[2]) == group:
+            yield pid
+
+
+def sleeps_in(pid: int) -> str:
+    """The kernel function a process sleeps in; empty when it runs, or is not ours to look at."""
+    try:
+        with open(f"/proc/{pid}/wchan") as file:
+            return file.read().strip("0\n")
+    except OSError:
+        return ""

@@ -1,0 +1,273 @@
+"""The questions every client may ask the keeper itself, whatever kinds of units there are."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from perdure._ground.ids import boot_id
+from perdure.keeper import processes, wire
+from perdure.keeper.connection import Connection
+from perdure.keeper.kinds import Answer, Call, Refused
+from perdure.keeper.limits import NAMES
+from perdure.keeper.units import Owner, Unit
+
+if TYPE_CHECKING:
+    from perdure.keeper.daemon import Keeper
+
+Question = Callable[["Keeper", Connection, Call], Answer]
+
+
+def hello(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    """The first question: who speaks, and in which version."""
+    version = wire.common_version(wire.VERSIONS, call.get("versions", list, []))
+    if version is None:
+        raise Refused("version", speaks=list(wire.VERSIONS))
+    keeper.admit(connection, call.fds[0] if call.fds else None)
+    connection.version = version
+    about = {"version": version, "pid": os.getpid(), "anchor": keeper.anchor_pid, "kinds": sorted(keeper.kinds)}
+    return Answer({**about, "speaks_for": connection.speaks_for, "program": keeper.argv})
+
+
+def status(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    units = list(keeper.units)
+    memory = {
+        "keeper": processes.memory_of(iter([os.getpid()])),
+        "anchor": processes.memory_of(iter([keeper.anchor_pid])),
+    }
+    return Answer(
+        {
+            "pid": os.getpid(),
+            "anchor": keeper.anchor_pid,
+            "boot": boot_id(),
+            "home": str(keeper.home),
+            "versions": list(wire.VERSIONS),
+            "kinds": sorted(keeper.kinds),
+            "alive": sum(unit.is_alive for unit in units),
+            "ended": sum(not unit.is_alive for unit in units),
+            "unreadable": keeper.units.unreadable,
+            "connections": len(keeper.connections),
+            "memory": memory,
+            "program": keeper.argv,
+        }
+    )
+
+
+def shown(keeper: Keeper, unit: Unit) -> dict[str, Any]:
+    """A unit as clients see it: its record without its environment, and what its kind says of it now."""
+    told = asdict(unit)
+    told["recipe"] = {name: value for name, value in unit.recipe.items() if name != "env"}
+    held = keeper.held.get(unit.uid)
+    writer = keeper.writers.get(unit.uid)
+    return {**told, "about": held.about() if held else {}, "writer": writer.pid if writer else 0}
+
+
+# ── units ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def open_unit(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    """The task's unit of this name; made if there is none. One that has ended is given as it is."""
+    kind, name, recipe = call.get("kind", str, ""), call.get("name", str, ""), call.get("recipe", dict, {})
+    if kind not in keeper.kinds:
+        raise Refused("unknown kind", kind=kind, kinds=sorted(keeper.kinds))
+    owner = _owner(call)
+    found = keeper.units.find(owner.namespace, owner.uid, name)
+    if found is None:
+        return Answer({"unit": shown(keeper, _make(keeper, kind, name, owner, recipe, call)), "made": True})
+    identity = keeper.kinds[kind].identity
+    if found.kind != kind or (found.is_alive and identity(found.recipe) != identity(recipe)):
+        raise Refused("differs", kind=found.kind, argv=found.recipe.get("argv"))
+    return Answer({"unit": shown(keeper, found), "made": False})
+
+
+def rebuild(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    """A new unit in place of one that has ended, from its recipe; `fresh` values of it replace recorded ones."""
+    old = _unit(keeper, call)
+    newest = keeper.units.find(old.owner.namespace, old.owner.uid, old.name)
+    if newest is not None and newest.uid != old.uid:  # another process was quicker
+        return Answer({"unit": shown(keeper, newest), "made": False})
+    if old.is_alive:
+        raise Refused("alive", unit=old.uid)
+    recipe = {**keeper.kinds[old.kind].held.rebuild(keeper, old), **call.get("fresh", dict, {})}
+    made = _make(keeper, old.kind, old.name, old.owner, recipe, call)
+    made.facts["instead_of"] = old.uid
+    keeper.save(made, through_power_loss=True)
+    return Answer({"unit": shown(keeper, made), "made": True})
+
+
+def _make(keeper: Keeper, kind: str, name: str, owner: Owner, recipe: dict[str, Any], call: Call) -> Unit:
+    cls = keeper.kinds[kind].held
+    cls.check(recipe)
+    unit = keeper.units.new(kind, name, owner, recipe, boot_id())
+    unit.limits = {key: float(value) for key, value in call.get("limits", dict, {}).items() if key in NAMES}
+    held = cls(keeper, unit)
+    held.secrets = call.get("secrets", dict, {})
+    try:
+        held.start()
+    except BaseException:
+        unit.ended = -1
+        keeper.forget(unit)
+        raise
+    held.secrets = {}
+    keeper.held[unit.uid] = held
+    keeper.save(unit, through_power_loss=True)
+    return unit
+
+
+def list_units(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    task = call.get("task_uid", str, "")
+    return Answer({"units": [shown(keeper, unit) for unit in keeper.units if not task or unit.owner.uid == task]})
+
+
+def claim(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    """The unit's write lease. Refused while another connection holds it, unless by `take`, or by a later attempt."""
+    unit, epoch = _unit(keeper, call), call.get("epoch", int, 0)
+    task_epoch, writer = call.get("task_epoch", int, 0), keeper.writers.get(unit.uid)
+    if writer is not None and writer is not connection:
+        is_later = task_epoch > unit.task_epoch > 0
+        if not (call.get("take", bool, False) or is_later):
+            raise Refused("held", pid=writer.pid)
+        writer.tell("taken", {"unit": unit.uid, "by": connection.pid})
+    elif task_epoch and task_epoch < unit.task_epoch:
+        raise Refused("held", pid=0)
+    if writer is not connection:
+        keeper.writers[unit.uid] = connection
+        if epoch != unit.epoch or not epoch:  # else its holder has only connected anew
+            unit.epoch += 1
+        unit.task_epoch = task_epoch or unit.task_epoch
+        keeper.save(unit)
+    return Answer({"epoch": unit.epoch})
+
+
+def release(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    unit = _unit(keeper, call)
+    if keeper.writers.get(unit.uid) is connection:
+        del keeper.writers[unit.uid]
+    return Answer()
+
+
+def end(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    unit = _unit(keeper, call)
+    keeper.end(unit)
+    return Answer({"unit": shown(keeper, unit)})
+
+
+def forget(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    unit = _unit(keeper, call)
+    if unit.is_alive:
+        raise Refused("alive", unit=unit.uid)
+    keeper.forget(unit)
+    return Answer()
+
+
+def _unit(keeper: Keeper, call: Call) -> Unit:
+    uid = call.get("unit", str, "")
+    unit = keeper.units.get(uid)
+    if unit is None:
+        raise Refused("no unit", unit=uid)
+    return unit
+
+
+def _owner(call: Call) -> Owner:
+    owner = call.get("owner", dict, {})
+    try:
+        return Owner(str(owner["namespace"]), str(owner["task"]), str(owner["uid"]))
+    except KeyError as missing:
+        raise Refused("invalid", what=f"the owner has no {missing}") from None
+
+
+# ── descriptors ──────────────────────────────────────────────────────────────────────────────────
+
+
+def put_fd(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    """Hold a descriptor for whoever asks for it by name; the anchor has it, so the keeper's end is no end of it."""
+    try:
+        if len(call.fds) != 1:
+            raise Refused("invalid", what=f"{len(call.fds)} descriptors came; one is put at a time")
+        keeper.anchored.put(_fd_name(connection, call), call.fds[0], call.values.get("about"))
+    finally:
+        for fd in call.fds:
+            os.close(fd)
+    return Answer()
+
+
+def get_fd(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    name = _fd_name(connection, call)
+    try:
+        fd, about = keeper.anchored.get(name)
+    except KeyError:
+        raise Refused("no descriptor", name=name) from None
+    return Answer({"about": about}, fds=(fd,))
+
+
+def drop_fd(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    keeper.anchored.drop(_fd_name(connection, call))
+    return Answer()
+
+
+def fd_names(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    prefix = _fd_name(connection, Call(connection, {**call.values, "name": ""}))
+    found = [[name[len(prefix) :], about] for name, about in keeper.anchored.names() if name.startswith(prefix)]
+    return Answer({"names": found})
+
+
+def _fd_name(connection: Connection, call: Call) -> str:
+    """Who speaks for a unit has that unit's descriptors, and no others."""
+    unit, name = call.get("unit", str, ""), call.get("name", str, "")
+    if connection.speaks_for and unit not in ("", connection.speaks_for):
+        raise Refused("stranger", what="this token is another unit's")
+    if "/" in unit:
+        raise Refused("invalid", what=f"unit is {unit!r}")
+    return f"fd:{connection.speaks_for or unit}/{name}"
+
+
+# ── the keeper itself ────────────────────────────────────────────────────────────────────────────
+
+
+def replace(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    """Go on as another program, which is tried first; units notice nothing, clients connect anew."""
+    argv = [str(part) for part in call.get("argv", list, [])] or keeper.argv
+    try:
+        subprocess.run([*argv, "--check"], check=True, timeout=20, capture_output=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Refused("cannot start", what=f"the new keeper does not start: {error}") from None
+    keeper.argv = argv
+    keeper.anchored.replace(argv)
+    keeper.loop.call_soon(keeper.replace)
+    return Answer({"pid": os.getpid()})
+
+
+def stop(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    """End keeper and anchor. Refused while units live, unless they are to end too."""
+    alive = [unit for unit in keeper.units if unit.is_alive]
+    if alive and not call.get("units_too", bool, False):
+        raise Refused("alive", count=len(alive))
+    for unit in alive:
+        unit.facts["why"] = "the keeper was stopped"
+        unit.ended, unit.ended_at = -1, keeper.now()
+        keeper.save(unit)
+        processes.kill(processes.of_unit(unit.pid, unit.uid, keeper.anchor_pid))
+    keeper.loop.call_soon(keeper.stop)
+    return Answer()
+
+
+QUESTIONS: dict[str, Question] = {
+    "hello": hello,
+    "status": status,
+    "open": open_unit,
+    "rebuild": rebuild,
+    "units": list_units,
+    "claim": claim,
+    "release": release,
+    "end": end,
+    "forget": forget,
+    "fd.put": put_fd,
+    "fd.get": get_fd,
+    "fd.drop": drop_fd,
+    "fd.names": fd_names,
+    "replace": replace,
+    "stop": stop,
+}

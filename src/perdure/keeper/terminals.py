@@ -1,0 +1,276 @@
+"""A program on a terminal of its own that the keeper holds: output by offset, input by id.
+
+Owns the master side of the terminal. It never leaves the keeper and the anchor. What a shell adds, to know where
+one command ends and the next begins, is in shells.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from perdure.keeper import ttys
+from perdure.keeper.inputs import Inputs
+from perdure.keeper.kinds import Answer, Call, Caller, Held, Refused, Verb
+from perdure.keeper.outlog import OutLog, Part
+from perdure.keeper.processes import COOKIE
+from perdure.keeper.spawn import Command
+
+ROWS, COLUMNS = 40, 120
+# How often a terminal is looked at while an answer waits for echo to go off.
+_LOOK_SECONDS = 0.02
+
+
+class Terminal(Held):
+    """Any program on a terminal."""
+
+    with_token = False
+
+    def start(self) -> None:
+        recipe, uid = self.unit.recipe, self.unit.uid
+        self._master, slave = os.openpty()
+        try:
+            ttys.resize(self._master, int(recipe.get("rows") or ROWS), int(recipe.get("columns") or COLUMNS))
+            self.log = OutLog.create(self.keeper.anchored, f"{uid}/out")
+            self.keeper.anchored.put(f"{uid}/pty", self._master)
+            self._open()
+            self.keeper.launch(
+                self, self.command(), (slave, slave, slave), is_terminal=True, with_token=self.with_token
+            )
+        except BaseException:
+            self.keeper.loop.remove_reader(self._master)
+            raise
+        finally:
+            os.close(slave)
+
+    def command(self) -> Command:
+        recipe = self.unit.recipe
+        env = {**recipe["env"], **self.secrets, COOKIE: self.unit.uid}
+        env.setdefault("TERM", "xterm-256color")
+        return Command(recipe["argv"], recipe["cwd"], env, recipe.get("umask", 0o022), recipe.get("most_files", 1024))
+
+    @classmethod
+    def check(cls, recipe: dict[str, Any]) -> None:
+        argv, env, cwd = recipe.get("argv"), recipe.get("env"), recipe.get("cwd")
+        if not isinstance(argv, list) or not argv or not all(isinstance(part, str) for part in argv):
+            raise Refused("invalid", what=f"argv is {argv!r}")
+        if not isinstance(env, dict) or not all(isinstance(part, str) for pair in env.items() for part in pair):
+            raise Refused("invalid", what="env is no mapping of texts")
+        if not isinstance(cwd, str) or not os.path.isabs(cwd):
+            raise Refused("invalid", what=f"cwd is {cwd!r}")
+
+    def recover(self) -> None:
+        self._master, _ = self.keeper.anchored.get(f"{self.unit.uid}/pty")
+        self.log = OutLog.recover(self.keeper.anchored, f"{self.unit.uid}/out")
+        self._open()
+
+    def _open(self) -> None:
+        os.set_blocking(self._master, False)
+        self._inputs = Inputs(self.keeper.units.folder(self.unit) / "inputs")
+        self._followers: dict[Caller, None] = {}
+        self._to_write: deque[tuple[str, memoryview, asyncio.Future[Answer]]] = deque()
+        self.has_ended = False  # the terminal, for which nobody may be left
+        self.keeper.loop.add_reader(self._master, self._read)
+
+    # ── output ──────────────────────────────────────────────────────────────────────────────────
+
+    def _read(self) -> None:
+        part = self.log.take_from(self._master)
+        if part is None:
+            self._hang_up()
+            return
+        self.touch()
+        self.saw(part)
+        for caller in list(self._followers):
+            if not caller.tell("output", {"unit": self.unit.uid, "start": part.start}, part.data):
+                self._followers.pop(caller, None)  # it reads by offset once it has caught up
+
+    def saw(self, part: Part) -> None:
+        """New output; for what a kind reads out of it."""
+
+    def _hang_up(self) -> None:
+        """Nobody has the terminal open any more."""
+        self.keeper.loop.remove_reader(self._master)
+        self.keeper.loop.remove_writer(self._master)
+        self.has_ended = True
+        for _, _, done in self._to_write:
+            if not done.done():
+                done.set_exception(Refused("ended"))
+        self._to_write.clear()
+        self._tell_the_end()
+
+    def exited(self) -> None:
+        """Its program has ended. What it left in the background may still write to the terminal."""
+        if not self.has_ended:
+            part = self.log.take_from(self._master)
+            if part is not None:
+                self.saw(part)
+                for caller in list(self._followers):
+                    caller.tell("output", {"unit": self.unit.uid, "start": part.start}, part.data)
+        self._tell_the_end()
+
+    def _tell_the_end(self) -> None:
+        if self.unit.ended is not None:
+            for caller in self._followers:
+                caller.tell("ended", {"unit": self.unit.uid, "status": self.unit.ended, "end": self.log.end})
+
+    def read(self, call: Call) -> Answer:
+        """What was put out from an offset on."""
+        part = self.log.read(max(0, call.get("start", int, 0)))
+        return Answer({**self._place(part)}, part.data)
+
+    def follow(self, call: Call) -> Answer:
+        """The same, and news from there on as soon as all of it is read."""
+        part = self.log.read(max(0, call.get("start", int, 0)))
+        place = self._place(part)
+        if part.end == self.log.end:
+            self._followers[call.caller] = None
+            place["following"] = True
+        return Answer(place, part.data)
+
+    def unfollow(self, call: Call) -> Answer:
+        self._followers.pop(call.caller, None)
+        return Answer()
+
+    def _place(self, part: Part) -> dict[str, Any]:
+        return {"start": part.start, "gap": part.gap, "end": self.log.end, "status": self.unit.ended}
+
+    # ── input ───────────────────────────────────────────────────────────────────────────────────
+
+    def send(self, call: Call) -> Answer | asyncio.Future[Answer]:
+        """Write it once, whatever becomes of the question; answered when all of it is written."""
+        id = call.get("id", str, "")
+        known = self._inputs.state(id)
+        if known == "done":
+            return Answer({"again": True})
+        if known == "begun" and not any(id == waiting for waiting, _, _ in self._to_write):
+            raise Refused("uncertain", id=id)
+        return self.write(id, call.body)
+
+    def write(self, id: str, data: bytes) -> asyncio.Future[Answer]:
+        if self.has_ended or not self.unit.is_alive:
+            raise Refused("ended")
+        for waiting, _, done in self._to_write:
+            if id == waiting:
+                return done
+        self._inputs.note(id, "begun", len(data))
+        done = self.keeper.loop.create_future()
+        self._to_write.append((id, memoryview(data), done))
+        self.touch()
+        self._write()
+        return done
+
+    def _write(self) -> None:
+        loop = self.keeper.loop
+        try:
+            while self._to_write:
+                id, data, done = self._to_write[0]
+                written = os.write(self._master, data[:4096]) if data else 0
+                if written < len(data):
+                    self._to_write[0] = (id, data[written:], done)
+                    continue
+                self._to_write.popleft()
+                self._inputs.note(id, "done", 0)
+                if not done.done():
+                    done.set_result(Answer())
+            loop.remove_writer(self._master)
+        except BlockingIOError:
+            loop.add_writer(self._master, self._write)
+        except OSError:
+            self._hang_up()
+
+    async def answer(self, call: Call) -> Answer:
+        """Write an answer once echo is off; what it says is kept nowhere."""
+        id, seconds = call.get("id", str, ""), float(call.values.get("seconds", 30))
+        if self._inputs.state(id) == "done":
+            return Answer({"again": True})
+        if self._inputs.state(id) == "begun":
+            raise Refused("uncertain", id=id)
+        end = self.keeper.loop.time() + seconds
+        while not self._asks_for_secret():
+            if self.keeper.loop.time() > end or self.has_ended:
+                raise Refused("not asked", seconds=seconds)
+            await asyncio.sleep(_LOOK_SECONDS)
+        return await self.write(id, call.body)
+
+    def _asks_for_secret(self) -> bool:
+        return not self.has_ended and ttys.mode(self._master).is_secret
+
+    def input_state(self, call: Call) -> Answer:
+        """Whether an input was written: done, begun, or null."""
+        return Answer({"state": self._inputs.state(call.get("id", str, ""))})
+
+    # ── the terminal ────────────────────────────────────────────────────────────────────────────
+
+    def resize(self, call: Call) -> Answer:
+        rows, columns = call.get("rows", int, 0), call.get("columns", int, 0)
+        if not (0 < rows < 10_000 and 0 < columns < 10_000):
+            raise Refused("invalid", what=f"a terminal of {rows} × {columns}")
+        ttys.resize(self._master, rows, columns)
+        return Answer()
+
+    def send_signal(self, call: Call) -> Answer:
+        """To whoever is in front, as a key on the terminal would."""
+        number, group = call.get("number", int, signal.SIGINT), ttys.in_front(self._master)
+        if number not in {int(one) for one in signal.valid_signals()}:
+            raise Refused("invalid", what=f"signal {number}")
+        if group > 1 and not self.has_ended:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, number)
+        return Answer({"group": group})
+
+    def state(self, call: Call) -> Answer:
+        if self.has_ended or not self.unit.is_alive:
+            return Answer({"waiting": None, "status": self.unit.ended, "end": self.log.end})
+        rows, columns = ttys.size(self._master)
+        front = ttys.in_front(self._master)
+        return Answer(
+            {
+                "waiting": self.waits_for(),
+                "front": front,
+                "is_own": front == self.unit.pid,
+                "rows": rows,
+                "columns": columns,
+                "status": self.unit.ended,
+                "end": self.log.end,
+            }
+        )
+
+    def waits_for(self) -> ttys.Waiting | None:
+        return ttys.waits_for(self._master)
+
+    # ── the unit ────────────────────────────────────────────────────────────────────────────────
+
+    def about(self) -> dict[str, Any]:
+        return {"end": self.log.end, "begin": self.log.begin, "followers": len(self._followers)}
+
+    def left(self, caller: Caller) -> None:
+        self._followers.pop(caller, None)
+
+    def end(self, number: int = signal.SIGHUP) -> None:
+        super().end(number)  # interactive shells do not heed SIGTERM
+
+    def forget(self) -> None:
+        with contextlib.suppress(AttributeError, OSError):  # it may not have got far
+            self._hang_up()
+            os.close(self._master)
+            self._inputs.close()
+            self.log.forget(self.keeper.anchored, f"{self.unit.uid}/out")
+
+    verbs: ClassVar[Mapping[str, Verb]] = {
+        "read": read,
+        "follow": follow,
+        "unfollow": unfollow,
+        "send": send,
+        "answer": answer,
+        "input_state": input_state,
+        "resize": resize,
+        "signal": send_signal,
+        "state": state,
+    }
+    writes: ClassVar[frozenset[str]] = frozenset({"send", "answer", "resize", "signal"})

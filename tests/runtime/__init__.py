@@ -1,0 +1,1 @@
+"""Live things that outlive the agent."""
