@@ -17,7 +17,7 @@ import socket
 import stat
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,7 +54,10 @@ class Ask(Hop[keeper.Reply]):
         self._done.wait()
         return self._result()
 
-    async def on_loop(self) -> keeper.Reply:
+    def on_loop(self) -> Generator[Any, None, keeper.Reply]:
+        return (yield from self._wait().__await__())
+
+    async def _wait(self) -> keeper.Reply:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
 

@@ -12,13 +12,17 @@ from typing import Any
 from perdure._durable import inside
 from perdure._ground.ids import check_id
 from perdure._model import Rebuild
-from perdure._runtime import environments, places
+from perdure._runtime import environment, places
 from perdure._runtime.client import Client, client_for
+from perdure._runtime.secrets import Secret
 from perdure._runtime.shell import Shell
 from perdure._runtime.units import Owner, Record, Unit, opened
 from perdure._runtime.verdicts import verdict_of
 from perdure._store import Store
 from perdure.errors import NoTask
+
+# What the keeper told the process that asks, and means nothing to another one.
+_OF_ANOTHER = frozenset({"PERDURE_TASK", "PERDURE_UNIT"})
 
 
 class Runtime:
@@ -65,18 +69,21 @@ class Runtime:
         self, argv: list[str], cwd: str | Path | None, env: Mapping[str, str]
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """All that a process is made with, and beside it what must not be written down."""
-        recorded, secrets = environments.split({**self.env, **env})
-        mask = os.umask(0o077)
-        os.umask(mask)
+        whole = {name: value for name, value in {**self.env, **env}.items() if name not in _OF_ANOTHER}
+        captured = environment.capture(whole)
         recipe = {
             "argv": argv,
             "cwd": str(Path(cwd or ".").absolute()),
-            "env": recorded,
-            "secret_env": {name: environments.reference(name) for name in secrets},
-            "umask": mask,
+            "env": captured.values,
+            "secret_env": captured.secrets,
+            "umask": environment.umask_now(),
             "most_files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         }
-        return recipe, secrets
+        return recipe, {name: _value(whole[name]) for name in captured.secrets}
+
+
+def _value(text: str) -> str:
+    return Secret.parse(text).value() if text.startswith("secret://") else text
 
 
 class runtime:
