@@ -19,8 +19,8 @@ from perdure._tasks import Task, Tasks, release_all
 
 if TYPE_CHECKING:
     from perdure._durable import DurableFunction, Handle, Inbox
-    from perdure._worker import Hook, Queue
     from perdure._runtime import Runtime
+    from perdure._worker import Hook, Queue
 
 P = ParamSpec("P")
 R = TypeVar("R")

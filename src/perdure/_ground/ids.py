@@ -106,7 +106,7 @@ def is_proven_dead(other: Process, *, same_machine: bool) -> bool:
 
 def is_alive_here(other: Process) -> bool:
     """Whether that very process lives now, in this pid namespace of this machine."""
-    if not other.boot_id or other.boot_id != _boot_id() or other.pid_ns != _pid_ns():
+    if not other.boot_id or other.boot_id != boot_id() or other.pid_ns != _pid_ns():
         return False
     return other.start != 0 and _start_of(other.pid) == other.start
 
