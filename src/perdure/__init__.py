@@ -73,9 +73,8 @@ if TYPE_CHECKING:
         ToolCall,
         Verdict,
     )
-    from perdure._tasks import Task, Tasks, checks
     from perdure._runtime import CommandResult, Output, Runtime, Shell, Unit, runtime
-    from perdure._tasks import Task, Tasks
+    from perdure._tasks import Task, Tasks, checks
 
 __version__ = "0.1.0"
 
