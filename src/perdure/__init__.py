@@ -147,7 +147,6 @@ _HOMES = {
     ),
     "perdure._tasks": ("Task", "Tasks", "checks"),
     "perdure._runtime": ("CommandResult", "Output", "Runtime", "Shell", "Unit", "runtime"),
-    "perdure._tasks": ("Task", "Tasks"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
