@@ -15,6 +15,7 @@ from pathlib import Path
 from perdure import Perdure, Task, Tasks
 from perdure._durable import Inbox
 from perdure._tasks import TaskFrames
+from perdure.memory import Memory
 
 TARGET = Path(__file__).parent.parent / "src" / "perdure" / "sync.py"
 
@@ -33,7 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from perdure._app import Perdure as _Perdure
-from perdure._ground.hop import drive, entered, iterate, on_a_loop
+from perdure._ground.hop import Blocking, LoopThread, drive, entered, iterate, on_a_loop
 from perdure._model import Change, Checkpoint, Config, Event, Frame, Gone, Page, Reason, Status, TaskRecord, ToolCall
 from perdure._tasks import Task as _Task
 from perdure._tasks import TaskFrames as _TaskFrames
@@ -42,12 +43,14 @@ from perdure._tasks import Tasks as _Tasks
 if TYPE_CHECKING:
     from perdure._durable import Choice, DurableFunction, EffectRecord, UncertainEffect
     from perdure._durable import Inbox as _Inbox
+    from perdure.memory import Block, Layer, Note, Outcome, StorageAdapter
+    from perdure.memory import Memory as _Memory
 
 Json = Any
 P = ParamSpec("P")
 R = TypeVar("R")
 
-__all__ = ["Inbox", "Perdure", "Task", "TaskFrames", "Tasks"]
+__all__ = ["Inbox", "Memory", "Perdure", "Task", "TaskFrames", "Tasks"]
 '''
 WRAPPED = ("Task", "TaskFrames", "Tasks", "Perdure")
 
@@ -91,7 +94,7 @@ def docstring(thing: object, indent: int = 8) -> str:
     return textwrap.indent(f'"""{text}{end}"""', " " * indent) + "\n"
 
 
-def method(name: str, function: object) -> str:
+def method(name: str, function: object, run: str = "drive") -> str:
     declared, passed = parameters(function)
     returns = blocking(str(inspect.signature(function).return_annotation))  # type: ignore[arg-type]
     call = f"self._inner.{name}({passed})"
@@ -103,9 +106,9 @@ def method(name: str, function: object) -> str:
         returns = returns.replace("AbstractContextManager", "Iterator")
         body = f"with entered({call}):\n            yield self"
     elif returns in WRAPPED:
-        body = f"return {returns}(drive({call}))"
+        body = f"return {returns}({run}({call}))"
     else:
-        body = f"{'' if returns == 'None' else 'return '}drive({call})"
+        body = f"{'' if returns == 'None' else 'return '}{run}({call})"
     return f"{decorator}    def {name}({declared}) -> {returns}:\n{docstring(function)}        {body}\n"
 
 
@@ -146,6 +149,15 @@ def app() -> str:
         drive(self._inner.start(id, fn, *args, **kwargs))
         return Task(drive(self._inner.tasks.handle(id)))
 
+    @contextmanager
+    def memory({parameters(Perdure.memory)[0]}) -> Iterator[Memory]:
+{docstring(Perdure.memory)}        loop = LoopThread()
+        try:
+            with loop.entered(self._inner.memory({parameters(Perdure.memory)[1]})) as inner:
+                yield Memory(inner, loop)
+        finally:
+            loop.close()
+
 {method("close", Perdure.close)}
     def __enter__(self) -> Perdure:
         return self
@@ -155,8 +167,36 @@ def app() -> str:
 """
 
 
+def memory() -> str:
+    """Layers may need a loop that stays: it is a thread's of its own, as long as the block lasts."""
+    names = ("prompt_blocks", "after_turn", "complete", "call_tool")
+    methods = "\n".join(method(name, getattr(Memory, name), "self._loop.run") for name in names)
+    return f"""class Memory:
+{docstring(Memory, 4)}
+    def __init__(self, inner: _Memory, loop: LoopThread) -> None:
+        self._inner, self._loop = inner, loop
+
+    @property
+    def notes(self) -> Sequence[Note]:
+        return list(self._inner.notes)
+
+    def layer(self, id: str) -> Any:
+{docstring(Memory.layer)}        return Blocking(self._inner.layer(id), self._loop)
+
+    def tools(self) -> list[dict[str, Any]]:
+{docstring(Memory.tools)}        return self._inner.tools()
+
+{methods}
+    def spawn(self, child_task_id: str) -> Memory:
+{docstring(Memory.spawn)}        return Memory(self._loop.run(self._inner.spawn(child_task_id)), self._loop)
+
+    def returned(self, child: Memory) -> None:
+{docstring(Memory.returned)}        self._loop.run(self._inner.returned(child._inner))
+"""
+
+
 def generate() -> str:
-    text = "\n\n".join([HEAD, app(), face(Tasks), face(Task), face(TaskFrames), face(Inbox)])
+    text = "\n\n".join([HEAD, app(), face(Tasks), face(Task), face(TaskFrames), face(Inbox), memory()])
     done = subprocess.run(
         [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET), "-"],
         input=text, text=True, capture_output=True, check=True,

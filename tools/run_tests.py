@@ -41,6 +41,7 @@ FOLDERS = (
     "tasks",
     "durable",
     "runtime",
+    "memory",
     "worker",
     "continuity",
     "coordination",

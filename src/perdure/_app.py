@@ -5,7 +5,7 @@ What carries durable functions out is imported when it is first used: many progr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from pathlib import Path
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from perdure._durable import DurableFunction, Handle, Inbox
     from perdure._runtime import Runtime
     from perdure._worker import Hook, Queue
+    from perdure.memory import Layer, Memory, StorageAdapter
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -120,6 +121,26 @@ class Perdure:
 
         task = await self.tasks.handle(task_id)
         return runtime_of(self._store, task.id, task.uid)
+
+    def memory(
+        self,
+        task_id: str,
+        layers: Sequence[Layer],
+        *,
+        storage: StorageAdapter | None = None,
+        count: Callable[[str], int] | None = None,
+        thread: str | None = None,
+        resource: str | None = None,
+    ) -> AbstractAsyncContextManager[Memory]:
+        """What the model is told of a task, and keeping it: the layers in use, for as long as the block lasts.
+
+        `count` counts tokens; `storage` keeps the layers' values elsewhere than in this app's store; `thread`
+        and `resource` name whose memory layers of that scope keep.
+        """
+        from perdure.memory import Memory, estimate
+
+        given = count or estimate
+        return Memory(self.tasks, task_id, layers, storage=storage, count=given, thread=thread, resource=resource)
 
     async def close(self) -> None:
         """Give back what this app holds and commit what is queued."""

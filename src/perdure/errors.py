@@ -6,6 +6,8 @@
     │   ├── InvalidId            an id nobody could type or read
     │   ├── NotStorable          a value that would not come back as it was; names the path
     │   ├── TooLarge             a state or value past its limit
+    │   ├── InvalidData          a value that does not fit its schema
+    │   ├── PathRefused          a file outside of its folder, or none
     │   └── InvalidPayload       a pause without what its reason needs
     ├── Conflict                 somebody else was first; nothing was written              exit 4
     │   ├── AlreadyExists        create() of an id that is in use
@@ -16,6 +18,7 @@
     │   ├── LeaseLost            another attempt has taken over, or this one was closed
     │   ├── ShellBusy            something else is in front in a shell
     │   ├── UnitHeld             another process writes to a unit
+    │   ├── OutOfOrder           an item of a plan before the one that comes first
     │   └── DependencyCycle      tasks that would wait for each other for ever
     ├── ReplayDiverged           the code asks for another call than its journal holds     exit 4
     ├── StepFailed               a step ended with an exception that is not rebuilt        exit 1
@@ -150,6 +153,23 @@ class InvalidPayload(InvalidInput):
         )
 
 
+class InvalidData(InvalidInput):
+    """A value that does not fit its schema; `path` leads to it."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path, self.problem = path, problem
+        where = f"at {path!r}" if path else "as a whole"
+        super().__init__(f"the data {where} does not fit its schema: {problem}", kept="the data as it was")
+
+
+class PathRefused(InvalidInput):
+    """A file that does not lie inside its folder, or is no plain file."""
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path, self.why = path, why
+        super().__init__(f"the path {path!r} is refused: {why}", do="give a path from the folder to a plain file in it")
+
+
 # ── somebody else was first ──────────────────────────────────────────────────────────────────────
 
 
@@ -247,6 +267,17 @@ class UnitHeld(Conflict):
             f"{by} writes to unit {unit}",
             kept="the unit as it is; nothing was written",
             do="read from it meanwhile, or take it over: take(), `perdure attach --take`",
+        )
+
+
+class OutOfOrder(Conflict):
+    """An item of a plan, or a step of a procedure, before one that comes first."""
+
+    def __init__(self, item: str, waiting: str) -> None:
+        self.item, self.waiting = item, waiting
+        super().__init__(
+            f"{item!r} comes after {waiting!r}, which is not done",
+            do="do that first; or say why this goes before it, and that is on record",
         )
 
 

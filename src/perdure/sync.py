@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from perdure._app import Perdure as _Perdure
-from perdure._ground.hop import drive, entered, iterate, on_a_loop
+from perdure._ground.hop import Blocking, LoopThread, drive, entered, iterate, on_a_loop
 from perdure._model import Change, Checkpoint, Config, Event, Frame, Gone, Page, Reason, Status, TaskRecord, ToolCall
 from perdure._tasks import Task as _Task
 from perdure._tasks import TaskFrames as _TaskFrames
@@ -22,12 +22,14 @@ from perdure._tasks import Tasks as _Tasks
 if TYPE_CHECKING:
     from perdure._durable import Choice, DurableFunction, EffectRecord, UncertainEffect
     from perdure._durable import Inbox as _Inbox
+    from perdure.memory import Block, Layer, Note, Outcome, StorageAdapter
+    from perdure.memory import Memory as _Memory
 
 Json = Any
 P = ParamSpec("P")
 R = TypeVar("R")
 
-__all__ = ["Inbox", "Perdure", "Task", "TaskFrames", "Tasks"]
+__all__ = ["Inbox", "Memory", "Perdure", "Task", "TaskFrames", "Tasks"]
 
 
 class Perdure:
@@ -52,6 +54,31 @@ class Perdure:
         """Have a durable function carried out by some worker; its task is given."""
         drive(self._inner.start(id, fn, *args, **kwargs))
         return Task(drive(self._inner.tasks.handle(id)))
+
+    @contextmanager
+    def memory(
+        self,
+        task_id: str,
+        layers: Sequence[Layer],
+        *,
+        storage: StorageAdapter | None = None,
+        count: Callable[[str], int] | None = None,
+        thread: str | None = None,
+        resource: str | None = None,
+    ) -> Iterator[Memory]:
+        """What the model is told of a task, and keeping it: the layers in use, for as long as the block lasts.
+
+        `count` counts tokens; `storage` keeps the layers' values elsewhere than in this app's store; `thread`
+        and `resource` name whose memory layers of that scope keep.
+        """
+        loop = LoopThread()
+        try:
+            with loop.entered(
+                self._inner.memory(task_id, layers, storage=storage, count=count, thread=thread, resource=resource)
+            ) as inner:
+                yield Memory(inner, loop)
+        finally:
+            loop.close()
 
     def close(self) -> None:
         """Give back what this app holds and commit what is queued."""
@@ -466,3 +493,58 @@ class Inbox:
             Conflict: somebody was quicker; the first answer stands.
         """
         drive(self._inner.settle(task_id, choice, value=value, key=key, by=by))
+
+
+class Memory:
+    """The layers of one task, in use. Made by `app.memory`."""
+
+    def __init__(self, inner: _Memory, loop: LoopThread) -> None:
+        self._inner, self._loop = inner, loop
+
+    @property
+    def notes(self) -> Sequence[Note]:
+        return list(self._inner.notes)
+
+    def layer(self, id: str) -> Any:
+        """The layer with this id.
+
+        Raises:
+            InvalidInput: there is none.
+        """
+        return Blocking(self._inner.layer(id), self._loop)
+
+    def tools(self) -> list[dict[str, Any]]:
+        """The tools the layers offer a model: name, description, parameters as JSON schema."""
+        return self._inner.tools()
+
+    def prompt_blocks(self, *, budget: int) -> Sequence[Block]:
+        """What the model is told: one block or more per layer, in the order of slots, within the budget."""
+        return self._loop.run(self._inner.prompt_blocks(budget=budget))
+
+    def after_turn(self, *, depth: int = 0) -> None:
+        """A turn is over: every layer keeps what is new, side by side.
+
+        Raises:
+            LeaseLost: another attempt works on the task now; stop.
+        """
+        self._loop.run(self._inner.after_turn(depth=depth))
+
+    def complete(self, outcome: Outcome) -> None:
+        """The task has ended, as the agent sees it; its status is not touched."""
+        self._loop.run(self._inner.complete(outcome))
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Do what the model asked for; kept when this returns.
+
+        Raises:
+            InvalidInput: it cannot be done; the message is fit for the model to read.
+        """
+        return self._loop.run(self._inner.call_tool(name, arguments))
+
+    def spawn(self, child_task_id: str) -> Memory:
+        """The memory of a child, beginning with a copy of this one; of one that has begun, as it stands."""
+        return Memory(self._loop.run(self._inner.spawn(child_task_id)), self._loop)
+
+    def returned(self, child: Memory) -> None:
+        """A child has ended: each layer takes over what the child's layer of the same id has. Said twice, done once."""
+        self._loop.run(self._inner.returned(child._inner))

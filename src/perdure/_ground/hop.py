@@ -220,6 +220,54 @@ async def _leave(context: AbstractAsyncContextManager[T], error: BaseException |
     return bool(await context.__aexit__(type(error) if error else None, error, error.__traceback__ if error else None))
 
 
+class LoopThread:
+    """An event loop in a thread of its own, for blocking code that comes back to it again and again."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="perdure-loop", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end there, and wait for it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    @contextmanager
+    def entered(self, context: AbstractAsyncContextManager[T]) -> Iterator[T]:
+        """The same block, entered and left there."""
+        value = self.run(_enter(context))
+        try:
+            yield value
+        except BaseException as error:
+            if not self.run(_leave(context, error)):
+                raise
+        else:
+            self.run(_leave(context, None))
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class Blocking:
+    """An object of the async face for blocking code: what it would await, it waits for."""
+
+    def __init__(self, inner: Any, loop: LoopThread) -> None:
+        self._inner, self._loop = inner, loop
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._inner, name)
+        if not callable(value):
+            return value
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            done = value(*args, **kwargs)
+            return self._loop.run(done) if asyncio.iscoroutine(done) else done
+
+        return call
+
+
 def on_a_loop(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine that needs an event loop, for blocking code: on a new one, in this thread if it is free."""
     try:

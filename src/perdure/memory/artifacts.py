@@ -1,0 +1,158 @@
+"""Files of a task, inside one folder and nowhere else.
+
+A path is walked name by name from the folder's own descriptor, and no step follows a link: what was checked
+is what is opened, whatever somebody puts in the way meanwhile. Only plain files are taken: a device or a pipe
+would hang or lie.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from perdure._ground.ids import new_uid
+from perdure.errors import PathRefused
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_BLOCK = 1 << 20
+# Folders that belong to others, also inside ours.
+_NOT_OURS = {".git", ".perdure"}
+
+
+class Artifact(NamedTuple):
+    path: str  # from the folder, with /
+    sha256: str
+    size: int
+
+
+def check_path(path: str | Path) -> tuple[str, ...]:
+    """The names on the way to a file.
+
+    Raises:
+        PathRefused: it is absolute, leads up or out, or has names no file of ours has.
+    """
+    text = os.fspath(path)
+    if not text:
+        raise PathRefused(str(path), "it is empty")
+    if any(not c.isprintable() for c in text) or "\\" in text:
+        raise PathRefused(text, "it has characters that no plain path has")
+    if text.startswith("/"):
+        raise PathRefused(text, "it is absolute")
+    names = tuple(name for name in text.split("/") if name not in ("", "."))
+    if ".." in names:
+        raise PathRefused(text, "it leads up")
+    if not names or text.endswith("/"):
+        raise PathRefused(text, "it names no file")
+    if foreign := _NOT_OURS & set(names):
+        raise PathRefused(text, f"{min(foreign)} belongs to others")
+    return names
+
+
+def examine(base: Path, path: str | Path) -> Artifact:
+    """What the file is now: its path inside `base`, its hash and its size.
+
+    Raises:
+        PathRefused: it is not there, not inside, behind a link, or no plain file.
+    """
+    names = check_path(path)
+    with _parent(base, names) as folder, _opened(folder, names) as file:
+        digest, size = hashlib.sha256(), 0
+        while block := os.read(file, _BLOCK):
+            digest.update(block)
+            size += len(block)
+    return Artifact("/".join(names), digest.hexdigest(), size)
+
+
+def read(base: Path, path: str) -> bytes:
+    """The bytes of the file, by the same way."""
+    names = check_path(path)
+    with _parent(base, names) as folder, _opened(folder, names) as file:
+        return b"".join(iter(lambda: os.read(file, _BLOCK), b""))
+
+
+def is_executable(base: Path, path: str) -> bool:
+    names = check_path(path)
+    with _parent(base, names) as folder, _opened(folder, names) as file:
+        return bool(os.fstat(file).st_mode & stat.S_IXUSR)
+
+
+def write(base: Path, path: str | Path, data: bytes) -> Artifact:
+    """Put a file in its place, whole: whoever looks finds the old one or the new one. On disk when this returns.
+
+    Raises:
+        PathRefused: it would lie outside, or in the place of something that is no plain file.
+    """
+    names = check_path(path)
+    base.mkdir(parents=True, exist_ok=True)
+    with _parent(base, names, make=True) as folder:
+        _refuse_other_kinds(folder, names)
+        fresh = f".{names[-1][:100]}.{new_uid(0)}.new"
+        file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
+        try:
+            with os.fdopen(file, "wb") as out:
+                out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
+            os.replace(fresh, names[-1], src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            os.unlink(fresh, dir_fd=folder)
+            raise
+        os.fsync(folder)
+    return Artifact("/".join(names), hashlib.sha256(data).hexdigest(), len(data))
+
+
+@contextmanager
+def _parent(base: Path, names: tuple[str, ...], *, make: bool = False) -> Iterator[int]:
+    """The folder of the file, opened; each name on the way is looked up in the one before it."""
+    text = "/".join(names)
+    try:
+        folder = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise PathRefused(text, f"the folder {base} cannot be opened: {error.strerror}") from None
+    try:
+        for name in names[:-1]:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=folder)
+            try:
+                inner = os.open(name, _FOLDER, dir_fd=folder)
+            except OSError as error:
+                raise PathRefused(text, f"{name!r} is no folder of its own: {error.strerror}") from None
+            os.close(folder)
+            folder = inner
+        yield folder
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def _opened(folder: int, names: tuple[str, ...]) -> Iterator[int]:
+    text = "/".join(names)
+    _refuse_other_kinds(folder, names)  # opening a device may already do something
+    try:
+        file = os.open(names[-1], _FILE, dir_fd=folder)
+    except OSError as error:
+        raise PathRefused(text, f"it cannot be opened: {error.strerror}") from None
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise PathRefused(text, "it is no plain file")
+        yield file
+    finally:
+        os.close(file)
+
+
+def _refuse_other_kinds(folder: int, names: tuple[str, ...]) -> None:
+    try:
+        mode = os.stat(names[-1], dir_fd=folder, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISLNK(mode):
+        raise PathRefused("/".join(names), "it is a link")
+    if not stat.S_ISREG(mode):
+        raise PathRefused("/".join(names), "it is no plain file")

@@ -1,0 +1,146 @@
+"""What a layer of a model's memory is: where it stands, whose it is, what it may cost, and its hooks.
+
+A layer is any object with an id, a slot and a scope. Its hooks are all optional, blocking or async:
+
+    init(context)            load what is kept; called again until it succeeds, before any other hook
+    recall(budget)           what the model is told, in at most so many tokens: text, Block, several, or None
+    store(turn)              a turn is over: keep what is new
+    on_spawn(child_task_id)  the layer of a child, or None when the child goes without
+    on_return(child)         a child has ended: take over what its layer has
+    on_complete(outcome)     the task has ended: success, failure or aborted
+    dispose()                the last call, whatever happened
+
+Owns these words. Who calls the hooks, in which order and for how long, is in runner.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
+
+from perdure.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from perdure._tasks import Tasks
+    from perdure.memory.storage import ScopedStorage
+
+Scope = Literal["execution", "thread", "resource", "global"]
+Outcome = Literal["success", "failure", "aborted"]
+SCOPES: tuple[str, ...] = get_args(Scope)
+OUTCOMES: tuple[str, ...] = get_args(Outcome)
+MOST_ID = 100
+
+
+class Slot(IntEnum):
+    """Where a layer's block stands in the prompt: lower numbers first. Any int will do."""
+
+    CONTINUITY = 50
+    WORKING_MEMORY = 100
+    PLAN = 150
+    THREAD = 200
+    RESOURCE = 300
+    GLOBAL = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece of the prompt."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Tokens a layer needs at least and may have at most; `max` None takes what is there."""
+
+    min: int = 0
+    max: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.min < 0 or (self.max is not None and self.max < self.min):
+            raise InvalidInput(f"a budget of {self.min} to {self.max} tokens cannot be kept")
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long each hook may take; then it is cut off, noted, and the turn goes on."""
+
+    init: timedelta = timedelta(seconds=10)
+    recall: timedelta = timedelta(seconds=10)
+    store: timedelta = timedelta(seconds=30)
+    spawn: timedelta = timedelta(seconds=10)
+    complete: timedelta = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One cycle of the agent, as `store` is told of it."""
+
+    depth: int
+    timestamp: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerContext:
+    """What a layer may use; given to `init`."""
+
+    task_id: str
+    storage: ScopedStorage  # of its scope alone
+    tasks: Tasks
+    now: Callable[[], datetime]
+    count: Callable[[str], int]
+    base_dir: Path | None = None  # of the first layer that has one
+    note: Callable[[str], None] = field(default=lambda text: None)
+
+
+@runtime_checkable
+class Layer(Protocol):
+    """What every layer has; `budget`, `timeouts`, `owner` and the hooks are optional."""
+
+    id: str
+    slot: int
+    scope: Scope
+
+
+def check(layer: Any) -> None:
+    """Refuse what is no layer, before it is asked for anything.
+
+    Raises:
+        InvalidInput: it has no id, slot or scope, or an impossible one.
+    """
+    name = type(layer).__name__
+    layer_id, slot, scope = (getattr(layer, word, None) for word in ("id", "slot", "scope"))
+    if not isinstance(layer_id, str) or not 0 < len(layer_id) <= MOST_ID or not layer_id.isprintable():
+        raise InvalidInput(f"the layer {name} needs an id of 1 to {MOST_ID} readable characters, not {layer_id!r}")
+    if isinstance(slot, bool) or not isinstance(slot, int):
+        raise InvalidInput(f"the layer {layer_id!r} needs a whole number as its slot, not {slot!r}")
+    if scope not in SCOPES:
+        raise InvalidInput(f"the layer {layer_id!r} has the scope {scope!r}", do=f"one of {', '.join(SCOPES)}")
+    budget_of(layer)
+    timeouts_of(layer)
+
+
+def budget_of(layer: Any) -> Budget:
+    """The layer's budget; none, or "auto", takes what is there."""
+    given = getattr(layer, "budget", None)
+    if isinstance(given, Budget):
+        return given
+    if given is None or given == "auto":
+        return Budget()
+    if isinstance(given, Mapping) and set(given) <= {"min", "max"}:
+        return Budget(given.get("min", 0), given.get("max"))
+    raise InvalidInput(f"the layer {layer.id!r} has the budget {given!r}", do='Budget(min, max), or "auto"')
+
+
+def timeouts_of(layer: Any) -> Timeouts:
+    given = getattr(layer, "timeouts", None)
+    if given is None:
+        return Timeouts()
+    if isinstance(given, Timeouts):
+        return given
+    raise InvalidInput(f"the layer {layer.id!r} has the time-outs {given!r}", do="Timeouts(store=timedelta(…))")

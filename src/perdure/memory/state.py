@@ -1,0 +1,274 @@
+"""What a task's durable state is, and what each event makes of it. Pure.
+
+    state   checkpoints [{timestamp, depth}], files [path], data {key: value}: what the model is shown
+    Doc     the state, and beside it what has to be known to continue: hashes, commits, what a child was given
+
+`reduce(doc, event)` gives the next doc; a doc is never changed in place, so any two may be compared. Folding
+the same events in the same order gives the same doc, in any process.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple
+
+from perdure.errors import InvalidInput, NotStorable, RecordDamaged
+
+Merge = Literal["shallow", "namespace"]
+OUTCOME = "__outcome"
+RESERVED = "__"
+# A list that is kept for ever must end somewhere; the model is shown the newest few anyway.
+MOST_CHECKPOINTS = 10_000
+MOST_TOKENS = 32
+_FORMAT = 1
+
+
+class Doc(NamedTuple):
+    """The whole of it; `given` is what a child began with, `merged` what was taken over from each child."""
+
+    checkpoints: tuple[Mapping[str, Any], ...] = ()
+    files: tuple[str, ...] = ()
+    data: Mapping[str, Any] = {}
+    made: int = 0  # checkpoints ever made; the oldest may be gone
+    revision: int = 0  # events ever taken in
+    hashes: Mapping[str, str] = {}
+    committed: Mapping[str, str] = {}
+    head: str = ""  # the last commit of ours
+    given: Mapping[str, Any] | None = None
+    merged: Mapping[str, Any] = {}
+    uid: str = ""  # of the task, when there is one
+    tokens: tuple[str, ...] = ()  # of the last writes, by which a writer knows its own
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """A copy of what the model is shown; changing it changes nothing."""
+        return {
+            "checkpoints": [dict(one) for one in self.checkpoints],
+            "files": list(self.files),
+            "data": copy.deepcopy(dict(self.data)),
+        }
+
+
+EMPTY = Doc()
+
+
+# ── events ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class Checkpointed(NamedTuple):
+    timestamp: str
+    depth: int
+
+
+class Recorded(NamedTuple):
+    path: str
+    sha256: str
+
+
+class DataSet(NamedTuple):
+    """A value of None is a value; what is to go is named in `remove`."""
+
+    values: Mapping[str, Any]
+    remove: tuple[str, ...] = ()
+
+
+class Returned(NamedTuple):
+    child: str
+    doc: Doc
+    merge: Merge
+
+
+class Ended(NamedTuple):
+    outcome: str
+
+
+class Committed(NamedTuple):
+    files: Mapping[str, str]
+    head: str
+
+
+Event = Checkpointed | Recorded | DataSet | Returned | Ended | Committed
+
+
+def reduce(doc: Doc, event: Event) -> Doc:
+    """The doc after one event."""
+    after: Doc = _REDUCERS[type(event)](doc, event)
+    return after._replace(revision=doc.revision + 1)
+
+
+def fold(doc: Doc, events: Iterable[Event]) -> Doc:
+    for event in events:
+        doc = reduce(doc, event)
+    return doc
+
+
+def _checkpointed(doc: Doc, event: Checkpointed) -> Doc:
+    return _with_checkpoints(doc, ({"timestamp": event.timestamp, "depth": event.depth},))
+
+
+def _with_checkpoints(doc: Doc, more: tuple[Mapping[str, Any], ...], count: int | None = None) -> Doc:
+    added = len(more) if count is None else count
+    return doc._replace(checkpoints=(*doc.checkpoints, *more)[-MOST_CHECKPOINTS:], made=doc.made + added)
+
+
+def _recorded(doc: Doc, event: Recorded) -> Doc:
+    files = doc.files if event.path in doc.files else (*doc.files, event.path)
+    return doc._replace(files=files, hashes={**doc.hashes, event.path: event.sha256})
+
+
+def _data_set(doc: Doc, event: DataSet) -> Doc:
+    kept = {key: value for key, value in doc.data.items() if key not in event.remove}
+    return doc._replace(data={**kept, **event.values})
+
+
+def _ended(doc: Doc, event: Ended) -> Doc:
+    return doc._replace(data={**doc.data, OUTCOME: event.outcome})
+
+
+def _committed(doc: Doc, event: Committed) -> Doc:
+    return doc._replace(committed={**doc.committed, **event.files}, head=event.head or doc.head)
+
+
+# ── children ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def spawned(parent: Doc) -> Doc:
+    """What a child begins with: all the parent has, but for how it ended, as its own."""
+    data = {key: copy.deepcopy(value) for key, value in parent.data.items() if not key.startswith(RESERVED)}
+    given = {
+        "count": len(parent.checkpoints),
+        "files": list(parent.files),
+        "data": {key: digest(value) for key, value in data.items()},
+    }
+    checkpoints = tuple(dict(one) for one in parent.checkpoints)
+    return Doc(
+        checkpoints,
+        parent.files,
+        data,
+        made=len(checkpoints),
+        hashes=parent.hashes,
+        committed=parent.hashes,  # what the parent recorded, the parent commits
+        given=given,
+    )
+
+
+def own_part(doc: Doc) -> Doc:
+    """What a child has added to what it was given: the part that returning takes over."""
+    given = doc.given or {"count": 0, "files": [], "data": {}}
+    mine = max(0, doc.made - given["count"])
+    data = {
+        key: value
+        for key, value in doc.data.items()
+        if not key.startswith(RESERVED) and given["data"].get(key) != digest(value)
+    }
+    files = tuple(path for path in doc.files if path not in given["files"])
+    return Doc(doc.checkpoints[len(doc.checkpoints) - min(mine, len(doc.checkpoints)) :], files, data, made=mine)
+
+
+def _returned(doc: Doc, event: Returned) -> Doc:
+    """Checkpoints are put behind ours, files united, data laid over ours or under the child's name.
+
+    Said again of the same child, only what is new since is taken over: a parent that died in between may ask
+    again.
+    """
+    before = doc.merged.get(event.child, {"count": 0, "revision": -1})
+    if event.doc.revision == before["revision"]:
+        return doc
+    part = own_part(event.doc)
+    new = max(0, part.made - before["count"])
+    doc = _with_checkpoints(doc, part.checkpoints[len(part.checkpoints) - min(new, len(part.checkpoints)) :], new)
+    data = join_data(doc.data, part.data, event.merge, event.child)
+    merged = {**doc.merged, event.child: {"count": part.made, "revision": event.doc.revision}}
+    hashes = {path: event.doc.hashes[path] for path in part.files if path in event.doc.hashes}
+    committed = {path: event.doc.committed[path] for path in part.files if path in event.doc.committed}
+    return doc._replace(
+        files=join_files(doc.files, part.files),
+        data=data,
+        hashes={**doc.hashes, **hashes},
+        committed={**doc.committed, **committed},
+        merged=merged,
+    )
+
+
+def join_files(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:
+    """Both, each once, ours first. Associative."""
+    return tuple(dict.fromkeys((*ours, *theirs)))
+
+
+def join_data(ours: Mapping[str, Any], theirs: Mapping[str, Any], merge: Merge, child: str) -> dict[str, Any]:
+    """Theirs over ours, key by key (associative); or theirs as a whole under the child's name."""
+    return {**ours, **theirs} if merge == "shallow" else {**ours, child: dict(theirs)}
+
+
+def digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+_REDUCERS: dict[type, Any] = {
+    Checkpointed: _checkpointed,
+    Recorded: _recorded,
+    DataSet: _data_set,
+    Returned: _returned,
+    Ended: _ended,
+    Committed: _committed,
+}
+
+
+def iso(when: datetime) -> str:
+    return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# ── values ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def plain_values(values: Any) -> dict[str, Any]:
+    """The values as JSON has them, as a copy nobody else holds.
+
+    Raises:
+        InvalidInput: a key is reserved, or they are no mapping of names to values.
+        NotStorable: a value is nothing JSON knows.
+    """
+    if not isinstance(values, Mapping) or not all(isinstance(key, str) and key for key in values):
+        raise InvalidInput("data is set as a mapping of names to values")
+    reserved = [key for key in values if key.startswith(RESERVED)]
+    if reserved:
+        raise InvalidInput(f"the key {reserved[0]!r} is reserved", do=f"choose a name without {RESERVED!r} in front")
+    plain = {}
+    for key, value in values.items():
+        try:
+            text = json.dumps([key, value], allow_nan=False)
+            plain[key] = json.loads(text)[1]
+            json.dumps(plain[key], ensure_ascii=False).encode()
+            key.encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise NotStorable(key, str(error).splitlines()[0], do="give values that JSON can hold") from None
+    return plain
+
+
+def to_stored(doc: Doc) -> dict[str, Any]:
+    """The doc as plain values, for any serializer."""
+    plain = {name: value for name, value in doc._asdict().items() if name not in ("checkpoints", "files", "data")}
+    return {"format": _FORMAT, **doc.state, **plain}
+
+
+def from_stored(stored: Any) -> Doc:
+    """The doc that was stored; a bare state, as another program may have written it, is taken too.
+
+    Raises:
+        RecordDamaged: it is none.
+    """
+    try:
+        if stored.get("format", _FORMAT) > _FORMAT:
+            raise ValueError("it was written by a newer perdure")
+        checkpoints = tuple({"timestamp": one["timestamp"], "depth": one["depth"]} for one in stored["checkpoints"])
+        files, data = tuple(map(str, stored["files"])), dict(stored["data"])
+        more = {name: stored[name] for name in Doc._fields[3:] if name in stored}
+        more["tokens"] = tuple(more.get("tokens", ()))
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise RecordDamaged("the stored state of a task", f"{type(error).__name__}: {error}") from None
+    return Doc(checkpoints, files, data, **{"made": len(checkpoints), **more})

@@ -1,0 +1,104 @@
+"""Where layers keep what they know: the adapter's four verbs, and the part of it that is one layer's own.
+
+Adapters are for layers only: they know no lease and cannot fence. The one on the app's own store
+(appstorage.py) can, and also answers `load` and `swap`, by which two processes do not overwrite each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from perdure.errors import InvalidInput
+
+
+@runtime_checkable
+class StorageAdapter(Protocol):
+    """Values by key. A value is JSON-like or bytes and comes back equal; a key is any non-empty text."""
+
+    async def get(self, key: str) -> Any | None: ...
+    async def set(self, key: str, value: Any) -> None: ...
+    async def delete(self, key: str) -> None: ...
+    async def list(self, prefix: str) -> Sequence[str]: ...
+
+
+class Loaded(NamedTuple):
+    value: Any
+    version: int | None  # None when the adapter keeps no versions
+
+
+async def get_many(adapter: StorageAdapter, keys: Iterable[str]) -> dict[str, Any]:
+    """What is kept under these keys; those that hold nothing are left out."""
+    own = getattr(adapter, "get_many", None)
+    if own is not None:
+        found: dict[str, Any] = await own(list(keys))
+        return found
+    wanted = list(dict.fromkeys(keys))
+    values = await asyncio.gather(*(adapter.get(key) for key in wanted))
+    return {key: value for key, value in zip(wanted, values, strict=True) if value is not None}
+
+
+def owner_prefix(scope: str, owner: str) -> str:
+    """What the keys of one owner begin with; no owner's is the beginning of another's."""
+    return f"{scope}/{owner.replace('%', '%25').replace('/', '%2F')}/"
+
+
+def task_of(key: str) -> str:
+    """The task whose execution scope a key lies in; empty when it lies in none."""
+    scope, _, rest = key.partition("/")
+    owner, slash, _ = rest.partition("/")
+    if scope != "execution" or not slash:
+        return ""
+    return owner.replace("%2F", "/").replace("%25", "%")
+
+
+class ScopedStorage:
+    """One layer's part of an adapter: other owners, scopes and layers cannot be named from here."""
+
+    def __init__(self, adapter: StorageAdapter, scope: str, owner: str, layer_id: str) -> None:
+        self._adapter = adapter
+        self._prefix = f"{owner_prefix(scope, owner)}{layer_id.replace('%', '%25').replace('/', '%2F')}/"
+
+    async def get(self, name: str) -> Any | None:
+        return await self._adapter.get(self._key(name))
+
+    async def set(self, name: str, value: Any) -> None:
+        await self._adapter.set(self._key(name), value)
+
+    async def delete(self, name: str) -> None:
+        await self._adapter.delete(self._key(name))
+
+    async def list(self, prefix: str = "") -> list[str]:
+        found = await self._adapter.list(self._prefix + prefix)
+        return [key.removeprefix(self._prefix) for key in found]
+
+    async def get_many(self, names: Iterable[str]) -> dict[str, Any]:
+        found = await get_many(self._adapter, [self._key(name) for name in names])
+        return {key.removeprefix(self._prefix): value for key, value in found.items()}
+
+    async def load(self, name: str) -> Loaded | None:
+        """The value with the version to give to `swap`; the version is None where there are none."""
+        own = getattr(self._adapter, "load", None)
+        if own is None:
+            value = await self.get(name)
+            return None if value is None else Loaded(value, None)
+        loaded: Loaded | None = await own(self._key(name))
+        return loaded
+
+    async def swap(self, name: str, value: Any, seen: int | None, *, expires_at: int | None = None) -> int | None:
+        """Keep the value if it is still the version `seen` (0: nothing yet); the new version, or None.
+
+        An adapter without versions takes every value, and answers 0.
+        """
+        own = getattr(self._adapter, "swap", None)
+        if own is None:
+            await self.set(name, value)
+            return 0
+        version: int | None = await own(self._key(name), value, seen, expires_at=expires_at)
+        return version
+
+    def _key(self, name: str) -> str:
+        if not name:
+            raise InvalidInput("a layer keeps its values under names with at least one character")
+        return self._prefix + name

@@ -1,0 +1,57 @@
+"""Tools a model is given to write into its own memory, described so that any model API takes them.
+
+A layer offers tools by a method `tools()`; the runner collects them and `call` finds the one that is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from perdure.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A name, what it is for, what it takes as JSON schema, and what it does."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    act: Callable[..., Awaitable[Any]]
+
+    def describe(self) -> dict[str, Any]:
+        """As most model APIs take it: {name, description, parameters}; some call the last one input_schema."""
+        return {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
+
+
+def takes(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON schema of a tool's arguments; those marked `optional` may be left out."""
+    required = [name for name, shape in properties.items() if not shape.get("optional")]
+    shapes = {name: _without(shape, "optional") for name, shape in properties.items()}
+    return {"type": "object", "properties": shapes, "required": required, "additionalProperties": False}
+
+
+def _without(shape: Mapping[str, Any], word: str) -> dict[str, Any]:
+    return {key: part for key, part in shape.items() if key != word}
+
+
+async def call(tools: Sequence[Tool], name: str, arguments: Mapping[str, Any]) -> Any:
+    """Do what the model asked for.
+
+    Raises:
+        InvalidInput: there is no such tool, or it does not take these arguments; nothing was done.
+    """
+    tool = next((one for one in tools if one.name == name), None)
+    if tool is None:
+        raise InvalidInput(f"there is no tool {name!r}", do=f"one of {', '.join(one.name for one in tools) or 'none'}")
+    if not isinstance(arguments, Mapping):
+        raise InvalidInput(f"{name} takes an object of arguments, not {type(arguments).__name__}")
+    known, required = tool.parameters["properties"], tool.parameters["required"]
+    unknown = [key for key in arguments if key not in known]
+    missing = [key for key in required if key not in arguments]
+    if unknown or missing:
+        wrong = f"does not take {unknown[0]!r}" if unknown else f"needs {missing[0]!r}"
+        raise InvalidInput(f"{name} {wrong}", do=f"it takes {', '.join(known)}")
+    return await tool.act(**arguments)

@@ -1,0 +1,1 @@
+"""Tests of the layers of a model's memory."""
