@@ -18,7 +18,7 @@ from perdure._store import Store, share
 from perdure._tasks import Task, Tasks, release_all
 
 if TYPE_CHECKING:
-    from perdure._durable import DurableFunction, Handle, Inbox
+    from perdure._durable import DurableFunction, Handle, Inbox, ScheduleDraft, Schedules
     from perdure._runtime import Runtime
     from perdure._worker import Hook, Queue
     from perdure.memory import Layer, Memory, StorageAdapter
@@ -66,6 +66,24 @@ class Perdure:
 
         handle: Handle[R] = await start_or_adopt(self.tasks, id, fn, args, kwargs)
         return handle
+
+    async def schedule(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> ScheduleDraft:
+        """A draft of a schedule for this call; `.cron(…)` or `.every(…)` says when, and keeps it.
+
+            await (await app.schedule("digest", digest, "inbox")).cron("0 9 * * 1-5", tz="Europe/Berlin")
+
+        Said again with the same id, it changes the schedule; how far it has come is kept.
+        """
+        from perdure._durable import draft
+
+        return draft(self.tasks, id, fn, args, kwargs)
+
+    @property
+    def schedules(self) -> Schedules:
+        """What is started again and again: list, pause, resume, remove."""
+        from perdure._durable import Schedules
+
+        return Schedules(self.tasks)
 
     def queue(
         self,

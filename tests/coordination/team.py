@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from importlib import import_module
 from pathlib import Path
 
 from perdure import Perdure, durable, step
+from perdure._ground import crash
 from tests.support.processes import Link
 
 
@@ -35,9 +37,12 @@ async def failing() -> None:
     raise ValueError("no")
 
 
-async def run_worker(link: Link, url: str, namespace: str = "default") -> None:
-    """A worker until it is killed."""
-    async with Perdure(url, namespace=namespace) as app, app.worker():
+async def run_worker(link: Link, url: str, dies_at: str = "") -> None:
+    """A worker until it is killed; it knows the functions of these tests."""
+    if dies_at:
+        crash.arm(dies_at)
+    import_module("tests.coordination.test_schedules")
+    async with Perdure(url) as app, app.worker():
         link.send(("said", "ready"))
         await asyncio.Event().wait()
 

@@ -1,6 +1,6 @@
 """Durable functions: finished steps never run again, effects are never silently repeated."""
 
-from perdure._durable import loops
+from perdure._durable import loops, scheduling
 from perdure._durable.carrying import carry_over
 from perdure._durable.effect_call import (
     DID_NOT_HAPPEN,
@@ -25,6 +25,7 @@ from perdure._durable.pumps import Marker, Prefix
 from perdure._durable.readers import Account, StreamPart, account_of, follow_stream, read_stream, stored_bytes
 from perdure._durable.retry import Retry
 from perdure._durable.savings import Savings
+from perdure._durable.scheduling import Schedule, ScheduleDraft, Schedules, Tick, draft, scheduled
 from perdure._durable.scopes import bind
 from perdure._durable.signalling import signals
 from perdure._durable.sources import get_logger, is_replaying, recorded, timeout
@@ -58,9 +59,13 @@ __all__ = [
     "Price",
     "Retry",
     "Savings",
+    "Schedule",
+    "ScheduleDraft",
+    "Schedules",
     "Spent",
     "Stream",
     "StreamPart",
+    "Tick",
     "UncertainEffect",
     "Usage",
     "Where",
@@ -69,6 +74,7 @@ __all__ = [
     "budgets",
     "cancel",
     "carry_over",
+    "draft",
     "durable",
     "effect",
     "follow_stream",
@@ -86,6 +92,8 @@ __all__ = [
     "progress",
     "read_stream",
     "run_here",
+    "scheduled",
+    "scheduling",
     "signals",
     "span",
     "start_or_adopt",

@@ -6,6 +6,7 @@ that a replay starts nothing twice, and the child lives on when its parent's pro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
@@ -45,6 +46,7 @@ async def start(
     *,
     parent_uid: str | None = None,
     here: bool = False,
+    tags: Mapping[str, str] = {},
 ) -> tuple[Task, Beginning]:
     """The task that carries out this call, made now if its id is free; `here`, by this process at once.
 
@@ -72,6 +74,7 @@ async def start(
     if options.dependency_policy != "wait":
         config = replace(config or Config(), dependency_policy=options.dependency_policy)
     what: dict[str, Any] = {"name": function.name, "depends_on": options.depends_on, "config": config, "call": call}
+    what["tags"] = tags
     while True:
         made = await tasks._insert("start_function", id, {}, here=here, **what)
         if made is not None:

@@ -24,6 +24,7 @@ from perdure._model.frame import Frame, Frames, Gone, check_frame
 from perdure._model.journal import Entry, decode_entry, encode_entry, name_of, path_of, scope_of
 from perdure._model.lease import LEASE, Holder, Sighting
 from perdure._model.pause import REASONS, Pause, Reason, make_pause
+from perdure._model.schedule import MISSED, Missed, Plan, check_cron, check_every, check_missed, tick_id, tick_name
 from perdure._model.schema import misfit
 from perdure._model.task import (
     FINISHED,
@@ -49,6 +50,7 @@ __all__ = [
     "GENESIS",
     "LEASE",
     "MAY_WRITE",
+    "MISSED",
     "MOVES",
     "POLICIES",
     "REASONS",
@@ -71,9 +73,11 @@ __all__ = [
     "Later",
     "Level",
     "Link",
+    "Missed",
     "Move",
     "Page",
     "Pause",
+    "Plan",
     "Policy",
     "Progress",
     "Reason",
@@ -86,8 +90,11 @@ __all__ = [
     "Wake",
     "can_move",
     "chain",
+    "check_cron",
+    "check_every",
     "check_frame",
     "checked_once_more",
+    "check_missed",
     "checkpoint_id",
     "decide",
     "decode_entry",
@@ -112,6 +119,8 @@ __all__ = [
     "seq_of",
     "task_of_token",
     "to_stored",
+    "tick_id",
+    "tick_name",
     "verify",
     "what_blocks",
     "what_follows",

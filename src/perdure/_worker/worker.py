@@ -18,6 +18,7 @@ from perdure._worker.duty import Duty, DutyLoop
 from perdure._worker.pollers import Pollers
 from perdure._worker.queues import Queue
 from perdure._worker.reaper import Reaper
+from perdure._worker.schedules import Schedules
 from perdure._worker.spawn import Hook, Spawn
 from perdure._worker.stalls import Stalls
 from perdure._worker.timers import Timers
@@ -71,7 +72,7 @@ class Worker:
         """All that this worker does, one duty a file."""
         duties: list[Duty] = [self._attendance, self._claimer, self._reaper]
         duties += [Deadlines(self._tasks, self._cancel), Dependencies(self._tasks)]
-        duties += [Timers(self._tasks), Pollers(self._tasks)]
+        duties += [Timers(self._tasks), Pollers(self._tasks), Schedules(self._tasks)]
         after = self._settings.stalled_after
         if after is not None:
             restart = self._settings.restart_stalled

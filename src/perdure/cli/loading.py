@@ -1,4 +1,7 @@
-"""Find the app a person names: `my.module:app`, `path/to/file.py:app`, or either without `:app`."""
+"""Find the app or function a person names: `my.module:app`, `path/to/file.py:app`, or either without `:app`.
+
+Importing runs code: of a module whose name a person has typed. No name found in a store is ever imported.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,13 @@ from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from perdure._app import Perdure
+    from perdure._durable import DurableFunction
 
 
 def load_app(target: str) -> Perdure:
@@ -33,9 +37,26 @@ def load_app(target: str) -> Perdure:
     return app
 
 
+def load_function(target: str) -> DurableFunction[..., Any]:
+    """The durable function a person names: `my.module:digest` or `agent.py:digest`.
+
+    Raises:
+        click.UsageError: there is no such module, it cannot be imported, or what it names is no durable function.
+    """
+    from perdure._durable import DurableFunction
+
+    place, _, name = target.rpartition(":")
+    found: Any = _load(place)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, DurableFunction):
+        raise click.UsageError(f"{name!r} in {place} is no durable function: it needs @durable")
+    return found
+
+
 def _load(place: str) -> ModuleType:
     if not place:
-        raise click.UsageError("name the module or file that has the app: my.module:app or agent.py:app")
+        raise click.UsageError("name the module or file that it is in: my.module:app or agent.py:app")
     try:
         return _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
     except click.ClickException:

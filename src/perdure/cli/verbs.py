@@ -28,7 +28,7 @@ _SECTIONS = {
     "Do a task's work": ("open", "create", "checkpoint", "progress", "complete", "fail", "run", "attach"),
     "Steer": ("pause", "resume", "approve", "reject", "answer", "signal", "cancel", "rollback", "fork"),
     "Keep in order": ("pin", "archive", "delete", "gc", "export", "import", "keys", "audit", "doctor"),
-    "Serve": ("worker", "up", "drain", "serve", "mcp", "keeper", "schedules"),
+    "Serve": ("worker", "up", "drain", "serve", "mcp", "keeper", "schedule", "trigger", "event"),
     "More": (),
 }
 

@@ -1,0 +1,47 @@
+"""Start what schedules say, each tick once, however many workers there are.
+
+A tick's task has an id made from the schedule and the moment, so two workers that fire the same tick start the same
+task. Only then is the tick written off; a worker that dies in between leaves it to the next, which finds the task.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from perdure._durable import function_for, scheduling
+from perdure._ground import crash
+from perdure._model import Plan, tick_id
+from perdure._tasks import Kept, Tasks
+
+# A tick is to be fired well within a second of its moment.
+LOOK = timedelta(seconds=0.2)
+_PAGE = 1000
+
+
+class Schedules:
+    name = "schedules"
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+        self._shelf = scheduling.shelf_of(tasks._store)
+
+    async def round(self) -> timedelta | None:
+        now = self._tasks._store.clock.now_ms()
+        for kept in await self._shelf.due(now, limit=_PAGE):
+            await self._serve(kept, now)
+        return LOOK
+
+    async def _serve(self, kept: Kept[Plan], now: int) -> None:
+        if function_for(kept.value.function, kept.value.version) is None:
+            return  # another worker knows it, or one that is still to be deployed
+        plan = await scheduling.folded(self._tasks._store, kept.value)
+        ticks: list[int] = []
+        if not plan.is_paused:
+            ticks, plan = plan.due(now)
+        for tick in ticks:
+            await scheduling.fire(self._tasks, kept.key, plan, tick)
+            crash.place("schedules.fired")
+        plan = replace(plan, open=[*plan.open, *(tick_id(kept.key, tick) for tick in ticks)])
+        if plan != kept.value:
+            await self._shelf.change(kept, plan, due_at=scheduling.next_look(plan))
