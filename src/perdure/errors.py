@@ -38,6 +38,7 @@
     ├── TaskFailed               a task that was waited for ended otherwise                exit 1
     ├── TimedOut                 what was waited for did not come in time                  exit 6
     ├── UnitEnded                a shell, service or other live thing is not there any more   exit 1
+    ├── RequestFailed            a kept request has no whole answer; `sent` says what is known   exit 1
     ├── KeeperUnavailable        the keeper of live things could not be used               exit 7
     ├── KeyMissing               a record is sealed and its key is not here                exit 7
     ├── RecordDamaged            a record's bytes are not what was written                 exit 7
@@ -517,6 +518,20 @@ class UnitEnded(PerdureError):
             f"unit {unit or '?'}: {why}",
             kept="its record and its output; `perdure units` shows it",
             do="open it again: rebuild='auto' makes it anew from its recipe",
+        )
+
+
+class RequestFailed(PerdureError):
+    """A kept request has no whole answer; `sent` is False if it certainly never left."""
+
+    def __init__(self, request: str, why: str, sent: bool) -> None:
+        self.request, self.why, self.sent = request, why, sent
+        super().__init__(
+            f"request {request!r}: {why}",
+            kept="what came of its answer, to be read by offset" if sent else "nothing was sent",
+            do="ask the other side what it knows of it before you send another, under another name"
+            if sent
+            else "make it again under another name",
         )
 
 

@@ -11,8 +11,34 @@ if sys.platform == "win32":
         do="run the agent in WSL to keep shells and services",
     )
 
+from perdure._runtime.files import KeptFile, KeptListener, KeptPipe
+from perdure._runtime.output import Output
+from perdure._runtime.ready import Ready, command, http, log_line, port
+from perdure._runtime.request import KeptRequest
 from perdure._runtime.runtimes import Runtime, runtime, runtime_of
-from perdure._runtime.shell import CommandResult, Output, Shell
+from perdure._runtime.secrets import Secret
+from perdure._runtime.service import Service, ServiceState
+from perdure._runtime.shell import CommandResult, Shell
 from perdure._runtime.units import Unit
 
-__all__ = ["CommandResult", "Output", "Runtime", "Shell", "Unit", "runtime", "runtime_of"]
+__all__ = [
+    "CommandResult",
+    "KeptFile",
+    "KeptListener",
+    "KeptPipe",
+    "KeptRequest",
+    "Output",
+    "Ready",
+    "Runtime",
+    "Secret",
+    "Service",
+    "ServiceState",
+    "Shell",
+    "Unit",
+    "command",
+    "http",
+    "log_line",
+    "port",
+    "runtime",
+    "runtime_of",
+]

@@ -44,6 +44,12 @@ def error_of(refusal: keeper.Refusal, request: keeper.Request | None) -> Perdure
                 kept="the one that lives",
                 do="choose another name, or end it first: `perdure units` lists what there is",
             )
+        case "port taken":
+            return Conflict(
+                f"port {values.get('port')} is taken by another program",
+                kept="that program, untouched; nothing was started",
+                do="end it, or choose another port",
+            )
         case "busy":
             return ShellBusy(_unit(request), what)
         case "uncertain":

@@ -6,17 +6,24 @@ import os
 import resource
 import shutil
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from perdure._durable import inside
 from perdure._ground.ids import check_id
 from perdure._model import Rebuild
 from perdure._runtime import environment, places
 from perdure._runtime.client import Client, client_for
+from perdure._runtime.files import KeptFile, KeptListener, KeptPipe, absolute, mode_of
+from perdure._runtime.ready import Ready
+from perdure._runtime.request import KeptRequest
+from perdure._runtime.request import recipe_of as request_recipe
 from perdure._runtime.secrets import Secret
+from perdure._runtime.service import Service
+from perdure._runtime.service import recipe_of as service_recipe
 from perdure._runtime.shell import Shell
-from perdure._runtime.units import Owner, Record, Unit, opened
+from perdure._runtime.units import Owner, Record, U, Unit, opened
 from perdure._runtime.verdicts import verdict_of
 from perdure._store import Store
 from perdure.errors import NoTask
@@ -47,14 +54,88 @@ class Runtime:
 
         `argv` for any other program on a terminal: a REPL, ssh, psql.
         """
-        check_id(name, "name of a unit")
         command = list(argv) if argv else [shutil.which("bash") or "/bin/sh"]
         recipe, secrets = self._recipe(command, cwd, env)
         recipe["is_shell"] = argv is None
-        record, was_made, is_rebuilt = await opened(
-            self._client, self._owner, "shell", name, recipe, secrets=secrets, rebuild=rebuild
+        return await self._opened(Shell, "shell", name, recipe, secrets=secrets, rebuild=rebuild)
+
+    async def service(
+        self,
+        name: str,
+        argv: Sequence[str],
+        *,
+        ready: Ready | None = None,
+        cwd: str | Path | None = None,
+        env: Mapping[str, str] = {},
+        rebuild: Rebuild = "auto",
+        restart: Literal["never", "on-failure"] = "never",
+        timeout: timedelta | None = None,
+    ) -> Service:
+        """The task's service of this name, ready; started the first time, found again afterwards.
+
+        Raises:
+            Conflict: its port is another program's, or the name belongs to another command; nothing was started.
+            UnitEnded: it ended before it was ready.
+            TimedOut: it is not ready in time, and goes on.
+        """
+        recipe, secrets = self._recipe(list(argv), cwd, env)
+        recipe |= service_recipe(ready, restart)
+        unit = await self._opened(Service, "service", name, recipe, secrets=secrets, rebuild=rebuild)
+        if ready is not None and unit.level != "lost":
+            await unit.wait_ready(ready, timeout=timeout)
+        return unit
+
+    async def file(self, name: str | Path, mode: str, *, take: bool = False) -> KeptFile:
+        """An open file with its place in it; the same one, at the same place, in the next process.
+
+        `take` ends a process that still has it.
+
+        Raises:
+            UnitHeld: a living process has it.
+        """
+        path, mode = absolute(name), mode_of(mode)
+        recipe = {"path": path, "mode": mode, "mask": 0o666 & ~environment.umask_now()}
+        file = await self._opened(KeptFile, "file", str(name), recipe, rebuild="auto")
+        file.path, file.mode = path, mode
+        if file.level != "lost":
+            facts = await file.attach(take=take)
+            await file.take_up(facts, was_made=file.was_made, is_rebuilt=file.level == "rebuilt")
+        return file
+
+    async def listener(self, port: int, *, host: str = "127.0.0.1", take: bool = False) -> KeptListener:
+        """A listening socket; connections that come while nobody is there wait for the next process."""
+        recipe = {"host": host, "port": port}
+        listener = await self._opened(KeptListener, "listener", f"{host}:{port}", recipe, rebuild="auto")
+        await listener.attach(take=take)
+        return listener
+
+    async def pipe(self, name: str, *, take: bool = False) -> KeptPipe:
+        """A pipe; what was written and not read stays in it."""
+        pipe = await self._opened(KeptPipe, "pipe", name, {}, rebuild="auto")
+        await pipe.attach(take=take)
+        return pipe
+
+    async def request(
+        self,
+        name: str,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str | Secret] = {},
+        json: Any = None,
+        body: bytes | None = None,
+    ) -> KeptRequest:
+        """An HTTP request that the keeper makes, once per name; its answer is read by offset, by whoever lives.
+
+        Raises:
+            Conflict: the name belongs to another request.
+        """
+        recipe, secrets, content = request_recipe(method, url, headers, json, body)
+        request = await self._opened(
+            KeptRequest, "request", name, recipe, secrets=secrets, rebuild="never", body=content
         )
-        return Shell(self._client, self._owner, record, verdict_of(record, was_made, is_rebuilt))
+        request.check_same(recipe)
+        return request
 
     async def units(self) -> Sequence[Unit]:
         """All that is kept for the task, and what has ended and was not forgotten."""
@@ -64,6 +145,25 @@ class Runtime:
             Unit(self._client, self._owner, record, verdict_of(record, False, "instead_of" in record.facts))
             for record in found
         ]
+
+    async def _opened(
+        self,
+        cls: type[U],
+        kind: str,
+        name: str,
+        recipe: dict[str, Any],
+        *,
+        rebuild: Rebuild,
+        secrets: Mapping[str, str] = {},
+        body: bytes = b"",
+    ) -> U:
+        check_id(name, "name of a unit")
+        record, was_made, is_rebuilt = await opened(
+            self._client, self._owner, kind, name, recipe, secrets=secrets, rebuild=rebuild, body=body
+        )
+        unit = cls(self._client, self._owner, record, verdict_of(record, was_made, is_rebuilt))
+        unit.was_made = was_made
+        return unit
 
     def _recipe(
         self, argv: list[str], cwd: str | Path | None, env: Mapping[str, str]

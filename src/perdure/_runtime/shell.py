@@ -7,16 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
+from perdure._runtime.output import Output, read_all
 from perdure._runtime.units import Unit
-
-
-@dataclass(frozen=True)
-class Output:
-    """A piece of what a terminal has put out; `gap` bytes before it are no longer kept."""
-
-    text: str
-    offset: int  # where the next piece begins
-    gap: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,14 +43,7 @@ class Shell(Unit):
 
     async def read(self, from_offset: int = 0) -> Output:
         """What was put out from an offset on, as far as it is kept."""
-        parts, gap, offset = [], 0, from_offset
-        while True:
-            reply = await self.ask("read", start=offset)
-            gap += reply.args["gap"]
-            parts.append(reply.body)
-            offset = reply.args["start"] + len(reply.body)
-            if offset >= reply.args["end"] or not reply.body:
-                return Output(b"".join(parts).decode(errors="replace"), offset, gap)
+        return await read_all(self, from_offset)
 
     async def resize(self, rows: int, columns: int) -> None:
         await self.write("resize", rows=rows, columns=columns)

@@ -68,6 +68,7 @@ class Unit:
     def __init__(self, client: Client, owner: Owner, record: Record, verdict: Verdict) -> None:
         self._client, self._owner, self.record = client, owner, record
         self.name, self.level, self.verdict = record.name, verdict.level, verdict
+        self.was_made = False  # by this very call
         self._epoch = 0
 
     def __repr__(self) -> str:
@@ -143,10 +144,12 @@ async def opened(
     secrets: Mapping[str, str],
     rebuild: Rebuild,
     limits: Mapping[str, float] | None = None,
+    body: bytes = b"",
 ) -> tuple[Record, bool, bool]:
     """The task's unit of this name: its record, whether it was made now, and whether in place of a former one."""
     reply = await client.ask(
         "open",
+        body,
         kind=kind,
         name=name,
         owner=owner.told(),

@@ -172,7 +172,7 @@ class Keeper:
 
     def _ask_unit(self, connection: Connection, call: Call) -> Answer | Awaitable[Answer]:
         uid, verb = call.get("unit", str, ""), call.get("do", str, "")
-        held = self.held.get(uid)
+        held = self.held.get(uid) or self._recalled(uid)
         if held is None:
             raise Refused("no unit", unit=uid)
         if verb not in held.verbs:
@@ -180,6 +180,19 @@ class Keeper:
         if verb in held.writes:
             self.check_lease(connection, held.unit, call.get("epoch", int, -1))
         return held.verbs[verb](held, call)
+
+    def _recalled(self, uid: str) -> Held | None:
+        """A unit that ended under a former keeper, if something of it can still be read."""
+        unit = self.units.get(uid)
+        if unit is None or unit.is_alive or unit.kind not in self.kinds:
+            return None
+        held = self.kinds[unit.kind].held(self, unit)
+        try:
+            held.recall()
+        except (Gone, OSError):
+            return None
+        self.held[uid] = held
+        return held
 
     def check_lease(self, connection: Connection, unit: Unit, epoch: int) -> None:
         if epoch != unit.epoch or self.writers.get(unit.uid) is not connection:

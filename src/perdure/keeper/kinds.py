@@ -1,6 +1,6 @@
 """The seam between the keeper and the kinds of units it holds. One file per kind; nothing else knows them.
 
-To add a kind, write `keeper/<kind>s.py` with a class of Held and a `KIND = Kind(name, Held class)`, and name the
+To add a kind, write `keeper/<kind>s.py` with a class of Held and a `KINDS = (Kind(name, Held class),)`, and name the
 module in MODULES. On the agent's side, write `_runtime/<kind>.py` with a class of Unit, and a method of Runtime
 that opens it. What the keeper does for every kind:
 
@@ -15,6 +15,7 @@ What a kind does:
 
     start        make it, the first time; raise Refused, and nothing remains of it
     recover      the keeper was replaced while it lived: take it up again from the anchor; raise Gone if it cannot be
+    recall       it ended before this keeper began: open what can still be read of it
     verbs        what clients may ask: a function of the unit and the call that gives an Answer, now or by awaiting
     rebuild      the recipe for a new one in place of `old`, which has ended; raise Refused if there is none
     exited       its process has ended; the record says how
@@ -37,7 +38,12 @@ if TYPE_CHECKING:
     from perdure.keeper.daemon import Keeper
     from perdure.keeper.units import Unit
 
-MODULES = ("perdure.keeper.shells",)
+MODULES = (
+    "perdure.keeper.shells",
+    "perdure.keeper.services",
+    "perdure.keeper.descriptors",
+    "perdure.keeper.requests",
+)
 
 
 class Refused(Exception):
@@ -101,6 +107,7 @@ class Held:
     def __init__(self, keeper: Keeper, unit: Unit) -> None:
         self.keeper, self.unit = keeper, unit
         self.secrets: dict[str, str] = {}  # of the environment: for `start` only, and written down nowhere
+        self.given = b""  # what came with the question, for `start` only
         self.touch()
 
     def touch(self) -> None:
@@ -112,6 +119,10 @@ class Held:
 
     def recover(self) -> None:
         raise NotImplementedError
+
+    def recall(self) -> None:
+        """It ended under a former keeper: have what is left of it read; raise Gone if nothing is."""
+        raise Gone("nothing is left of it")
 
     @classmethod
     def check(cls, recipe: dict[str, Any]) -> None:
@@ -147,5 +158,5 @@ class Kind:
 
 
 def all_kinds() -> dict[str, Kind]:
-    found = [import_module(module).KIND for module in MODULES]
-    return {kind.name: kind for kind in found}
+    modules = [import_module(module) for module in MODULES]
+    return {kind.name: kind for module in modules for kind in module.KINDS}

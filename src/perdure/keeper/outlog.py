@@ -133,7 +133,7 @@ class OutLog:
     def _give_back(self) -> None:
         if self.end - self._kept - self._first > _SLACK:
             first = (self.end - self._kept) & ~4095
-            _punch(self._log, self._first, first - self._first)
+            give_back(self._log, self._first, first - self._first)
             self._first = first
 
 
@@ -144,7 +144,8 @@ def _memory_file() -> int:
         return os.dup(file.fileno())
 
 
-def _punch(fd: int, offset: int, length: int) -> None:
+def give_back(fd: int, offset: int, length: int) -> None:
+    """Give these pages of a file back to the system; offsets stay."""
     fallocate = getattr(ctypes.CDLL(None, use_errno=True), "fallocate64", None)
     if fallocate is None or length <= 0:
         return

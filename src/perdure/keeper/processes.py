@@ -57,14 +57,21 @@ def all_pids() -> list[int]:
 
 
 def of_unit(session: int, cookie: str, anchor: int) -> Iterator[int]:
-    """Every process of a unit that can be found."""
+    """Every process of a unit that can be found. A unit without a process has session 0: that is nobody's, and
+    in a container everybody's who came from outside."""
     mark = f"{COOKIE}={cookie}".encode()
     for pid in all_pids():
         fields = _stat(pid)
         if not fields or fields[0] in "ZX":
             continue
-        if int(fields[3]) == session or (_carries(pid, mark) and is_below(pid, anchor)):
+        if (session > 1 and int(fields[3]) == session) or (_carries(pid, mark) and is_below(pid, anchor)):
             yield pid
+
+
+def with_cookie(cookie: str) -> Iterator[int]:
+    """Every process that has a unit's cookie, wherever it stands: also one whose anchor has died."""
+    mark = f"{COOKIE}={cookie}".encode()
+    return (pid for pid in all_pids() if _carries(pid, mark) and _state(pid) not in ("Z", "X"))
 
 
 def _carries(pid: int, mark: bytes) -> bool:

@@ -104,14 +104,14 @@ def _make(keeper: Keeper, kind: str, name: str, owner: Owner, recipe: dict[str, 
     unit = keeper.units.new(kind, name, owner, recipe, boot_id())
     unit.limits = {key: float(value) for key, value in call.get("limits", dict, {}).items() if key in NAMES}
     held = cls(keeper, unit)
-    held.secrets = call.get("secrets", dict, {})
+    held.secrets, held.given = call.get("secrets", dict, {}), call.body
     try:
         held.start()
     except BaseException:
         unit.ended = -1
         keeper.forget(unit)
         raise
-    held.secrets = {}
+    held.secrets, held.given = {}, b""
     keeper.held[unit.uid] = held
     keeper.save(unit, through_power_loss=True)
     return unit

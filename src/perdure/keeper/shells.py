@@ -3,4 +3,4 @@
 from perdure.keeper.kinds import Kind
 from perdure.keeper.terminals import Terminal
 
-KIND = Kind("shell", Terminal)
+KINDS = (Kind("shell", Terminal),)

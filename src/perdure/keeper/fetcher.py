@@ -1,0 +1,90 @@
+"""Make one HTTP request and write its body to standard output as it comes. Standard library only; run as a file.
+
+Standard input: a length of four bytes, JSON with method, url and headers, then the body. Into the file named by the
+first argument goes the head of the answer, or what went wrong; replaced as a whole. Exit codes:
+
+    0   the whole answer is there
+    3   it was not sent: there was no connection
+    4   it may have been sent, and the answer is not whole
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import ssl
+import sys
+from typing import Any
+from urllib.parse import urlsplit
+
+CONNECT_SECONDS, SILENCE_SECONDS = 30.0, 900.0
+WHOLE, NOT_SENT, CUT_OFF = 0, 3, 4
+
+
+def main(head: str) -> int:
+    told, body = _read_all(0)
+    try:
+        connection, target = _connect(told["url"])
+    except OSError as error:
+        return _trouble(head, error, NOT_SENT, {})
+    answered: dict[str, Any] = {}
+    try:
+        connection.request(told["method"], target, body or None, told["headers"])
+        answer = connection.getresponse()
+        answered = {"status": answer.status, "reason": answer.reason, "headers": answer.getheaders()}
+        _write(head, answered)
+        _copy(answer)
+    except (OSError, http.client.HTTPException) as error:
+        return _trouble(head, error, CUT_OFF, answered)
+    _write(head, {**answered, "whole": True})
+    return WHOLE
+
+
+def _read_all(fd: int) -> tuple[dict[str, Any], bytes]:
+    with os.fdopen(fd, "rb") as given:
+        told = json.loads(given.read(int.from_bytes(given.read(4))))
+        return told, given.read()
+
+
+def _connect(url: str) -> tuple[http.client.HTTPConnection, str]:
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port
+    connection: http.client.HTTPConnection
+    if parts.scheme.lower() == "https":
+        connection = http.client.HTTPSConnection(
+            host, port, timeout=CONNECT_SECONDS, context=ssl.create_default_context()
+        )
+    else:
+        connection = http.client.HTTPConnection(host, port, timeout=CONNECT_SECONDS)
+    connection.connect()
+    connection.sock.settimeout(SILENCE_SECONDS)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return connection, target
+
+
+def _copy(answer: http.client.HTTPResponse) -> None:
+    """Each piece is in the file as soon as it is here."""
+    while piece := answer.read1(1 << 16):
+        view = memoryview(piece)
+        while view:
+            view = view[os.write(1, view) :]
+    if answer.length:
+        raise http.client.IncompleteRead(b"", answer.length)
+
+
+def _trouble(head: str, error: Exception, code: int, answered: dict[str, Any]) -> int:
+    _write(head, {**answered, "error": f"{type(error).__name__}: {error}"[:500], "sent": code != NOT_SENT})
+    return code
+
+
+def _write(path: str, told: dict[str, Any]) -> None:
+    with open(f"{path}.new", "w") as file:
+        json.dump(told, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(f"{path}.new", path)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

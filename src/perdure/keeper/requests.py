@@ -1,0 +1,96 @@
+"""HTTP requests that are made once, whoever lives to read the answer.
+
+A small program of its own makes the request (fetcher.py) and writes the body into a file as it comes; it belongs to
+the anchor, so neither the agent's end nor the keeper's interrupts it. Readers come and go by offset. A request of
+one name is made once: a second process finds the first one's answer. What was under way when the machine went down
+is not made again by itself, because nobody knows what became of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from perdure.keeper.kinds import Answer, Call, Kind, Refused, Verb
+from perdure.keeper.processes import COOKIE
+from perdure.keeper.spawn import Command
+from perdure.keeper.spooled import Spooled
+
+_FETCHER = str(Path(__file__).with_name("fetcher.py"))
+HEAD = "head.json"
+_SCHEMES = ("http://", "https://")
+
+
+class Request(Spooled):
+    file = "body"
+
+    @classmethod
+    def check(cls, recipe: dict[str, Any]) -> None:
+        url, headers = recipe.get("url"), recipe.get("headers")
+        if (
+            not isinstance(url, str)
+            or not url.lower().startswith(_SCHEMES)
+            or any(c.isspace() or c == "@" for c in url)
+        ):
+            raise Refused("invalid", what=f"url is {url!r}")
+        if not isinstance(headers, dict) or not all(isinstance(part, str) for pair in headers.items() for part in pair):
+            raise Refused("invalid", what="headers are no mapping of texts")
+        method = recipe.get("method")
+        if not isinstance(method, str) or not method.isalpha():
+            raise Refused("invalid", what=f"method is {method!r}")
+
+    def start(self) -> None:
+        if self.unit.recipe.get("has_body"):
+            (self.keeper.units.folder(self.unit) / "sent").write_bytes(self.given)
+        super().start()
+
+    def command(self) -> Command:
+        # Nothing of the agent's environment but what says how to get out and whom to trust.
+        env = {name: os.environ[name] for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "PATH") if name in os.environ}
+        folder = str(self.keeper.units.folder(self.unit))
+        return Command([sys.executable, "-I", "-S", _FETCHER, HEAD], folder, {**env, COOKIE: self.unit.uid}, 0o077)
+
+    def input(self) -> int:
+        """What to ask, with secrets: in memory, and gone when it was read."""
+        recipe = self.unit.recipe
+        headers = {**recipe["headers"], **self.secrets}
+        told = json.dumps({"method": recipe["method"], "url": recipe["url"], "headers": headers}).encode()
+        body = (self.keeper.units.folder(self.unit) / "sent").read_bytes() if recipe.get("has_body") else b""
+        fd = os.memfd_create("request", os.MFD_CLOEXEC) if hasattr(os, "memfd_create") else _nameless()
+        os.write(fd, len(told).to_bytes(4) + told)
+        view = memoryview(body)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.lseek(fd, 0, os.SEEK_SET)
+        return fd
+
+    def state(self, call: Call) -> Answer:
+        """The answer's head, once it is there; and how it ended."""
+        return Answer({"status": self.unit.ended, "end": self.size, "head": self._head()})
+
+    def _head(self) -> dict[str, Any] | None:
+        try:
+            head: dict[str, Any] = json.loads((self.keeper.units.folder(self.unit) / HEAD).read_text())
+        except (OSError, ValueError):
+            return None
+        return head
+
+    def about(self) -> dict[str, Any]:
+        head = self._head() or {}
+        return {**super().about(), "answered": head.get("status"), "error": head.get("error", "")}
+
+    verbs: ClassVar[Mapping[str, Verb]] = {**Spooled.verbs, "state": state}
+
+
+def _nameless() -> int:
+    import tempfile
+
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+KINDS = (Kind("request", Request, lambda recipe: (recipe.get("method"), recipe.get("url"), recipe.get("digest"))),)

@@ -1,0 +1,179 @@
+"""Servers and other programs in the background: their log by offset, their ports, their restarts.
+
+A service has a session of its own, default signal dispositions, no descriptors but its own, and nothing to read.
+It is started again after a failure if it was made so, a little later each time, and not for ever. If the anchor
+dies, services live on: the next keeper finds them by who they are and by the cookie in their environment, and takes
+them up again or, before a rebuild, ends them. There are never two of one.
+
+Owns when a service is started again. When it is ready is for whoever waits to find out, by its ports and its log.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from perdure.keeper import ports, processes
+from perdure.keeper.access import is_below
+from perdure.keeper.kinds import Answer, Call, Gone, Kind, Refused, Verb
+from perdure.keeper.spawn import CannotStart
+from perdure.keeper.spooled import Spooled, check_command
+
+# So many failures, each sooner than this after its start, and nobody tries any more.
+MOST_RESTARTS = 5
+_WELL_SECONDS = 30.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
+GRACE_SECONDS = 5.0
+UNSEEN = -1
+
+
+class Service(Spooled):
+    _is_wanted = True
+    _pidfd = -1
+
+    def start(self) -> None:
+        port = self.unit.recipe.get("port")
+        if port and ports.is_taken(port):
+            # Whoever has it is none of ours, and is left alone.
+            raise Refused("port taken", port=port)
+        super().start()
+
+    @classmethod
+    def check(cls, recipe: dict[str, Any]) -> None:
+        check_command(recipe)
+        if recipe.get("restart", "never") not in ("never", "on-failure"):
+            raise Refused("invalid", what=f"restart is {recipe['restart']!r}")
+        port = recipe.get("port")
+        if port is not None and not (isinstance(port, int) and 0 < port < 65536):
+            raise Refused("invalid", what=f"port is {port!r}")
+
+    @classmethod
+    def rebuild(cls, keeper: Any, old: Any) -> dict[str, Any]:
+        """The same command, folder and environment as at its start, whoever asks."""
+        # What the old one left behind would be a second one beside the new.
+        processes.kill(iter(processes.with_cookie(old.uid)))
+        return dict(old.recipe)
+
+    def state(self, call: Call) -> Answer:
+        unit, mine = self.unit, self._pids()
+        return Answer(
+            {
+                "pid": unit.pid,
+                "pids": mine,
+                "ports": ports.ports_of(mine),
+                "status": unit.ended,
+                "end": self.size,
+                "restarts": unit.facts.get("restarts", 0),
+                "why": unit.facts.get("why", ""),
+            }
+        )
+
+    def _pids(self) -> list[int]:
+        """All its processes. Once its first one has ended, that one's pid may be a stranger's."""
+        unit = self.unit
+        if not unit.is_alive:
+            return list(processes.with_cookie(unit.uid))
+        return list(processes.of_unit(unit.pid, unit.uid, self.keeper.anchor_pid))
+
+    def send_signal(self, call: Call) -> Answer:
+        number = call.get("number", int, signal.SIGTERM)
+        if number not in {int(one) for one in signal.valid_signals()}:
+            raise Refused("invalid", what=f"signal {number}")
+        self.keeper.signal(self.unit, number)
+        return Answer()
+
+    def note_ready(self, call: Call) -> Answer:
+        """Somebody has found it ready."""
+        self.unit.facts["ready_at"] = self.keeper.now()
+        self.keeper.save(self.unit)
+        return Answer()
+
+    # ── taking it up again ──────────────────────────────────────────────────────────────────────
+
+    def recover(self) -> None:
+        super().recover()
+        unit = self.unit
+        has_exited = any((one.pid, one.start) == (unit.pid, unit.start) for one in self.keeper.anchored.exits())
+        if has_exited:
+            return  # how it ended is on its way
+        if not processes.is_same(unit.pid, unit.start):
+            raise Gone("it ended while nobody watched")
+        if not is_below(unit.pid, self.keeper.anchor_pid):
+            self._watch_orphan()
+
+    def _watch_orphan(self) -> None:
+        """Its anchor has died: nobody will be told its exit status, only that it has ended."""
+        self._pidfd = os.pidfd_open(self.unit.pid)
+        self.keeper.loop.add_reader(self._pidfd, self._orphan_ended)
+
+    def _orphan_ended(self) -> None:
+        self._close_pidfd()
+        unit = self.unit
+        if unit.is_alive:
+            unit.ended, unit.ended_at = UNSEEN, self.keeper.now()
+            unit.facts["why"] = "it ended; its exit status went with the anchor"
+            self.keeper.save(unit)
+            self.exited()
+
+    def _close_pidfd(self) -> None:
+        if self._pidfd >= 0:
+            self.keeper.loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+    # ── starting it again ───────────────────────────────────────────────────────────────────────
+
+    def exited(self) -> None:
+        super().exited()
+        unit = self.unit
+        if not self._is_wanted or unit.recipe.get("restart") != "on-failure" or unit.ended == 0:
+            return
+        lived = (unit.ended_at or 0.0) - unit.facts.get("started_at", unit.made_at)
+        count = 0 if lived >= _WELL_SECONDS else unit.facts.get("failures", 0)
+        if count >= MOST_RESTARTS:
+            unit.facts["why"] = f"it failed {count + 1} times in a row; its log says why"
+        elif unit.recipe.get("secret_env"):
+            # They are written down nowhere: whoever opens it next brings them.
+            unit.facts["why"] = "it failed, and cannot be started again without the secrets of its environment"
+        else:
+            unit.facts["failures"] = count + 1
+            self.keeper.loop.call_later(min(_FIRST_PAUSE * 2**count, _LONGEST_PAUSE), self._again)
+        self.keeper.save(unit)
+
+    def _again(self) -> None:
+        unit = self.unit
+        if not self._is_wanted or unit.is_alive or unit.uid not in self.keeper.held:
+            return
+        processes.kill(iter(self._pids()))
+        unit.facts["restarts"] = unit.facts.get("restarts", 0) + 1
+        unit.facts["started_at"] = self.keeper.now()
+        unit.ended = unit.ended_at = None
+        try:
+            self.begin()
+        except (CannotStart, OSError) as error:
+            unit.ended, unit.ended_at = UNSEEN, self.keeper.now()
+            unit.facts["why"] = f"it could not be started again: {error}"
+            self.keeper.save(unit)
+
+    # ── ending it ───────────────────────────────────────────────────────────────────────────────
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        """All of it at once: children that it has forked twice would not hear of its end."""
+        self._is_wanted = False
+        processes.kill(iter(self._pids()), number)
+        self.keeper.loop.call_later(GRACE_SECONDS, self._sweep)
+
+    def _sweep(self) -> None:
+        processes.kill(iter(self._pids()))
+
+    def forget(self) -> None:
+        self._close_pidfd()
+        super().forget()
+
+    verbs: ClassVar[Mapping[str, Verb]] = {**Spooled.verbs, "state": state, "signal": send_signal, "ready": note_ready}
+    writes: ClassVar[frozenset[str]] = frozenset({"signal"})
+
+
+KINDS = (Kind("service", Service),)

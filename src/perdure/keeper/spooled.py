@@ -1,0 +1,194 @@
+"""A program whose output goes straight into a file: no pipe can fill up, so nothing that happens to the keeper or
+to its readers can hold the program up.
+
+Offsets are places in the file for ever. Its older pages are given back to the disk, so a program that talks for
+weeks does not fill it. The file outlives the keeper and the machine's running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from perdure.keeper.kinds import Answer, Call, Caller, Gone, Held, Refused, Verb
+from perdure.keeper.outlog import give_back
+from perdure.keeper.processes import COOKIE
+from perdure.keeper.spawn import Command
+
+KEPT = 16 << 20
+_SLACK = 1 << 20
+_CHUNK = 1 << 18
+# How often a file is looked at while somebody follows it, and while nobody does.
+_LOOK_SECONDS, _REST_SECONDS = 0.02, 1.0
+# The same while somebody waits for more, and how long they are kept waiting before they are told of nothing.
+_WAIT_SECONDS, MOST_PATIENCE = 0.003, 20.0
+
+
+class Spooled(Held):
+    """Any program that writes to a file of ours."""
+
+    file = "output"
+
+    def start(self) -> None:
+        self._attach(new=True)
+        try:
+            self.begin()
+        except BaseException:
+            self._timer.cancel()
+            raise
+
+    def begin(self) -> None:
+        """Start the program."""
+        given = self.input()
+        # Its own description, to append with: whatever it writes, and whoever it leaves it to, goes to the end.
+        into = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            self.keeper.launch(self, self.command(), (given, into, into), is_terminal=False)
+        finally:
+            os.close(given)
+            os.close(into)
+        self._hurry()
+
+    def input(self) -> int:
+        """What the program reads from: nothing."""
+        return os.open(os.devnull, os.O_RDONLY)
+
+    def command(self) -> Command:
+        recipe = self.unit.recipe
+        env = {**recipe["env"], **self.secrets, COOKIE: self.unit.uid}
+        return Command(recipe["argv"], recipe["cwd"], env, recipe.get("umask", 0o022), recipe.get("most_files", 1024))
+
+    def recover(self) -> None:
+        if not os.path.exists(self._path):
+            raise Gone("its output was removed")
+        self._attach(new=False)
+
+    def recall(self) -> None:
+        Spooled.recover(self)
+
+    def _attach(self, *, new: bool) -> None:
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT | os.O_TRUNC if new else 0)
+        self._fd = os.open(self._path, flags, 0o600)
+        self._followers: dict[Caller, int] = {}
+        self._news, self._waiting = asyncio.Event(), 0
+        self._seen = self._first = 0
+        self._timer = self.keeper.loop.call_later(_LOOK_SECONDS, self._look)
+
+    @property
+    def _path(self) -> str:
+        return str(self.keeper.units.folder(self.unit) / self.file)
+
+    # ── output ──────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    def _look(self) -> None:
+        """Has it said something? Tell those who follow, and give old pages back."""
+        size = self.size
+        if size != self._seen:
+            self._seen = size
+            self.touch()
+            self._news.set()
+        for caller, sent in list(self._followers.items()):
+            self._tell(caller, sent, size)
+        if size - KEPT - self._first > _SLACK:
+            first = (size - KEPT) & ~4095
+            give_back(self._fd, self._first, first - self._first)
+            self._first = first
+        if self.unit.is_alive or self._followers or self._waiting:
+            self._timer = self.keeper.loop.call_later(self._until_next_look(), self._look)
+
+    def _until_next_look(self) -> float:
+        if self._waiting:
+            return _WAIT_SECONDS
+        return _LOOK_SECONDS if self._followers else _REST_SECONDS
+
+    def _tell(self, caller: Caller, sent: int, size: int) -> None:
+        while sent < size:
+            data = os.pread(self._fd, min(_CHUNK, size - sent), sent)
+            if not caller.tell("output", {"unit": self.unit.uid, "start": sent}, data):
+                self._followers.pop(caller, None)  # it reads by offset once it has caught up
+                return
+            sent += len(data)
+        self._followers[caller] = sent
+
+    def read(self, call: Call) -> Answer:
+        """What was put out from an offset on."""
+        start = max(0, call.get("start", int, 0))
+        size = self.size
+        begin = min(max(start, self._first), size)
+        data = os.pread(self._fd, min(_CHUNK, size - begin), begin)
+        place = {"start": begin, "gap": max(0, begin - start) if start <= size else 0, "end": size}
+        return Answer({**place, "status": self.unit.ended}, data)
+
+    def follow(self, call: Call) -> Answer:
+        """The same, and news from there on as soon as all of it is read."""
+        answer = self.read(call)
+        end = answer.values["start"] + len(answer.body)
+        if end == answer.values["end"]:
+            self._followers[call.caller] = end
+            answer.values["following"] = True
+            self._hurry()
+        return answer
+
+    async def more(self, call: Call) -> Answer:
+        """What was put out from an offset on, as soon as there is something, or the program has ended."""
+        start = call.get("start", int, 0)
+        self._waiting += 1
+        self._hurry()
+        try:
+            async with asyncio.timeout(MOST_PATIENCE):
+                while self.size <= start and self.unit.is_alive:
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            pass  # nothing came: they ask again
+        finally:
+            self._waiting -= 1
+        return self.read(call)
+
+    def unfollow(self, call: Call) -> Answer:
+        self._followers.pop(call.caller, None)
+        return Answer()
+
+    def _hurry(self) -> None:
+        self._timer.cancel()
+        self._timer = self.keeper.loop.call_later(self._until_next_look(), self._look)
+
+    # ── the unit ────────────────────────────────────────────────────────────────────────────────
+
+    def exited(self) -> None:
+        size = self.size
+        self._news.set()
+        for caller, sent in list(self._followers.items()):
+            self._tell(caller, sent, size)
+            caller.tell("ended", {"unit": self.unit.uid, "status": self.unit.ended, "end": size})
+
+    def about(self) -> dict[str, Any]:
+        return {"end": self.size, "begin": self._first}
+
+    def left(self, caller: Caller) -> None:
+        self._followers.pop(caller, None)
+
+    def forget(self) -> None:
+        with contextlib.suppress(AttributeError, OSError):  # it may not have got far
+            self._timer.cancel()
+            os.close(self._fd)
+
+    verbs: ClassVar[Mapping[str, Verb]] = {"read": read, "more": more, "follow": follow, "unfollow": unfollow}
+
+
+def check_command(recipe: dict[str, Any]) -> None:
+    """Refuse what could not be executed whatever it is."""
+    argv, env, cwd = recipe.get("argv"), recipe.get("env"), recipe.get("cwd")
+    if not isinstance(argv, list) or not argv or not all(isinstance(part, str) for part in argv):
+        raise Refused("invalid", what=f"argv is {argv!r}")
+    if not isinstance(env, dict) or not all(isinstance(part, str) for pair in env.items() for part in pair):
+        raise Refused("invalid", what="env is no mapping of texts")
+    if not isinstance(cwd, str) or not os.path.isabs(cwd):
+        raise Refused("invalid", what=f"cwd is {cwd!r}")
