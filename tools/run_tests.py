@@ -43,6 +43,7 @@ FOLDERS = (
     "runtime",
     "memory",
     "worker",
+    "sessions",
     "continuity",
     "coordination",
     "scenarios",

@@ -40,6 +40,9 @@
     ├── UnitEnded                a shell, service or other live thing is not there any more   exit 1
     ├── RequestFailed            a kept request has no whole answer; `sent` says what is known   exit 1
     ├── KeeperUnavailable        the keeper of live things could not be used               exit 7
+    ├── SessionUnavailable       a database session could not be opened or asked           exit 7
+    ├── SessionLost              the server has ended a kept session                       exit 1
+    ├── TransactionLost          a kept transaction is not there any more                  exit 1
     ├── KeyMissing               a record is sealed and its key is not here                exit 7
     ├── RecordDamaged            a record's bytes are not what was written                 exit 7
     └── StoreUnavailable         the store could not be used                               exit 7
@@ -539,6 +542,51 @@ class KeeperUnavailable(PerdureError):
     """The keeper of live things could not be started or does not answer."""
 
     exit_code = 7
+
+
+# ── sessions ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class SessionUnavailable(PerdureError):
+    """A database session could not be opened, or its process does not answer."""
+
+    exit_code = 7
+
+    def __init__(self, session: str, why: str, *, log: str = "") -> None:
+        self.session, self.why = session, why
+        super().__init__(
+            f"the session {session!r} cannot be used: {why}",
+            kept="what it holds, as far as it lives",
+            do=f"{log} may say more" if log else "look at the address and the server, then open it again",
+        )
+
+
+class SessionLost(PerdureError):
+    """A kept session has ended on the server's side; what was not committed was rolled back."""
+
+    def __init__(self, session: str, why: str) -> None:
+        self.session, self.why = session, why
+        super().__init__(
+            f"the session {session!r} is lost: {why}",
+            kept="what was committed; the rest was rolled back by the server",
+            do="open the session again: its verdict says what is gone",
+        )
+
+
+class TransactionLost(PerdureError):
+    """A transaction that was open in an earlier attempt is not there any more."""
+
+    def __init__(self, session: str, why: str) -> None:
+        self.session, self.why = session, why
+        super().__init__(
+            f"a transaction of the session {session!r} is over: {why}",
+            kept="what was committed before it",
+            do="begin the transaction anew, in a new attempt or a block of its own",
+        )
+        self.args = (session, why)  # what it is made of again when it is read from a journal
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (TransactionLost, (self.session, self.why))
 
 
 # ── bytes that cannot be read ────────────────────────────────────────────────────────────────────

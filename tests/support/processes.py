@@ -44,7 +44,15 @@ else:
 PATIENCE = 120.0
 ROOT = Path(__file__).parents[2]
 # What every child needs; imported once, by the nursery.
-_WARM = ("pytest", "perdure", "perdure._store.sqlite", "perdure._store.postgres", "tests.torture.kills")
+_WARM = (
+    "pytest",
+    "perdure",
+    "perdure._store.sqlite",
+    "perdure._store.postgres",
+    "tests.torture.kills",
+    "tests.sessions.acts",
+    "tests.sessions.kit",
+)
 _LENGTH = struct.Struct("<I")
 
 

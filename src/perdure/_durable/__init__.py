@@ -24,9 +24,10 @@ from perdure._durable.pauses import Approval, pause
 from perdure._durable.pumps import Marker, Prefix
 from perdure._durable.readers import Account, StreamPart, account_of, follow_stream, read_stream, stored_bytes
 from perdure._durable.retry import Retry
+from perdure._durable.run import Run
 from perdure._durable.savings import Savings
 from perdure._durable.scheduling import Schedule, ScheduleDraft, Schedules, Tick, draft, scheduled
-from perdure._durable.scopes import bind
+from perdure._durable.scopes import bind, current_run
 from perdure._durable.signalling import signals
 from perdure._durable.sources import get_logger, is_replaying, recorded, timeout
 from perdure._durable.spans import span
@@ -58,6 +59,7 @@ __all__ = [
     "Prefix",
     "Price",
     "Retry",
+    "Run",
     "Savings",
     "Schedule",
     "ScheduleDraft",
@@ -75,6 +77,7 @@ __all__ = [
     "cancel",
     "carry_over",
     "draft",
+    "current_run",
     "durable",
     "effect",
     "follow_stream",

@@ -54,6 +54,12 @@ class Scope:
 current: ContextVar[Scope | None] = ContextVar("perdure_scope", default=None)
 
 
+def current_run() -> Run | None:
+    """The attempt whose own code is running: not a step's body, not code outside durable functions."""
+    scope = current.get()
+    return None if scope is None or scope.is_body else scope.run
+
+
 def bind(function: Callable[P, R]) -> Callable[P, R]:
     """The function with a scope, for a thread or a callback that would not have it.
 

@@ -1,0 +1,247 @@
+"""PostgreSQL sessions that outlive the process: the same backend, the same transaction, the next client.
+
+    db  = await rt.postgres("main", dsn, hold="10m")
+    con = await db.connect()            # psycopg; may already be inside its transaction
+
+Owns the client's side: finding or starting the session's proxy, what became of it, and handing out connections.
+The proxy itself is perdure.keeper.pgproxy; what a connection does in a durable function is in postgres_blocks.py.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perdure._durable import current_run
+from perdure._ground.hop import Call
+from perdure._model import Level, Verdict
+from perdure._runtime import postgres_address
+from perdure._runtime.sessions import Place, ask, seconds_of
+from perdure.errors import SessionLost, SessionUnavailable
+
+if TYPE_CHECKING:
+    from perdure._runtime.postgres_blocks import KeptConnection
+
+_MODULE = "perdure.keeper.pgproxy"
+_PATIENCE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class StatementOutcome:
+    """How a statement ended that nobody waited for any more."""
+
+    state: str  # done, never sent, or unknown
+    statement: str  # its beginning
+    tag: str | None  # INSERT 0 3, COMMIT, …
+    rows: int | None
+    error: dict[str, str] | None  # code and message
+    transaction: str  # none, open or failed, afterwards
+    handed_over: bool  # to a client that was there
+
+
+async def open_postgres(place: Place, name: str, dsn: str, *, hold: str | timedelta) -> PostgresSession:
+    """The session of this name: the one that lives, or a new one; its verdict says which.
+
+    Raises:
+        InvalidInput: the address or the hold limit make no sense.
+        SessionUnavailable: the server refuses us, or stays away.
+    """
+    session = PostgresSession(place, name, dsn, seconds_of(hold))
+    await Call(session._open)
+    run = current_run()
+    if run is not None:
+        run.before_unwinding.append(session.detach)
+    return session
+
+
+class PostgresSession:
+    """One kept session. `level` and `verdict` tell how it came back."""
+
+    def __init__(self, place: Place, name: str, dsn: str, hold: float) -> None:
+        self.name = name
+        self.verdict = Verdict("lost", "not opened yet")
+        self.last_outcome: StatementOutcome | None = None
+        self.blocks: dict[str, Any] = {}
+        self._place, self._dsn, self._hold = place, dsn, hold
+        self._folder = place.of("pg", name)
+        self._user = self._database = ""
+        self._connections: weakref.WeakSet[KeptConnection] = weakref.WeakSet()
+
+    @property
+    def level(self) -> Level:
+        return self.verdict.level
+
+    @property
+    def url(self) -> str:
+        """For other drivers, one connection at a time; see docs/guide/sessions.md before giving it to a pool.
+
+        A client that comes this way into an open transaction cannot roll it back by accident, as pools do.
+        """
+        return postgres_address.client_url(self._folder, self._user, self._database, guarded=True)
+
+    @property
+    def backend_pid(self) -> int:
+        return int(self._state()["pid"])
+
+    async def connect(self, **options: Any) -> KeptConnection:
+        """A psycopg connection into the session, in its transaction if one is open; older clients are fenced.
+
+        Options are those of psycopg.AsyncConnection.connect. Waits until a statement under way has ended.
+
+        Raises:
+            SessionLost: the server ended the session since it was opened; open it again to go on in a new one.
+        """
+        from perdure._runtime.postgres_blocks import KeptConnection
+
+        await Call(self._be_there)
+        target = postgres_address.client_options(self._folder, self._user, self._database, guarded=False)
+        connection = await KeptConnection.connect(**{**options, **target})
+        connection.session = self
+        self._connections.add(connection)
+        await Call(self.refresh)
+        return connection
+
+    async def commit(self) -> None:
+        """Commit the open transaction, whoever began it."""
+        await Call(lambda: self._ask({"ask": "commit"}))
+
+    async def rollback(self) -> None:
+        """Roll the open transaction back, whoever began it."""
+        await Call(lambda: self._ask({"ask": "rollback"}))
+
+    async def cancel(self) -> None:
+        """Cancel the statement that is running, whoever sent it."""
+        await Call(lambda: self._ask({"ask": "cancel"}))
+
+    async def end(self) -> None:
+        """Roll back, close the session, and leave nothing behind."""
+        await Call(lambda: ask(self._folder, {"ask": "end"}))
+
+    def detach(self) -> None:
+        """Cut this process off, so that no `with` on its stack can end what is kept. Blocks for a moment."""
+        ask(self._folder, {"ask": "fence", "why": "the task is paused; its session is kept for its next attempt"})
+        for connection in list(self._connections):
+            connection.pgconn.finish()
+
+    def refresh(self) -> dict[str, Any]:
+        """Read how things stand; blocks for a moment."""
+        state = self._state()
+        self._know(state)
+        return state
+
+    # ── finding, starting ───────────────────────────────────────────────────────────────────────
+
+    def _open(self) -> None:
+        """Find the session's proxy, or start one, which takes over what a dead one has left."""
+        state = ask(self._folder, {"ask": "state"})
+        lost = ""
+        if state is not None and state["gone"] is not None:
+            lost = state["gone"]
+            ask(self._folder, {"ask": "end"})
+        was_here = (self._folder / "was-here").exists()
+        answer = {"how": "kept"} if state and not lost else self._launch(postgres_address.options_of(self._dsn))
+        state = self.refresh()
+        (self._folder / "was-here").touch()
+        if answer["how"] == "kept":
+            self.verdict = _kept(state)
+            return
+        lost = lost or answer["lost"] or ("its proxy is gone, and with it the connection" if was_here else "")
+        self.verdict = _lost(lost) if lost else Verdict("kept", "new; nothing was kept before")
+
+    def _be_there(self) -> None:
+        """Have a proxy: one that died is replaced, and goes on with its connection."""
+        state = ask(self._folder, {"ask": "state"})
+        if state is None:
+            answer = self._launch(None)
+            if answer.get("kind") == "lost":
+                raise SessionLost(self.name, answer["error"])
+        elif state["gone"] is not None:
+            raise SessionLost(self.name, state["gone"])
+
+    def _launch(self, options: dict[str, str] | None) -> dict[str, Any]:
+        config = {
+            "name": f"pg:{self._folder.name}",
+            "folder": str(self._folder),
+            "options": options,
+            "hold": self._hold,
+            "parking": str(self._place.parking) if self._place.parking else None,
+        }
+        answer = self._place.launch(_MODULE, config, self._folder)
+        end = time.monotonic() + _PATIENCE_SECONDS
+        while answer.get("kind") == "twice" and time.monotonic() < end:
+            # Somebody else has started one, or the one before has not quite ended.
+            if ask(self._folder, {"ask": "state"}) is not None:
+                return {"how": "kept"}
+            time.sleep(0.02)
+            answer = self._place.launch(_MODULE, config, self._folder)
+        if "error" in answer and answer["kind"] != "lost":
+            raise SessionUnavailable(self.name, answer["error"])
+        return answer
+
+    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        answer = ask(self._folder, question)
+        if answer is None:
+            raise SessionLost(self.name, "its proxy is gone")
+        return answer
+
+    def _state(self) -> dict[str, Any]:
+        return self._ask({"ask": "state"})
+
+    def _know(self, state: dict[str, Any]) -> None:
+        self._user, self._database = state["user"], state["database"]
+        self.blocks = state["blocks"]
+        outcome = state["outcome"]
+        self.last_outcome = StatementOutcome(**outcome) if outcome else None
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+
+def _kept(state: dict[str, Any]) -> Verdict:
+    """What a client that comes back should know."""
+    same = [f"backend {state['pid']} with its settings, temp tables, cursors and locks"]
+    if state["transaction"] != "none":
+        same.append(f"the transaction is {state['transaction']}")
+    since = [*state["lost_parts"]]
+    missed = state["missed"] or [state["outcome"]] if state["outcome"] else []
+    since += [_told(outcome) for outcome in missed]
+    if state["dropped"]:
+        since.append("a batch that was sent in part never ran")
+    limit, whose = state["hold_seconds"], state["hold_by"]
+    assume = [f"an open transaction is rolled back after {limit:g} s without a client ({whose})"]
+    if state["encrypted"]:
+        assume.append("the connection is encrypted: it survives this process, not the proxy's")
+    failed = state["transaction"] == "failed"
+    return Verdict(
+        "kept",
+        "the proxy kept it",
+        same=same,
+        since_you_left=since,
+        waiting="a statement is still running" if state["busy"] else None,
+        do_not_assume=assume,
+        options=["roll back: the transaction has failed"] if failed else [],
+    )
+
+
+def _told(outcome: dict[str, Any]) -> str:
+    what = outcome["statement"].split("\n")[0][:80] or "a statement"
+    if outcome["state"] == "never sent":
+        return f"{what}: never ran"
+    if outcome["error"]:
+        return f"{what}: failed, {outcome['error']['message']}"
+    return f"{what}: {outcome['tag'] or 'ended, its outcome is not known'}"
+
+
+def _lost(why: str) -> Verdict:
+    return Verdict(
+        "lost",
+        why,
+        differs=["a new session: another backend, no temp tables, no settings, no locks"],
+        do_not_assume=["that anything uncommitted is there; what was not committed was rolled back"],
+        options=["begin the transaction anew"],
+    )

@@ -1,0 +1,126 @@
+"""Where a task's database sessions live, and how their processes are started and asked.
+
+A session is held by a process of its own (perdure.keeper), which outlives this one. It has a folder of its own with
+its sockets; whoever may enter the folder may use the session, so it is closed to other users.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from perdure.errors import InvalidInput, SessionUnavailable
+
+LONGEST_FOLDER = 90  # a socket's path ends at 107 characters
+_ANSWER_SECONDS = 10.0
+_START_SECONDS = 90.0
+# The rest of the environment is of no concern to a process that outlives this one.
+_NEEDED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PERDURE_TEST_CLOCK")
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_LENGTH = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
+
+Launch = Callable[[str, dict[str, Any], Path], dict[str, Any]]
+
+
+def launch(module: str, config: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Start a holder that outlives this process; what it answers when it is ready."""
+    env = {name: os.environ[name] for name in _NEEDED if name in os.environ}
+    with (folder / "log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd="/",
+            env=env,
+            start_new_session=True,
+        )
+    # It is not ours to wait for: it goes on when this process is gone.
+    answer, _ = _conversation(process, json.dumps(config).encode() + b"\n")
+    process.returncode = 0
+    try:
+        found: dict[str, Any] = json.loads(answer)
+    except ValueError:
+        raise SessionUnavailable(config["name"], "its process died at its start", log=str(folder / "log")) from None
+    return found
+
+
+def _conversation(process: subprocess.Popen[bytes], config: bytes) -> tuple[bytes, None]:
+    assert process.stdin is not None and process.stdout is not None
+    with process.stdin as tell, process.stdout as hear:
+        with suppress(BrokenPipeError):
+            tell.write(config)
+            tell.flush()
+        return hear.readline(), None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where sessions of one task live."""
+
+    folder: Path
+    parking: Path | None = None
+    launch: Launch = launch
+
+    def of(self, kind: str, name: str) -> Path:
+        """A session's own folder, private, made if need be."""
+        folder = self.folder / f"{kind}-{sha256(name.encode()).hexdigest()[:12]}"
+        if len(str(folder)) > LONGEST_FOLDER:
+            raise InvalidInput(
+                f"the folder {folder} is too long for a socket", do=f"choose one of at most {LONGEST_FOLDER} characters"
+            )
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        return folder
+
+
+def ask(folder: Path, question: dict[str, Any], seconds: float = _ANSWER_SECONDS) -> dict[str, Any] | None:
+    """What the session's process answers; None when there is none.
+
+    Raises:
+        SessionUnavailable: it is there and says nothing, or cannot do it.
+    """
+    data = b""
+    with socket.socket(socket.AF_UNIX) as link:
+        link.settimeout(seconds)
+        try:
+            link.connect(str(folder / "control"))
+            link.sendall(json.dumps(question).encode() + b"\n")
+            while not data.endswith(b"\n"):
+                part = link.recv(1 << 16)
+                if not part:
+                    return None
+                data += part
+        except TimeoutError:
+            raise SessionUnavailable(folder.name, f"its process says nothing for {seconds:.0f} s") from None
+        except OSError:
+            return None
+    answer: dict[str, Any] = json.loads(data)
+    if "error" in answer:
+        raise SessionUnavailable(folder.name, answer["error"])
+    return answer
+
+
+def seconds_of(hold: str | timedelta) -> float:
+    """A length of time in seconds: a timedelta, or a text like "90s", "10m", "2h"."""
+    if isinstance(hold, timedelta):
+        seconds = hold.total_seconds()
+    else:
+        found = _LENGTH.fullmatch(str(hold))
+        if found is None or found[2] not in _UNITS:
+            raise InvalidInput(f"hold={hold!r} is no length of time", do='write "90s", "10m", "2h" or a timedelta')
+        seconds = float(found[1]) * _UNITS[found[2]]
+    if not 0 < seconds <= 30 * 86400:
+        raise InvalidInput(f"hold={hold!r} is not between nothing and 30 days", do="an open transaction holds locks")
+    return seconds

@@ -1,0 +1,18 @@
+"""A sticky PostgreSQL proxy: one process that holds one server session while its clients come and go.
+
+    client ── unix socket ── proxy ── one upstream connection, for ever the same
+
+A client that dies leaves its transaction, temp tables, settings, cursors and locks behind, alive; the next one
+goes on inside them. Run as `python -m perdure.keeper.pgproxy`, with its configuration as JSON on standard input.
+
+    wire      messages as bytes, both ways; pure
+    scram     the password's part of a login; pure
+    session   what goes to the server, what to the client, what is kept; pure
+    resync    finding the end of what a dead proxy has half read; pure
+    recipe    what it takes to build a session anew; pure but for its file
+    notebook  facts that outlive the process, in shared memory
+    parking   descriptors that outlive the process, in another one
+    login     the way to the server: sockets, TLS, credentials
+    rebuild   a session made anew from its recipe
+    process   the loop that moves the bytes
+"""

@@ -1,0 +1,129 @@
+"""Take over the connection of a proxy that has died.
+
+What it had half sent or half read is brought to an end first, so that the next client finds the session quiet, in
+the state the server says it is in. What cannot be brought to a sure end is closed, which makes the server roll back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+from perdure.keeper.pgproxy import resync, wire
+from perdure.keeper.pgproxy.blocks import Blocks
+from perdure.keeper.pgproxy.notebook import IDLE, LARGE, SENDING, Notebook
+from perdure.keeper.pgproxy.outcome import TRANSACTION, Outcome
+from perdure.keeper.pgproxy.parking import Parking
+from perdure.keeper.pgproxy.session import Session
+
+
+class Unusable(Exception):
+    """The session is lost, and why."""
+
+
+@dataclass(frozen=True)
+class Adopted:
+    link: socket.socket
+    notes: Notebook
+    facts: dict[str, Any]
+    session: Session
+
+
+def adopt(name: str, parking: Parking) -> Adopted | None:
+    """The parked session, quiet; None when none was parked.
+
+    Raises:
+        Unusable: there was one, and it cannot go on. Its connection is closed.
+    """
+    parked, kept = parking.take(name), parking.take(f"{name}.notes")
+    if parked is None or kept is None:
+        return None
+    link, notes = socket.socket(fileno=parked[0]), Notebook(kept[0])
+    facts = notes.read()
+    try:
+        if not facts:
+            raise Unusable("the proxy died before it had written anything down")
+        if facts["gone"]:
+            raise Unusable(facts["gone"])
+        if notes.phase == LARGE:
+            raise Unusable("the proxy died while a large message was on its way; the server rolls back")
+        return _quieten(link, notes, facts)
+    except Unusable:
+        _shut(link)
+        raise
+    except OSError as problem:
+        _shut(link)
+        raise Unusable(f"the connection to the server broke: {problem}") from None
+
+
+def _shut(link: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        link.shutdown(socket.SHUT_RDWR)
+    link.close()
+
+
+def _quieten(link: socket.socket, notes: Notebook, facts: dict[str, Any]) -> Adopted:
+    phase, status = notes.phase, facts["status"].encode()
+    answer = _resync(link, implicit=notes.unsynced and status == b"I")
+    session = Session(answer.status, facts["parameters"])
+    session.blocks = Blocks.of(facts["blocks"])
+    session.missed.extend(map(Outcome.of, facts["missed"]))
+    session.outcome = Outcome.of(facts["outcome"]) if facts["outcome"] else None
+    if phase != IDLE:
+        session.outcome = _outcome(phase, answer, status)
+        session.missed.append(session.outcome)
+    if answer.status == b"I" and status != b"I":
+        session.blocks.transaction_ended((session.outcome.tag if session.outcome else None) or "unknown")
+    session.server_said(answer.rest)
+    _close_names(session, facts)
+    notes.phase, notes.unsynced = IDLE, False
+    return Adopted(link, notes, facts, session)
+
+
+def _resync(link: socket.socket, *, implicit: bool) -> resync.Answer:
+    noise = int.from_bytes(os.urandom(resync.BITS // 8))
+    bits = [bool(noise >> number & 1) for number in range(resync.BITS)]
+    answer = resync.Answer(bits)
+    # A statement may run for hours and is waited for; only a broken connection ends this.
+    link.setblocking(True)
+    link.settimeout(None)
+    link.sendall(resync.ask(bits, implicit=implicit))
+    while True:
+        data = link.recv(1 << 18)
+        if not data:
+            _, error = resync.tail(answer.seen)
+            raise Unusable(error.get("M") or "the server closed the connection")
+        if answer.feed(data):
+            return answer
+
+
+def _outcome(phase: int, answer: resync.Answer, before: bytes) -> Outcome:
+    """What became of the statement that was under way, as far as anybody can know."""
+    tag, error = resync.tail(answer.past)
+    outcome = Outcome(transaction=TRANSACTION[answer.status], tag=tag or None)
+    if error and resync.POISON not in error.get("M", ""):
+        outcome.failed(error)
+    if tag or outcome.error:
+        return outcome
+    if phase == SENDING and not answer.past:
+        outcome.state = "never sent"
+    elif before == b"T" and answer.status in b"TE":
+        # In a transaction the status tells: it would have failed with the statement.
+        outcome.state = "done"
+        if answer.status == b"E":
+            outcome.error = {"code": "", "message": "the statement failed; its message was lost with the proxy"}
+    else:
+        outcome.state = "unknown"
+    return outcome
+
+
+def _close_names(session: Session, facts: dict[str, Any]) -> None:
+    if facts["statements"] is None:
+        session.ask(wire.query("DEALLOCATE ALL"))
+        return
+    session.statements = {name.encode("utf-8", "surrogateescape") for name in facts["statements"]}
+    session.portals = {name.encode("utf-8", "surrogateescape") for name in facts["portals"]}
+    session.end_names()

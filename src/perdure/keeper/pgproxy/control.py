@@ -1,0 +1,134 @@
+"""What a session's owner asks beside the database protocol: one line of JSON, one line back.
+
+{"ask": "state"}                 the facts, and how things stand
+{"ask": "wait", "for": "quiet"}  the same, when nothing is under way; "none": when no transaction is open;
+                                 "gone": when the server is lost
+{"ask": "fence", "why"}          the present client is not heard any more
+{"ask": "cancel"}                the running statement is cancelled
+{"ask": "commit" | "rollback"}   of the open transaction
+{"ask": "end"}                   rolls back, closes the session, ends the process
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from perdure.keeper.pgproxy import wire
+from perdure.keeper.pgproxy.loop import Proxy
+from perdure.keeper.pgproxy.outcome import TRANSACTION
+
+_LONGEST = 1 << 16
+
+
+class Control:
+    """Answers for one proxy."""
+
+    def __init__(self, proxy: Proxy, listener: socket.socket, how: dict[str, Any]) -> None:
+        self._proxy, self._how = proxy, how
+        self._data: dict[int, bytearray] = {}
+        self._waiting: list[tuple[socket.socket, Callable[[], bool]]] = []
+        proxy.poller.listen(listener, self._arrived)
+        proxy.on_change = self._tell_those_who_wait
+
+    def _arrived(self, link: socket.socket) -> None:
+        self._data[link.fileno()] = bytearray()
+        self._proxy.poller.watch(link, 1, lambda: self._event(link))
+
+    def _event(self, link: socket.socket) -> None:
+        data = b""
+        with contextlib.suppress(BlockingIOError, ConnectionError):
+            data = link.recv(_LONGEST)
+        said = self._data[link.fileno()]
+        said += data
+        if not data or len(said) > _LONGEST:
+            self._hang_up(link)
+            return
+        line, newline, rest = said.partition(b"\n")
+        if not newline:
+            return
+        said[:] = rest
+        try:
+            asked = json.loads(line)
+            self._do(link, asked)
+        except (ValueError, KeyError, TypeError) as problem:
+            self._tell(link, {"error": f"{type(problem).__name__}: {problem}"})
+
+    def _hang_up(self, link: socket.socket) -> None:
+        self._waiting = [(other, until) for other, until in self._waiting if other is not link]
+        self._data.pop(link.fileno(), None)
+        self._proxy.poller.forget(link)
+
+    def _do(self, link: socket.socket, asked: dict[str, Any]) -> None:
+        proxy, session = self._proxy, self._proxy.session
+        match asked["ask"]:
+            case "state":
+                self._tell(link, self.state())
+            case "wait":
+                self._waiting.append((link, self._condition(asked["for"])))
+            case "fence":
+                proxy.fence(str(asked.get("why") or "this client is not heard any more"))
+                self._tell(link, self.state())
+            case "cancel":
+                proxy.cancel()
+                self._tell(link, self.state())
+            case "commit" | "rollback" as what:
+                if not session.is_quiet:
+                    self._tell(link, {"error": "a statement is under way"})
+                    return
+                session.ask(wire.query(what.upper()))
+                self._waiting.append((link, lambda: session.is_quiet))
+            case "end":
+                self._tell(link, {"ended": True})
+                proxy.is_ending = True
+            case other:
+                self._tell(link, {"error": f"{other!r} is not known"})
+
+    def _condition(self, what: str) -> Callable[[], bool]:
+        session = self._proxy.session
+        conditions: dict[str, Callable[[], bool]] = {
+            "quiet": lambda: session.is_quiet and not session.to_server,
+            "none": lambda: session.is_quiet and session.status == b"I",
+            "gone": lambda: session.gone is not None,
+            "alone": lambda: self._proxy.client is None and session.is_quiet,
+        }
+        return conditions[what]
+
+    def _tell_those_who_wait(self) -> None:
+        if not self._waiting:
+            return
+        ready = [link for link, until in self._waiting if until() or self._proxy.session.gone is not None]
+        self._waiting = [(link, until) for link, until in self._waiting if link not in ready]
+        for link in ready:
+            self._tell(link, self.state())
+
+    def _tell(self, link: socket.socket, what: dict[str, Any]) -> None:
+        data = json.dumps(what).encode() + b"\n"
+        with contextlib.suppress(OSError):
+            link.setblocking(True)
+            link.settimeout(5)
+            link.sendall(data)
+            link.setblocking(False)
+
+    def state(self) -> dict[str, Any]:
+        proxy, session = self._proxy, self._proxy.session
+        facts = proxy.facts()
+        del facts["key"]
+        limit, whose = proxy.hold.capped()
+        return {
+            **facts,
+            **self._how,
+            "proxy": os.getpid(),
+            "transaction": TRANSACTION[session.status],
+            "attached": proxy.client is not None,
+            "busy": not session.is_quiet,
+            "discarded": session.discarded,
+            "dropped": session.dropped,
+            "encrypted": proxy.upstream.is_encrypted,
+            "hold_seconds": limit,
+            "hold_by": whose,
+        }

@@ -1,0 +1,44 @@
+"""How a statement ended, for whoever was not there to see it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+TRANSACTION = {b"I": "none", b"T": "open", b"E": "failed"}
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What is known of a statement, or of a batch of them, by its last command."""
+
+    state: str = "done"  # done, never sent, or unknown
+    statement: str = ""  # its beginning
+    tag: str | None = None  # INSERT 0 3, COMMIT, …
+    error: dict[str, str] = field(default_factory=dict)  # code, message
+    transaction: str = "none"  # none, open or failed, afterwards
+    handed_over: bool = False  # to a client that was there; whether it read it, nobody knows
+
+    def failed(self, fields: dict[str, str]) -> None:
+        self.error = {"code": fields.get("C", ""), "message": fields.get("M", "")}
+
+    @property
+    def rows(self) -> int | None:
+        last = (self.tag or "").rpartition(" ")[2]
+        return int(last) if last.isdecimal() else None
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "state": self.state,
+            "statement": self.statement,
+            "tag": self.tag,
+            "rows": self.rows,
+            "error": self.error or None,
+            "transaction": self.transaction,
+            "handed_over": self.handed_over,
+        }
+
+    @classmethod
+    def of(cls, facts: dict[str, Any]) -> Outcome:
+        known = {name: facts[name] for name in ("state", "statement", "tag", "transaction", "handed_over")}
+        return cls(**known, error=facts.get("error") or {})

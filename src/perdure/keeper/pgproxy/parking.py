@@ -1,0 +1,155 @@
+"""Descriptors that outlive the proxy, in another process.
+
+`Parking` is what the proxy needs of whoever holds them: the keeper's anchor, or `python -m …parking` for a proxy
+that stands alone. A parked descriptor is the same open connection; it stays open when the proxy is killed.
+
+The messages of the stand-alone one: four bytes of length, JSON, and at most one descriptor beside it.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import os
+import selectors
+import socket
+import struct
+import sys
+from typing import Any, Protocol
+
+_LENGTH = struct.Struct(">I")
+
+
+class Parking(Protocol):
+    def put(self, name: str, fd: int, facts: bytes = b"") -> None:
+        """Hold a descriptor under a name, instead of what was there."""
+        ...
+
+    def take(self, name: str) -> tuple[int, bytes] | None:
+        """A copy of it and its facts; it stays where it is."""
+        ...
+
+    def drop(self, name: str) -> None:
+        """Close it."""
+        ...
+
+
+class Nowhere:
+    """For connections that could not be used by a successor anyway."""
+
+    def put(self, name: str, fd: int, facts: bytes = b"") -> None:
+        pass
+
+    def take(self, name: str) -> tuple[int, bytes] | None:
+        return None
+
+    def drop(self, name: str) -> None:
+        pass
+
+
+class SocketParking:
+    """A parking process at the other end of a unix socket."""
+
+    def __init__(self, path: str) -> None:
+        self._link = socket.socket(socket.AF_UNIX)
+        self._link.settimeout(10)
+        self._link.connect(path)
+
+    def put(self, name: str, fd: int, facts: bytes = b"") -> None:
+        self._ask({"do": "put", "name": name, "facts": facts.hex()}, fd)
+
+    def take(self, name: str) -> tuple[int, bytes] | None:
+        answer, fd = self._ask({"do": "take", "name": name})
+        return None if fd is None else (fd, bytes.fromhex(answer["facts"]))
+
+    def drop(self, name: str) -> None:
+        self._ask({"do": "drop", "name": name})
+
+    def close(self) -> None:
+        self._link.close()
+
+    def _ask(self, what: dict[str, Any], fd: int | None = None) -> tuple[dict[str, Any], int | None]:
+        send(self._link, what, fd)
+        answer = receive(self._link)
+        if answer is None:
+            raise ConnectionError("the parking process has ended")
+        return answer
+
+
+# ── messages with a descriptor ───────────────────────────────────────────────────────────────────
+
+
+def send(link: socket.socket, what: dict[str, Any], fd: int | None = None) -> None:
+    body = json.dumps(what).encode()
+    beside = [] if fd is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
+    link.sendmsg([_LENGTH.pack(len(body))], beside)
+    link.sendall(body)
+
+
+def receive(link: socket.socket) -> tuple[dict[str, Any], int | None] | None:
+    head, beside, _, _ = link.recvmsg(4, socket.CMSG_SPACE(4))
+    fds = array.array("i")
+    for level, kind, data in beside:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            fds.frombytes(data[:4])
+    if len(head) < 4:
+        return None
+    left, body = _LENGTH.unpack(head)[0], b""
+    while left > len(body):
+        part = link.recv(left - len(body))
+        if not part:
+            return None
+        body += part
+    for fd in fds:
+        os.set_inheritable(fd, False)
+    return json.loads(body), fds[0] if fds else None
+
+
+# ── the stand-alone process ──────────────────────────────────────────────────────────────────────
+
+
+def serve(listener: socket.socket) -> None:
+    """Hold descriptors until the process is ended."""
+    held: dict[str, tuple[int, str]] = {}
+    selector = selectors.DefaultSelector()
+    selector.register(listener, selectors.EVENT_READ)
+    while True:
+        for key, _ in selector.select():
+            link = key.fileobj
+            assert isinstance(link, socket.socket)
+            if link is listener:
+                client, _ = listener.accept()
+                client.settimeout(10)
+                selector.register(client, selectors.EVENT_READ)
+                continue
+            asked = None
+            with contextlib.suppress(OSError, ValueError):
+                asked = receive(link)
+            if asked is None:
+                selector.unregister(link)
+                link.close()
+                continue
+            with contextlib.suppress(OSError):
+                _answer(link, held, *asked)
+
+
+def _answer(link: socket.socket, held: dict[str, tuple[int, str]], asked: dict[str, Any], fd: int | None) -> None:
+    name, out, facts = asked["name"], None, ""
+    if asked["do"] == "take":
+        out, facts = held.get(name, (None, ""))
+    elif name in held:
+        os.close(held.pop(name)[0])
+    if asked["do"] == "put" and fd is not None:
+        held[name] = (fd, asked["facts"])
+    send(link, {"facts": facts}, out)
+
+
+if __name__ == "__main__":
+    place = socket.socket(socket.AF_UNIX)
+    os.umask(0o177)
+    place.bind(sys.argv[1])
+    place.listen(16)
+    sys.stdout.write("ready\n")
+    sys.stdout.close()
+    serve(place)

@@ -1,0 +1,134 @@
+"""The life of a proxy: one for a session, with a connection that is new or was parked, until it is told to end."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from perdure.keeper.pgproxy import clock, login, wire
+from perdure.keeper.pgproxy.adopt import Adopted, Unusable, adopt
+from perdure.keeper.pgproxy.control import Control
+from perdure.keeper.pgproxy.hold import Hold
+from perdure.keeper.pgproxy.login import LoginFailed, Upstream
+from perdure.keeper.pgproxy.loop import Proxy
+from perdure.keeper.pgproxy.notebook import Notebook
+from perdure.keeper.pgproxy.parking import Nowhere, Parking, SocketParking
+from perdure.keeper.pgproxy.session import Session
+
+_UNDUMPABLE = 4  # PR_SET_DUMPABLE
+
+
+Answer = Callable[[dict[str, Any]], None]
+
+
+def main(config: dict[str, Any], answer: Answer | None = None) -> None:
+    """Be the proxy of one session; returns when it has been ended."""
+    tell = answer or _answer
+    for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
+        signal.signal(ignored, signal.SIG_IGN)
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_UNDUMPABLE, 0)
+    folder = config["folder"]
+    lock = os.open(os.path.join(folder, "lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        tell({"error": "the session has a proxy already", "kind": "twice"})
+        return
+    parking = SocketParking(config["parking"]) if config.get("parking") else Nowhere()
+    try:
+        proxy, how = _begin(config, parking)
+    except LoginFailed as problem:
+        tell({"error": str(problem), "kind": "login", "code": problem.code})
+        return
+    except Unusable as problem:
+        tell({"error": str(problem), "kind": "lost"})
+        return
+    proxy.secret = config.get("secret") or ""
+    proxy.poller.listen(_listen(folder, ".s.PGSQL.5432"), proxy.arrived)
+    Control(proxy, _listen(folder, "control"), how)
+    proxy.write_facts()
+    tell(how)
+    proxy.run()
+    _end(proxy, parking, config["name"])
+
+
+def _begin(config: Mapping[str, Any], parking: Parking) -> tuple[Proxy, dict[str, Any]]:
+    name, options = config["name"], dict(config.get("options") or {})
+    lost = ""
+    try:
+        adopted = adopt(name, parking)
+    except Unusable as problem:
+        lost, adopted = str(problem), None
+        for part in (name, f"{name}.notes"):
+            parking.drop(part)
+    if adopted is not None:
+        return _proxy_of(adopted, config), {"how": "kept", "lost": ""}
+    if not options:
+        raise Unusable(lost or "no connection is parked")
+    upstream = login.log_in(options)
+    hold = Hold(float(config["hold"]), *login.timeouts(upstream.socket), left=clock.seconds(), began=clock.seconds())
+    proxy = Proxy(Session(b"I", upstream.parameters), upstream, Notebook.new(), hold, options)
+    proxy.write_facts()
+    if not upstream.is_encrypted:
+        parking.put(f"{name}.notes", proxy.notes.fd)
+        parking.put(name, upstream.socket.fileno())
+    return proxy, {"how": "new", "lost": lost}
+
+
+def _proxy_of(adopted: Adopted, config: Mapping[str, Any]) -> Proxy:
+    facts = adopted.facts
+    _, idle, transaction = facts["hold"]
+    hold = Hold(
+        float(config["hold"]), idle, transaction, facts["began"], clock.seconds(), facts["left"] or clock.seconds()
+    )
+    upstream = Upstream(
+        adopted.link, adopted.session.parameters, facts["pid"], bytes.fromhex(facts["key"]), facts["route"]
+    )
+    options = {"user": facts["user"], "dbname": facts["database"]}
+    proxy = Proxy(adopted.session, upstream, adopted.notes, hold, options)
+    proxy.lost_parts = list(facts["lost_parts"])
+    return proxy
+
+
+def _listen(folder: str, name: str) -> socket.socket:
+    path = os.path.join(folder, name)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    listener = socket.socket(socket.AF_UNIX)
+    before = os.umask(0o177)
+    try:
+        listener.bind(path)
+    finally:
+        os.umask(before)
+    listener.listen(64)
+    return listener
+
+
+def _answer(what: dict[str, Any]) -> None:
+    with contextlib.suppress(OSError):
+        sys.stdout.write(json.dumps(what) + "\n")
+        sys.stdout.flush()
+        # Whoever started us waits for the end of this, not of us.
+        os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+
+
+def _end(proxy: Proxy, parking: Parking, name: str) -> None:
+    """Leave nothing: a parked copy would hold the connection open."""
+    link = proxy.upstream.socket
+    with contextlib.suppress(OSError, ValueError):
+        link.setblocking(True)
+        link.settimeout(2)
+        link.sendall(wire.TERMINATE)
+        link.shutdown(socket.SHUT_RDWR)
+    with contextlib.suppress(OSError, ConnectionError):
+        for part in (name, f"{name}.notes"):
+            parking.drop(part)

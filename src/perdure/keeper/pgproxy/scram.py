@@ -1,0 +1,87 @@
+"""How a password is shown to a server without sending it: SCRAM-SHA-256, and MD5 for old servers. Pure.
+
+RFC 5802 and 7677, without channel binding: the standard library does not tell the hash a certificate was signed with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import unicodedata
+from base64 import b64decode, b64encode
+
+_MOST_ITERATIONS = 10_000_000  # a server that asks for more wants to keep us busy
+
+
+class Refused(Exception):
+    """The other side does not prove that it knows the password, or says what makes no sense."""
+
+
+class Scram:
+    """One exchange: `first`, then `final` of what the server said, then `check` of its proof."""
+
+    def __init__(self, password: str, nonce: bytes) -> None:
+        self._password = _prepared(password)
+        self._nonce = b64encode(nonce).decode()
+        self._bare = f"n=,r={self._nonce}"
+        self._proof = b""
+
+    def first(self) -> bytes:
+        return f"n,,{self._bare}".encode()
+
+    def final(self, server_first: bytes) -> bytes:
+        """Raises:
+        Refused: the server's nonce is not ours continued, or its numbers make no sense.
+        """
+        said = server_first.decode("ascii", "replace")
+        parts = _parts(said)
+        try:
+            nonce, salt, rounds = parts["r"], b64decode(parts["s"]), int(parts["i"])
+        except (KeyError, ValueError):
+            raise Refused("the server's first SCRAM message is malformed") from None
+        if not nonce.startswith(self._nonce) or nonce == self._nonce:
+            raise Refused("the server's SCRAM nonce is not ours continued")
+        if not 1 <= rounds <= _MOST_ITERATIONS:
+            raise Refused(f"the server asks for {rounds} SCRAM iterations")
+        salted = hashlib.pbkdf2_hmac("sha256", self._password, salt, rounds)
+        client_key = hmac.digest(salted, b"Client Key", "sha256")
+        unsigned = f"c=biws,r={nonce}"
+        signed = f"{self._bare},{said},{unsigned}".encode()
+        signature = hmac.digest(hashlib.sha256(client_key).digest(), signed, "sha256")
+        proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+        self._proof = hmac.digest(hmac.digest(salted, b"Server Key", "sha256"), signed, "sha256")
+        return f"{unsigned},p={b64encode(proof).decode()}".encode()
+
+    def check(self, server_final: bytes) -> None:
+        """Raises:
+        Refused: the server does not know the password either.
+        """
+        parts = _parts(server_final.decode("ascii", "replace"))
+        try:
+            proof = b64decode(parts.get("v", ""))
+        except ValueError:
+            proof = b""
+        if not self._proof or not hmac.compare_digest(proof, self._proof):
+            raise Refused("the server could not prove that it knows the password")
+
+
+def md5(user: str, password: str, salt: bytes) -> bytes:
+    """What servers before SCRAM ask for."""
+    inner = hashlib.md5(password.encode() + user.encode(), usedforsecurity=False).hexdigest()
+    return b"md5" + hashlib.md5(inner.encode() + salt, usedforsecurity=False).hexdigest().encode() + b"\0"
+
+
+def _parts(said: str) -> dict[str, str]:
+    return {part[:1]: part[2:] for part in said.split(",") if part[1:2] == "="}
+
+
+def _prepared(password: str) -> bytes:
+    """As SASLprep does for passwords that it allows; others are taken as they are, as servers do."""
+    if password.isascii():
+        return password.encode()
+    spaced = "".join(" " if unicodedata.category(c) == "Zs" else c for c in password if c not in _NOTHING)
+    return unicodedata.normalize("NFKC", spaced).encode("utf-8", "surrogatepass")
+
+
+# RFC 3454, B.1: characters that are mapped to nothing.
+_NOTHING = frozenset("\u00ad\u034f\u1806\u180b\u180c\u180d\u200b\u200c\u200d\u2060\ufeff")

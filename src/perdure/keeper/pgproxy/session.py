@@ -1,0 +1,380 @@
+"""What a kept session lets through, what it keeps, and what it does when a client dies. Pure: bytes in, bytes out.
+
+The rules, each of which somebody would lose data without:
+
+- A client's messages go upstream in whole batches, up to a Query, Sync or Flush. Half a batch of a dead client is
+  dropped and never ran.
+- A statement that was sent runs to its end, client or not. Its outcome is kept; its rows go to nobody.
+- A batch that ended in a Flush may still hold an implicit transaction, which a Sync would commit. It is made to fail.
+- A COPY from a dead client is ended with CopyFail. Its names for statements and portals are closed.
+- A client sees nothing of what was asked before it came, and the transaction's true status from its first moment.
+
+`Session` is told what came (`client_said`, `server_said`, `attach`, `detach`) and fills `to_server` and `to_client`.
+Who reads these, and which bytes are on their way, is the business of process.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass
+
+from perdure.keeper.pgproxy import resync, wire
+from perdure.keeper.pgproxy.blocks import Blocks
+from perdure.keeper.pgproxy.outcome import TRANSACTION, Outcome
+
+_MOST_NOTIFICATIONS = 1000
+_MOST_MISSED = 50
+OURS = 0  # the number of no client: cycles that the session itself asked for
+_ENDING = -1  # a cycle of ours that also ends what a dead client had begun
+
+_GOODBYE, _QUERY, _SYNC, _FLUSH, _PARSE, _BIND, _CLOSE = b"XQSHPBC"
+_READY, _COMPLETE, _ERROR, _STATUS, _NOTIFY, _COPY_IN = b"ZCESAG"
+_AT_BOUNDARY = frozenset(b"QSHF")
+_COPY_KINDS = frozenset(b"dcf")
+_LOOKED_AT = frozenset(b"CESAG")
+# What a server says that is only passed on, in any size: rows, COPY data, descriptions.
+_PASSED_ON = frozenset(b"DdTtn123VcHIs")
+_FOREIGN_END = re.compile(
+    rb"\s*(?:ROLLBACK|ABORT)\s*(?:WORK|TRANSACTION)?\s*;?\s*\0"
+    rb"|\s*DISCARD\s+ALL\b|\s*RESET\s+ALL\b|\s*CLOSE\s+ALL\b"
+    rb"|\s*SELECT\s+pg_advisory_unlock_all\(\)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(slots=True)
+class _Cycle:
+    """What leads to one ReadyForQuery."""
+
+    client: int
+    kind: str  # query or sync; "copy" while its Sync is lost in a COPY
+    outcome: Outcome
+
+
+class Session:
+    """One server session, whoever its client is."""
+
+    def __init__(self, status: bytes = b"I", parameters: dict[str, str] | None = None) -> None:
+        self.status = status  # I, T or E, as last said by the server
+        self.parameters = parameters if parameters is not None else {}
+        self.client = 0  # its number; none is 0
+        self.is_guarded = False
+        self.to_server = bytearray()
+        self.to_client = bytearray()
+        self.changes = 0  # counts up with each change of names, parameters, blocks or missed outcomes
+        self.unsynced = False  # something was sent that no Sync has followed
+        self.copying = False  # the server waits for COPY data
+        self.statements: set[bytes] = set()
+        self.portals: set[bytes] = set()
+        self.blocks = Blocks()
+        self.outcome: Outcome | None = None  # of the last statement that has ended
+        self.missed: deque[Outcome] = deque(maxlen=_MOST_MISSED)  # ended when nobody was there
+        self.dropped = 0  # messages of a batch that was never sent
+        self.gone: str | None = None  # why there is no server any more
+        self.discarded = 0  # bytes of results that nobody was there to read
+        self.notifications: deque[bytes] = deque(maxlen=_MOST_NOTIFICATIONS)
+        self._numbers = 0
+        self._cycles: deque[_Cycle] = deque()  # one for each ReadyForQuery to come
+        self._ended_by = ""  # why the session itself ended a transaction
+        self._loose: Outcome | None = None  # of what was sent without a Sync
+        self._frames = wire.Frames()
+        self._batch = bytearray()
+        self._batch_outcome = Outcome()
+        self._inherits = False  # the transaction was begun before this client came
+        self._refusing = False  # a batch of the client is being left out, up to its Sync
+        self._rest = b""
+        self._in_row = 0  # bytes of a message that is passed on, still to come
+
+    # ── clients ─────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is under way: the next client may come in."""
+        return not self._cycles and not self.unsynced
+
+    def attach(self, *, guarded: bool = False) -> int:
+        """Let a client in; its number. The caller has waited until all is quiet."""
+        self._numbers += 1
+        self.client, self.is_guarded = self._numbers, guarded
+        self._inherits = self.status != b"I"
+        self._frames, self._batch, self._refusing = wire.Frames(), bytearray(), False
+        self._batch_outcome = Outcome()
+        return self.client
+
+    def detach(self) -> None:
+        """The client is gone, by its own will or not; what it has asked for comes to its end."""
+        if not self.client:
+            return
+        self.dropped = bool(self._batch) or not self._frames.is_between
+        self._batch = bytearray()
+        self.client = 0
+        self.to_client.clear()
+        if self.gone is None:
+            self._end_what_it_began()
+
+    def _end_what_it_began(self) -> None:
+        front = self._cycles[0] if self._cycles else None
+        if self.copying:
+            self.to_server += wire.copy_fail("the client died during COPY")
+            if front is not None and front.kind == "copy":
+                front.kind = "sync"
+                self.to_server += wire.SYNC  # the one before was lost in the COPY
+        if self.unsynced:
+            if self.status == b"I":
+                self.to_server += wire.message(b"P", b"\0" + resync.POISON.encode() + b"\0\0\0")
+            self.to_server += wire.SYNC
+            self._cycles.append(_Cycle(_ENDING, "sync", self._loose or Outcome()))
+            self.unsynced, self._loose = False, None
+        self.end_names()
+
+    def end_names(self) -> None:
+        """Close the statements and portals of a client that is gone: the next one will use the same names."""
+        if self.statements or self.portals:
+            self.to_server += b"".join(map(wire.close_portal, sorted(self.portals)))
+            self.to_server += b"".join(map(wire.close_statement, sorted(self.statements)))
+            self.statements.clear()
+            self.portals.clear()
+            self.changes += 1
+            self.ask(wire.SYNC)
+
+    def ask(self, messages: bytes) -> None:
+        """A batch of the session's own, whose answer no client sees."""
+        self.to_server += messages
+        self._cycles.append(_Cycle(OURS, "query" if messages[:1] == b"Q" else "sync", Outcome()))
+
+    def client_said(self, data: bytes) -> bool:
+        """Take what the client says; False when it has said goodbye.
+
+        Raises:
+            Broken: it says what is no message.
+        """
+        sent = 0
+        for kind, message in self._frames.feed(data):
+            if kind == _GOODBYE:
+                self._send(sent)
+                return False
+            if self._refusing or (self._is_guarding and _ends_foreign_work(kind, message)):
+                self._send(sent)
+                sent = 0
+                self._refuse(kind)
+                continue
+            self._batch += message
+            if kind in _AT_BOUNDARY:
+                self._boundary(kind, message)
+                sent = len(self._batch)
+            elif kind in _COPY_KINDS:
+                sent = len(self._batch)
+            self._note(kind, message)
+        self._send(sent)
+        return True
+
+    def _send(self, size: int) -> None:
+        if size:
+            self.to_server += self._batch[:size]
+            del self._batch[:size]
+
+    def _note(self, kind: int, message: bytes) -> None:
+        """Remember which names a message makes or ends."""
+        if kind == _PARSE:  # name, statement
+            name, at = wire.text(message, 5)
+            if name:
+                self.statements.add(name)
+                self.changes += 1
+            self._asked(wire.text(message, at)[0])
+        elif kind == _BIND:  # portal, statement
+            name, _ = wire.text(message, 5)
+            if name:
+                self.portals.add(name)
+                self.changes += 1
+        elif kind == _CLOSE:  # what, name
+            (self.statements if message[5:6] == b"S" else self.portals).discard(message[6:-1])
+            self.changes += 1
+
+    def _asked(self, sql: bytes) -> None:
+        self._batch_outcome.statement = sql[:400].decode("utf-8", "replace")
+        self.changes += self.blocks.asked(sql)
+
+    def _boundary(self, kind: int, message: bytes) -> None:
+        """A Query, Sync, Flush or function call ends a batch."""
+        if kind == _QUERY:
+            self._asked(message[5:-1])
+        outcome, self._batch_outcome = self._loose or self._batch_outcome, Outcome()
+        self.unsynced = kind == _FLUSH
+        self._loose = outcome if self.unsynced else None
+        if self.unsynced:
+            return
+        front = self._cycles[0] if self._cycles else None
+        if kind == _SYNC and front is not None and front.kind == "copy":
+            # The Sync before was lost in the COPY, as is this one while the COPY goes on.
+            front.kind = front.kind if self.copying else "sync"
+            return
+        self._cycles.append(_Cycle(self.client, "sync" if kind == _SYNC else "query", outcome))
+
+    # ── guarding ────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _is_guarding(self) -> bool:
+        return self.is_guarded and self._inherits and self.status == b"T"
+
+    def _refuse(self, kind: int) -> None:
+        """Answer in the server's place: a driver's pool may not end what it did not begin."""
+        if not self._refusing:
+            if not self.is_quiet:
+                raise wire.Broken("a pipeline would end a transaction that was begun before this client came")
+            hint = "use the session's connect(), commit() or rollback(); docs/guide/sessions.md tells about pools"
+            text = "this transaction was begun before this client came and is kept; this statement would end it"
+            self.to_client += wire.complaint(b"E", "ERROR", "25001", text, hint)
+            self._refusing = True
+        if kind in (_QUERY, _SYNC):
+            self._refusing = False
+            self._batch.clear()
+            self._batch_outcome = Outcome()
+            self.to_client += wire.ready(self.status)
+
+    # ── the server ──────────────────────────────────────────────────────────────────────────────
+
+    def server_said(self, data: bytes) -> None:
+        """Take what the server says: pass it on, or count it where nobody is."""
+        buffer = self._rest + data if self._rest else data
+        at = begin = 0
+        end = len(buffer)
+        if self._in_row:
+            at = min(self._in_row, end)
+            self._in_row -= at
+        length = wire.LENGTH.unpack_from
+        while at + 5 <= end:
+            kind = buffer[at]
+            stop = at + 1 + length(buffer, at + 1)[0]
+            if kind in _PASSED_ON:
+                if stop > end:
+                    self._in_row = stop - end
+                    at = end
+                    break
+                at = stop
+                continue
+            if stop > end:
+                break
+            if kind == _READY:
+                cycle = self._ready(buffer[at + 5 : at + 6])
+                self._pass_on(buffer, begin, at, cycle.client)
+                if self.notifications and cycle.client == self.client:
+                    self._tell_what_came_meanwhile()
+                self._pass_on(buffer, at, stop, cycle.client)
+                begin = stop
+            elif kind in _LOOKED_AT and not self._look(kind, buffer[at + 5 : stop]):
+                self._pass_on(buffer, begin, at, self._reader())
+                begin = stop
+            at = stop
+        self._pass_on(buffer, begin, at, self._reader())
+        self._rest = buffer[at:]
+
+    def _reader(self) -> int:
+        """Whom the next bytes are for."""
+        return self._cycles[0].client if self._cycles else self.client
+
+    def _pass_on(self, buffer: bytes, begin: int, end: int, reader: int) -> None:
+        if reader == self.client and reader:
+            self.to_client += buffer[begin:end] if begin or end < len(buffer) else buffer
+        elif reader > 0:
+            self.discarded += end - begin
+
+    def _ready(self, status: bytes) -> _Cycle:
+        cycle = self._cycles.popleft() if self._cycles else _Cycle(OURS, "query", Outcome())
+        self.copying = False
+        if status == b"I" and self.status != b"I":
+            tag = cycle.outcome.tag or ""
+            self.changes += 1
+            self.blocks.transaction_ended(tag if tag in ("COMMIT", "ROLLBACK") else self._ended_by or tag or "ROLLBACK")
+        if status == b"I":
+            self._inherits = False
+        self.status = status
+        if cycle.client != OURS:
+            outcome = cycle.outcome
+            outcome.transaction = TRANSACTION.get(status, "none")
+            outcome.handed_over = cycle.client == self.client
+            self.outcome = outcome
+            if not outcome.handed_over:
+                self.missed.append(outcome)
+                self.changes += 1
+            elif self.missed:
+                self.missed.clear()  # whoever is here now was told, and has gone on
+                self.changes += 1
+        return cycle
+
+    def _look(self, kind: int, body: bytes) -> bool:
+        """Take note of a message; False when it is not to be passed on where it stands."""
+        if kind == _COMPLETE:
+            self._current().tag = body[:-1].decode("utf-8", "replace")
+        elif kind == _ERROR:
+            said = wire.fields(body)
+            if said.get("V") in ("FATAL", "PANIC"):
+                self.gone = said.get("M", "the server ended the session")
+            if resync.POISON not in said.get("M", "") and "perdure" not in said.get("M", "")[:7]:
+                self._current().failed(said)
+            self.copying = False
+        elif kind == _STATUS:
+            self.changes += 1
+            name, after = wire.text(body)
+            self.parameters[name.decode()] = wire.text(body, after)[0].decode("utf-8", "replace")
+            return self._told_at_once(wire.message(b"S", body))
+        elif kind == _NOTIFY:
+            if not self.client:
+                self.notifications.append(wire.message(b"A", body))
+            return self._told_at_once(wire.message(b"A", body))
+        elif kind == _COPY_IN:
+            self._begin_copy()
+        return True
+
+    def _tell_what_came_meanwhile(self) -> None:
+        """Drivers look for notifications in an answer, so the first one of a new client brings them."""
+        self.to_client += b"".join(self.notifications)
+        self.notifications.clear()
+
+    def _told_at_once(self, message: bytes) -> bool:
+        """A client hears this also in an answer that is not its own."""
+        if self._reader() == self.client:
+            return True
+        if self.client:
+            self.to_client += message
+        return False
+
+    def _begin_copy(self) -> None:
+        front = self._cycles[0] if self._cycles else None
+        self.copying = True
+        if front is not None and front.kind == "sync":
+            front.kind = "copy"
+        if self.client and (front is None or front.client == self.client):
+            return
+        self.to_server += wire.copy_fail("the client died before its COPY began")
+        if front is not None and front.kind == "copy":
+            front.kind = "sync"
+            self.to_server += wire.SYNC
+
+    def _current(self) -> Outcome:
+        if self._cycles:
+            return self._cycles[0].outcome
+        return self._loose or Outcome()
+
+    def lost(self, why: str) -> None:
+        """There is no server any more. What was under way has no outcome."""
+        self.gone = self.gone or why
+        if self._cycles and self._cycles[0].client != OURS:
+            outcome = self._cycles[0].outcome
+            outcome.state, outcome.transaction = "unknown", "none"
+            self.outcome = outcome
+        self.blocks.transaction_ended(f"lost: {self.gone}")
+        self._cycles.clear()
+        self.unsynced, self.status = False, b"I"
+
+    def rolled_back(self, why: str) -> None:
+        """Roll the open transaction back, and remember why."""
+        self._ended_by = why
+        self.ask(wire.query("ROLLBACK"))
+
+
+def _ends_foreign_work(kind: int, message: bytes) -> bool:
+    """Whether a statement would end what was begun before its client came."""
+    if kind == _QUERY:
+        return _FOREIGN_END.match(message, 5) is not None
+    return kind == _PARSE and _FOREIGN_END.match(message, wire.text(message, 5)[1]) is not None

@@ -1,0 +1,1 @@
+"""Database sessions that outlive their clients, on a real PostgreSQL."""

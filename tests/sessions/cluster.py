@@ -1,0 +1,109 @@
+"""A PostgreSQL of a test's own: with passwords, and one that may be stopped and started again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.support import postgres
+
+_HBA = """
+local all postgres trust
+host  all app   127.0.0.1/32 scram-sha-256
+host  all old   127.0.0.1/32 md5
+host  all plain 127.0.0.1/32 password
+"""
+_SETTINGS = ("listen_addresses=127.0.0.1", "fsync=off", "log_checkpoints=off", "max_connections=20")
+
+
+class Cluster:
+    """One server; users app, old and plain have the password `pass ü:word`."""
+
+    PASSWORD = "pass ü:word"
+
+    def __init__(self) -> None:
+        self.place = Path(tempfile.mkdtemp(prefix="perdure-cluster-", dir=postgres._parent()))
+        self.place.chmod(0o711)
+        self._as = postgres._unprivileged()
+        self._programs = postgres._programs(self.place)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.data = self._folder("data")
+        self.socket = self._folder("socket")
+        subprocess.run(
+            [self._programs / "initdb", "-D", self.data, "--username=postgres", "--auth=trust", "--no-sync"],
+            check=True,
+            **self._common,
+        )
+        (self.data / "pg_hba.conf").write_text(_HBA)
+        self._server: subprocess.Popen[bytes] | None = None
+        self.start()
+        self._make_users()
+
+    @property
+    def _common(self) -> dict[str, Any]:
+        out = subprocess.DEVNULL
+        env = {"PATH": os.defpath, "LC_ALL": "C"}
+        return {"cwd": self.place, "env": env, "stdin": out, "stdout": out, "stderr": out, **self._as}
+
+    def _folder(self, name: str) -> Path:
+        folder = self.place / name
+        folder.mkdir(mode=0o700)
+        if self._as:
+            os.chown(folder, self._as["user"], self._as["group"])
+        return folder
+
+    def start(self) -> None:
+        settings = [part for setting in (*_SETTINGS, f"port={self.port}") for part in ("-c", setting)]
+        self._server = subprocess.Popen(
+            [self._programs / "postgres", "-D", self.data, "-k", self.socket, *settings],
+            preexec_fn=postgres._die_with_parent(signal.SIGQUIT),
+            **self._common,
+        )
+        subprocess.run([self._programs / "pg_ctl", "-D", self.data, "-w", "status"], check=False, **self._common)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        assert self._server is not None
+        self._server.send_signal(how)
+        self._server.wait()
+
+    def admin(self) -> str:
+        return f"host={self.socket} port={self.port} user=postgres dbname=postgres"
+
+    def url(self, user: str, password: str = PASSWORD, **options: str) -> dict[str, str]:
+        return {
+            "host": "127.0.0.1",
+            "port": str(self.port),
+            "user": user,
+            "dbname": "postgres",
+            "password": password,
+            **options,
+        }
+
+    def _make_users(self) -> None:
+        import psycopg
+        from psycopg import sql
+
+        while True:
+            try:
+                connection = psycopg.connect(self.admin(), autocommit=True)
+                break
+            except psycopg.OperationalError:
+                assert self._server is not None and self._server.poll() is None
+        with connection:
+            for user, kind in (("app", "scram-sha-256"), ("old", "md5"), ("plain", "scram-sha-256")):
+                connection.execute(sql.SQL("SET password_encryption = {}").format(kind))
+                made = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(user), self.PASSWORD)
+                connection.execute(made)
+            connection.execute("GRANT ALL ON SCHEMA public TO PUBLIC")
+
+    def remove(self) -> None:
+        if self._server is not None and self._server.poll() is None:
+            self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.place, ignore_errors=True)
