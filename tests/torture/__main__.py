@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.torture import kills, powerloss, races, s2, sequences
+from tests.torture import kills, powerloss, races, s2, sequences, storm, zombies
 
 TELL_EVERY = 10.0  # seconds
 
@@ -33,6 +33,8 @@ PARTS = {
     "kills": Part(kills.run, range(3_000)),
     "sequences": Part(sequences.run, range(2_000)),
     "races": Part(races.run, range(6)),
+    "storm": Part(storm.run, range(100)),
+    "zombies": Part(zombies.run, range(500)),
     "s2": Part(s2.run, range(90 * s2.REPETITIONS)),
 }
 

@@ -121,7 +121,9 @@ async def _check_task(store: Store, task: TaskRow) -> None:
     assert (task.status == "failed") == (task.error is not None)
 
     entries = await store.query("read_journal", uid=task.uid, line=task.line)
-    assert [position for position, _ in entries] == list(range(len(entries))), f"{task.id}: its journal has a hole"
+    places = [position for position, _ in entries]
+    first = 0 if places[:1] == [0] else 1  # durable functions count from 1
+    assert places == list(range(first, first + len(places))), f"{task.id}: its journal has a hole"
 
 
 async def _all(store: Store, query: str, uid: str, after: int) -> list[Any]:

@@ -1,0 +1,35 @@
+"""A user's module, for `perdure worker`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from perdure import Perdure, durable, step
+
+app = Perdure()
+not_an_app = 3
+
+
+@step(flush=True)
+async def mark(path: str, what: str) -> None:
+    with Path(path).open("a") as file:
+        file.write(f"{what}\n")
+
+
+@step
+async def wait_for(path: str) -> None:
+    while not Path(path).exists():
+        await asyncio.sleep(0.01)
+
+
+@durable
+async def greet(name: str) -> str:
+    return f"hello {name}"
+
+
+@durable
+async def patient(path: str, gate: str) -> None:
+    await mark(path, "began")
+    await wait_for(gate)
+    await mark(path, "ended")

@@ -1,0 +1,19 @@
+"""A sample of the storms: a hundred kills, and workers that come back from the dead. `make torture` has the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.torture import storm, zombies
+
+
+@pytest.mark.req("R55", "R111", "R112", "R116")
+@pytest.mark.parametrize("seed", range(1000, 1005))
+def test_twenty_kills_lose_nothing_and_repeat_nothing(seed: int) -> None:
+    storm.run(seed)
+
+
+@pytest.mark.req("R55", "R110")
+@pytest.mark.parametrize("seed", range(1000, 1006))
+def test_a_worker_that_was_stopped_and_taken_over_writes_nothing_more(seed: int) -> None:
+    zombies.run(seed)
