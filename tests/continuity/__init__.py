@@ -1,0 +1,1 @@
+"""Tests of continuity: workspaces, secrets, fingerprints, save and restore, bundles."""

@@ -12,7 +12,7 @@ from perdure._durable.effect_call import (
 )
 from perdure._durable.effects import Effect, effect
 from perdure._durable.endings import cancel
-from perdure._durable.execute import one_pass, run_here
+from perdure._durable.execute import carry_on_here, one_pass, run_here
 from perdure._durable.framing import frames
 from perdure._durable.functions import DurableFunction, durable, known_functions, step
 from perdure._durable.inbox import Choice, Inbox, UncertainEffect
@@ -20,6 +20,7 @@ from perdure._durable.inside import Inside, inside
 from perdure._durable.ledger import EffectRecord
 from perdure._durable.marking import progress
 from perdure._durable.models import ModelCall, Price, Usage, model_call
+from perdure._durable.once import once
 from perdure._durable.pauses import Approval, pause
 from perdure._durable.pumps import Marker, Prefix
 from perdure._durable.readers import Account, StreamPart, account_of, follow_stream, read_stream, stored_bytes
@@ -75,6 +76,7 @@ __all__ = [
     "bind",
     "budgets",
     "cancel",
+    "carry_on_here",
     "carry_over",
     "draft",
     "current_run",
@@ -90,6 +92,7 @@ __all__ = [
     "known_versions",
     "loops",
     "model_call",
+    "once",
     "one_pass",
     "pause",
     "progress",

@@ -16,6 +16,7 @@ from perdure._durable.spending import open_account
 from perdure._durable.starting import LOOK_SECONDS, Beginning, result_of, start
 from perdure._durable.testing_mode import is_same_again, replays_always
 from perdure._durable.upgrading import fitting
+from perdure._durable.versions import function_for
 from perdure._durable.wishes import watching
 from perdure._ground import codec, envelope
 from perdure._ground.hop import Nap
@@ -35,7 +36,7 @@ from perdure._tasks import (
     settle_blocked,
     take_lease,
 )
-from perdure.errors import InvalidTransition, LeaseHeld, PerdureError, ReplayDiverged, TaskBlocked
+from perdure.errors import Conflict, InvalidTransition, LeaseHeld, PerdureError, ReplayDiverged, TaskBlocked
 
 _NOTHING_SAVED = Savings().as_event()
 
@@ -50,6 +51,30 @@ async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], a
         sealed = await one_pass(tasks, task, hold, function, beginning)
         if sealed is not None:
             return store.unseal(task.uid, "result", sealed, function.signature.returns)
+    return await _until_its_end(tasks, task, function)
+
+
+async def carry_on_here(tasks: Tasks, task: Task) -> Any:
+    """Carry on a task that exists, in this process, until it has ended: its function's result, or the task itself.
+
+    Raises:
+        Conflict: this process does not know its function.
+    """
+    rows = await tasks._store.query("get_call", uid=task.uid)
+    if not rows:
+        await task.record()
+        return task
+    function = function_for(rows[0][0], rows[0][1])
+    if function is None:
+        raise Conflict(
+            f"this process does not know {rows[0][0]!r} version {rows[0][1]}, which task {task.id!r} carries out",
+            do="import the module it is in",
+        )
+    return await _until_its_end(tasks, task, function)
+
+
+async def _until_its_end(tasks: Tasks, task: Task, function: DurableFunction[..., Any]) -> Any:
+    store = tasks._store
     while True:
         row = await current_row(store, task.id, task.uid)
         if row.status in FINISHED:

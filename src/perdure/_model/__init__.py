@@ -88,6 +88,7 @@ __all__ = [
     "TaskRecord",
     "ToolCall",
     "Wake",
+    "Verdict",
     "can_move",
     "chain",
     "check_cron",
@@ -124,5 +125,4 @@ __all__ = [
     "verify",
     "what_blocks",
     "what_follows",
-    "Verdict",
 ]

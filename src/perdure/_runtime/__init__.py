@@ -1,6 +1,11 @@
-"""Live things that outlive the agent: shells, services, files, sessions; what came back, and how."""
+"""Live things that outlive the agent: shells, services, files, sessions; saved, checked, and how they came back.
+
+Each name is imported when it is first used: a program that keeps nothing live loads nothing of this.
+"""
 
 import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from perdure.errors import NotAllowed
 
@@ -11,34 +16,160 @@ if sys.platform == "win32":
         do="run the agent in WSL to keep shells and services",
     )
 
-from perdure._runtime.files import KeptFile, KeptListener, KeptPipe
-from perdure._runtime.output import Output
-from perdure._runtime.ready import Ready, command, http, log_line, port
-from perdure._runtime.request import KeptRequest
-from perdure._runtime.runtimes import Runtime, runtime, runtime_of
-from perdure._runtime.secrets import Secret
-from perdure._runtime.service import Service, ServiceState
-from perdure._runtime.shell import CommandResult, Shell
-from perdure._runtime.units import Unit
+if TYPE_CHECKING:
+    from perdure._runtime.conformance import check_unit_type
+    from perdure._runtime.context import Context
+    from perdure._runtime.continuity import Continuity, context_of
+    from perdure._runtime.credentials import Token
+    from perdure._runtime.files import KeptFile, KeptListener, KeptPipe
+    from perdure._runtime.fingerprints import Finding, Fingerprint
+    from perdure._runtime.kinds import HttpSession, KeptWorkspace, QueuedRequest, RateLimits, RequestQueue
+    from perdure._runtime.output import Output
+    from perdure._runtime.ready import Ready, command, http, log_line, port
+    from perdure._runtime.redaction import RedactingFilter, redact, redact_value
+    from perdure._runtime.report import RestorePlan, RestoreReport
+    from perdure._runtime.request import KeptRequest
+    from perdure._runtime.restore import Restored, last_report
+    from perdure._runtime.runtimes import Runtime, runtime, runtime_of
+    from perdure._runtime.save import home_of as home_of_cuts
+    from perdure._runtime.saved import Cut
+    from perdure._runtime.secrets import Secret
+    from perdure._runtime.service import Service, ServiceState
+    from perdure._runtime.shell import CommandResult, Shell
+    from perdure._runtime.unit_types import Place, UnitType
+    from perdure._runtime.unit_types import register as register_unit_type
+    from perdure._runtime.units import Unit
+    from perdure._runtime.workspace import Workspace, WorkspaceCut
+
+_HOMES = {
+    "conformance": ("check_unit_type",),
+    "context": ("Context",),
+    "continuity": (
+        "Continuity",
+        "context_of",
+    ),
+    "credentials": ("Token",),
+    "files": (
+        "KeptFile",
+        "KeptListener",
+        "KeptPipe",
+    ),
+    "fingerprints": (
+        "Finding",
+        "Fingerprint",
+    ),
+    "kinds": (
+        "HttpSession",
+        "KeptWorkspace",
+        "QueuedRequest",
+        "RateLimits",
+        "RequestQueue",
+    ),
+    "output": ("Output",),
+    "ready": (
+        "Ready",
+        "command",
+        "http",
+        "log_line",
+        "port",
+    ),
+    "redaction": (
+        "RedactingFilter",
+        "redact",
+        "redact_value",
+    ),
+    "report": (
+        "RestorePlan",
+        "RestoreReport",
+    ),
+    "request": ("KeptRequest",),
+    "restore": (
+        "Restored",
+        "last_report",
+    ),
+    "runtimes": (
+        "Runtime",
+        "runtime",
+        "runtime_of",
+    ),
+    "save": ("home_of as home_of_cuts",),
+    "saved": ("Cut",),
+    "secrets": ("Secret",),
+    "service": (
+        "Service",
+        "ServiceState",
+    ),
+    "shell": (
+        "CommandResult",
+        "Shell",
+    ),
+    "unit_types": (
+        "Place",
+        "UnitType",
+        "register as register_unit_type",
+    ),
+    "units": ("Unit",),
+    "workspace": (
+        "Workspace",
+        "WorkspaceCut",
+    ),
+}
+_HOME_OF = {
+    name.rpartition(" ")[2]: (module, name.partition(" ")[0]) for module, names in _HOMES.items() for name in names
+}
 
 __all__ = [
     "CommandResult",
+    "Context",
+    "Continuity",
+    "Cut",
+    "Finding",
+    "Fingerprint",
+    "HttpSession",
     "KeptFile",
     "KeptListener",
     "KeptPipe",
     "KeptRequest",
+    "KeptWorkspace",
     "Output",
+    "Place",
+    "QueuedRequest",
+    "RateLimits",
     "Ready",
+    "RedactingFilter",
+    "RequestQueue",
+    "RestorePlan",
+    "RestoreReport",
+    "Restored",
     "Runtime",
     "Secret",
     "Service",
     "ServiceState",
     "Shell",
+    "Token",
     "Unit",
+    "UnitType",
+    "Workspace",
+    "WorkspaceCut",
+    "check_unit_type",
     "command",
+    "context_of",
+    "home_of_cuts",
     "http",
+    "last_report",
     "log_line",
     "port",
+    "redact",
+    "redact_value",
+    "register_unit_type",
     "runtime",
     "runtime_of",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, inside = _HOME_OF[name]
+    value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), inside)
+    return value

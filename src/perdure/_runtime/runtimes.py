@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import shutil
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from perdure._ground.ids import check_id
 from perdure._model import Rebuild
 from perdure._runtime import environment, places
 from perdure._runtime.client import Client, client_for
+from perdure._runtime.continuity import Continuity
 from perdure._runtime.files import KeptFile, KeptListener, KeptPipe, absolute, mode_of
 from perdure._runtime.ready import Ready
 from perdure._runtime.request import KeptRequest
@@ -32,14 +32,12 @@ from perdure.errors import NoTask
 _OF_ANOTHER = frozenset({"PERDURE_TASK", "PERDURE_UNIT"})
 
 
-class Runtime:
-    """What is kept alive for a task, beside its record."""
+class Runtime(Continuity):
+    """What is kept alive for a task, beside its record; saving and restoring it is in continuity.py."""
 
-    env: dict[str, str]
-
-    def __init__(self, client: Client, owner: Owner) -> None:
+    def __init__(self, client: Client, owner: Owner, store: Store) -> None:
+        super().__init__(store, owner.task, owner.uid)
         self._client, self._owner = client, owner
-        self.env = dict(os.environ)
 
     async def shell(
         self,
@@ -170,13 +168,13 @@ class Runtime:
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """All that a process is made with, and beside it what must not be written down."""
         whole = {name: value for name, value in {**self.env, **env}.items() if name not in _OF_ANOTHER}
-        captured = environment.capture(whole)
+        captured = environment.capture(whole, self.context.rules)
         recipe = {
             "argv": argv,
-            "cwd": str(Path(cwd or ".").absolute()),
+            "cwd": str(self.cwd / (cwd or ".")),
             "env": captured.values,
             "secret_env": captured.secrets,
-            "umask": environment.umask_now(),
+            "umask": self.context.umask,
             "most_files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         }
         return recipe, {name: _value(whole[name]) for name in captured.secrets}
@@ -205,4 +203,4 @@ class runtime:
 def runtime_of(store: Store, task_id: str, uid: str, epoch: int = 0) -> Runtime:
     """A task's runtime. Nothing is started before something is asked of it."""
     client = client_for(places.home_of(store.address))
-    return Runtime(client, Owner(store.namespace, task_id, uid, epoch))
+    return Runtime(client, Owner(store.namespace, task_id, uid, epoch), store)

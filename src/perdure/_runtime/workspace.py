@@ -51,7 +51,12 @@ class Workspace:
     """One folder and its cuts; `home` is where they are kept."""
 
     def __init__(
-        self, root: Path | str, home: Path | str, *, ignored: bool = False, repositories: bool = False
+        self,
+        root: Path | str,
+        home: Path | str,
+        *,
+        ignored: bool = False,
+        repositories: bool = False,
     ) -> None:
         self.root, self.home = Path(root).absolute(), Path(home).absolute()
         self.ignored, self.repositories = ignored, repositories
@@ -73,7 +78,7 @@ class Workspace:
 
     def _cut(self) -> WorkspaceCut:
         began = time.time_ns()
-        walked = walk(self.root, ignored=self.ignored, repositories=self.repositories)
+        walked = walk(self.root, ignored=self.ignored, repositories=self.repositories, home=self.home)
         head = git_head(self.root)
         last = self._last()
         contents = Contents(self.root, self.home, walked, last.seen if last else ())
@@ -141,7 +146,7 @@ class Workspace:
         made = not target.exists()
         try:
             target.mkdir(parents=True, exist_ok=True)
-            now = walk(target, ignored=manifest.with_ignored, repositories=manifest.with_repositories)
+            now = walk(target, ignored=manifest.with_ignored, repositories=manifest.with_repositories, home=self.home)
             steps = swaps.steps_to(manifest, files, now, lambda found: oid_at(target, found))
             stage = swaps.make_stage(target)
         except OSError as error:

@@ -24,6 +24,9 @@ REPOSITORY = b".git"
 # Ours: the store beside the user's files, and what a restore has staged.
 STORE = b".perdure"
 STAGE = b".perdure-restore-"
+# How the folder of cuts is named after a store's file, and the files a SQLite store has beside it.
+CUTS = ".cuts"
+_OF_A_STORE = ("", "-wal", "-shm", ".turn", f".keeper-{os.getuid()}")
 
 
 class Found(NamedTuple):
@@ -47,8 +50,8 @@ class Walked:
     left_out: list[tuple[bytes, str]] = field(default_factory=list)
 
 
-def walk(root: Path, *, ignored: bool, repositories: bool) -> Walked:
-    """Everything in `root` that belongs to a cut.
+def walk(root: Path, *, ignored: bool, repositories: bool, home: Path | None = None) -> Walked:
+    """Everything in `root` that belongs to a cut; `home`, where cuts are kept, and the store beside it do not.
 
     Raises:
         CutFailed: the folder is not there, or git cannot tell what it ignores.
@@ -60,6 +63,7 @@ def walk(root: Path, *, ignored: bool, repositories: bool) -> Walked:
     skipped: set[bytes] = set()
     if not ignored and _is_under_git(root):
         _note_ignored(walked, skipped, top, b"")
+    skipped |= _own(root, home)
     folders = [b""]
     while folders:
         folder = folders.pop()
@@ -72,6 +76,16 @@ def walk(root: Path, *, ignored: bool, repositories: bool) -> Walked:
             if found.kind == "folder":
                 folders.append(found.path)
     return walked
+
+
+def _own(root: Path, home: Path | None) -> set[bytes]:
+    """The paths in `root` that are perdure's: where cuts are kept, and the files of the store they belong to."""
+    if home is None:
+        return set()
+    place = os.path.relpath(os.path.realpath(home), os.path.realpath(root))
+    store = place.removesuffix(CUTS)
+    beside = [store + suffix for suffix in _OF_A_STORE] if store != place else []
+    return {os.fsencode(path) for path in [place, *beside]}
 
 
 def _look(walked: Walked, top: bytes, folder: bytes, repositories: bool) -> Iterator[Found]:

@@ -95,7 +95,9 @@ def _down_to(limit: int, sizes: _Sizes, candidates: Sequence[FrameRow]) -> tuple
 
 def _cornerstones(rows: Sequence[FrameRow], state_seq: int) -> set[int]:
     newest = max((row.seq for row in rows if _is_good(row)), default=0)
-    return {0, state_seq, newest}
+    # The newest that carries what the task had around it: a restore begins there.
+    saved = max((row.seq for row in rows if _is_good(row) and row.cause == "save"), default=0)
+    return {0, state_seq, newest, saved}
 
 
 def _is_good(row: FrameRow) -> bool:

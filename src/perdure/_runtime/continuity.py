@@ -1,0 +1,177 @@
+"""The part of a runtime that saves what a task has around it and brings it back: `rt.save`, `rt.plan`, `rt.restore`.
+
+Each process has one context for each task it works on; the runtime of a task shows it. Inside a durable function a
+save is recorded: a replay makes no second one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from perdure._durable import once
+from perdure._runtime import plan as plans
+from perdure._runtime import restore as restores
+from perdure._runtime import save as saves
+from perdure._runtime.context import Context, Held
+from perdure._runtime.fingerprints import Fingerprint
+from perdure._runtime.kinds import Back, HttpSession, KeptWorkspace, RateLimits, RequestQueue
+from perdure._runtime.report import RestorePlan, RestoreReport
+from perdure._runtime.restore import Missing, Restored
+from perdure._runtime.saved import Cut, cut_of, from_data
+from perdure._runtime.workspace import Workspace
+from perdure._store import Store
+from perdure._tasks import Task, Tasks, carried
+from perdure.errors import NotFound
+
+_contexts: dict[tuple[str, str], Context] = {}
+
+
+def context_of(store: Store, uid: str) -> Context:
+    """This process's context for a task."""
+    return _contexts.setdefault((store.place, uid), Context())
+
+
+def forget_contexts() -> None:
+    """As in a fresh process: for tests, and after a fork."""
+    _contexts.clear()
+
+
+class Continuity:
+    """What a task has around it, saved and restored. A base of `Runtime`."""
+
+    def __init__(self, store: Store, task_id: str, uid: str) -> None:
+        self._store, self._task_id, self._uid = store, task_id, uid
+        self.context = context_of(store, uid)
+
+    async def _task(self) -> Task:
+        return await Tasks(self._store)._attach(self._uid, created=False)
+
+    # ── what there is ───────────────────────────────────────────────────────────────────────────
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of what is started from now on."""
+        return self.context.env
+
+    @env.setter
+    def env(self, env: dict[str, str]) -> None:
+        self.context.env = env
+
+    @property
+    def cwd(self) -> Path:
+        return self.context.cwd
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """Values to be saved with the rest, chosen by the agent."""
+        return self.context.variables
+
+    async def chdir(self, path: str | Path) -> None:
+        """Another working directory for what is started from now on."""
+        self.context.chdir(path)
+
+    async def expect(self, *fingerprints: Fingerprint) -> None:
+        """Have these parts of the world recorded by every save, and checked before every restore."""
+        self.context.expect(*fingerprints)
+
+    def allow(self, *permissions: str) -> None:
+        """Let this run do only so much from now on: read, write, run, network. It is never widened again."""
+        wanted = frozenset(permissions)
+        now = self.context.permissions
+        self.context.permissions = wanted if now is None else wanted & now
+
+    # ── units that need no keeper ───────────────────────────────────────────────────────────────
+
+    def hold(self, name: str, kind: str, live: Any, *, after: Sequence[str] = ()) -> Held:
+        """Save this live thing with the rest, and bring it back before those that come `after` it."""
+        return self.context.hold(name, kind, live, after=after)
+
+    def __getitem__(self, name: str) -> Any:
+        """The live thing of this name."""
+        held = self.context.units.get(name)
+        if held is None:
+            raise NotFound("unit", name, f"task {self._task_id!r}", do="hold it, or restore first")
+        return held.live
+
+    def workspace(
+        self, root: str | Path, *, ignored: bool = False, repositories: bool = False, back: Back = "missing"
+    ) -> KeptWorkspace:
+        """Cut this folder at every save. `back` says when a restore puts it back: missing, always or never."""
+        workspace = Workspace(root, saves.home_of(self._store), ignored=ignored, repositories=repositories)
+        kept: KeptWorkspace = self.hold("workspace", "workspace", KeptWorkspace(workspace, back)).live
+        return kept
+
+    def http(
+        self,
+        name: str,
+        base_url: str = "",
+        *,
+        refresh: Callable[[], Any] | None = None,
+        login: Callable[[], Any] | None = None,
+        make: Callable[[], Any] | None = None,
+    ) -> HttpSession:
+        """A session that is saved with its cookies and token; the functions renew an expired one at a restore."""
+        ways = {"refresh": refresh, "login": login, **({"make": make} if make else {})}
+        self.context.given[base_url or "http"] = ways
+        if name not in self.context.units:
+            session = (make or HttpSession)()
+            if isinstance(session, HttpSession):
+                session.base_url = base_url
+            self.hold(name, "http", session)
+        found: HttpSession = self[name]
+        return found
+
+    def rate_limits(self, name: str = "rate-limits") -> RateLimits:
+        """Counters of what was used of each provider's allowance."""
+        self.context.given["rate_limits"] = {"clock": self._store.clock}
+        if name not in self.context.units:
+            self.hold(name, "rate_limits", RateLimits(self._store.clock))
+        found: RateLimits = self[name]
+        return found
+
+    def queue(self, name: str) -> RequestQueue:
+        """Requests that are sent once each, also by the next process."""
+        if name not in self.context.units:
+            path = saves.home_of(self._store) / "queues" / f"{self._uid}-{name}"
+            self.hold(name, "queue", RequestQueue(path))
+        found: RequestQueue = self[name]
+        return found
+
+    # ── save and restore ────────────────────────────────────────────────────────────────────────
+
+    async def save(self, *, label: str = "") -> Cut:
+        """A checkpoint of the task's state and of all it has around it; once this returns, it outlives the process."""
+
+        async def make() -> str:
+            return (await saves.save(await self._task(), self.context, label=label)).id
+
+        return await self.cut(await once("save", str, make))
+
+    async def cut(self, id: str | None = None) -> Cut:
+        """A cut that was saved: the one named, or the newest.
+
+        Raises:
+            NotFound: there is none.
+        """
+        found = await carried(await self._task(), saves.PART, cause=saves.CAUSE, at=id)
+        if found is None:
+            raise NotFound("cut of task", self._task_id, self._store.place, do="`await rt.save()` makes one")
+        return cut_of(found[0], from_data(found[1], found[0].id))
+
+    async def plan(self, cut: Cut | str | None = None) -> RestorePlan:
+        """What a restore would do now; nothing is touched."""
+        return (await plans.prepare(await self._task(), self.context, _id(cut))).plan
+
+    async def restore(self, cut: Cut | str | None = None, *, missing: Missing = "ask") -> Restored:
+        """Bring back what the task had around it (at its newest cut, if none is named), or change nothing."""
+        return await restores.restore(await self._task(), self.context, _id(cut), missing=missing)
+
+    async def last_report(self) -> RestoreReport | None:
+        """How the last restore went; for the model: `.for_model()`."""
+        return await restores.last_report(await self._task())
+
+
+def _id(cut: Cut | str | None) -> str | None:
+    return cut.id if isinstance(cut, Cut) else cut

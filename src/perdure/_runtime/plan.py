@@ -1,0 +1,111 @@
+"""What a restore would do: every unit's verdict, every fingerprint, every missing secret. Touches nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from perdure._durable import where
+from perdure._model import Checkpoint, Verdict
+from perdure._runtime import fingerprints
+from perdure._runtime.context import Context
+from perdure._runtime.fingerprints import Finding
+from perdure._runtime.report import RestorePlan, UnitLine
+from perdure._runtime.save import CAUSE, PART, place_for
+from perdure._runtime.saved import Saved, SavedUnit, from_data, in_order
+from perdure._runtime.secrets import Secret, references_in
+from perdure._runtime.unit_types import Place, type_of
+from perdure._tasks import Task, carried
+from perdure.errors import Incompatible, NotFound, PerdureError, SecretMissing
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A plan, and what carrying it out needs."""
+
+    plan: RestorePlan
+    checkpoint: Checkpoint
+    saved: Saved
+    units: Sequence[SavedUnit]  # in the order they come back
+    place: Place
+
+
+async def prepare(task: Task, context: Context, at: str | None = None) -> Prepared:
+    """Look at everything a restore of a checkpoint needs (the newest that was saved, if none is named).
+
+    Raises:
+        NotFound: nothing was saved.
+        RecordDamaged: the named checkpoint cannot be read.
+    """
+    found = await carried(task, PART, cause=CAUSE, at=at)
+    if found is None:
+        raise NotFound(
+            "saved runtime of task", task.id, task._store.place, do="`await rt.save()` makes a checkpoint with one"
+        )
+    checkpoint, data, damaged = found
+    saved = from_data(data, checkpoint.id)
+    findings = await fingerprints.check(saved.fingerprints, list(context.fingerprints.values()))
+    findings += _who(saved)
+    is_fresh = any(finding.policy == "rebuild" and not finding.same for finding in findings)
+    units = in_order(saved.units)
+    coming = tuple(unit.recipe["root"] for unit in units if unit.kind == "workspace")
+    place = replace(place_for(task, context), fresh=is_fresh, coming=coming)
+    lines: list[UnitLine] = []
+    for unit in units:
+        line, refusal = await _judge(unit, place, {line.name for line in lines if line.level == "lost"})
+        lines.append(line)
+        findings += refusal
+    stands = await where(task._tasks, task.id)
+    plan = RestorePlan(
+        task_id=task.id,
+        checkpoint=checkpoint.id,
+        units=lines,
+        findings=findings,
+        skipped=stands.done,
+        rerun=[frame.name for frame in stands.frames if frame.state in ("under way", "uncertain")],
+        missing=_missing(units),
+        damaged=damaged,
+    )
+    return Prepared(plan, checkpoint, saved, units, place)
+
+
+async def _judge(unit: SavedUnit, place: Place, lost: set[str]) -> tuple[UnitLine, list[Finding]]:
+    refusals: list[Finding] = []
+    unit_type = type_of(unit.kind)
+    gone = [name for name in unit.after if name in lost]
+    if unit_type is None:
+        verdict = Verdict("lost", f"nobody here knows units of kind {unit.kind!r}", options=("install its package",))
+    elif gone:
+        verdict = Verdict("lost", f"it needs {', '.join(gone)}, which is lost")
+    else:
+        try:
+            verdict = await unit_type.validate(unit.recipe, place)
+        except Incompatible as error:
+            verdict = Verdict("lost", "; ".join(why for _, why in error.changed))
+            refusals = [Finding(name, "refuse", False, why) for name, why in error.changed]
+        except PerdureError as error:
+            verdict = Verdict("lost", error.what)
+        except Exception as error:
+            verdict = Verdict("lost", f"it cannot be looked at: {type(error).__name__}: {error}")
+    return UnitLine(unit.name, unit.kind, verdict), refusals
+
+
+def _who(saved: Saved) -> list[Finding]:
+    """A run of an ordinary user is not resumed as root: that would be more than it had."""
+    if os.geteuid() == 0 and not saved.is_root:
+        return [Finding("the user", "refuse", False, f"it ran as {saved.user}, and this process is root")]
+    return []
+
+
+def _missing(units: Sequence[SavedUnit]) -> list[tuple[str, str]]:
+    """The secrets that cannot be had here. A command is only asked whether it may be run."""
+    found: dict[str, str] = {}
+    references: list[Any] = [reference for unit in units for reference in references_in(unit.recipe)]
+    for reference in references:
+        try:
+            Secret.parse(reference).value()
+        except SecretMissing as error:
+            found[reference] = error.problem
+    return sorted(found.items())

@@ -1,0 +1,130 @@
+"""Write down what a task has around it, as part of a checkpoint.
+
+Everything is captured first, then one checkpoint is written: a save that fails has stored nothing, and a save that
+returned can be restored by another process. No secret is stored in clear: kinds leave references, and what this
+process knows to be secret is looked for once more before anything is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from perdure._durable import where
+from perdure._ground.config import Address
+from perdure._runtime import redaction
+from perdure._runtime.context import Context, Held
+from perdure._runtime.fingerprints import record
+from perdure._runtime.saved import Cut, Saved, SavedUnit, cut_of, to_data
+from perdure._runtime.unit_types import Place, type_of
+from perdure._runtime.workspace_walk import CUTS
+from perdure._store import Store
+from perdure._tasks import Task, carry
+from perdure.errors import InvalidInput, NotStorable
+
+CAUSE, PART = "save", "runtime"
+# What every save captures of the context itself, in the order it comes back in.
+SURROUNDINGS = ("environment", "directory", "variables")
+
+
+async def save(task: Task, context: Context, *, label: str = "") -> Cut:
+    """A checkpoint of the task's state and of all it has around it.
+
+    Raises:
+        NotStorable: something would not come back as it was, or holds a secret in clear; nothing was written.
+        LeaseHeld, LeaseLost, InvalidTransition: as for any checkpoint.
+    """
+    place = place_for(task, context)
+    around = [Held(name, name, context) for name in SURROUNDINGS]
+    units = [await _capture(held, place) for held in [*around, *context.units.values()]]
+    saved = Saved(
+        host=place.host,
+        user=task._store.presence.user,
+        units=units,
+        fingerprints=await record(list(context.fingerprints.values())),
+        call_stack=await call_stack(task),
+        partial_results=context.partial_results,
+        permissions=None if context.permissions is None else sorted(context.permissions),
+        is_root=os.geteuid() == 0,
+    )
+    data = to_data(saved)
+    if not place.can_seal:
+        _refuse_secrets(data)
+    return cut_of(await carry(task, PART, data, label=label, cause=CAUSE, kind="saved"), saved)
+
+
+async def _capture(held: Held, place: Place) -> SavedUnit:
+    unit_type = type_of(held.kind)
+    if unit_type is None:
+        raise InvalidInput(f"nobody here knows the kind {held.kind!r} of unit {held.name!r}", do="register(…) it first")
+    recipe = await unit_type.capture(held.live, place)
+    return SavedUnit(held.name, held.kind, recipe, held.after, unit_type.is_connection)
+
+
+def _refuse_secrets(data: Mapping[str, Any]) -> None:
+    """A known secret that stands in clear is refused, with the part it stands in."""
+    for unit in data["units"]:
+        _refuse_in(unit["recipe"], f"units.{unit['name']}")
+    for name in ("partial_results", "call_stack"):
+        _refuse_in(data[name], name)
+
+
+def _refuse_in(value: Any, path: str) -> None:
+    try:
+        found = redaction.known_in(msgspec.json.encode(value))
+    except (TypeError, UnicodeEncodeError, msgspec.MsgspecError):
+        found = redaction.known_in(repr(value).encode(errors="backslashreplace"))
+    if found:
+        raise NotStorable(
+            path,
+            f"it holds the value of {', '.join(found)} in clear",
+            do="keep the reference instead, or give the store a key (PERDURE_KEY), which seals what is saved",
+        )
+
+
+async def call_stack(task: Task) -> list[dict[str, Any]]:
+    """Where the task stands, outermost first: its function with its arguments, then the calls under way."""
+    found = await where(task._tasks, task.id)
+    if found.function is None:
+        return []
+    base = {"function": found.function, "arguments": found.arguments, "returned": found.done, "last": found.last}
+    frames = [
+        {"name": frame.name, "scope": frame.scope, "state": frame.state, "note": frame.note} for frame in found.frames
+    ]
+    return [redaction.redact_value(frame) for frame in [base, *frames]]
+
+
+# ── where ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def place_for(task: Task, context: Context) -> Place:
+    store = task._store
+    return Place(
+        task_id=task.id,
+        uid=task.uid,
+        host=store.presence.process.host,
+        now_ms=store.clock.now_ms(),
+        context=context,
+        home=home_of(store),
+        can_seal=store.ring.current is not None,
+    )
+
+
+def home_of(store: Store) -> Path:
+    """The private folder beside the store where large things are kept."""
+    address: Address = store.address
+    if address.engine == "sqlite":
+        file = Path(os.path.realpath(address.target))
+        return file.with_name(f"{file.name}{CUTS}")
+    if address.engine == "postgres":
+        parts = urlsplit(address.target)
+        server = f"{parts.hostname or 'localhost'}:{parts.port or 5432}{parts.path or '/'}"
+        return Path.home() / ".local" / "state" / "perdure" / f"cuts-{hashlib.sha256(server.encode()).hexdigest()[:12]}"
+    return Path(tempfile.gettempdir()) / f"perdure-{os.getuid()}-cuts-{address.target}-{os.getpid()}"
