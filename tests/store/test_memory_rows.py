@@ -32,6 +32,14 @@ def test_a_value_made_for_another_version_is_refused(hand: Hand, engine: Engine)
     assert kept(engine) == b"second"
 
 
+@pytest.mark.req("R131")
+def test_a_value_whose_time_is_over_is_no_value_any_more(hand: Hand, engine: Engine) -> None:
+    assert hand.remember("a", b"short", at=10, expires_at=20) == (1,)
+    assert hand.remember("a", b"too early", at=19, seen=0) is None
+    assert hand.remember("a", b"new", at=20, seen=0) == (2,)
+    assert kept(engine) == b"new"
+
+
 @pytest.mark.req("R14")
 def test_of_several_first_values_one_is_kept(crowd: list[Hand]) -> None:
     answers = at_once(crowd, lambda hand: hand.remember("a", hand.worker.encode(), seen=0))

@@ -49,7 +49,7 @@ class AppStorage:
         return await self._put(key, value, seen, expires_at)
 
     async def _put(self, key: str, value: Any, seen: int | None, expires_at: int | None) -> int | None:
-        owner = task_of(key)
+        owner = task_of(memories.check_key(key))
         fence = await self._fence(owner) if owner else None
         return await memories.put(self._store, key, value, owner=owner, seen=seen, expires_at=expires_at, fence=fence)
 

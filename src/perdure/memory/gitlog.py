@@ -93,7 +93,9 @@ class _Repository:
     def _run(self, words: Sequence[str], stdin: bytes = b"", index: str = "") -> subprocess.CompletedProcess[bytes]:
         # Variables of whoever started us must not lead to another repository or index.
         env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        env |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_LITERAL_PATHSPECS": "1"}
+        env |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+        if "--" in words:  # what follows are paths, and stars in them are stars
+            env["GIT_LITERAL_PATHSPECS"] = "1"
         if index:
             env["GIT_INDEX_FILE"] = index
         if words[0] == "commit-tree":

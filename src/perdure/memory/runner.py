@@ -95,7 +95,7 @@ class Memory:
         shares = allocate([budget_of(layer) for layer in layers], budget)
         for layer, share in zip(layers, shares, strict=True):
             if share == 0 and budget_of(layer).min > 0:
-                self._note(layer, "recall", f"its minimum of {budget_of(layer).min} tokens does not fit any more")
+                self._note(layer, "budget", f"its minimum of {budget_of(layer).min} tokens does not fit any more")
         asked = [(layer, share) for layer, share in zip(layers, shares, strict=True) if share > 0]
         found = await asyncio.gather(*(self._recall(layer, share) for layer, share in asked))
         return [block for blocks in found for block in blocks]

@@ -135,8 +135,7 @@ class ThreadMemory:
     async def _load(self) -> None:
         assert self._context is not None
         loaded = await self._context.storage.load(_NAME)
-        # Expired, it is not given any more, but it may still be there: then any version may be replaced.
-        self._version = (loaded.version or 1) if loaded is not None else -1
+        self._version = (loaded.version or 1) if loaded is not None else 0
         self._entries = dict(loaded.value) if loaded is not None else {}
 
     async def _change(self, change: Any) -> None:
@@ -146,9 +145,8 @@ class ThreadMemory:
             for _ in range(_TRIES):
                 changed = self._living(change(self._entries))
                 entries = dict(list(changed.items())[-MOST_ENTRIES:])
-                seen = self._version if self._version >= 0 else None
                 last = max((one["until"] for one in entries.values()), default=to_ms(self._context.now()))
-                version = await self._context.storage.swap(_NAME, entries, seen, expires_at=last)
+                version = await self._context.storage.swap(_NAME, entries, self._version, expires_at=last)
                 if version is not None:
                     self._entries, self._version = entries, version or 1
                     return

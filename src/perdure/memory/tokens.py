@@ -1,7 +1,7 @@
 """How many tokens a text is, without asking the model's own tokenizer.
 
-The default never needs a dependency and rather counts too much than too little: a budget that is kept by it
-is kept by the tokenizers of today's models. Give `count=` to `app.memory` to count exactly.
+The default needs no dependency, and for English, code and JSON rather counts too much than too little. It is no
+tokenizer: give your model's own as `count=` to `app.memory` where a budget has to be kept to the token.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DIGITS_PER_TOKEN = 2
 
 
 def estimate(text: str) -> int:
-    """About how many tokens this is, never fewer than a byte-pair tokenizer of usual English and code makes.
+    """About how many tokens this is.
 
     Letters go four to a token, digits two, a character outside ASCII by its bytes, a sign by itself; a space
     before a word costs nothing, as tokenizers put it into the word.

@@ -28,7 +28,8 @@ def put_memory(tables: Tables, p: Params) -> Row | None:
     place = (p["namespace"], "", p["key"])
     found = tables.memory.get(place)
     version = found.version if found is not None else 0
-    if p["seen"] is not None and p["seen"] != version:
+    is_expired = found is not None and _is_over(found, p["at"])
+    if p["seen"] not in (None, version) and not (is_expired and p["seen"] == 0):
         return None
     tables.put(tables.memory, place, Kept(p["owner"], version + 1, p["at"], p["expires_at"], p["value"]))
     return (version + 1,)

@@ -1,5 +1,5 @@
 -- put_memory: one value under a key, if nobody was quicker. `seen` is the version it is made for: 0 when there
--- was none, NULL when it does not matter. With an epoch, only while that lease is ours.
+-- was none, or none any more that has not expired, NULL when it does not matter. With an epoch, only while that lease is ours.
 --> fence
 kept AS (
   INSERT INTO perdure.memory (namespace, life, key, owner, version, at, expires_at, value)
@@ -13,6 +13,7 @@ kept AS (
   SET value = excluded.value, owner = excluded.owner, version = memory.version + 1, at = excluded.at,
       expires_at = excluded.expires_at
   WHERE %(seen)s::bigint IS NULL OR memory.version = %(seen)s::bigint
+     OR (%(seen)s::bigint = 0 AND memory.expires_at <= %(at)s::bigint)
   RETURNING version
 )
 SELECT version FROM kept;

@@ -1,5 +1,5 @@
 -- put_memory: one value under a key, if nobody was quicker. `seen` is the version it is made for: 0 when there
--- was none, NULL when it does not matter. With an epoch, only while that lease is ours.
+-- was none, or none any more that has not expired, NULL when it does not matter. With an epoch, only while that lease is ours.
 INSERT INTO memory (namespace, life, key, owner, version, at, expires_at, value)
 SELECT :namespace, '', :key, :owner, 1, :at, :expires_at, :value
 WHERE (:epoch IS NULL OR EXISTS (
@@ -9,5 +9,5 @@ WHERE (:epoch IS NULL OR EXISTS (
 ON CONFLICT (namespace, life, key) DO UPDATE
 SET value = excluded.value, owner = excluded.owner, version = memory.version + 1, at = excluded.at,
     expires_at = excluded.expires_at
-WHERE :seen IS NULL OR memory.version = :seen
+WHERE :seen IS NULL OR memory.version = :seen OR (:seen = 0 AND memory.expires_at <= :at)
 RETURNING version;
