@@ -18,7 +18,7 @@ from perdure._store import Store, share
 from perdure._tasks import Task, Tasks, release_all
 
 if TYPE_CHECKING:
-    from perdure._durable import DurableFunction, Handle, Inbox, ScheduleDraft, Schedules
+    from perdure._durable import DurableFunction, Events, Handle, Inbox, ScheduleDraft, Schedules, Triggers
     from perdure._runtime import Runtime
     from perdure._worker import Hook, Queue
     from perdure.memory import Layer, Memory, StorageAdapter
@@ -84,6 +84,20 @@ class Perdure:
         from perdure._durable import Schedules
 
         return Schedules(self.tasks)
+
+    @property
+    def triggers(self) -> Triggers:
+        """What begins, or goes on, when an event is sent in, a file changes, or one is dropped in a folder."""
+        from perdure._durable import Triggers
+
+        return Triggers(self.tasks)
+
+    @property
+    def events(self) -> Events:
+        """Where events from outside come in."""
+        from perdure._durable import Events
+
+        return Events(self.tasks)
 
     def queue(
         self,

@@ -42,6 +42,7 @@ async def run_worker(link: Link, url: str, dies_at: str = "") -> None:
     if dies_at:
         crash.arm(dies_at)
     import_module("tests.coordination.test_schedules")
+    import_module("tests.coordination.test_triggers")
     async with Perdure(url) as app, app.worker():
         link.send(("said", "ready"))
         await asyncio.Event().wait()

@@ -1,6 +1,6 @@
 """Durable functions: finished steps never run again, effects are never silently repeated."""
 
-from perdure._durable import loops, scheduling
+from perdure._durable import loops, scheduling, triggering
 from perdure._durable.carrying import carry_over
 from perdure._durable.effect_call import (
     DID_NOT_HAPPEN,
@@ -36,6 +36,7 @@ from perdure._durable.spending import Budget, Spent, budgets
 from perdure._durable.starting import Handle, start_or_adopt
 from perdure._durable.streams import Stream, stream
 from perdure._durable.transactions import pg_probe, transaction
+from perdure._durable.triggering import Events, IncomingEvent, Received, TriggerDraft, Triggers
 from perdure._durable.versions import function_for, known_versions, patched
 from perdure._durable.whereabouts import Where, where
 from perdure._durable.wishes import stop_soon
@@ -51,14 +52,17 @@ __all__ = [
     "DurableFunction",
     "Effect",
     "EffectRecord",
+    "Events",
     "Handle",
     "Happened",
     "Inbox",
+    "IncomingEvent",
     "Inside",
     "Marker",
     "ModelCall",
     "Prefix",
     "Price",
+    "Received",
     "Retry",
     "Run",
     "Savings",
@@ -69,6 +73,8 @@ __all__ = [
     "Stream",
     "StreamPart",
     "Tick",
+    "TriggerDraft",
+    "Triggers",
     "UncertainEffect",
     "Usage",
     "Where",
@@ -115,4 +121,5 @@ __all__ = [
     "patched",
     "pg_probe",
     "transaction",
+    "triggering",
 ]

@@ -43,6 +43,7 @@ from perdure._model.task import (
     refuse_move,
 )
 from perdure._model.token import hash_of_token, new_token, task_of_token
+from perdure._model.trigger import REMEMBERED_MS, Incoming, Trigger, incoming_key, signalled_task
 from perdure._model.unit import Level, Rebuild, Verdict
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "MOVES",
     "POLICIES",
     "REASONS",
+    "REMEMBERED_MS",
     "STATUSES",
     "Answer",
     "Asked",
@@ -70,6 +72,7 @@ __all__ = [
     "Frames",
     "Gone",
     "Holder",
+    "Incoming",
     "Later",
     "Level",
     "Link",
@@ -87,6 +90,7 @@ __all__ = [
     "Status",
     "TaskRecord",
     "ToolCall",
+    "Trigger",
     "Wake",
     "Verdict",
     "can_move",
@@ -107,6 +111,7 @@ __all__ = [
     "from_stored",
     "hash_of_token",
     "jitter_ms",
+    "incoming_key",
     "make_pause",
     "misfit",
     "name_of",
@@ -118,6 +123,7 @@ __all__ = [
     "refuse_move",
     "scope_of",
     "seq_of",
+    "signalled_task",
     "task_of_token",
     "to_stored",
     "tick_id",

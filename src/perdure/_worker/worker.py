@@ -22,6 +22,7 @@ from perdure._worker.schedules import Schedules
 from perdure._worker.spawn import Hook, Spawn
 from perdure._worker.stalls import Stalls
 from perdure._worker.timers import Timers
+from perdure._worker.triggers import Triggers
 from perdure.errors import InvalidInput
 
 GRACE = timedelta(seconds=10)
@@ -72,7 +73,7 @@ class Worker:
         """All that this worker does, one duty a file."""
         duties: list[Duty] = [self._attendance, self._claimer, self._reaper]
         duties += [Deadlines(self._tasks, self._cancel), Dependencies(self._tasks)]
-        duties += [Timers(self._tasks), Pollers(self._tasks), Schedules(self._tasks)]
+        duties += [Timers(self._tasks), Pollers(self._tasks), Schedules(self._tasks), Triggers(self._tasks)]
         after = self._settings.stalled_after
         if after is not None:
             restart = self._settings.restart_stalled

@@ -1,0 +1,146 @@
+"""Act on events, and make events of files that change or are dropped.
+
+An event is written off only after its task is there; a worker that dies before leaves it to the next, and the task's
+id (or the signal's mark) is made from the event, so that nothing happens twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+import hashlib
+import os
+from dataclasses import replace
+from datetime import timedelta
+
+from perdure._durable import triggering
+from perdure._ground import crash
+from perdure._model import REMEMBERED_MS, Incoming, Trigger, incoming_key
+from perdure._tasks import Kept, Tasks
+from perdure.errors import PerdureError, StoreUnavailable
+
+LOOK = timedelta(seconds=0.2)
+# While a trigger that wants an event is paused, or only others know its function, it is looked at this often.
+_LATER_MS = 5_000
+_PAGE = 1000
+# What is still being written, by the names programs give it meanwhile.
+_UNFINISHED = (".part", ".tmp", ".swp", ".crdownload")
+
+
+class Triggers:
+    name = "triggers"
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+        self._triggers, self._events = triggering.triggers_of(tasks._store), triggering.events_of(tasks._store)
+        self._host = tasks._store.presence.process.host
+        self._before: dict[tuple[str, str], str] = {}  # how files looked in the round before, by trigger and path
+        self._known: set[tuple[str, str]] = set()  # events that are in the store, by trigger and id
+
+    async def round(self) -> timedelta | None:
+        triggers = {kept.key: kept for kept in await self._triggers.all()}
+        for id, kept in triggers.items():
+            if kept.value.host == self._host and not kept.value.is_paused:
+                await self._watch(id, kept)
+        now = self._tasks._store.clock.now_ms()
+        for event in await self._events.due(now, limit=_PAGE):
+            await self._serve(event, triggers, now)
+        return LOOK
+
+    # ── events ──────────────────────────────────────────────────────────────────────────────────
+
+    async def _serve(self, kept: Kept[Incoming], triggers: dict[str, Kept[Trigger]], now: int) -> None:
+        event = kept.value
+        if event.is_over:
+            await self._forget(kept, now)
+            return
+        done, later = dict(event.done), now + REMEMBERED_MS
+        wanted = {id: one for id, one in triggers.items() if one.value.event == event.name and id not in done}
+        for id, one in wanted.items():
+            said, when = await self._act(id, one, kept, now)
+            if one.value.most:
+                triggers[id] = await self._triggers.get(id) or one  # with this event in its count
+            if said is not None:
+                done[id] = said
+            later = min(later, when)
+        is_over = all(id in done for id in wanted)
+        after = replace(event, done=done, is_over=is_over)
+        if after != event or later != kept.due_at:
+            await self._events.change(kept, after, due_at=now + REMEMBERED_MS if is_over else later)
+
+    async def _act(self, id: str, one: Kept[Trigger], kept: Kept[Incoming], now: int) -> tuple[str | None, int]:
+        """What is to be noted of this trigger, if it is done with the event; else when to look again."""
+        trigger = one.value
+        if trigger.is_paused or not triggering.knows(trigger):
+            return None, now + _LATER_MS
+        may_at, noted = trigger.slot(kept.key, now)
+        if may_at > now:
+            return None, may_at
+        if noted is not trigger and not await self._triggers.change(one, noted):
+            return None, now  # another worker's event was quicker; look at the limit again
+        try:
+            said = await triggering.act(self._tasks, id, trigger, kept.value)
+        except StoreUnavailable:
+            raise
+        except (PerdureError, TypeError, ValueError) as wrong:
+            # One event that leads nowhere must not keep the others from their tasks: it is set aside and named.
+            said = f"!{wrong.what if isinstance(wrong, PerdureError) else wrong}"
+        crash.place("triggers.acted")
+        return said, now + REMEMBERED_MS
+
+    async def _forget(self, kept: Kept[Incoming], now: int) -> None:
+        """An event is remembered for some days, and as long as the file it is about lies there."""
+        event = kept.value
+        is_elsewhere = event.path != "" and event.host != self._host
+        if event.path and (is_elsewhere or await asyncio.to_thread(triggering.looks, event.path) is not None):
+            await self._events.change(kept, event, due_at=now + REMEMBERED_MS)
+        else:
+            await self._events.drop(kept)
+
+    # ── files ───────────────────────────────────────────────────────────────────────────────────
+
+    async def _watch(self, id: str, kept: Kept[Trigger]) -> None:
+        trigger = kept.value
+        found = await asyncio.to_thread(_look, trigger)
+        steady = {path: shape for path, shape in found.items() if self._before.get((id, path)) == shape}
+        self._before = {key: shape for key, shape in self._before.items() if key[0] != id}
+        self._before |= {(id, path): shape for path, shape in found.items()}
+        if trigger.source == "directory":
+            for path, shape in steady.items():
+                await self._intake(id, trigger, path, shape)
+            return
+        now_seen = steady.get(trigger.path) if found else "-"
+        if now_seen is not None and now_seen != trigger.seen:
+            if now_seen != "-":
+                await self._intake(id, trigger, trigger.path, now_seen)
+            await self._triggers.change(kept, replace(trigger, seen=now_seen))
+
+    async def _intake(self, id: str, trigger: Trigger, path: str, shape: str) -> None:
+        # The same file with the same content is the same event, whichever worker sees it.
+        event = hashlib.sha256(f"{path}\0{shape}".encode("utf-8", "surrogateescape")).hexdigest()[:24]
+        if (id, event) in self._known:
+            return
+        now = self._tasks._store.clock.now_ms()
+        incoming = Incoming(name=trigger.event, id=event, data=path, received_at=now, done={})
+        if trigger.source == "directory":
+            incoming = replace(incoming, path=path, host=self._host)
+        await self._events.add(incoming_key(trigger.event, event), incoming, due_at=now)
+        self._known.add((id, event))
+
+
+def _look(trigger: Trigger) -> dict[str, str]:
+    """How each file that the trigger is about looks now. Links are left alone: they may lead anywhere."""
+    if trigger.source == "file":
+        shape = triggering.looks(trigger.path)
+        return {} if shape is None else {trigger.path: shape}
+    try:
+        names = sorted(os.listdir(trigger.path))
+    except OSError:
+        return {}
+    wanted = [name for name in names if fnmatch.fnmatch(name, trigger.pattern) and not _is_unfinished(name)]
+    shapes = {path: triggering.looks(path) for path in (os.path.join(trigger.path, name) for name in wanted)}
+    return {path: shape for path, shape in shapes.items() if shape is not None}
+
+
+def _is_unfinished(name: str) -> bool:
+    return name.startswith(".") or name.endswith(_UNFINISHED)

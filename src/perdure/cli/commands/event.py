@@ -1,0 +1,55 @@
+"""Send an event in, and see what became of those that were."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from perdure.cli import words
+from perdure.cli.drawing import Cell, Table, line
+from perdure.cli.inputs import json_value
+from perdure.cli.invocation import Invocation
+from perdure.cli.verbs import VerbGroup
+
+
+@click.group(cls=VerbGroup)
+def command() -> None:
+    """Send an event in, and see what became of those that were; `perdure trigger add` says what they lead to."""
+
+
+@command.command("send")
+@click.argument("name", metavar="NAME")
+@click.argument("data", metavar="[JSON|@FILE|-]", type=json_value, default="null")
+@click.option("--id", "event_id", metavar="ID", help="Sent again with the same id, nothing more happens.")
+@click.pass_obj
+async def send(call: Invocation, name: str, data: Any, event_id: str | None) -> None:
+    """Send an event in. Once this returns it is kept, and acted on by the next worker."""
+    sent = await call.app.events.send(name, data, id=event_id)
+    call.answer(sent, line(Cell(f"{sent.name} {sent.id}", "strong"), "" if sent.is_new else ": known already"))
+
+
+@command.command("list")
+@click.option("--limit", default=100, show_default=True, type=click.IntRange(1), help="At most so many.")
+@click.pass_obj
+async def list_(call: Invocation, limit: int) -> None:
+    """List the events that are remembered, with what each has led to."""
+    found = await call.app.events.list(limit=limit)
+    rows = [
+        (
+            Cell(one.name, "strong"),
+            one.id,
+            words.age(one.received_at, call.now),
+            "" if one.is_over else "waits",
+            _led(one),
+        )
+        for one in found
+    ]
+    table = Table(("event", "id", "came", "", "led to"), rows) if rows else line(f"no events in {call.place}")
+    call.answer_items(found, table)
+
+
+def _led(one: Any) -> Cell:
+    if one.refused:
+        return Cell("; ".join(f"{trigger}: {why}" for trigger, why in one.refused.items()), "failed")
+    return Cell(", ".join(one.led_to.values()))

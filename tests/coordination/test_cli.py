@@ -1,0 +1,115 @@
+"""`perdure schedule …` and what else a person types about coordination."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from perdure import sync
+from perdure._durable import versions
+from perdure.cli import main
+
+AGENT = """
+from perdure import durable
+
+@durable
+async def digest(folder: str, most: int = 3) -> str:
+    return folder
+
+
+@durable
+async def booking(event: dict[str, int]) -> int:
+    return event["n"]
+"""
+
+
+@pytest.fixture
+def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Type a command in a folder of its own; what it answered as JSON, or its exit code when that is not 0."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PERDURE_URL", raising=False)
+    monkeypatch.setattr(versions, "_known", {})  # a process of its own would know no functions yet
+    (tmp_path / "reading_agent.py").write_text(AGENT)
+
+    def type_(*words: str):
+        code = main([*words, "--json"])
+        out = capsys.readouterr()
+        return json.loads(out.out) if code == 0 else (code, out.err)
+
+    return type_
+
+
+@pytest.mark.req("R51")
+def test_a_schedule_is_added_listed_paused_resumed_and_removed(typed, capsys: pytest.CaptureFixture[str]):
+    added = typed("schedule", "add", "daily", "reading_agent.py:digest", "inbox", "5", "--cron", "0 9 * * 1-5",
+                  "--tz", "Europe/Berlin")  # fmt: skip
+    assert (added["cron"], added["tz"], added["function"], added["missed"]) == (
+        "0 9 * * 1-5",
+        "Europe/Berlin",
+        "digest",
+        "once",
+    )
+    assert [one["id"] for one in typed("schedule", "list")["items"]] == ["daily"]
+    assert typed("schedule", "pause", "daily")["next_at"] is None
+    assert typed("schedule", "resume", "daily")["next_at"] is not None
+    assert main(["schedule", "list"]) == 0 and "0 9 * * 1-5 Europe/Berlin" in capsys.readouterr().out
+    assert main(["schedule", "show", "daily"]) == 0 and "digest" in capsys.readouterr().out
+    assert typed("schedule", "remove", "daily") == {"id": "daily", "removed": True}
+    assert typed("schedule", "remove", "daily")[0] == 3
+
+
+def test_what_nobody_can_understand_is_a_usage_error(typed):
+    for words in (
+        ("s", "reading_agent.py:digest", "x"),
+        ("s", "reading_agent.py:digest", "x", "--cron", "0 9 * * *", "--every", "1h"),
+        ("s", "reading_agent.py:digest", "x", "--cron", "nine"),
+        ("s", "reading_agent.py:nothing", "x", "--every", "1h"),
+        ("s", "digest", "x", "--every", "1h"),
+    ):
+        assert typed("schedule", "add", *words)[0] == 2
+    assert typed("schedule", "list")["items"] == []
+
+
+@pytest.mark.req("R50")
+def test_a_trigger_is_added_and_an_event_sent(typed, capsys: pytest.CaptureFixture[str]):
+    added = typed("trigger", "add", "book", "reading_agent.py:booking", "--event", "invoice", "--rate", "10/1m")
+    assert (added["event"], added["function"], added["schema"]["type"]) == ("invoice", "booking", "object")
+    assert typed("trigger", "add", "wake", "--task", "t-{n}", "--signal", "go", "--event", "invoice")["signal"] == "go"
+    assert typed("trigger", "add", "drop", "reading_agent.py:digest", "--directory", "in")["source"] == "directory"
+    assert [one["id"] for one in typed("trigger", "list")["items"]] == ["book", "drop", "wake"]
+    assert typed("event", "send", "invoice", '{"n": 1}', "--id", "e1")["is_new"]
+    assert not typed("event", "send", "invoice", '{"n": 1}', "--id", "e1")["is_new"]
+    assert typed("event", "send", "invoice", '{"n": "x"}')[0] == 2
+    assert typed("event", "send", "nothing")[0] == 3
+    assert [one["id"] for one in typed("event", "list")["items"]] == ["e1"]
+    for words in (("trigger", "list"), ("event", "list")):
+        assert main([*words]) == 0 and "invoice" in capsys.readouterr().out
+    assert typed("trigger", "pause", "book")["is_paused"] and not typed("trigger", "resume", "book")["is_paused"]
+    assert typed("trigger", "remove", "book")["removed"]
+
+
+def test_a_trigger_needs_one_moment_and_one_deed(typed):
+    for words in (("x",), ("x", "reading_agent.py:digest"), ("x", "--event", "e"), ("x", "--event", "e", "--task", "t"),
+                  ("x", "reading_agent.py:digest", "--event", "e", "--file", "f"),
+                  ("x", "reading_agent.py:digest", "--event", "e", "--rate", "fast")):  # fmt: skip
+        assert typed("trigger", "add", *words)[0] == 2
+
+
+@pytest.mark.req("R119")
+def test_frames_are_seen_and_dropped(typed, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    typed("open", "t")
+    with sync.Perdure(tmp_path / ".perdure" / "perdure.db") as app:
+        app.tasks.handle("t").frames.push("rename", goal="one name", done=["a", "b", "c"], next=["d", "e", "f"])
+    assert main(["frames", "t"]) == 0
+    assert "back to rename, step 4/6: d" in capsys.readouterr().out
+    left = typed("frames", "t", "--drop", "rename", "--why", "not now")
+    assert left["frames"] == [] and left["gone"][0]["why"] == "not now"
+
+
+def test_a_signal_is_sent_from_the_shell(typed):
+    typed("open", "t")
+    assert typed("signal", "t", "go", '{"a": 1}')["value"] == {"a": 1}
+    typed("complete", "t")
+    assert typed("signal", "t", "go")[0] == 4
