@@ -9,7 +9,6 @@ The proxy itself is perdure.keeper.pgproxy; what a connection does in a durable 
 
 from __future__ import annotations
 
-import time
 import weakref
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,14 +19,11 @@ from perdure._durable import current_run
 from perdure._ground.hop import Call
 from perdure._model import Level, Verdict
 from perdure._runtime import postgres_address
-from perdure._runtime.sessions import Place, ask, seconds_of
-from perdure.errors import SessionLost, SessionUnavailable
+from perdure._runtime.sessions import Place, ask, seconds_of, started
+from perdure.errors import SessionLost
 
 if TYPE_CHECKING:
     from perdure._runtime.postgres_blocks import KeptConnection
-
-_MODULE = "perdure.keeper.pgproxy"
-_PATIENCE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -119,6 +115,7 @@ class PostgresSession:
 
     async def end(self) -> None:
         """Roll back, close the session, and leave nothing behind."""
+        (self._folder / "was-here").unlink(missing_ok=True)
         await Call(lambda: ask(self._folder, {"ask": "end"}))
 
     def detach(self) -> None:
@@ -165,22 +162,13 @@ class PostgresSession:
     def _launch(self, options: dict[str, str] | None) -> dict[str, Any]:
         config = {
             "name": f"pg:{self._folder.name}",
+            "label": self.name,
             "folder": str(self._folder),
             "options": options,
             "hold": self._hold,
             "parking": str(self._place.parking) if self._place.parking else None,
         }
-        answer = self._place.launch(_MODULE, config, self._folder)
-        end = time.monotonic() + _PATIENCE_SECONDS
-        while answer.get("kind") == "twice" and time.monotonic() < end:
-            # Somebody else has started one, or the one before has not quite ended.
-            if ask(self._folder, {"ask": "state"}) is not None:
-                return {"how": "kept"}
-            time.sleep(0.02)
-            answer = self._place.launch(_MODULE, config, self._folder)
-        if "error" in answer and answer["kind"] != "lost":
-            raise SessionUnavailable(self.name, answer["error"])
-        return answer
+        return started(self._place, "postgres", config, self._folder)
 
     def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
         answer = ask(self._folder, question)

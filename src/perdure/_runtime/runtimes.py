@@ -10,16 +10,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 from perdure._durable import inside
+from perdure._ground.hop import Call
 from perdure._ground.ids import check_id
 from perdure._model import Rebuild
 from perdure._runtime import environment, places
 from perdure._runtime.client import Client, client_for
 from perdure._runtime.continuity import Continuity
 from perdure._runtime.files import KeptFile, KeptListener, KeptPipe, absolute, mode_of
+from perdure._runtime.kept_sessions import place_of
+from perdure._runtime.postgres import PostgresSession, open_postgres
 from perdure._runtime.ready import Ready
 from perdure._runtime.request import KeptRequest
 from perdure._runtime.request import recipe_of as request_recipe
 from perdure._runtime.secrets import Secret
+from perdure._runtime.secrets import resolve as secret_value
 from perdure._runtime.service import Service
 from perdure._runtime.service import recipe_of as service_recipe
 from perdure._runtime.shell import Shell
@@ -134,6 +138,19 @@ class Runtime(Continuity):
         )
         request.check_same(recipe)
         return request
+
+    async def postgres(self, name: str, dsn: str | Secret, *, hold: str | timedelta) -> PostgresSession:
+        """A PostgreSQL session that outlives this process, in its transaction if one was open.
+
+        An open transaction that no client is attached to is rolled back after `hold`.
+
+        Raises:
+            InvalidInput: the address or the hold limit make no sense.
+            SessionUnavailable: the server refuses us, or stays away.
+        """
+        check_id(name, "name of a session")
+        place = await Call(lambda: place_of(self._client, self._owner))
+        return await open_postgres(place, name, secret_value(dsn), hold=hold)
 
     async def units(self) -> Sequence[Unit]:
         """All that is kept for the task, and what has ended and was not forgotten."""

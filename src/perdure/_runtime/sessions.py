@@ -12,6 +12,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,15 +31,17 @@ _NEEDED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PERDURE_TEST_C
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _LENGTH = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 
+PROGRAMS = {"postgres": "perdure.keeper.pgproxy", "sqlite": "perdure.keeper.sqliteholder"}
+# Starts the process of a session, and gives what it answers when it is ready.
 Launch = Callable[[str, dict[str, Any], Path], dict[str, Any]]
 
 
-def launch(module: str, config: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Start a holder that outlives this process; what it answers when it is ready."""
+def launch(program: str, config: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Without a keeper: a process that outlives this one, and that nobody starts again."""
     env = {name: os.environ[name] for name in _NEEDED if name in os.environ}
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", module],
+            [sys.executable, "-m", PROGRAMS[program]],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -69,13 +72,14 @@ def _conversation(process: subprocess.Popen[bytes], config: bytes) -> tuple[byte
 class Place:
     """Where sessions of one task live."""
 
-    folder: Path
-    parking: Path | None = None
+    folder: Path  # short and private
+    parking: Path | None = None  # of sessions without a keeper
     launch: Launch = launch
+    task: str = ""
 
     def of(self, kind: str, name: str) -> Path:
         """A session's own folder, private, made if need be."""
-        folder = self.folder / f"{kind}-{sha256(name.encode()).hexdigest()[:12]}"
+        folder = self.folder / f"{kind}-{sha256(f'{self.task}/{name}'.encode()).hexdigest()[:12]}"
         if len(str(folder)) > LONGEST_FOLDER:
             raise InvalidInput(
                 f"the folder {folder} is too long for a socket", do=f"choose one of at most {LONGEST_FOLDER} characters"
@@ -83,6 +87,28 @@ class Place:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
         return folder
+
+
+def started(place: Place, program: str, config: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Have the session's process, and have it answer; what it said at its start. Of kind "lost": there is none.
+
+    Raises:
+        SessionUnavailable: it cannot be had.
+    """
+    end = time.monotonic() + _START_SECONDS
+    while True:
+        answer = place.launch(program, config, folder)
+        kind = answer.get("kind")
+        if kind == "lost":
+            return answer
+        if "error" in answer and kind != "twice":
+            raise SessionUnavailable(config["label"], answer["error"])
+        if ask(folder, {"ask": "state"}) is not None:
+            return {"how": "kept", "lost": ""} if kind == "twice" else answer
+        if time.monotonic() > end:
+            raise SessionUnavailable(config["label"], "its process does not answer")
+        # It died a moment ago, or somebody else is just starting it, or the one before has not quite ended.
+        time.sleep(0.02)
 
 
 def ask(folder: Path, question: dict[str, Any], seconds: float = _ANSWER_SECONDS) -> dict[str, Any] | None:

@@ -43,6 +43,7 @@ MODULES = (
     "perdure.keeper.services",
     "perdure.keeper.descriptors",
     "perdure.keeper.requests",
+    "perdure.keeper.sessions",
 )
 
 

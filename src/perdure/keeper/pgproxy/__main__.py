@@ -5,7 +5,8 @@
     options   of the connection, as libpq names them; left out: only a parked connection will do
     hold      seconds
     secret    that clients give as their password; optional
-    parking   the socket of a parking process; optional
+    channel   the keeper's socket, if the keeper has started it: its anchor is the parking
+    parking   else, the socket of a parking process; optional
 
 The answer is {"how": "kept" | "new", "lost": why the one before is lost} or {"error": …, "kind": …}.
 """

@@ -16,7 +16,10 @@ import selectors
 import socket
 import struct
 import sys
+from collections.abc import Mapping
 from typing import Any, Protocol
+
+from perdure.keeper.channel import TOKEN_FD, Channel
 
 _LENGTH = struct.Struct(">I")
 
@@ -75,6 +78,33 @@ class SocketParking:
         if answer is None:
             raise ConnectionError("the parking process has ended")
         return answer
+
+
+class KeeperParking:
+    """The keeper's anchor, asked for by a process that the keeper has started."""
+
+    def __init__(self, path: str) -> None:
+        self._channel = Channel(path, token=TOKEN_FD)
+
+    def put(self, name: str, fd: int, facts: bytes = b"") -> None:
+        self._channel.put(name, fd, facts.hex())
+
+    def take(self, name: str) -> tuple[int, bytes] | None:
+        try:
+            fd, facts = self._channel.get(name)
+        except KeyError:
+            return None
+        return fd, bytes.fromhex(facts or "")
+
+    def drop(self, name: str) -> None:
+        self._channel.drop(name)
+
+
+def parking_of(config: Mapping[str, Any]) -> Parking:
+    """Where a process that was configured so parks its descriptors."""
+    if config.get("channel"):
+        return KeeperParking(config["channel"])
+    return SocketParking(config["parking"]) if config.get("parking") else Nowhere()
 
 
 # ── messages with a descriptor ───────────────────────────────────────────────────────────────────

@@ -20,7 +20,7 @@ from perdure.keeper.pgproxy.hold import Hold
 from perdure.keeper.pgproxy.login import LoginFailed, Upstream
 from perdure.keeper.pgproxy.loop import Proxy
 from perdure.keeper.pgproxy.notebook import Notebook
-from perdure.keeper.pgproxy.parking import Nowhere, Parking, SocketParking
+from perdure.keeper.pgproxy.parking import Parking, parking_of
 from perdure.keeper.pgproxy.session import Session
 
 _UNDUMPABLE = 4  # PR_SET_DUMPABLE
@@ -43,7 +43,7 @@ def main(config: dict[str, Any], answer: Answer | None = None) -> None:
     except BlockingIOError:
         tell({"error": "the session has a proxy already", "kind": "twice"})
         return
-    parking = SocketParking(config["parking"]) if config.get("parking") else Nowhere()
+    parking = parking_of(config)
     try:
         proxy, how = _begin(config, parking)
     except LoginFailed as problem:
@@ -57,8 +57,19 @@ def main(config: dict[str, Any], answer: Answer | None = None) -> None:
     Control(proxy, _listen(folder, "control"), how)
     proxy.write_facts()
     tell(how)
-    proxy.run()
+    signal.signal(signal.SIGTERM, _told_to_end)
+    with contextlib.suppress(_Told):
+        proxy.run()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _end(proxy, parking, config["name"])
+
+
+class _Told(BaseException):
+    """SIGTERM: end as if asked to."""
+
+
+def _told_to_end(*_: object) -> None:
+    raise _Told
 
 
 def _begin(config: Mapping[str, Any], parking: Parking) -> tuple[Proxy, dict[str, Any]]:

@@ -1,0 +1,213 @@
+"""A pause or a death inside `async with con.transaction():` leaves the transaction to the next attempt."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from perdure._durable import pause, step
+from perdure._durable.run import Paused
+from perdure.errors import TransactionLost
+from tests.replay.kit import play
+from tests.sessions.acts import one
+from tests.sessions.kit import Stage
+
+seen: list[Any] = []
+
+
+@pytest.fixture(autouse=True)
+def _table(stage: Stage) -> None:
+    seen.clear()
+    stage.outside("CREATE TABLE t (x int)")
+
+
+@step(identity=lambda con, x: x)
+async def insert(con: Any, x: int) -> None:
+    await con.execute("INSERT INTO t VALUES (%s)", (x,))
+    seen.append((x, (await one(con, "SELECT txid_current()"))[0]))
+
+
+async def answered(program: Callable[[], Any]) -> Any:
+    """Pause, then go on in another attempt with the answer."""
+    paused = await play(program)
+    assert isinstance(paused.error, Paused), paused.error
+    [path] = paused.run.questions
+    return await play(program, journal=paused.journal, answers={path: {"value": "yes"}})
+
+
+def rows(stage: Stage) -> list[int]:
+    return stage.outside("SELECT coalesce(array_agg(x ORDER BY x), '{}') FROM t")
+
+
+@pytest.mark.req("R79")
+@pytest.mark.parametrize("autocommit", [False, True])
+async def test_the_next_attempt_is_in_the_same_transaction(stage: Stage, autocommit: bool) -> None:
+    async def program() -> str:
+        con = await (await stage.open()).connect(autocommit=autocommit)
+        async with con.transaction():
+            await insert(con, 1)
+            await pause.input("more?", str)
+            assert rows(stage) == []
+            await insert(con, 2)
+        await con.close()
+        return "done"
+
+    done = await answered(program)
+    assert done.result() == "done"
+    assert [x for x, _ in seen] == [1, 2]
+    assert seen[0][1] == seen[1][1]
+    assert rows(stage) == [1, 2]
+
+
+async def test_a_connection_block_around_it_neither_commits_nor_rolls_back(stage: Stage) -> None:
+    async def program() -> None:
+        async with await (await stage.open()).connect() as con:
+            await insert(con, 1)
+            await pause.input("more?", str)
+            await insert(con, 2)
+
+    (await answered(program)).result()
+    assert seen[0][1] == seen[1][1]
+    assert rows(stage) == [1, 2]
+
+
+async def test_blocks_that_have_ended_are_walked_through(stage: Stage) -> None:
+    async def program() -> None:
+        con = await (await stage.open()).connect()
+        async with con.transaction():
+            await insert(con, 1)
+        try:
+            async with con.transaction():
+                await insert(con, 2)
+                raise ZeroDivisionError
+        except ZeroDivisionError:
+            pass
+        async with con.transaction():
+            await insert(con, 3)
+            await pause.input("more?", str)
+            assert rows(stage) == [1]
+        async with con.transaction():
+            await insert(con, 4)
+        await con.close()
+
+    (await answered(program)).result()
+    assert [x for x, _ in seen] == [1, 2, 3, 4]
+    assert rows(stage) == [1, 3, 4]
+
+
+async def test_a_savepoint_begun_before_the_pause_rolls_back_what_came_before_it(stage: Stage) -> None:
+    async def program() -> None:
+        con = await (await stage.open()).connect()
+        async with con.transaction():
+            await insert(con, 1)
+            async with con.transaction():
+                await insert(con, 2)
+            try:
+                async with con.transaction():
+                    await insert(con, 3)
+                    await pause.input("more?", str)
+                    raise ZeroDivisionError
+            except ZeroDivisionError:
+                await insert(con, 4)
+        await con.close()
+
+    (await answered(program)).result()
+    assert rows(stage) == [1, 2, 4]
+
+
+async def test_a_hold_limit_that_passed_is_an_error_not_half_a_transaction(stage: Stage) -> None:
+    async def program() -> None:
+        session = await stage.open()
+        con = await session.connect()
+        async with con.transaction():
+            await insert(con, 1)
+            await pause.input("more?", str)
+            await insert(con, 2)
+
+    paused = await play(program)
+    stage.wait("alone")
+    await (await stage.open()).rollback()  # as the limit does
+    [path] = paused.run.questions
+    again = await play(program, journal=paused.journal, answers={path: {"value": "yes"}})
+    with pytest.raises(TransactionLost, match="ROLLBACK"):
+        again.result()
+    assert rows(stage) == []
+
+
+async def test_a_session_that_was_lost_is_an_error_and_a_block_that_had_committed_is_not(stage: Stage) -> None:
+    async def program() -> None:
+        con = await (await stage.open()).connect()
+        async with con.transaction():
+            await insert(con, 1)
+        async with con.transaction():
+            await insert(con, 2)
+            await pause.input("more?", str)
+
+    paused = await play(program)
+    await (await stage.open()).end()
+    [path] = paused.run.questions
+    again = await play(program, journal=paused.journal, answers={path: {"value": "yes"}})
+    with pytest.raises(TransactionLost, match="lost"):
+        again.result()
+    assert rows(stage) == [1]
+
+
+async def test_a_block_the_journal_does_not_know_is_begun_anew(stage: Stage) -> None:
+    """The attempt died before anything in the block was recorded."""
+
+    async def program(dies: bool) -> None:
+        con = await (await stage.open()).connect()
+        async with con.transaction():
+            await insert(con, 1)
+            if dies:
+                await pause.input("more?", str)
+        await con.close()
+
+    await play(lambda: program(True))
+    (await play(lambda: program(False), journal=[])).result()
+    assert rows(stage) == [1]
+
+
+async def test_other_drivers_are_cut_off_before_they_can_roll_back(stage: Stage) -> None:
+    import asyncpg
+
+    async def program() -> str:
+        session = await stage.open()
+        con = await asyncpg.connect(session.url)
+        if not con.is_in_transaction():
+            await con.execute("BEGIN")
+            await con.execute("INSERT INTO t VALUES (1)")
+        try:
+            answer = await pause.input("more?", str)
+        except BaseException:
+            await con.execute("ROLLBACK")
+            raise
+        await con.execute("COMMIT")
+        await con.close()
+        return answer
+
+    assert (await answered(program)).result() == "yes"
+    assert rows(stage) == [1]
+
+
+async def test_an_attempt_that_is_cancelled_leaves_the_transaction_alone(stage: Stage) -> None:
+    inside = asyncio.Event()
+
+    async def program() -> None:
+        con = await (await stage.open()).connect()
+        async with con.transaction():
+            await insert(con, 1)
+            inside.set()
+            await asyncio.Event().wait()
+
+    attempt = asyncio.ensure_future(play(program))
+    await inside.wait()
+    attempt.cancel()
+    assert isinstance((await attempt).error, asyncio.CancelledError)
+    con = await stage.connect()
+    assert con.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
+    await con.close()

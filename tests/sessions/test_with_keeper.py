@@ -1,0 +1,136 @@
+"""Sessions of a task's runtime: their processes are the keeper's, and are started again when they die."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from perdure._runtime.sessions import ask
+from perdure.errors import SessionUnavailable
+from tests.runtime.kit import Place, until
+from tests.sessions.acts import IDENTITY, one
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path / "store" / "perdure.db")
+    try:
+        yield made
+    finally:
+        made.clear()
+
+
+@pytest.fixture
+def url(postgres_url: str) -> str:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (x int)")
+    return postgres_url
+
+
+def proxy_of(session: object) -> int:
+    found = ask(session.folder, {"ask": "state"})  # type: ignore[attr-defined]
+    return found["proxy"] if found else 0
+
+
+@pytest.mark.req("R79")
+async def test_the_same_transaction_after_the_death_of_agent_proxy_and_keeper(place: Place, url: str) -> None:
+    async with place.runtime() as rt:
+        session = await rt.postgres("main", url, hold="10m")
+        assert session.level == "kept"
+        con = await session.connect()
+        await con.execute("INSERT INTO t VALUES (1)")
+        before = await one(con, IDENTITY)
+        first = proxy_of(session)
+
+        os.kill(first, signal.SIGKILL)
+        con.pgconn.finish()
+        con = await session.connect()
+        assert await one(con, IDENTITY) == before
+        second = proxy_of(session)
+        assert second != first
+
+        place.kill_keeper()
+        assert await one(con, IDENTITY) == before
+        os.kill(second, signal.SIGKILL)
+        con.pgconn.finish()
+
+    async with place.runtime() as rt:
+        session = await rt.postgres("main", url, hold="10m")
+        assert (session.level, "the transaction is open" in session.verdict.same) == ("kept", True)
+        con = await session.connect()
+        assert await one(con, IDENTITY) == before
+        await con.commit()
+        await con.close()
+        assert [unit.name for unit in await rt.units()] == ["postgres:main"]
+
+
+async def test_keeper_and_proxy_die_together(place: Place, url: str) -> None:
+    async with place.runtime() as rt:
+        session = await rt.postgres("main", url, hold="10m")
+        con = await session.connect()
+        before = await one(con, IDENTITY)
+        keeper = place.keeper
+        os.kill(keeper, signal.SIGKILL)
+        os.kill(proxy_of(session), signal.SIGKILL)
+        con.pgconn.finish()
+        con = await session.connect()
+        assert await one(con, IDENTITY) == before
+        await con.close()
+
+
+async def test_what_the_server_ended_is_lost_and_a_new_session_begins(place: Place, url: str) -> None:
+    async with place.runtime() as rt:
+        session = await rt.postgres("main", url, hold="10m")
+        with psycopg.connect(url, autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(%s)", (session.backend_pid,))
+        until(lambda: ask(session.folder, {"ask": "state"})["gone"])  # type: ignore[index]
+        session = await rt.postgres("main", url, hold="10m")
+        assert session.level == "lost"
+        assert "administrator" in session.verdict.reason
+        con = await session.connect()
+        assert await one(con, "SELECT 1") == (1,)
+        await con.close()
+
+
+async def test_a_refused_login_is_told_and_can_be_tried_again(place: Place, url: str) -> None:
+    async with place.runtime() as rt:
+        for _ in range(2):
+            with pytest.raises(SessionUnavailable, match="does not exist"):
+                await rt.postgres("main", url.replace("/t_", "/no_"), hold="10m")
+        session = await rt.postgres("main", url, hold="10m")
+        assert session.level == "kept"
+
+
+async def test_ending_a_session_ends_its_backend_and_its_process(place: Place, url: str) -> None:
+    async with place.runtime() as rt:
+        session = await rt.postgres("main", url, hold="10m")
+        pid = session.backend_pid
+        await session.end()
+        until(lambda: all(unit.record.ended == 0 for unit in place_units(place)))
+        with psycopg.connect(url, autocommit=True) as other:
+            until(lambda: other.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", (pid,)).fetchone() is None)
+        again = await rt.postgres("main", url, hold="10m")
+        assert again.backend_pid != pid
+        assert again.level == "kept"  # nothing is lost that was ended on purpose
+
+
+def place_units(place: Place) -> list[object]:
+    from perdure._runtime.units import Record
+
+    told = place.ask("units")["units"]
+    return [type("Shown", (), {"record": Record.read(one)}) for one in told]
+
+
+async def test_no_credential_is_written_down(place: Place, url: str) -> None:
+    secret = "swordfish-9f2c"
+    async with place.runtime() as rt:
+        await rt.postgres("main", f"{url}&password={secret}", hold="10m")
+        live = Path(place.socket).parent
+        files = [file for folder in (place.home, live) for file in folder.rglob("*") if file.is_file()]
+        assert len(files) > 3
+        assert [file for file in files if secret.encode() in file.read_bytes()] == []
