@@ -17,7 +17,7 @@ from perdure._ground.hop import drive
 from perdure._runtime import Runtime, Shell, client, places
 from perdure.errors import PerdureError
 
-PATIENCE = 60.0
+PATIENCE = 30.0
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\][^\x07]*\x07|\r")
 
 

@@ -16,7 +16,7 @@ from perdure._durable.execute import carry_on_here, one_pass, run_here
 from perdure._durable.framing import frames
 from perdure._durable.functions import DurableFunction, durable, known_functions, step
 from perdure._durable.inbox import Choice, Inbox, UncertainEffect
-from perdure._durable.inside import Inside, inside
+from perdure._durable.inside import Inside, inside, is_in_effect
 from perdure._durable.ledger import EffectRecord
 from perdure._durable.marking import progress
 from perdure._durable.models import ModelCall, Price, Usage, model_call
@@ -94,6 +94,7 @@ __all__ = [
     "idempotency_headers",
     "idempotency_key",
     "inside",
+    "is_in_effect",
     "known_functions",
     "known_versions",
     "loops",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from perdure._durable.effect_call import running_key
 from perdure._durable.scopes import current
 from perdure._store import Store
 
@@ -31,3 +32,8 @@ def inside() -> Inside | None:
     run = scope.run
     run.check()
     return Inside(run.store, run.task_id, run.uid, run.epoch, scope.is_body)
+
+
+def is_in_effect() -> bool:
+    """Whether the running code is an effect's own: what it does is part of that effect."""
+    return running_key.get(None) is not None

@@ -176,7 +176,7 @@ class Runtime(Continuity):
         record, was_made, is_rebuilt = await opened(
             self._client, self._owner, kind, name, recipe, secrets=secrets, rebuild=rebuild, body=body
         )
-        unit = cls(self._client, self._owner, record, verdict_of(record, was_made, is_rebuilt))
+        unit = cls(self._client, self._owner, record, verdict_of(record, was_made, is_rebuilt, recipe))
         unit.was_made = was_made
         return unit
 

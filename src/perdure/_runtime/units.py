@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from perdure import keeper
 from perdure._model import Level, Rebuild, Verdict
 from perdure._runtime.client import Client
-from perdure.errors import UnitEnded, UnitHeld
+from perdure._runtime.secrets import Secret
+from perdure.errors import SecretMissing, UnitEnded, UnitHeld
 
 U = TypeVar("U", bound="Unit")
 
@@ -160,5 +161,17 @@ async def opened(
     record, was_made = Record.read(reply.args["unit"]), bool(reply.args["made"])
     if record.is_alive or rebuild != "auto":
         return record, was_made, "instead_of" in record.facts
-    reply = await client.ask("rebuild", unit=record.uid, secrets=dict(secrets), limits=dict(record.limits))
+    again, missing = _again(record)
+    reply = await client.ask("rebuild", unit=record.uid, secrets=again, missing=missing, limits=dict(record.limits))
     return Record.read(reply.args["unit"]), bool(reply.args["made"]), True
+
+
+def _again(record: Record) -> tuple[dict[str, str], list[str]]:
+    """The secrets of a unit's environment, by the references in its recipe, and the names of those that are gone."""
+    found, missing = {}, []
+    for name, reference in record.recipe.get("secret_env", {}).items():
+        try:
+            found[name] = Secret.parse(reference).value()
+        except SecretMissing:
+            missing.append(name)
+    return found, missing

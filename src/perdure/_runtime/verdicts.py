@@ -2,31 +2,95 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from perdure._model import Verdict
 from perdure._runtime.units import Record
 
+# Statuses the keeper writes when it did not see the end.
+_UNSEEN = -1
 
-def verdict_of(record: Record, was_made: bool, is_rebuilt: bool) -> Verdict:
+
+def verdict_of(record: Record, was_made: bool, is_rebuilt: bool, asked: Mapping[str, Any] | None = None) -> Verdict:
+    """`asked` is the recipe it was opened with now, which may differ from the one it was made with."""
     if not record.is_alive:
         return _lost(record)
     if is_rebuilt:
-        return Verdict("rebuilt", "its process was gone; a new one was made from the recipe of the old one")
-    reason = "made now" if was_made else "the same process, held by the keeper"
-    return Verdict("kept", reason, same=("process",))
+        return _rebuilt(record)
+    if was_made:
+        return Verdict("kept", "made now", same=("all of it: it is new",))
+    return _kept(record, asked or {})
 
 
-def _lost(record: Record) -> Verdict:
-    why = str(record.facts.get("why") or _ending(record.ended))
+def _kept(record: Record, asked: Mapping[str, Any]) -> Verdict:
+    made = record.recipe
+    differs = [
+        f"{name}: it was made with {made.get(name)!r}, not {asked[name]!r}"
+        for name in ("cwd", "umask")
+        if name in asked and asked[name] != made.get(name)
+    ]
     return Verdict(
-        "lost",
-        why,
-        do_not_assume=("that anything of it still runs",),
-        options=("rebuild='auto' makes a new one from its recipe",),
+        "kept",
+        f"the same process ({record.pid}), held by the keeper",
+        same=("process, variables, open files, output by offset",),
+        differs=differs,
+        since_you_left=_since(record),
+        waiting=record.about.get("waiting"),
+        do_not_assume=("that it is at its prompt: waiting() tells",) if record.kind == "shell" else (),
     )
 
 
-def _ending(status: int | None) -> str:
-    if status is None or status < 0:
+def _since(record: Record) -> Sequence[str]:
+    about = record.about
+    told = []
+    if "end" in about and "last_input_at" in about and about["end"] > about["last_input_at"]:
+        told.append(f"{about['end'] - about['last_input_at']:,} bytes were put out since the last input")
+    if about.get("running"):
+        told.append(f"still running: {about['running']}")
+    if about.get("last_ended"):
+        told.append(f"ended last: {about['last_ended']}")
+    return told
+
+
+def _rebuilt(record: Record) -> Verdict:
+    recipe = record.facts.get("rebuilt_from", {})
+    same = [f"{recipe[name]} {name}" for name in ("variables", "functions", "history") if recipe.get(name)]
+    if recipe.get("directory"):
+        same.append(f"directory {recipe['directory']}")
+    withheld = [name for name in recipe.get("withheld", ()) if name not in record.recipe.get("secret_env", {})]
+    differs = [f"variable {name} was not written down, as it may be secret" for name in withheld]
+    differs += [f"variable {name} is missing: its secret is not here" for name in record.facts.get("missing", ())]
+    why = record.facts.get("why_rebuilt") or "it had ended"
+    return Verdict(
+        "rebuilt",
+        f"its process was gone ({why}); a new one was made from its recipe",
+        same=same,
+        differs=["the process is new", *differs],
+        do_not_assume=(
+            "that anything the old one had started still runs",
+            "that what ran in it has ended well: commands() tells what is known",
+        ),
+        options=("set what is missing, then go on",),
+    )
+
+
+def _lost(record: Record) -> Verdict:
+    options = ["rebuild='auto' makes a new one from its recipe"] if record.recipe.get("argv") else []
+    return Verdict(
+        "lost",
+        str(record.facts.get("why") or ending(record.ended)),
+        since_you_left=(ending(record.ended),),
+        do_not_assume=("that anything of it still runs", "that what it was doing has been done"),
+        options=[*options, "read() gives what it had put out, if the keeper still has it"],
+    )
+
+
+def ending(status: int | None) -> str:
+    """How a process ended, in words."""
+    if status is None:
+        return "it has not ended"
+    if status == _UNSEEN:
         return "it ended unseen"
     signal = status & 0x7F
     return f"it was ended by signal {signal}" if signal else f"it ended with exit code {status >> 8}"

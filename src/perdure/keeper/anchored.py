@@ -6,6 +6,7 @@ client) must not begin before the anchor holds what is needed to take it up agai
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from collections import deque
@@ -68,7 +69,8 @@ class Anchored:
         self._ask({"do": "keeper", "argv": argv})
 
     def stop(self) -> None:
-        send(self.link, {"do": "stop"})
+        with contextlib.suppress(OSError):  # it ends faster than one can say so
+            send(self.link, {"do": "stop"})
 
     def hear(self) -> list[Exit]:
         """The exits the anchor has told; call it when the link is readable, and after asking.

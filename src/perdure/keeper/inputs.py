@@ -20,6 +20,7 @@ class Inputs:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._states: dict[str, State] = {}
+        self.last_at = 0  # where the output was when something was last sent
         if path.exists():
             for line in path.read_text(errors="replace").splitlines():
                 self._read(line)
@@ -28,17 +29,25 @@ class Inputs:
 
     def _read(self, line: str) -> None:
         try:
-            id, state, _ = json.loads(line)
+            id, state, _, offset = json.loads(line)
         except (ValueError, TypeError):
             return  # the last line, cut off
-        self._states[id] = state
+        self._states[id], self.last_at = state, offset
 
     def state(self, id: str) -> State | None:
         return self._states.get(id)
 
-    def note(self, id: str, state: State, length: int) -> None:
+    def begin(self, id: str, length: int, offset: int) -> None:
+        """It will be written now; the output has come to `offset`."""
+        self.last_at = offset
+        self._note(id, "begun", length)
+
+    def end(self, id: str) -> None:
+        self._note(id, "done", 0)
+
+    def _note(self, id: str, state: State, length: int) -> None:
         self._states[id] = state
-        self._file.write(json.dumps([id, state, length]) + "\n")
+        self._file.write(json.dumps([id, state, length, self.last_at]) + "\n")
         self._file.flush()
         if len(self._states) > _MOST:
             self._shorten()
@@ -46,7 +55,7 @@ class Inputs:
     def _shorten(self) -> None:
         self._states = dict(list(self._states.items())[-_MOST // 2 :])
         fresh = self._path.with_name("inputs.new")
-        fresh.write_text("".join(json.dumps([id, state, 0]) + "\n" for id, state in self._states.items()))
+        fresh.write_text("".join(json.dumps([id, state, 0, self.last_at]) + "\n" for id, state in self._states.items()))
         fresh.replace(self._path)
         self._file.close()
         self._file = self._path.open("a")

@@ -68,6 +68,11 @@ def of_unit(session: int, cookie: str, anchor: int) -> Iterator[int]:
             yield pid
 
 
+def below(anchor: int, but: int) -> Iterator[int]:
+    """All that units have started, and are."""
+    return (pid for pid in all_pids() if pid != but and is_below(pid, anchor))
+
+
 def with_cookie(cookie: str) -> Iterator[int]:
     """Every process that has a unit's cookie, wherever it stands: also one whose anchor has died."""
     mark = f"{COOKIE}={cookie}".encode()

@@ -93,7 +93,12 @@ def rebuild(keeper: Keeper, connection: Connection, call: Call) -> Answer:
         raise Refused("alive", unit=old.uid)
     recipe = {**keeper.kinds[old.kind].held.rebuild(keeper, old), **call.get("fresh", dict, {})}
     made = _make(keeper, old.kind, old.name, old.owner, recipe, call)
-    made.facts["instead_of"] = old.uid
+    made.facts |= {
+        "instead_of": old.uid,
+        "rebuilt_from": old.facts.get("recipe", {}),
+        "why_rebuilt": old.facts.get("why", ""),
+        "missing": call.get("missing", list, []),
+    }
     keeper.save(made, through_power_loss=True)
     return Answer({"unit": shown(keeper, made), "made": True})
 
@@ -113,7 +118,7 @@ def _make(keeper: Keeper, kind: str, name: str, owner: Owner, recipe: dict[str, 
         raise
     held.secrets, held.given = {}, b""
     keeper.held[unit.uid] = held
-    keeper.save(unit, through_power_loss=True)
+    keeper.save(unit, through_power_loss=not unit.pid)  # else its launch has seen to that
     return unit
 
 
@@ -249,7 +254,10 @@ def stop(keeper: Keeper, connection: Connection, call: Call) -> Answer:
         unit.facts["why"] = "the keeper was stopped"
         unit.ended, unit.ended_at = -1, keeper.now()
         keeper.save(unit)
-        processes.kill(processes.of_unit(unit.pid, unit.uid, keeper.anchor_pid))
+    processes.kill(processes.below(keeper.anchor_pid, os.getpid()))
+    for unit in alive:  # one that was adopted is below nobody
+        if processes.is_same(unit.pid, unit.start):
+            processes.kill(processes.of_unit(unit.pid, unit.uid, keeper.anchor_pid))
     keeper.loop.call_soon(keeper.stop)
     return Answer()
 

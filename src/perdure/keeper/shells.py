@@ -1,6 +1,386 @@
-"""Shells."""
+"""Shells that know their commands: bash with marks in its prompt, on a terminal the keeper holds.
 
-from perdure.keeper.kinds import Kind
+`run` types only a short call; the shell reads the command itself from a file, and refuses an id it has begun. So
+typing twice is harmless, and after any death the question "has it begun?" has an answer. Another program on a
+terminal (a REPL, ssh, psql) is a Terminal and no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from perdure.keeper import processes, recipes, ttys
+from perdure.keeper.commands import Command, Commands, digest
+from perdure.keeper.kinds import Answer, Call, Kind, Refused, Verb
+from perdure.keeper.marks import Mark, Marks
+from perdure.keeper.outlog import Part
+from perdure.keeper.spawn import Command as Program
 from perdure.keeper.terminals import Terminal
 
-KINDS = (Kind("shell", Terminal),)
+if TYPE_CHECKING:
+    from perdure.keeper.daemon import Keeper
+    from perdure.keeper.units import Unit
+
+_RC = Path(__file__).with_name("shell.bash")
+# How long a new shell may take to its first prompt: its user's own start files are read before.
+PROMPT_SECONDS = 30.0
+_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
+
+
+class Shell(Terminal):
+    """A terminal; with `is_shell` in its recipe, one whose commands are known."""
+
+    commands: Commands
+
+    def __init__(self, keeper: Keeper, unit: Unit) -> None:
+        super().__init__(keeper, unit)
+        self._is_shell = bool(unit.recipe.get("is_shell"))
+        self._place = keeper.live / unit.uid
+        self._at_prompt = False
+        self._is_coming = True  # the next thing to come is the prompt
+        self._is_typing = False  # somebody has written since the prompt came
+        self._now: Command | None = None
+        self._waiters: dict[str, list[asyncio.Future[Command]]] = {}
+        self._for_prompt: list[asyncio.Future[None]] = []
+
+    # ── beginning ───────────────────────────────────────────────────────────────────────────────
+
+    def start(self) -> None:
+        if self._is_shell:
+            self.unit.facts["nonce"] = secrets.token_hex(16)
+            (self._place / "begun").mkdir(mode=0o700, parents=True)
+            self._write_start()
+            former = self.unit.recipe.get("commands_of")
+            if former:  # what was asked for before is still known, so a key is good for ever
+                with contextlib.suppress(OSError):
+                    old = self.keeper.units.home / str(former) / "commands"
+                    shutil.copy(old, self.keeper.units.folder(self.unit) / "commands")
+            self._open_commands()
+        super().start()
+
+    def _write_start(self) -> None:
+        text = _RC.read_text().replace("@PLACE@", str(self._place)).replace("@NONCE@", self.unit.facts["nonce"])
+        (self._place / "rc").write_text(text)
+        restore = self.unit.recipe.get("restore")
+        if restore:
+            (self._place / "restore").write_text(str(restore))
+            (self._place / "history").write_text(str(self.unit.recipe.get("history", "")))
+
+    def command(self) -> Program:
+        found = super().command()
+        if self._is_shell:
+            argv = [*found.argv, "--rcfile", str(self._place / "rc"), "-i"]
+            found = Program(argv, found.cwd, found.env, found.umask, found.most_files)
+        return found
+
+    def _open_commands(self) -> None:
+        self.commands = Commands(self.keeper.units.folder(self.unit) / "commands", self._place / "commands")
+        self._marks = Marks(self.unit.facts["nonce"], int(self.unit.facts.get("looked_at", 0)))
+
+    def recover(self) -> None:
+        if self._is_shell:
+            self._open_commands()
+            open_ones = [one for one in self.commands.all.values() if one.begun_at and not one.has_ended]
+            self._now = open_ones[-1] if open_ones else None
+        super().recover()
+        if self._is_shell:
+            self._look_again()
+
+    def _look_again(self) -> None:
+        """What a former keeper had not looked at."""
+        while (part := self.log.read(self._marks.offset)).data:
+            self.saw(part)
+            if self._marks.offset < part.end:  # the beginning of a mark is at the end of it
+                break
+
+    # ── what the output says ────────────────────────────────────────────────────────────────────
+
+    def saw(self, part: Part) -> None:
+        if self._is_shell:
+            for mark in self._marks.feed(part.start, part.data):
+                self._marked(mark)
+
+    def _marked(self, mark: Mark) -> None:
+        if mark.kind == "C":
+            self._began(mark)
+        elif mark.kind == "D":
+            self._ended(mark)
+        else:
+            self._at_prompt, self._is_coming, self._is_typing = True, False, False
+            for waiter in self._for_prompt:
+                if not waiter.done():
+                    waiter.set_result(None)
+            self._for_prompt.clear()
+
+    def _began(self, mark: Mark) -> None:
+        self._at_prompt = self._is_coming = False
+        known = self.commands.all.get(mark.id) if mark.id else None
+        command = known or self.commands.typed(mark.end, self.keeper.now())
+        if mark.id and self._now is not None and not self._now.was_asked:
+            self.commands.all.pop(self._now.id, None)  # the typed call that reads this one
+        command.begun_at = command.begun_at or self.keeper.now()
+        command.start = mark.end
+        self._now = command
+        self.commands.save(command)
+
+    def _ended(self, mark: Mark) -> None:
+        command, self._now, self._is_coming = self._now, None, True
+        cwd = processes.cwd_of(self.unit.pid) or ""
+        if command is not None:
+            command.code, command.cwd, command.ended_at = mark.code, cwd, self.keeper.now()
+            command.end = mark.start
+            if not command.was_asked:
+                command.text = self._last_typed()
+            self._finish(command)
+        self._settle_untaken(command)
+        self._learn(mark.state)
+        self.unit.facts["looked_at"] = mark.end
+        self.keeper.save(self.unit)
+
+    def _finish(self, command: Command) -> None:
+        self.commands.ended(command, self.log.read(command.start, max(0, command.end - command.start)).data)
+        for waiter in self._waiters.pop(command.id, ()):
+            if not waiter.done():
+                waiter.set_result(command)
+
+    def _settle_untaken(self, ended: Command | None) -> None:
+        """A call that was typed and did not begin: something else was on the line."""
+        for id in [id for id in self._waiters if ended is None or id != ended.id]:
+            command = self.commands.all.get(id)
+            if command is not None and not command.begun_at and not self._has_begun(id):
+                for waiter in self._waiters.pop(id):
+                    if not waiter.done():
+                        waiter.set_exception(Refused("busy", what="something else was typed on the same line"))
+
+    def _has_begun(self, id: str) -> bool:
+        return (self._place / "begun" / id).exists()
+
+    def _last_typed(self) -> str:
+        with contextlib.suppress(OSError):
+            return (self._place / "history").read_text(errors="replace").rstrip("\n").rpartition("\n")[2]
+        return ""
+
+    def _learn(self, state: str) -> None:
+        """The recipe of the shell as it is now, to disk; the dump it was made of goes."""
+        folder, facts = self.keeper.units.folder(self.unit), self.unit.facts
+        dump, history = _text(self._place / f"state.{state}"), _text(self._place / "history")
+        was_secret = bool(facts.pop("secret_given", False))
+        found = recipes.recipe_of(
+            dump,
+            history,
+            tainted=facts.get("tainted", ()),
+            only_known=_text(folder / "restore") if was_secret else None,
+        )
+        with contextlib.suppress(OSError):
+            (self._place / f"state.{state}").unlink()
+        if found is None:
+            return
+        if was_secret:
+            facts["tainted"] = sorted({*facts.get("tainted", ()), *found.withheld})
+        (folder / "restore").write_text(found.script)
+        (folder / "history").write_text("\n".join([*recipes.kept_history(history), ""]))
+        facts["recipe"] = {
+            "directory": found.directory,
+            "exported": sorted(found.exported),
+            "withheld": list(found.withheld),
+            **found.counts,
+        }
+
+    def exited(self) -> None:
+        super().exited()
+        if self._is_shell:
+            status = self.unit.ended or 0
+            if self._now is not None:
+                self._now.code = os.waitstatus_to_exitcode(status) if status >= 0 else None
+                self._now.end, self._now.ended_at = self.log.end, self.keeper.now()
+                self._finish(self._now)
+            for waiter in [waiter for waiters in self._waiters.values() for waiter in waiters]:
+                if not waiter.done():
+                    waiter.set_exception(Refused("ended", what="the shell has ended"))
+            self._waiters.clear()
+
+    # ── commands ────────────────────────────────────────────────────────────────────────────────
+
+    async def run(self, call: Call) -> Answer:
+        """The result of a command: the recorded one, or of the one that runs, or of one that is begun now."""
+        id, text = call.get("id", str, ""), call.body.decode()
+        if not _ID.fullmatch(id) or "\0" in text:
+            raise Refused("invalid", what=f"no id or no command: {id!r}")
+        if not self._is_shell:
+            raise Refused("invalid", what="only a shell has commands; this is another program: use send and expect")
+        known = self.commands.known.get(id)
+        if known is not None and known["digest"] != digest(text):
+            raise Refused("invalid", what="this key belongs to another command")
+        command = self.commands.all.get(id)
+        if known is not None and (command is None or command.has_ended):
+            return self._result(command, known)
+        if command is None or not self._has_begun(id):
+            await self._wait_for_prompt()
+            self._check_free()
+            if command is None:
+                command = self.commands.ask(id, text, self.keeper.now())
+            self._type(command)
+        waiter: asyncio.Future[Command] = self.keeper.loop.create_future()
+        self._waiters.setdefault(id, []).append(waiter)
+        seconds = call.values.get("within")
+        try:
+            ended = await asyncio.wait_for(waiter, None if seconds is None else float(seconds))
+        except TimeoutError:
+            return Answer({"is_running": True})
+        return self._result(ended, self.commands.known[id])
+
+    async def _wait_for_prompt(self) -> None:
+        """Between one command and the next, and at the start, the prompt is a moment away."""
+        if self._is_coming and not self.has_ended:
+            waiter: asyncio.Future[None] = self.keeper.loop.create_future()
+            self._for_prompt.append(waiter)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(waiter, PROMPT_SECONDS)
+
+    def _check_free(self) -> None:
+        """Only the shell itself, at its prompt, takes a command."""
+        if self.has_ended or not self.unit.is_alive:
+            raise Refused("ended", what="the shell has ended")
+        if not self._at_prompt or ttys.in_front(self._master) != self.unit.pid:
+            running = (self._now.text if self._now else "") or "another program is in front"
+            raise Refused("busy", what=running[:200])
+        if self._is_typing:
+            raise Refused("busy", what="something was typed and not sent off")
+
+    def _type(self, command: Command) -> None:
+        text = recipes.quoted(command.text)
+        lines = [
+            f'__perdure_begin {command.id} "$?" {text} || return 125',
+            f"builtin history -s -- {text}",
+            "__perdure_last",
+            command.text,
+        ]
+        (self._place / command.id).write_text("\n".join([*lines, ""]))
+        self.write(f"run-{command.id}-{secrets.token_hex(4)}", f' . "$__perdure/{command.id}"\r'.encode())
+        self._at_prompt = False
+
+    def _result(self, command: Command | None, known: dict[str, Any]) -> Answer:
+        if command is None:  # from before the machine was restarted: the output is gone
+            if known["code"] is None:
+                raise Refused("uncertain", id=known["id"])
+            return Answer({"code": known["code"], "cwd": known.get("cwd", ""), "text": "", "is_bare": True})
+        return Answer(_told(command), self.commands.output(command))
+
+    def write(self, id: str, data: bytes) -> asyncio.Future[Answer]:
+        if self._is_shell and self._asks_for_secret():  # a variable may hold it afterwards
+            self.unit.facts["secret_given"] = True
+            self.keeper.save(self.unit)
+        return super().write(id, data)
+
+    def send(self, call: Call) -> Answer | asyncio.Future[Answer]:
+        answer = super().send(call)
+        self._is_typing = True
+        return answer
+
+    def list_commands(self, call: Call) -> Answer:
+        """All that are remembered, the oldest first, without their output."""
+        found = sorted(self.commands.all.values(), key=lambda one: one.number) if self._is_shell else []
+        return Answer({"commands": [_told(one) for one in found if one.begun_at]})
+
+    def command_state(self, call: Call) -> Answer:
+        """Whether a command was asked for, has begun, has ended."""
+        id = call.get("id", str, "")
+        known = self.commands.known.get(id) if self._is_shell else None
+        command = self.commands.all.get(id) if self._is_shell else None
+        if known is None:
+            return Answer({"state": None})
+        if known["code"] is not None or (command is not None and command.has_ended):
+            return Answer({"state": "ended"})
+        if command is None:  # of a former life of this shell
+            return Answer({"state": "uncertain"})
+        return Answer({"state": "begun" if self._has_begun(id) else "asked"})
+
+    def waits_for(self) -> ttys.Waiting | None:
+        if self._at_prompt and ttys.in_front(self._master) == self.unit.pid:
+            return "prompt"
+        return super().waits_for()
+
+    # ── the unit ────────────────────────────────────────────────────────────────────────────────
+
+    @classmethod
+    def rebuild(cls, keeper: Keeper, old: Unit) -> dict[str, Any]:
+        """A shell as the old one was at its last prompt; any other program anew, as it was started."""
+        recipe, learnt = dict(old.recipe), old.facts.get("recipe")
+        recipe["commands_of"] = old.uid
+        if recipe.get("is_shell") and learnt:
+            folder = keeper.units.folder(old)
+            if os.path.isdir(learnt["directory"]):
+                recipe["cwd"] = learnt["directory"]
+            recipe["restore"] = (folder / "restore").read_text()
+            recipe["history"] = (folder / "history").read_text()
+            exported = set(learnt["exported"])
+            recipe["env"] = {name: value for name, value in recipe["env"].items() if name in exported}
+        return recipe
+
+    def about(self) -> dict[str, Any]:
+        told = super().about()
+        if self._is_shell:
+            told["at_prompt"] = self._at_prompt
+            told["commands"] = sum(one.has_ended for one in self.commands.all.values())
+            if self._now is not None:
+                told["running"] = self._now.text[:200]
+            ended = [one for one in self.commands.all.values() if one.has_ended]
+            if ended:
+                told["last_ended"] = f"{ended[-1].text[:200]} (exit code {ended[-1].code})"
+        if self.unit.is_alive and not self.has_ended:
+            is_secret = self._asks_for_secret()
+            told["waiting"] = "secret" if is_secret else "prompt" if self._at_prompt else None
+        return told
+
+    def recall(self) -> None:
+        super().recall()
+        if self._is_shell:
+            self._open_commands()
+
+    def forget(self) -> None:
+        super().forget()
+        with contextlib.suppress(AttributeError, OSError):
+            self.commands.close()
+        shutil.rmtree(self._place, ignore_errors=True)
+
+    verbs: ClassVar[Mapping[str, Verb]] = {
+        **Terminal.verbs,
+        "send": send,
+        "run": run,
+        "commands": list_commands,
+        "command_state": command_state,
+    }
+    writes: ClassVar[frozenset[str]] = Terminal.writes | {"run"}
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _told(command: Command) -> dict[str, Any]:
+    return {
+        "id": command.id,
+        "text": command.text,
+        "was_asked": command.was_asked,
+        "code": command.code,
+        "cwd": command.cwd,
+        "seconds": max(0.0, command.ended_at - command.begun_at) if command.has_ended else 0.0,
+        "start": command.start,
+        "end": command.end,
+        "begun_at": command.begun_at,
+        "ended_at": command.ended_at,
+    }
+
+
+KINDS = (Kind("shell", Shell),)

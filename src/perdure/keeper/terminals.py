@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from perdure.keeper import ttys
 from perdure.keeper.inputs import Inputs
-from perdure.keeper.kinds import Answer, Call, Caller, Held, Refused, Verb
+from perdure.keeper.kinds import Answer, Call, Caller, Gone, Held, Refused, Verb
 from perdure.keeper.outlog import OutLog, Part
 from perdure.keeper.processes import COOKIE
 from perdure.keeper.spawn import Command
@@ -69,13 +69,26 @@ class Terminal(Held):
         self.log = OutLog.recover(self.keeper.anchored, f"{self.unit.uid}/out")
         self._open()
 
+    def recall(self) -> None:
+        """Its terminal is gone; what it put out is still there, as long as the machine runs."""
+        try:
+            self.log = OutLog.recover(self.keeper.anchored, f"{self.unit.uid}/out")
+        except KeyError:
+            raise Gone("its output is gone") from None
+        self._master, self.has_ended = -1, True
+        self._prepare()
+
     def _open(self) -> None:
+        self._prepare()
         os.set_blocking(self._master, False)
+        self.has_ended = False  # the terminal, for which nobody may be left
+        self.keeper.loop.add_reader(self._master, self._read)
+
+    def _prepare(self) -> None:
         self._inputs = Inputs(self.keeper.units.folder(self.unit) / "inputs")
         self._followers: dict[Caller, None] = {}
         self._to_write: deque[tuple[str, memoryview, asyncio.Future[Answer]]] = deque()
-        self.has_ended = False  # the terminal, for which nobody may be left
-        self.keeper.loop.add_reader(self._master, self._read)
+        self._waiting: list[asyncio.Future[None]] = []
 
     # ── output ──────────────────────────────────────────────────────────────────────────────────
 
@@ -86,9 +99,27 @@ class Terminal(Held):
             return
         self.touch()
         self.saw(part)
+        self._wake()
         for caller in list(self._followers):
             if not caller.tell("output", {"unit": self.unit.uid, "start": part.start}, part.data):
                 self._followers.pop(caller, None)  # it reads by offset once it has caught up
+
+    def _wake(self) -> None:
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiting.clear()
+
+    async def wait(self, call: Call) -> Answer:
+        """Answered as soon as there is output after an offset, or there will be none, or some seconds have passed."""
+        start, seconds = call.get("start", int, 0), float(call.values.get("seconds", 10))
+        if self.log.end <= start and not self.has_ended:
+            waiter: asyncio.Future[None] = self.keeper.loop.create_future()
+            self._waiting.append(waiter)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(waiter, seconds)
+        part = self.log.read(max(0, start))
+        return Answer(self._place_of(part), part.data)
 
     def saw(self, part: Part) -> None:
         """New output; for what a kind reads out of it."""
@@ -102,13 +133,13 @@ class Terminal(Held):
             if not done.done():
                 done.set_exception(Refused("ended"))
         self._to_write.clear()
+        self._wake()
         self._tell_the_end()
 
     def exited(self) -> None:
         """Its program has ended. What it left in the background may still write to the terminal."""
         if not self.has_ended:
-            part = self.log.take_from(self._master)
-            if part is not None:
+            while (part := self.log.take_from(self._master)) is not None and part.data:
                 self.saw(part)
                 for caller in list(self._followers):
                     caller.tell("output", {"unit": self.unit.uid, "start": part.start}, part.data)
@@ -122,12 +153,12 @@ class Terminal(Held):
     def read(self, call: Call) -> Answer:
         """What was put out from an offset on."""
         part = self.log.read(max(0, call.get("start", int, 0)))
-        return Answer({**self._place(part)}, part.data)
+        return Answer(self._place_of(part), part.data)
 
     def follow(self, call: Call) -> Answer:
         """The same, and news from there on as soon as all of it is read."""
         part = self.log.read(max(0, call.get("start", int, 0)))
-        place = self._place(part)
+        place = self._place_of(part)
         if part.end == self.log.end:
             self._followers[call.caller] = None
             place["following"] = True
@@ -137,8 +168,14 @@ class Terminal(Held):
         self._followers.pop(call.caller, None)
         return Answer()
 
-    def _place(self, part: Part) -> dict[str, Any]:
-        return {"start": part.start, "gap": part.gap, "end": self.log.end, "status": self.unit.ended}
+    def _place_of(self, part: Part) -> dict[str, Any]:
+        return {
+            "start": part.start,
+            "gap": part.gap,
+            "end": self.log.end,
+            "status": self.unit.ended,
+            "is_over": self.has_ended,
+        }
 
     # ── input ───────────────────────────────────────────────────────────────────────────────────
 
@@ -147,7 +184,7 @@ class Terminal(Held):
         id = call.get("id", str, "")
         known = self._inputs.state(id)
         if known == "done":
-            return Answer({"again": True})
+            return Answer({"again": True, "offset": self._inputs.last_at})
         if known == "begun" and not any(id == waiting for waiting, _, _ in self._to_write):
             raise Refused("uncertain", id=id)
         return self.write(id, call.body)
@@ -158,7 +195,7 @@ class Terminal(Held):
         for waiting, _, done in self._to_write:
             if id == waiting:
                 return done
-        self._inputs.note(id, "begun", len(data))
+        self._inputs.begin(id, len(data), self.log.end)
         done = self.keeper.loop.create_future()
         self._to_write.append((id, memoryview(data), done))
         self.touch()
@@ -175,9 +212,9 @@ class Terminal(Held):
                     self._to_write[0] = (id, data[written:], done)
                     continue
                 self._to_write.popleft()
-                self._inputs.note(id, "done", 0)
+                self._inputs.end(id)
                 if not done.done():
-                    done.set_result(Answer())
+                    done.set_result(Answer({"offset": self._inputs.last_at}))
             loop.remove_writer(self._master)
         except BlockingIOError:
             loop.add_writer(self._master, self._write)
@@ -203,7 +240,7 @@ class Terminal(Held):
 
     def input_state(self, call: Call) -> Answer:
         """Whether an input was written: done, begun, or null."""
-        return Answer({"state": self._inputs.state(call.get("id", str, ""))})
+        return Answer({"state": self._inputs.state(call.get("id", str, "")), "offset": self._inputs.last_at})
 
     # ── the terminal ────────────────────────────────────────────────────────────────────────────
 
@@ -247,7 +284,8 @@ class Terminal(Held):
     # ── the unit ────────────────────────────────────────────────────────────────────────────────
 
     def about(self) -> dict[str, Any]:
-        return {"end": self.log.end, "begin": self.log.begin, "followers": len(self._followers)}
+        places = {"end": self.log.end, "begin": self.log.begin, "last_input_at": self._inputs.last_at}
+        return {**places, "followers": len(self._followers)}
 
     def left(self, caller: Caller) -> None:
         self._followers.pop(caller, None)
@@ -257,13 +295,15 @@ class Terminal(Held):
 
     def forget(self) -> None:
         with contextlib.suppress(AttributeError, OSError):  # it may not have got far
-            self._hang_up()
-            os.close(self._master)
+            if self._master >= 0:
+                self._hang_up()
+                os.close(self._master)
             self._inputs.close()
             self.log.forget(self.keeper.anchored, f"{self.unit.uid}/out")
 
     verbs: ClassVar[Mapping[str, Verb]] = {
         "read": read,
+        "wait": wait,
         "follow": follow,
         "unfollow": unfollow,
         "send": send,

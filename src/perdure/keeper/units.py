@@ -61,11 +61,11 @@ class Registry:
     """All units, on disk and by name."""
 
     def __init__(self, home: Path) -> None:
-        self._home = home / "units"
-        self._home.mkdir(mode=0o700, exist_ok=True)
+        self.home = home / "units"
+        self.home.mkdir(mode=0o700, exist_ok=True)
         self._by_uid: dict[str, Unit] = {}
         self.unreadable: list[str] = []
-        for folder in sorted(self._home.iterdir()):
+        for folder in sorted(self.home.iterdir()):
             self._load(folder)
 
     def _load(self, folder: Path) -> None:
@@ -97,7 +97,7 @@ class Registry:
         return max(mine, key=lambda unit: unit.uid, default=None)
 
     def folder(self, unit: Unit) -> Path:
-        return self._home / unit.uid
+        return self.home / unit.uid
 
     def new(self, kind: str, name: str, owner: Owner, recipe: dict[str, Any], boot: str) -> Unit:
         """A unit that is not written down yet; `save` does that."""
@@ -117,7 +117,7 @@ class Registry:
                 os.fsync(file.fileno())
         fresh.replace(folder / "unit.json")
         if through_power_loss:
-            for place in (folder, self._home):
+            for place in (folder, self.home):
                 sync_folder(place)
 
     def remove(self, unit: Unit) -> None:
