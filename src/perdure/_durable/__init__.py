@@ -33,7 +33,7 @@ from perdure._durable.signalling import signals
 from perdure._durable.sources import get_logger, is_replaying, recorded, timeout
 from perdure._durable.spans import span
 from perdure._durable.spending import Budget, Spent, budgets
-from perdure._durable.starting import Handle, start_or_adopt
+from perdure._durable.starting import Beginning, Handle, start_or_adopt
 from perdure._durable.streams import Stream, stream
 from perdure._durable.transactions import pg_probe, transaction
 from perdure._durable.triggering import Events, IncomingEvent, Received, TriggerDraft, Triggers
@@ -46,6 +46,7 @@ __all__ = [
     "UNKNOWN",
     "Account",
     "Approval",
+    "Beginning",
     "Budget",
     "Choice",
     "DidNotHappen",

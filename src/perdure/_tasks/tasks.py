@@ -270,6 +270,12 @@ class Tasks:
         rows = await self._store.query("get_task", namespace=self._store.namespace, id=id)
         return TaskRow(*rows[0]) if rows else None
 
+    def _untouched(self, id: str, uid: str) -> Task:
+        """A durable function's task that nobody has begun, without reading it: its state is the first one."""
+        raw, copy = snapshots.document({})
+        frame = snapshots.build(self._store, uid, raw, None)
+        return Task(self, (id, uid, "running"), copy["state"], frame.snapshot(0, raw), agent="", created=False)
+
     async def _attach(self, uid: str, *, created: bool) -> Task:
         rows = await self._store.query("get_task_by_uid", uid=uid)
         row = TaskRow(*rows[0])

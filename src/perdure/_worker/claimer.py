@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple
 
-from perdure._durable import function_for, known_functions, one_pass, stop_soon
+from perdure._durable import Beginning, function_for, known_functions, one_pass, stop_soon
+from perdure._ground import envelope
 from perdure._tasks import Hold, Task, Tasks, release_lease, take_free_lease, take_lease
 from perdure._worker.limits import Limit, Limits
 from perdure._worker.queues import Queues
@@ -48,6 +49,7 @@ class Turn(NamedTuple):
     status: str
     queue: str
     key: str
+    arguments: bytes | None  # sealed; of one that nobody has begun
 
 
 @dataclass(slots=True)
@@ -155,17 +157,26 @@ class Claimer:
             hold = await self._take(turn)
             if hold is None:
                 return
-            try:
-                task = await self._tasks._attach(turn.uid, created=False)
-            except BaseException:
-                await release_lease(self._tasks._store, hold, "could not begin")
-                raise
+            task, beginning = await self._open(turn, hold, function.version)
             made = self.passes[turn.uid] = Pass(turn, task, hold, limits)
         finally:
             self._claiming.discard(turn.uid)
-        made.work = asyncio.create_task(one_pass(self._tasks, task, hold, function), name=f"perdure task {turn.id}")
+        made.work = asyncio.create_task(
+            one_pass(self._tasks, task, hold, function, beginning), name=f"perdure task {turn.id}"
+        )
         made.work.add_done_callback(lambda done: self._ended(made, done))
         self._tell("started", made, None)
+
+    async def _open(self, turn: Turn, hold: Hold, version: int) -> tuple[Task, Beginning | None]:
+        store = self._tasks._store
+        try:
+            if turn.arguments is None or hold.fence.epoch != 1 or version != turn.version:
+                return await self._tasks._attach(turn.uid, created=False), None
+            arguments = envelope.unseal(turn.arguments, kind="arguments", bound_to=turn.uid, ring=store.ring)
+            return self._tasks._untouched(turn.id, turn.uid), Beginning(arguments, None)
+        except BaseException:
+            await release_lease(store, hold, "could not begin")
+            raise
 
     async def _enter(self, limits: Sequence[Limit], turn: Turn) -> bool:
         """Whether there is room. One without is remembered: the others of it need not ask at this look."""

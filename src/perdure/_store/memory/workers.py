@@ -13,6 +13,8 @@ from perdure._store.memory.verbs import change, end_attempts
 _LIVE = ("pending", "running", "paused")
 # Milliseconds of waiting that a point of priority counts as.
 _POINT = 60_000
+# Bytes of arguments that come along with a task that nobody has begun.
+_SHORT = 4096
 
 
 class Slot(NamedTuple):
@@ -98,7 +100,9 @@ def find_claimable(tables: Tables, p: Params) -> list[Row]:
         if is_wanted and is_free and (call.not_before is None or call.not_before <= p["now"]):
             turn = (task.status == "pending", task.updated_at - call.priority * _POINT, uid)
             place = (uid, task.id, call.function, call.version, lease.epoch, task.status, call.queue, call.key)
-            found.append((turn, place))
+            is_new = lease.epoch == 0 and task.seq == 0 and task.line == 1 and call.budget is None
+            short = call.arguments if is_new and len(call.arguments) <= _SHORT else None
+            found.append((turn, (*place, short)))
     return [row for _, row in sorted(found)][: p["limit"]]
 
 
