@@ -5,7 +5,7 @@ What carries durable functions out is imported when it is first used: many progr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from pathlib import Path
@@ -15,10 +15,12 @@ from perdure._ground.config import find_address
 from perdure._ground.crypto import KeyRing
 from perdure._ground.ids import check_id
 from perdure._store import Store, share
-from perdure._tasks import Task, Tasks, release_all
+from perdure._tasks import Task, Tasks, make_handler, release_all
+from perdure.errors import InvalidInput
 
 if TYPE_CHECKING:
     from perdure._durable import DurableFunction, Events, Handle, Inbox, ScheduleDraft, Schedules, Triggers
+    from perdure._model import Event, Reason
     from perdure._runtime import Runtime
     from perdure._worker import Hook, Queue
     from perdure.memory import Layer, Memory, StorageAdapter
@@ -98,6 +100,30 @@ class Perdure:
         from perdure._durable import Events
 
         return Events(self.tasks)
+
+    def on(
+        self, event: str, *, reason: Reason | None = None, name: str = ""
+    ) -> Callable[[Callable[[Event], Awaitable[None]]], None]:
+        """Have a function told when something happens to a task, whichever process did it.
+
+            @app.on("paused", reason="rate_limit")
+            async def tell(event): ...
+
+        The workers of this process do the telling: each event at least once, and of several workers one. How far a
+        handler has come is kept under its name, so that nothing is missed while no worker runs. What happened before
+        it was first known is not told.
+
+        Raises:
+            InvalidInput: no task ever tells such an event, or the name is in use.
+        """
+
+        def take(function: Callable[[Event], Awaitable[None]]) -> None:
+            handler = make_handler(function, event, reason, name)
+            if any(other.name == handler.name for other in self.tasks._handlers):
+                raise InvalidInput(f"there is a handler {handler.name!r} already", do="give this one another name=")
+            self.tasks._handlers.append(handler)
+
+        return take
 
     def queue(
         self,

@@ -25,12 +25,23 @@ from perdure._tasks.due import (
     take_task,
 )
 from perdure._tasks.frames import TaskFrames, open_frames
+from perdure._tasks.handlers import (
+    Handler,
+    HandlerRecord,
+    Undelivered,
+    events_after,
+    handlers_of,
+    has_had,
+    make_handler,
+    undelivered,
+)
 from perdure._tasks.leases import Hold, read_holder, release_all
 from perdure._tasks.leases import forget as forget_lease
 from perdure._tasks.leases import held as held_lease
 from perdure._tasks.leases import release as release_lease
 from perdure._tasks.leases import take as take_lease
 from perdure._tasks.leases import take_free as take_free_lease
+from perdure._tasks.leases import why_over as why_lease_over
 from perdure._tasks.moves import move
 from perdure._tasks.questions import EFFECT as EFFECT_QUESTION
 from perdure._tasks.questions import Question, all_questions, answer_question, questions_of
@@ -64,6 +75,8 @@ __all__ = [
     "Blocked",
     "DueQuestion",
     "Finding",
+    "Handler",
+    "HandlerRecord",
     "Hold",
     "Kept",
     "Policy",
@@ -74,6 +87,7 @@ __all__ = [
     "Task",
     "TaskFrames",
     "Tasks",
+    "Undelivered",
     "all_questions",
     "carried",
     "carry",
@@ -86,13 +100,17 @@ __all__ = [
     "collect",
     "current_row",
     "end_of",
+    "events_after",
     "examine",
     "export_heads",
     "fail_circle",
     "forget_lease",
     "give_back_space",
     "held_lease",
+    "handlers_of",
+    "has_had",
     "keys_in_use",
+    "make_handler",
     "memories",
     "look_after",
     "make_token",
@@ -111,7 +129,9 @@ __all__ = [
     "take_lease",
     "take_question",
     "take_task",
+    "undelivered",
     "verify",
+    "why_lease_over",
 ]
 
 

@@ -23,6 +23,7 @@ from perdure._model import (
 from perdure._store import EventRow, Store, TaskRow
 from perdure._tasks import callbacks, leases, records, snapshots
 from perdure._tasks.dependencies import has_to_wait
+from perdure._tasks.handlers import Handler
 from perdure._tasks.task import Task
 from perdure.errors import AlreadyExists, InvalidInput, NotFound, TaskFailed, TimedOut
 
@@ -38,6 +39,7 @@ class Tasks:
         self._store = store
         # How a durable function's task is cancelled: what it did may have to be undone. Set by the app.
         self._canceller: Callable[[Task, bool], Awaitable[bool]] | None = None
+        self._handlers: list[Handler] = []  # who is told what happens, while a worker runs here
 
     @property
     def _author(self) -> dict[str, Any]:

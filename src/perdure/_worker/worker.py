@@ -13,6 +13,7 @@ from perdure._tasks import Tasks
 from perdure._worker.attendance import Attendance
 from perdure._worker.claimer import Claimer, Observer
 from perdure._worker.deadlines import Deadlines
+from perdure._worker.deliveries import Deliveries
 from perdure._worker.dependencies import Dependencies
 from perdure._worker.duty import Duty, DutyLoop
 from perdure._worker.pollers import Pollers
@@ -23,7 +24,7 @@ from perdure._worker.spawn import Hook, Spawn
 from perdure._worker.stalls import Stalls
 from perdure._worker.timers import Timers
 from perdure._worker.triggers import Triggers
-from perdure.errors import InvalidInput
+from perdure.errors import InvalidInput, PerdureError
 
 GRACE = timedelta(seconds=10)
 STALLED_AFTER = timedelta(minutes=15)
@@ -74,6 +75,7 @@ class Worker:
         duties: list[Duty] = [self._attendance, self._claimer, self._reaper]
         duties += [Deadlines(self._tasks, self._cancel), Dependencies(self._tasks)]
         duties += [Timers(self._tasks), Pollers(self._tasks), Schedules(self._tasks), Triggers(self._tasks)]
+        duties += [Deliveries(self._tasks, handler) for handler in self._tasks._handlers]
         after = self._settings.stalled_after
         if after is not None:
             restart = self._settings.restart_stalled
@@ -94,6 +96,10 @@ class Worker:
             running.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
         await self._claimer.end()
+        for loop in self._loops:
+            if isinstance(loop.duty, Deliveries):
+                with suppress(PerdureError):  # out of reach, it is left when this process is gone
+                    await loop.duty.leave()
         self._reaper.watch.close()
         self._attendance.end()
 
