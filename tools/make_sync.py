@@ -13,7 +13,7 @@ import textwrap
 from pathlib import Path
 
 from perdure import Perdure, Task, Tasks
-from perdure._durable import Inbox
+from perdure._durable import Inbox, KillSwitch
 from perdure._tasks import TaskFrames
 from perdure.memory import Memory
 
@@ -41,8 +41,10 @@ from perdure._tasks import TaskFrames as _TaskFrames
 from perdure._tasks import Tasks as _Tasks
 
 if TYPE_CHECKING:
-    from perdure._durable import Choice, DurableFunction, EffectRecord, UncertainEffect
+    from perdure._durable import Choice, DurableFunction, EffectRecord, Switch, UncertainEffect
     from perdure._durable import Inbox as _Inbox
+    from perdure._durable import KillSwitch as _KillSwitch
+    from perdure._durable import plain_progress as progress
     from perdure.memory import Block, Layer, Note, Outcome, StorageAdapter
     from perdure.memory import Memory as _Memory
 
@@ -50,7 +52,16 @@ Json = Any
 P = ParamSpec("P")
 R = TypeVar("R")
 
-__all__ = ["Inbox", "Memory", "Perdure", "Task", "TaskFrames", "Tasks"]
+__all__ = ["Inbox", "KillSwitch", "Memory", "Perdure", "Task", "TaskFrames", "Tasks", "progress"]
+
+
+def __getattr__(name: str) -> Any:
+    """What only durable functions need is loaded when it is first asked for."""
+    if name != "progress":
+        raise AttributeError(f"module 'perdure.sync' has no attribute {name!r}")
+    from perdure._durable import plain_progress
+
+    return plain_progress
 '''
 WRAPPED = ("Task", "TaskFrames", "Tasks", "Perdure")
 
@@ -140,6 +151,7 @@ def app() -> str:
         self._inner = _Perdure({passed})
         self.tasks = Tasks(self._inner.tasks)
         self.effects = Inbox(self._inner.effects)
+        self.kill_switch = KillSwitch(self._inner.kill_switch)
 
     def run(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
 {docstring(Perdure.run)}        return on_a_loop(self._inner.run(id, fn, *args, **kwargs))
@@ -196,7 +208,8 @@ def memory() -> str:
 
 
 def generate() -> str:
-    text = "\n\n".join([HEAD, app(), face(Tasks), face(Task), face(TaskFrames), face(Inbox), memory()])
+    parts = [HEAD, app(), face(Tasks), face(Task), face(TaskFrames), face(Inbox), face(KillSwitch), memory()]
+    text = "\n\n".join(parts)
     done = subprocess.run(
         [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET), "-"],
         input=text, text=True, capture_output=True, check=True,

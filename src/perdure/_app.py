@@ -5,11 +5,11 @@ What carries durable functions out is imported when it is first used: many progr
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from perdure._ground.config import find_address
 from perdure._ground.crypto import KeyRing
@@ -19,7 +19,7 @@ from perdure._tasks import Task, Tasks, make_handler, release_all
 from perdure.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from perdure._durable import DurableFunction, Events, Handle, Inbox, ScheduleDraft, Schedules, Triggers
+    from perdure._durable import DurableFunction, Events, Handle, Inbox, KillSwitch, ScheduleDraft, Schedules, Triggers
     from perdure._model import Event, Reason
     from perdure._runtime import Runtime
     from perdure._worker import Hook, Queue
@@ -39,9 +39,10 @@ class Perdure:
         check_id(namespace, "namespace")
         self._store = Store(share(find_address(url)), KeyRing.load(key), namespace)
         self.tasks = Tasks(self._store)
-        self.tasks._canceller = _cancel
+        self.tasks._canceller, self.tasks._forker = _cancel, _fork
         self._inbox: Inbox | None = None
         self._queues: dict[str, Queue] = {}
+        self._kill_switch: KillSwitch | None = None
 
     @property
     def effects(self) -> Inbox:
@@ -51,6 +52,15 @@ class Perdure:
 
             self._inbox = Inbox(self.tasks)
         return self._inbox
+
+    @property
+    def kill_switch(self) -> KillSwitch:
+        """Stop a task, or all of them, from outside."""
+        if self._kill_switch is None:
+            from perdure._durable import KillSwitch
+
+            self._kill_switch = KillSwitch(self.tasks)
+        return self._kill_switch
 
     async def run(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Carry out a durable function in this process and give its result.
@@ -143,6 +153,13 @@ class Perdure:
 
         self._queues[name] = Queue(concurrency=concurrency, per_key=per_key, rate=rate)
 
+    async def handle(self, id: str, fn: DurableFunction[P, R], /) -> Handle[R]:
+        """Take up a task that was started before, by this process or another: a slow tool's, say, to be polled."""
+        from perdure._durable import handle_on
+
+        handle: Handle[R] = await handle_on(self.tasks, id, fn)
+        return handle
+
     def worker(
         self,
         *,
@@ -217,3 +234,10 @@ async def _cancel(task: Task, undo: bool) -> bool:
     from perdure._durable import cancel
 
     return await cancel(task, undo)
+
+
+async def _fork(task: Task, id: str, at: str | None, changes: Mapping[str, Any]) -> Task | None:
+    """A durable function's task takes its journal along."""
+    from perdure._durable import fork
+
+    return await fork(task, id, at, changes)

@@ -27,6 +27,7 @@
     ├── BudgetExhausted          a task has spent what it may; the next model call was not made   exit 1
     ├── NoTask                   an effect was called outside a durable function           exit 2
     ├── NotAllowed               the caller may not do this                                exit 5
+    │   └── KillSwitchOn         somebody has stopped the task from outside
     ├── CutFailed                a folder could not be cut; earlier cuts are intact        exit 1
     ├── Incompatible             the world has changed since the checkpoint; nothing was touched   exit 4
     ├── RestoreFailed            something could not be brought back; all of it was undone exit 1
@@ -406,6 +407,18 @@ class RateLimited(PerdureError):
             f"{provider or 'the provider'} takes no requests until {reset_at.isoformat(timespec='seconds')}",
             kept="nothing was waited for",
             do="raise max_wait, or use another provider",
+        )
+
+
+class KillSwitchOn(NotAllowed):
+    """Somebody has stopped this task, or all tasks, from outside; the call was not made."""
+
+    def __init__(self, task_id: str, why: str, by: str) -> None:
+        self.task_id, self.why, self.by = task_id, why, by
+        super().__init__(
+            f"{by} has stopped task {task_id!r} by the kill switch" + (f": {why}" if why else ""),
+            kept="all that was done; the call was not made",
+            do=f"`perdure kill-switch off {quote(task_id)}` lets it go on; `perdure kill-switch list` shows all",
         )
 
 

@@ -20,8 +20,10 @@ from perdure._tasks import TaskFrames as _TaskFrames
 from perdure._tasks import Tasks as _Tasks
 
 if TYPE_CHECKING:
-    from perdure._durable import Choice, DurableFunction, EffectRecord, UncertainEffect
+    from perdure._durable import Choice, DurableFunction, EffectRecord, Switch, UncertainEffect
     from perdure._durable import Inbox as _Inbox
+    from perdure._durable import KillSwitch as _KillSwitch
+    from perdure._durable import plain_progress as progress
     from perdure.memory import Block, Layer, Note, Outcome, StorageAdapter
     from perdure.memory import Memory as _Memory
 
@@ -29,7 +31,16 @@ Json = Any
 P = ParamSpec("P")
 R = TypeVar("R")
 
-__all__ = ["Inbox", "Memory", "Perdure", "Task", "TaskFrames", "Tasks"]
+__all__ = ["Inbox", "KillSwitch", "Memory", "Perdure", "Task", "TaskFrames", "Tasks", "progress"]
+
+
+def __getattr__(name: str) -> Any:
+    """What only durable functions need is loaded when it is first asked for."""
+    if name != "progress":
+        raise AttributeError(f"module 'perdure.sync' has no attribute {name!r}")
+    from perdure._durable import plain_progress
+
+    return plain_progress
 
 
 class Perdure:
@@ -42,6 +53,7 @@ class Perdure:
         self._inner = _Perdure(url, key=key, namespace=namespace)
         self.tasks = Tasks(self._inner.tasks)
         self.effects = Inbox(self._inner.effects)
+        self.kill_switch = KillSwitch(self._inner.kill_switch)
 
     def run(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Carry out a durable function in this process and give its result.
@@ -314,14 +326,22 @@ class Task:
         """
         drive(self._inner.pause(message, reason=reason, checkpoint=checkpoint, **payload))
 
-    def resume(self, *, state: Mapping[str, Json] | None = None, checkpoint: str | None = None) -> None:
+    def resume(
+        self, *, state: Mapping[str, Json] | None = None, checkpoint: str | None = None, instruction: str | None = None
+    ) -> None:
         """Go on: `state` is merged over the task's state (shallow), from `checkpoint` if one is named.
+
+        `instruction` is what a durable function's `instruction()` gives from now on; steps that ended stay done.
 
         Raises:
             InvalidTransition: the task is neither paused nor failed.
             NotFound: there is no such checkpoint.
         """
-        drive(self._inner.resume(state=state, checkpoint=checkpoint))
+        drive(self._inner.resume(state=state, checkpoint=checkpoint, instruction=instruction))
+
+    def instruct(self, text: str) -> None:
+        """Change what a durable function is to do: its next `instruction()` gives this. It goes on as it was."""
+        drive(self._inner.instruct(text))
 
     def cancel(self, *, undo: bool = True) -> None:
         """End the task for good; a running attempt can no longer write.
@@ -370,7 +390,15 @@ class Task:
         return drive(self._inner.callback_token())
 
     def fork(self, id: str, *, at: str | None = None, set: Mapping[str, Json] = {}) -> Task:
-        """A new task that begins with this one's state (at a checkpoint, with some keys set)."""
+        """A new task that begins with this one's state (at a checkpoint, with some keys set).
+
+        Of a durable function's task it is one that goes on after the step `at` (its number, path or name; without
+        it, after the last one), with arguments or keys of its state set. What had ended by then stays done.
+
+        Raises:
+            NotFound, InvalidInput: there is no such checkpoint, step or argument; nothing was written.
+            AlreadyExists: the id is in use.
+        """
         return Task(drive(self._inner.fork(id, at=at, set=set)))
 
     def signal(self, name: str, value: Json = None, *, once: str | None = None) -> None:
@@ -493,6 +521,33 @@ class Inbox:
             Conflict: somebody was quicker; the first answer stands.
         """
         drive(self._inner.settle(task_id, choice, value=value, key=key, by=by))
+
+
+class KillSwitch:
+    """The kill switches of one namespace."""
+
+    def __init__(self, inner: _KillSwitch) -> None:
+        self._inner = inner
+
+    def on(self, id: str | None = None, *, why: str = "") -> None:
+        """Stop a task, or all of them; one that does not exist yet may be stopped too."""
+        drive(self._inner.on(id, why=why))
+
+    def off(self, id: str | None = None) -> None:
+        """Let it go on: workers take it again. A switch for all and one for a task are two."""
+        drive(self._inner.off(id))
+
+    def list(self) -> Sequence[Switch]:
+        """The switches that are on."""
+        return drive(self._inner.list())
+
+    def check(self, id: str) -> None:
+        """For loops that are no durable functions: call it before each model or tool call.
+
+        Raises:
+            KillSwitchOn: the task, or all tasks, are stopped.
+        """
+        drive(self._inner.check(id))
 
 
 class Memory:

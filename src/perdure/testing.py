@@ -4,6 +4,7 @@ async with memory_app() as app: …                 # nothing touches the disk
 with moving_clock() as clock: clock.advance(hours=8)
 crash.arm("committer.before_commit", 3)           # SIGKILL the third time it is passed
 await check_unit_type(MyType(), make=…, same=…, folder=tmp_path)    # a kind of unit keeps its promises
+with always_replay(): await app.run(…)            # replayed after every step: what is another thing each time diverges
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from perdure._app import Perdure
+from perdure._durable import always_replay
 from perdure._ground import crash
 from perdure._ground.clock import MovableClock
 from perdure._runtime import check_unit_type
 
-__all__ = ["MovableClock", "check_unit_type", "crash", "memory_app", "moving_clock"]
+__all__ = ["MovableClock", "always_replay", "check_unit_type", "crash", "memory_app", "moving_clock"]
 
 
 def memory_app(*, namespace: str = "default") -> Perdure:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.support.processes import Nursery, nursery
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -14,3 +17,10 @@ def quick_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite://{tmp_path}/store/perdure.db"
     return f"memory://test-{os.urandom(6).hex()}"
+
+
+@pytest.fixture
+def children() -> Iterator[Nursery]:
+    """Where real processes come from; none of them outlives the test."""
+    with nursery() as warm:
+        yield warm

@@ -187,7 +187,7 @@ async def test_carry_over_begins_a_new_line_with_new_arguments_and_a_short_journ
         assert ran == ["double 1", "double 2", "double 3"]
         task = await app.tasks.open("job")
         lines = [await app._store.query("read_journal", uid=task.uid, line=line) for line in (1, 2, 3)]
-        assert [len(line) for line in lines] == [1, 1, 1]
+        assert [len(line) for line in lines] == [1, 2, 2]  # the first of a later line says what was spent before
 
 
 @pytest.mark.req("R21")

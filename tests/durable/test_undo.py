@@ -211,7 +211,7 @@ async def test_a_function_that_sleeps_or_runs_a_step_is_stopped_at_once(quick_ur
 async def test_a_wish_of_another_process_is_seen_by_the_one_that_works_on_the_task(
     quick_url: str, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(wishes, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(wishes, "LOOK_SECONDS", 0.01)
     begun = asyncio.Event()
 
     @durable

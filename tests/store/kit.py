@@ -201,7 +201,7 @@ class Hand:
         return self.do("suspend", uid=uid, epoch=epoch, worker=self.worker, **columns, **self.event("paused"))
 
     def begin_line(self, uid: str, epoch: int) -> Row | None:
-        ours = {"epoch": epoch, "worker": self.worker, "function_version": 2, "arguments": b"new"}
+        ours = {"epoch": epoch, "worker": self.worker, "function_version": 2, "arguments": b"new", "entries": "[]"}
         return self.do("begin_line", uid=uid, **ours, **self.event("upgraded"))
 
     def remember(self, key: str = "a", value: bytes = b"value", **over: Any) -> Row | None:
@@ -300,6 +300,10 @@ def dump(engine: Engine) -> dict[str, Any]:
         whole[f"{namespace}: limits"] = read("read_rate_limits", here)
         functions = {"queues": json.dumps(QUEUES), "functions": json.dumps(FUNCTIONS), "limit": 1000, "now": 1_020}
         whole[f"{namespace}: overdue"] = read("find_overdue", {**here, "limit": 1000})
+        whole[f"{namespace}: switches"] = read("read_switches", here)
+        some = {"uids": json.dumps(UIDS)}
+        whole[f"{namespace}: signalled"] = read("find_signalled", {**some, "signal": TOPICS[0]})
+        whole[f"{namespace}: live"] = read("find_live", some)
         whole[f"{namespace}: claimable"] = read("find_claimable", {**here, **functions})
         whole[f"{namespace}: expired memory"] = read("expired_memory", {**here, "before": 5_000, "limit": 1000})
         whole[f"{namespace}: blocked"] = read("read_blocked", {**here, "after": "", "limit": 1000})

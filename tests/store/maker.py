@@ -58,6 +58,8 @@ class Maker:
             *[self.start_function, self.open_pause, self.answer_pause, self.send_signal, self.suspend],
             *[
                 self.begin_line,
+                self.fork_function,
+                self.set_switch,
                 self.drop_chunks,
                 self.reseal_task,
                 self.reseal_checkpoint,
@@ -73,6 +75,7 @@ class Maker:
         self._while_held += [self.release, *[self.open_pause] * 3, self.answer_pause, self.send_signal, self.suspend]
         self._while_held += [self.begin_line, self.put_memory, self.rearm_pause, self.remind_pause]
         self._while_held += [self.reap, self.flag_attempt, self.take_slot]
+        self._while_held += [self.set_switch]
         self._while_free: list[Make] = [
             *[self.claim] * 4,
             self.move_task,
@@ -83,7 +86,7 @@ class Maker:
         ]
         self._when_finished = [self.move_task, self.restart_task, self.archive, self.delete_task, self.rollback]
         self._house: list[Make] = [self.prune, self.rebase, self.pin, self.rollback, self.invalidate, self.claim]
-        self._house += [self.drop_chunks, self.reseal_task, self.reseal_checkpoint, self.reseal_event]
+        self._house += [*[self.drop_chunks] * 3, self.reseal_task, self.reseal_checkpoint, self.reseal_event]
         self._house += [self.reseal_entry, self.reseal_call, self.reseal_pause, self.reseal_signal]
         self._house += [self.put_memory, self.put_memory, self.drop_memory, self.reseal_memory]
         self._house += [*[self.prune, self.rebase, self.beat] * 2, self.register_worker, self.forget_worker]
@@ -112,7 +115,7 @@ class Maker:
         if dice < 0.26:
             return self._any
         if status is None:
-            return [self.create_task, self.start_function]
+            return [self.create_task, self.start_function, self.fork_function]
         if status in FINISHED:
             return self._when_finished
         if dice < 0.46:
@@ -368,7 +371,17 @@ class Maker:
 
     def begin_line(self, uid: str) -> dict[str, Any]:
         new = {"function_version": self._random.choice((2, 3)), "arguments": b"new arguments"}
-        return {"uid": uid, **new, **self._event("upgraded"), **self._fence(uid)}
+        return {"uid": uid, **new, "entries": self._entries(), **self._event("upgraded"), **self._fence(uid)}
+
+    def fork_function(self, uid: str) -> dict[str, Any]:
+        return {**self.start_function(uid), "entries": self._entries()}
+
+    def _entries(self) -> str:
+        return self._random.choice(("[]", '[[1, "00ff"]]', '[[1, "00"], [4, "656e747279"]]'))
+
+    def set_switch(self, uid: str) -> dict[str, Any]:
+        what = {"namespace": self._place[0], "id": self._random.choice(("", self._place[1])), "why": "é"}
+        return {**what, "is_on": self._random.choice((0, 0, 1)), "at": self._clock, "author": "{}"}
 
     # ── values beside tasks ─────────────────────────────────────────────────────────────────────
 

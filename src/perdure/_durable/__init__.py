@@ -13,31 +13,38 @@ from perdure._durable.effect_call import (
 from perdure._durable.effects import Effect, effect
 from perdure._durable.endings import cancel
 from perdure._durable.execute import carry_on_here, one_pass, run_here
+from perdure._durable.forking import fork
 from perdure._durable.framing import frames
 from perdure._durable.functions import DurableFunction, durable, known_functions, step
 from perdure._durable.inbox import Choice, Inbox, UncertainEffect
 from perdure._durable.inside import Inside, inside, is_in_effect
+from perdure._durable.instructions import instruction
 from perdure._durable.ledger import EffectRecord
-from perdure._durable.marking import progress
+from perdure._durable.listing import JournalLine, journal_of
+from perdure._durable.marking import plain_progress, progress
 from perdure._durable.models import ModelCall, Price, Usage, model_call
 from perdure._durable.once import once
 from perdure._durable.pauses import Approval, pause
 from perdure._durable.pumps import Marker, Prefix
 from perdure._durable.readers import Account, StreamPart, account_of, follow_stream, read_stream, stored_bytes
+from perdure._durable.reducing import Do, Reducer
 from perdure._durable.retry import Retry
 from perdure._durable.run import Run
+from perdure._durable.savepoints import checkpoint
 from perdure._durable.savings import Savings
 from perdure._durable.scheduling import Schedule, ScheduleDraft, Schedules, Tick, draft, scheduled
 from perdure._durable.scopes import bind, current_run
 from perdure._durable.signalling import signals
-from perdure._durable.sources import get_logger, is_replaying, recorded, timeout
+from perdure._durable.sources import ReplayFilter, get_logger, is_replaying, recorded, timeout
 from perdure._durable.spans import span
 from perdure._durable.spending import Budget, Spent, budgets
-from perdure._durable.starting import Beginning, Handle, start_or_adopt
+from perdure._durable.starting import Beginning, Handle, handle_on, start_or_adopt
 from perdure._durable.streams import Stream, stream
+from perdure._durable.switches import KillSwitch, Switch
+from perdure._durable.testing_mode import always_replay
 from perdure._durable.transactions import pg_probe, transaction
 from perdure._durable.triggering import Events, IncomingEvent, Received, TriggerDraft, Triggers
-from perdure._durable.versions import function_for, known_versions, patched
+from perdure._durable.versions import PastEffect, function_for, known_versions, patched
 from perdure._durable.whereabouts import Where, where
 from perdure._durable.wishes import stop_soon
 
@@ -50,6 +57,7 @@ __all__ = [
     "Budget",
     "Choice",
     "DidNotHappen",
+    "Do",
     "DurableFunction",
     "Effect",
     "EffectRecord",
@@ -59,11 +67,16 @@ __all__ = [
     "Inbox",
     "IncomingEvent",
     "Inside",
+    "JournalLine",
+    "KillSwitch",
     "Marker",
     "ModelCall",
+    "PastEffect",
     "Prefix",
     "Price",
     "Received",
+    "ReplayFilter",
+    "Reducer",
     "Retry",
     "Run",
     "Savings",
@@ -76,10 +89,12 @@ __all__ = [
     "Tick",
     "TriggerDraft",
     "Triggers",
+    "Switch",
     "UncertainEffect",
     "Usage",
     "Where",
     "account_of",
+    "always_replay",
     "bind",
     "budgets",
     "cancel",
@@ -87,15 +102,20 @@ __all__ = [
     "carry_over",
     "draft",
     "current_run",
+    "checkpoint",
     "durable",
     "effect",
     "follow_stream",
     "frames",
+    "fork",
     "function_for",
+    "handle_on",
     "idempotency_headers",
     "idempotency_key",
     "inside",
     "is_in_effect",
+    "instruction",
+    "journal_of",
     "known_functions",
     "known_versions",
     "loops",
@@ -103,6 +123,7 @@ __all__ = [
     "once",
     "one_pass",
     "pause",
+    "plain_progress",
     "progress",
     "read_stream",
     "run_here",

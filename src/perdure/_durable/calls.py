@@ -17,6 +17,8 @@ from perdure._model import Entry
 from perdure._replay import digest
 from perdure.errors import InvalidInput, NotStorable, PerdureError, ReplayDiverged
 
+Note = dict[str, str | int | float | None]
+
 
 class Call:
     """A function whose calls are recorded."""
@@ -93,19 +95,26 @@ def poison(run: Run, error: ReplayDiverged) -> PerdureError:
 # ── calls that were cut ──────────────────────────────────────────────────────────────────────────
 
 
-def cut(run: Run, op: str, path: str, asked: bytes) -> int | None:
+def cut(run: Run, op: str, path: str, asked: bytes, note: Note | None = None) -> tuple[int, Entry] | None:
     """Record that a call was ended by the code's own cancellation; not by the end of the attempt."""
     if run.is_ending:
         return None
-    position, _ = run.record(Entry("cut", op, path, asked, at=run.store.clock.now_ms(), epoch=run.epoch))
-    return position
+    entry = Entry("cut", op, path, asked, at=run.store.clock.now_ms(), epoch=run.epoch, note=note)
+    position, _ = run.record(entry, urgent=note is not None)
+    return position, entry
 
 
-async def cut_off(run: Run, op: str, path: str, asked: bytes) -> None:
-    """The same, and return when it is the cancellation's turn to reach the code."""
-    position = cut(run, op, path, asked)
-    if position is not None and (run.scopes > 1 or run.always_replay):
-        await run.hand_out(position)
+async def cut_off(
+    run: Run, op: str, path: str, asked: bytes, *, note: Note | None = None, in_body: bool = False
+) -> None:
+    """The same, and return when it is the cancellation's turn to reach the code; inside a step there are no turns."""
+    found = cut(run, op, path, asked, note)
+    if found is None:
+        return
+    if in_body:
+        run.cursor.learn(*found)
+    elif run.scopes > 1 or run.always_replay:
+        await run.hand_out(found[0])
 
 
 async def never(run: Run, position: int) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from perdure._durable.forking import spent_so_far
 from perdure._durable.run import Paused, Run
 from perdure._durable.scopes import current
 from perdure._ground import envelope
@@ -41,6 +42,7 @@ async def next_line(run: Run, task: Task, hold: Hold, signature: Any, version: i
     await run.flush()
     params = {
         **task._event("carried over", {"line": run.line + 1}),
+        "entries": await spent_so_far(run.store, task.uid, run.line),
         "function_version": version,
         "arguments": envelope.seal(arguments, kind="arguments", bound_to=task.uid, ring=run.store.ring),
     }

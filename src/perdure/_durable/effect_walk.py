@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from perdure._durable import settling
+from perdure._durable.calls import Note, cut_off
 from perdure._durable.effect_call import EffectCall, Outcome, key_of, running_key, running_walk
 from perdure._durable.retry import Retry
 from perdure._durable.run import Run
@@ -26,8 +27,6 @@ from perdure._durable.values import decode_error
 from perdure._ground import crash
 from perdure._model import Entry
 from perdure.errors import LeaseLost, NotStorable, ResultNotStorable
-
-Note = dict[str, str | int | float | None]
 
 
 class Walk:
@@ -300,15 +299,10 @@ class Walk:
         run = self.run
         if self._position is not None:
             run.gate.passed(self._position)
-        note = self._note(open=int(self.is_open))
-        entry = Entry("cut", self._kind, self.path, self.asked, at=run.store.clock.now_ms(), epoch=run.epoch, note=note)
-        position, _ = run.record(entry, urgent=True)
         if self.is_open:
             settling.ask_later(self, None)
-        if self.is_body:
-            run.cursor.learn(position, entry)
-        elif run.scopes > 1 or run.always_replay:
-            await run.hand_out(position)
+        note = self._note(open=int(self.is_open))
+        await cut_off(run, self._kind, self.path, self.asked, note=note, in_body=self.is_body)
 
     # ── entries ─────────────────────────────────────────────────────────────────────────────────
 

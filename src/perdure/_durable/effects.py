@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
 
 from perdure._durable.calls import never
 from perdure._durable.effect_call import LONGEST, EffectCall, remember, running_key
@@ -87,7 +87,9 @@ class Effect(Generic[P, R_co]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         if self.call.is_async:
-            return _effected(self.call, args, kwargs)  # type: ignore[return-value]
+            walking: Any = _effected(self.call, args, kwargs)
+            walking.__qualname__ = self.call.name  # by which a task of its own is named
+            return cast("R_co", walking)
         result: R_co = _effected_inline(self.call, args, kwargs)
         return result
 

@@ -17,7 +17,7 @@ from perdure._durable.starting import LOOK_SECONDS, Beginning, result_of, start
 from perdure._durable.testing_mode import is_same_again, replays_always
 from perdure._durable.upgrading import fitting
 from perdure._durable.versions import function_for
-from perdure._durable.wishes import watching
+from perdure._durable.wishes import is_halted, watching
 from perdure._ground import codec, envelope
 from perdure._ground.hop import Nap
 from perdure._model import FINISHED
@@ -39,12 +39,13 @@ from perdure._tasks import (
 from perdure.errors import Conflict, InvalidTransition, LeaseHeld, PerdureError, ReplayDiverged, TaskBlocked
 
 _NOTHING_SAVED = Savings().as_event()
+HALTED = "stopped by the kill switch"
 
 
 async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any) -> Any:
     """Carry the task on in this process until it has ended, and give its result."""
     store = tasks._store
-    task, beginning = await start(tasks, id, function, args, kwargs, here=True)
+    task, beginning = await start(tasks, id, function, args, kwargs, here=not await is_halted(store, id))
     hold = held_lease(store, task.uid) if task.created else None
     if hold is not None:
         hold.is_exclusive = True
@@ -81,6 +82,9 @@ async def _until_its_end(tasks: Tasks, task: Task, function: DurableFunction[...
             return result_of(store, row, function)
         if row.status == "paused":
             await look_after(tasks, task.uid)
+            await Nap(LOOK_SECONDS)
+            continue
+        if await is_halted(store, task.id):
             await Nap(LOOK_SECONDS)
             continue
         try:
@@ -183,6 +187,10 @@ async def _ended_otherwise(
     if closed is not None:
         forget_lease(run.store, hold)
         raise closed from error
+    if run.halted and not is_cancelled_from_outside():
+        await run.flush()
+        await release_lease(run.store, hold, HALTED)
+        return
     if run.stopping and not is_cancelled_from_outside():
         await run.flush()
         await endings.end(task, hold, run)

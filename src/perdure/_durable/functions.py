@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from perdure._durable.calls import Call, cut, cut_off, never, poison
+from perdure._durable.calls import Call
 from perdure._durable.retry import Retry
 from perdure._durable.scopes import short_name
 from perdure._durable.steps import async_step, sync_step
@@ -19,18 +19,7 @@ from perdure._durable.versions import known_functions, remember
 from perdure._model import Config, Policy
 from perdure.errors import InvalidInput
 
-__all__ = [
-    "Call",
-    "DurableFunction",
-    "SyncDurableFunction",
-    "cut",
-    "cut_off",
-    "durable",
-    "known_functions",
-    "never",
-    "poison",
-    "step",
-]
+__all__ = ["DurableFunction", "SyncDurableFunction", "durable", "known_functions", "step"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -40,6 +40,7 @@ class EffectRecord:
     settled: str  # by what, if its outcome was not known at first: verify, person
     error: str
     has_undo: bool
+    is_inherited: bool  # done by the task that this one was forked from
     digest: str  # of its arguments
     path: str
     line: int
@@ -76,8 +77,13 @@ class Account:
         return str((self.intent.note or {}).get("shown") or self.name)
 
     @property
+    def is_inherited(self) -> bool:
+        """Whether the task that this one was forked from has done it: it is that one's to undo."""
+        return "from" in (self.intent.note or {})
+
+    @property
     def has_undo(self) -> bool:
-        return (self.intent.note or {}).get("undo") is not None
+        return not self.is_inherited and (self.intent.note or {}).get("undo") is not None
 
     def refresh(self, ended: tuple[int, Entry] | None) -> None:
         """It has ended just now."""
@@ -176,6 +182,7 @@ def record_of(account: Account, line: int) -> EffectRecord:
         settled=settled,
         error=f"{kind}: {message}" if kind else "",
         has_undo=account.has_undo,
+        is_inherited=account.is_inherited,
         digest=account.intent.digest.hex(),
         path=account.path,
         line=line,

@@ -15,7 +15,7 @@ where the cursor commits with the work, or can be read off the target; loops.py 
 
 from __future__ import annotations
 
-import asyncio
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -64,15 +64,38 @@ class progress(metaclass=_Class):
             NotStorable: the cursor would not come back as it is.
             LeaseLost: another attempt has taken over; stop.
         """
-        scope = current.get()
-        if scope is None:
-            return
-        if not scope.is_body:
-            raise InvalidInput(
-                "progress.mark is called outside a step",
-                do="mark inside a step: what lies between two steps is kept anyway",
-            )
-        await scope.run.part(_Marks).of(scope.path).mark(cursor, done, total, flush)
+        mark = _mark_here()
+        write = mark.offer(cursor, done, total, flush) if mark is not None else None
+        if mark is not None and write is not None:
+            await write
+            mark.written()
+
+
+class plain_progress(progress):
+    """The same for a step that is a plain `def`: `from perdure.sync import progress`."""
+
+    @staticmethod
+    def mark(  # type: ignore[override]
+        *, cursor: Json = None, done: int | None = None, total: int | None = None, flush: bool = False
+    ) -> None:
+        """Keep `cursor` for the next attempt at this step; with `flush` it is on disk when this returns."""
+        mark = _mark_here()
+        write = mark.offer(cursor, done, total, flush) if mark is not None else None
+        if mark is not None and write is not None:
+            mark.run.wait_here(write)
+            mark.written()
+
+
+def _mark_here() -> _Mark | None:
+    scope = current.get()
+    if scope is None:
+        return None
+    if not scope.is_body:
+        raise InvalidInput(
+            "progress.mark is called outside a step",
+            do="mark inside a step: what lies between two steps is kept anyway",
+        )
+    return scope.run.part(_Marks).of(scope.path)
 
 
 class _Marks:
@@ -94,14 +117,15 @@ class _Mark:
     """The cursor of one step."""
 
     def __init__(self, run: Run, path: str, found: Entry | None) -> None:
-        self._run, self._path = run, path
+        self.run, self._path = run, path
         self.cursor: Json = None if found is None or found.value is None else codec.decode(found.value)
         self._began = time.monotonic()
         self._written = Coalesced(run, self._write, self._pace)
         self._shown = Coalesced(run, self._show, lambda: SHOWN_EVERY)
 
-    async def mark(self, cursor: Json, done: int | None, total: int | None, flush: bool) -> None:
-        run = self._run
+    def offer(self, cursor: Json, done: int | None, total: int | None, flush: bool) -> Write | None:
+        """Have it kept soon; the write, if it was written now."""
+        run = self.run
         percent = progress_of(name_of(self._path), None, done, total)
         run.fence.check()
         data = None
@@ -109,25 +133,23 @@ class _Mark:
             data, self.cursor = codec.round_trip(cursor)
         if done is not None:
             self._shown.offer((percent, done, total), at_once=done == total)
-        if data is None:
-            return
-        write = self._written.offer(data, at_once=flush)
-        if write is not None:
-            await write
-            run.fence.check()
-            crash.place("progress.marked")
+        return None if data is None else self._written.offer(data, at_once=flush)
+
+    def written(self) -> None:
+        self.run.fence.check()
+        crash.place("progress.marked")
 
     def _pace(self) -> float:
         return max(WRITTEN_EVERY, (time.monotonic() - self._began) / WRITTEN_AT_MOST)
 
     def _write(self, data: bytes) -> Write:
-        run = self._run
+        run = self.run
         now = run.store.clock.now_ms()
         entry = Entry("result", "progress", f"{self._path}|progress", b"", data, at=now, epoch=run.epoch)
         return run.record(entry, urgent=True)[1]
 
     def _show(self, shown: tuple[float | None, int | None, int | None]) -> Write:
-        run, store = self._run, self._run.store
+        run, store = self.run, self.run.store
         percent, done, total = shown
         at = store.clock.now_ms()
         seen = Progress(
@@ -142,31 +164,35 @@ class Coalesced:
     """Writes the first thing it is offered at once, and of those that follow quickly only the last.
 
     What is held back is written when its time has come, also if nothing more is offered; or dropped,
-    when all steps of the attempt have ended by then.
+    when all steps of the attempt have ended by then. Steps of a plain function offer from its thread.
     """
 
     def __init__(self, run: Run, write: Callable[[Any], Write], pace: Callable[[], float]) -> None:
         self._run, self._write, self._pace = run, write, pace
         self._last = float("-inf")
         self._held: Any = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._is_timed = False
+        self._mutex = threading.Lock()
 
     def offer(self, item: Any, *, at_once: bool = False) -> Write | None:
         """The write, if it was written now."""
-        now = time.monotonic()
-        left = self._last + self._pace() - now
-        if at_once or left <= 0:
-            self._last, self._held = now, None
-            return self._write(item)
-        self._held = item
-        if self._timer is None:
-            self._timer = self._run.loop.call_later(left, self._when_due)
-        return None
+        with self._mutex:
+            now = time.monotonic()
+            left = self._last + self._pace() - now
+            if at_once or left <= 0:
+                self._last, self._held = now, None
+                return self._write(item)
+            self._held = item
+            if not self._is_timed:
+                self._is_timed = True
+                self._run.on_loop(lambda: self._run.loop.call_later(left, self._when_due))
+            return None
 
     def _when_due(self) -> None:
-        self._timer = None
-        item, self._held = self._held, None
-        if item is not None and self._run.bodies:
-            with suppress(PerdureError):  # the attempt is closed; its next call says so
-                self._last = time.monotonic()
-                self._write(item)
+        with self._mutex:
+            self._is_timed = False
+            item, self._held = self._held, None
+            if item is not None and self._run.bodies:
+                with suppress(PerdureError):  # the attempt is closed; its next call says so
+                    self._last = time.monotonic()
+                    self._write(item)

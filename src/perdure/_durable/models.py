@@ -19,6 +19,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -220,6 +221,7 @@ class Conversations:
     """The messages that a task's journal holds."""
 
     def __init__(self, run: Run) -> None:
+        self._mutex = threading.Lock()  # plain functions call models from their threads
         self._contents: set[bytes] = set()
         self._heads: set[bytes] = {b""}
         ends = {entry.path: entry for _, entry in run.entries if entry.kind == "result"}
@@ -253,13 +255,17 @@ class Conversations:
         heads = [b""]
         for message in hashes:
             heads.append(_hash(heads[-1] + message))
+        with self._mutex:
+            return self._known(contents, hashes, heads), heads[-1]
+
+    def _known(self, contents: list[bytes], hashes: list[bytes], heads: list[bytes]) -> bytes:
         known = next(number for number in range(len(heads) - 1, -1, -1) if heads[number] in self._heads)
         added: list[tuple[bytes, bytes | None]] = []
         for message, content in zip(hashes[known:], contents[known:], strict=True):
             added.append((message, None if message in self._contents else content))
             self._contents.add(message)
         self._heads.update(heads[known:])
-        return msgspec.msgpack.encode(Prompt(heads[known], added)), heads[-1]
+        return msgspec.msgpack.encode(Prompt(heads[known], added))
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────

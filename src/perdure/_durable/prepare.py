@@ -8,6 +8,7 @@ import json
 from perdure._durable.asking import Open
 from perdure._durable.ledger import read_entries
 from perdure._durable.run import Run
+from perdure._durable.savepoints import begin_at, resume_point
 from perdure._model import Pause, make_pause
 from perdure._store import Store
 from perdure._tasks import Hold, Task, forget_lease, release_lease
@@ -18,12 +19,15 @@ async def prepare(store: Store, task: Task, hold: Hold, loop: asyncio.AbstractEv
     rows = await store.query("get_task_by_uid", uid=task.uid)
     line = rows[0][6]
     entries = await read_entries(store, task.uid, line)
+    point = await resume_point(store, task.uid, entries)
     pauses = await store.query("read_pauses", uid=task.uid)
     answers = {row[0]: store.unseal(task.uid, "answer", row[6]) for row in pauses if row[6] is not None}
-    run = Run(store, hold.fence, line, entries, answers, loop=loop)
+    run = Run(store, hold.fence, line, entries, answers, loop=loop, point=point)
     for path, _, _, question, asked_at, due_at, answer, *_ in pauses:
         if answer is None:
             run.asked[path] = Open(store.unseal(task.uid, "pause", question), asked_at, due_at)
+    if point is not None:
+        begin_at(run, point)
     return run
 
 

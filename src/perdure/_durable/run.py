@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import Context
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from perdure._durable.gate import NOBODY, Gate
 from perdure._durable.scopes import Scope, current
@@ -26,6 +26,9 @@ from perdure._replay import Cursor, Diverged
 from perdure._store import Fence, Store, Write
 from perdure._tasks import Task
 from perdure.errors import PerdureError, ReplayDiverged
+
+if TYPE_CHECKING:
+    from perdure._durable.savepoints import Point
 
 T = TypeVar("T")
 log = logging.getLogger("perdure.durable")
@@ -57,11 +60,13 @@ class Run:
         *,
         loop: asyncio.AbstractEventLoop,
         always_replay: bool = False,
+        point: Point | None = None,
     ) -> None:
         self.store, self.fence, self.line, self.loop = store, fence, line, loop
         self.task_id, self.uid, self.epoch = fence.task_id, fence.uid, fence.epoch
         self.entries = entries  # as this attempt found them
-        self.cursor = Cursor(entries)
+        self.point = point  # where this attempt begins, if not at the journal's beginning
+        self.cursor = Cursor(entries, after=0 if point is None else point.position)
         self.answers = answers  # by path: how a pause of an earlier attempt was answered
         self.asked: dict[str, Any] = {}  # by path: questions that are open (asking.Open)
         self.main = Scope(self, "")
@@ -82,7 +87,8 @@ class Run:
         self.patches: dict[str, bool] = {}
         self.effects: dict[str, Any] = {}  # by name: the effects this attempt has called, to undo them by
         self.effecting = 0  # effects between intent and outcome
-        self.stopping = False  # somebody wants the task to end
+        self.stopping = False  # somebody wants the task to end, or to stand still
+        self.halted = False  # the kill switch is on
         self.draining = False  # this process wants to leave, and another to go on with the task
         self.body: asyncio.Task[Any] | None = None
         self.driver: asyncio.Task[Any] | None = None
@@ -90,16 +96,27 @@ class Run:
         self._warned: set[str] = set()
         self._position = self.cursor.last
         self._mutex = threading.Lock()  # steps of a plain function record from its thread
+        self._making = threading.RLock()
         self._thread = threading.get_ident()
         self._unflushed: deque[tuple[float, Write]] = deque()
         self._key = f"{store.namespace}\0{fence.task_id}"
 
     def part(self, make: Callable[[Run], T]) -> T:
-        """What another module keeps for this attempt, made when it is first asked for."""
-        if make not in self._parts:
-            self._parts[make] = make(self)
-        found: T = self._parts[make]
+        """What another module keeps for this attempt, made when it is first asked for, by whichever thread."""
+        found: T | None = self._parts.get(make)
+        if found is None:
+            with self._making:
+                found = self._parts.get(make)
+                if found is None:
+                    found = self._parts[make] = make(self)
         return found
+
+    def on_loop(self, act: Callable[[], object]) -> None:
+        """Have something done on the attempt's loop: now, or soon if this is another thread."""
+        if threading.get_ident() == self._thread:
+            act()
+        else:
+            self.loop.call_soon_threadsafe(act)
 
     def check(self) -> None:
         """Every call begins with this.
@@ -284,6 +301,9 @@ class Run:
 
     def look_for_unwinding(self) -> None:
         """Unwind as soon as nothing runs any more: steps and effects under way end and are recorded first."""
+        self.on_loop(self._begin_unwinding)
+
+    def _begin_unwinding(self) -> None:
         self.gate.begin_to_rest()
         self.loop.call_soon(self._unwind_if_still, context=NOBODY)
 
@@ -298,6 +318,11 @@ class Run:
         if not self.unwinding and not self.is_over:
             self.look_for_unwinding()
             self.loop.call_later(_DRAIN_LOOK_SECONDS, self.drain)  # a call that ends does not always lead to another
+
+    def halt(self) -> None:
+        """The kill switch is on: the same, and the task stays as it is."""
+        self.halted = True
+        self.stop()
 
     def _unwind_if_still(self) -> None:
         if self.draining and not self.bodies and not self.effecting and not self.unwinding:

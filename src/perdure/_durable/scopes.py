@@ -50,6 +50,15 @@ class Scope:
         number = children[name] = children.get(name, 0) + 1
         return Scope(self.run, f"{self.path}/{name}#{number}")
 
+    def numbers(self) -> tuple[dict[str, int], dict[str, int]]:
+        """How many calls and scopes of each name it has made."""
+        return self.track.counts, dict(self._children or {})
+
+    def begin_at(self, calls: dict[str, int], scopes: dict[str, int]) -> None:
+        """Go on numbering after so many."""
+        self.track.begin_at(calls)
+        self._children = dict(scopes)
+
 
 current: ContextVar[Scope | None] = ContextVar("perdure_scope", default=None)
 

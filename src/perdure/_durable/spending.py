@@ -10,12 +10,13 @@ call costs. Time is the time of the attempts; a task that waits for a person spe
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from perdure._durable.functions import poison
+from perdure._durable.calls import poison
 from perdure._durable.run import Paused, Run
 from perdure._durable.scopes import Scope, current
 from perdure._ground import codec
@@ -125,6 +126,7 @@ class Account:
         self._before = spent_in(entry for _, entry in run.entries)
         self._tokens, self._money = self._before.tokens, self._before.money
         self._began = run.store.clock.now_ms()
+        self._mutex = threading.Lock()  # plain functions call models from their threads
         self.budget: Budget | None = None
 
     def spent(self) -> Spent:
@@ -138,8 +140,9 @@ class Account:
         self.add(note)
 
     def add(self, note: Mapping[str, Any]) -> None:
-        self._tokens += int(note.get("spent_tokens") or 0)
-        self._money = round(self._money + float(note.get("spent_money") or 0), _MONEY_DIGITS)
+        with self._mutex:
+            self._tokens += int(note.get("spent_tokens") or 0)
+            self._money = round(self._money + float(note.get("spent_money") or 0), _MONEY_DIGITS)
 
     def check(self) -> None:
         """Whether another call may be made.

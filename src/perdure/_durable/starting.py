@@ -6,24 +6,27 @@ that a replay starts nothing twice, and the child lives on when its parent's pro
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
+from perdure._durable.calls import cut_off, never
 from perdure._durable.functions import DurableFunction
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
 from perdure._durable.spending import Budget, seal_budget
 from perdure._durable.values import decode_error, encode_error
+from perdure._durable.waiting import Ended
 from perdure._ground import codec, envelope
-from perdure._ground.hop import Nap
 from perdure._ground.ids import check_id
 from perdure._model import FINISHED, Config, Entry
-from perdure._replay import Diverged, Recorded, digest
+from perdure._replay import Cut, Diverged, Recorded, digest
 from perdure._store import Store, TaskRow
 from perdure._tasks import Task, Tasks
-from perdure.errors import Conflict, TaskFailed, TimedOut
+from perdure.errors import Conflict, NotFound, TaskFailed, TimedOut
 
 R = TypeVar("R")
 LOOK_SECONDS = 0.02
@@ -126,6 +129,17 @@ class Handle(Generic[R]):
     async def task(self) -> Task:
         return await self._tasks._attach(self._uid, created=False)
 
+    async def is_done(self) -> bool:
+        """Whether the task has ended, however it did. Inside a durable function the answer is recorded."""
+        scope = current.get()
+        if scope is None or scope.is_body:
+            return await self._is_over()
+        found: bool = await recorded_call(scope, f"look at {self.id}", bool, self._is_over)
+        return found
+
+    async def _is_over(self) -> bool:
+        return not await self._tasks._store.query("find_live", uids=json.dumps([self._uid]))
+
     async def result(self, timeout: timedelta | None = None) -> R:
         """What the task ends with; waits for it. Inside a durable function the result is recorded.
 
@@ -148,7 +162,10 @@ class Handle(Generic[R]):
                 return row
             if end is not None and store.clock.boottime() >= end:
                 raise TimedOut(f"task {self.id!r} is {row.status} after {timeout}", kept="the task goes on")
-            await Nap(LOOK_SECONDS)
+            # A moment at a time where there is an end to it, as the clock may be moved; else for ever, and looked up
+            # together with all others that are waited for.
+            while not await Ended(store, self._uid, 60.0 if end is None else LOOK_SECONDS) and end is None:
+                pass
 
     async def _recorded(self, scope: Scope) -> R:
         async def child() -> R:
@@ -157,6 +174,23 @@ class Handle(Generic[R]):
 
         found: R = await recorded_call(scope, f"result of {self.id}", self._function.signature.returns, child)
         return found
+
+
+async def handle_on(tasks: Tasks, id: str, function: DurableFunction[..., Any]) -> Handle[Any]:
+    """A handle on a task that was started before, by whatever process.
+
+    Raises:
+        NotFound: there is no such task.
+        Conflict: it carries out another function.
+    """
+    row = await tasks._row(check_id(id))
+    if row is None:
+        raise NotFound("task", id, tasks._store.place)
+    found = await tasks._store.query("get_call", uid=row.uid)
+    if not found or found[0][0] != function.name:
+        what = f"carries out {found[0][0]!r}" if found else "is no durable function's"
+        raise Conflict(f"task {id!r} {what}, not {function.name!r}", do="name its own function")
+    return Handle(tasks, id, row.uid, function)
 
 
 async def start_or_adopt(
@@ -181,30 +215,47 @@ async def start_or_adopt(
 async def recorded_call(scope: Scope, name: str, as_type: Any, body: Any, *, asked: bytes = b"") -> Any:
     """The value of `body`, from the journal if it is there, else run now and recorded before it is given."""
     run: Run = scope.run
-    run.fence.check()
-    answer = run.cursor.ask(scope.path, name.replace("|", "/").replace("#", "%"), asked)
+    run.check()
+    answer = scope.track.ask(name.replace("|", "/").replace("#", "%"), asked)
     if type(answer) is Recorded:
         await run.hand_out(answer.position)
         return _read(answer.entry, as_type)
-    if isinstance(answer, Diverged):
-        error = run.diverged(answer)
-        run.fence.close(error)
-        raise error
-    value, trouble = None, None
+    if type(answer) is Diverged:
+        raise run.poison(run.diverged(answer))
+    if type(answer) is Cut:
+        return await never(run, answer.position)
+    position = None
     try:
+        entry = await _ended(run, answer.path, asked, as_type, body)
+        position, write = run.record(entry, urgent=True)
+        if run.scopes > 1:
+            run.gate.expect(position)
+        await write
+        run.check()
+        await run.hand_out(position)
+    except asyncio.CancelledError:
+        if position is not None:
+            run.gate.passed(position)
+        await cut_off(run, "child", answer.path, asked)
+        raise
+    return _read(entry, as_type)
+
+
+async def _ended(run: Run, path: str, asked: bytes, as_type: Any, body: Any) -> Entry:
+    value, trouble = None, None
+    run.bodies += 1
+    try:
+        await run.may_start()
         value = await body()
     except Exception as raised:
         run.fence.check()
         trouble = encode_error(raised, ())
+    finally:
+        run.bodies -= 1
+        if run.pausing or run.stopping:
+            run.look_for_unwinding()
     data = None if trouble is not None else codec.encode(value, as_type)
-    entry = Entry("result", "child", answer.path, asked, data, trouble, at=run.store.clock.now_ms(), epoch=run.epoch)
-    position, write = run.record(entry, urgent=True)
-    if run.scopes > 1:
-        run.gate.expect(position)
-    await write
-    run.fence.check()
-    await run.hand_out(position)
-    return _read(entry, as_type)
+    return Entry("result", "child", path, asked, data, trouble, at=run.store.clock.now_ms(), epoch=run.epoch)
 
 
 def _read(entry: Entry, as_type: Any) -> Any:

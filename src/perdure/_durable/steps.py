@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from perdure._durable.calls import Call, cut_off, never
+from perdure._durable.effect_call import running_key
 from perdure._durable.retry import attempts_of
-from perdure._durable.run import Run
+from perdure._durable.run import Paused, Run
 from perdure._durable.scopes import Scope, current
 from perdure._durable.values import decode_error
 from perdure._ground.hop import drive
@@ -29,6 +30,8 @@ def async_step(call: Call) -> Callable[..., Any]:
     async def stepped(*args: Any, **kwargs: Any) -> Any:
         scope = current.get()
         if scope is None or scope.is_body:
+            if scope is not None and scope.run.stopping:
+                _refuse(scope.run)
             return await function(*args, **kwargs)
         run = scope.run
         if run.fence.closed is not None or run.unwinding or run.is_over:
@@ -49,6 +52,13 @@ def async_step(call: Call) -> Callable[..., Any]:
         return await _run_step(call, run, answer.path, asked, args, kwargs)
 
     return stepped
+
+
+def _refuse(run: Run) -> None:
+    """Nothing begins any more, also inside a step; only an effect that is under way goes on to its end."""
+    if running_key.get(None) is None:
+        run.check()
+        raise Paused
 
 
 async def _turn(run: Run, answer: Recorded) -> None:
@@ -202,6 +212,8 @@ def sync_step(call: Call) -> Callable[..., Any]:
     def stepped(*args: Any, **kwargs: Any) -> Any:
         scope = current.get()
         if scope is None or scope.is_body:
+            if scope is not None and scope.run.stopping:
+                _refuse(scope.run)
             return function(*args, **kwargs)
         run = scope.run
         run.check()

@@ -22,7 +22,7 @@ import time
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
-from perdure._durable.functions import cut, never, poison
+from perdure._durable.calls import cut_off, never, poison
 from perdure._durable.pumps import Kept, Marker, Prefix, Produce, Pump
 from perdure._durable.retry import Retry
 from perdure._durable.run import Paused, Run
@@ -172,7 +172,7 @@ class _Walk:
         except asyncio.CancelledError:
             self.stop()
             if not self._scope.is_body:
-                cut(run, "streamed", self._path, self._asked)
+                await cut_off(run, "streamed", self._path, self._asked)
             raise
         finally:
             run.bodies -= 1

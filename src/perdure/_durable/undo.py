@@ -62,7 +62,7 @@ async def take_back(run: Run) -> int:
     """
     found = accounts(run.entries, run.answers)
     for account in found:
-        if account.state == "uncertain":
+        if account.state == "uncertain" and not account.is_inherited:
             await _settle(run, account)
     # Reading it again would cost a query: what was settled just now stands on the accounts.
     done = [account for account in found if account.state == "done" and account.has_undo]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from perdure._durable.forking import spent_so_far
 from perdure._durable.functions import DurableFunction
 from perdure._durable.ledger import read_entries
 from perdure._durable.versions import function_for, upgraded
@@ -34,6 +35,7 @@ async def fitting(
     new = upgraded(task.id, function, version, arguments, entries)
     params = {
         **task._event("upgraded", {"from": version, "to": function.version}),
+        "entries": await spent_so_far(store, task.uid, line),
         "function_version": function.version,
         "arguments": envelope.seal(new, kind="arguments", bound_to=task.uid, ring=store.ring),
     }

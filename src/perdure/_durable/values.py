@@ -105,6 +105,12 @@ class Signature:
         self._signature.bind(*bound.args, **bound.kwargs)
         return bound.args, bound.kwargs
 
+    @property
+    def types(self) -> dict[str, Any]:
+        """What can be given by name, and as which type."""
+        names = list(self._signature.parameters)[1 if self.is_method else 0 :]
+        return {name: self._type_of(name) for name in names}
+
     def _type_of(self, name: str) -> Any:
         kind = self._signature.parameters[name].kind
         if kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):

@@ -31,7 +31,7 @@ _known: dict[tuple[str, int], DurableFunction[..., Any]] = {}
 
 def remember(made: DurableFunction[..., Any]) -> None:
     before = _known.get((made.name, made.version))
-    if before is not None and _is_another(before.function, made.function):
+    if before is not None and is_another(before.function, made.function):
         raise Conflict(
             f"two durable functions are called {made.name!r}: in {_place(before.function)} and {_place(made.function)}",
             do="give one of them another name or version: @durable(name=…, version=…)",
@@ -39,7 +39,7 @@ def remember(made: DurableFunction[..., Any]) -> None:
     _known[made.name, made.version] = made
 
 
-def _is_another(a: Callable[..., Any], b: Callable[..., Any]) -> bool:
+def is_another(a: Callable[..., Any], b: Callable[..., Any]) -> bool:
     # The same file loaded again, a notebook's cell run again, a test's local function: all are the same one.
     return "<locals>" not in b.__qualname__ and a.__code__.co_filename != b.__code__.co_filename
 

@@ -1,24 +1,27 @@
-"""Somebody wants a durable function's task to end: the wish, kept until whoever has the task fulfils it.
+"""What others want of the attempts of this process: that a task is cancelled, or stopped by the kill switch.
 
-A wish is a signal to the task, so it outlives everybody. A process that claims the task finds it there; one that
-is working on it looks every second, and is told at once if the wish was made in the same process.
+A wish to cancel is a signal to the task, so it outlives everybody; a switch is a row of its own (switches.py).
+A process that claims a task finds them there. One that is working looks a few times a second, with two reads for
+all of its attempts together, and is told at once if the wish was made in the same process.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import Context
 from typing import Any
 
 from perdure._durable.run import Run
-from perdure._ground.hop import Nap
 from perdure._store import Store
 from perdure._tasks import Task
 from perdure.errors import PerdureError
 
 CANCEL = "~cancel"
-_LOOK_SECONDS = 1.0
+LOOK_SECONDS = 0.25
 
 _live: dict[tuple[int, str], Run] = {}
 
@@ -59,30 +62,111 @@ async def wish_of(store: Store, uid: str) -> dict[str, Any] | None:
     return found[0] if found else None
 
 
+def halt_here(store: Store, task_id: str | None) -> None:
+    """The kill switch was turned on by this very process: tell its attempts at once."""
+    for watch in list(_watches.values()):
+        if watch.is_on(store):
+            watch.forget()
+    for (engine, _), run in list(_live.items()):
+        if engine == id(store.engine) and run.store.namespace == store.namespace and task_id in (None, run.task_id):
+            run.halted = run.stopping = True  # at once: code that never waits does not let its loop come round
+            run.loop.call_soon_threadsafe(run.halt)
+
+
+async def is_halted(store: Store, task_id: str) -> bool:
+    """Whether the kill switch is on for a task; what was seen in the last quarter of a second counts."""
+    return (await _watch_of(store, asyncio.get_running_loop()).switches()).isdisjoint(("", task_id)) is False
+
+
 @contextmanager
 def watching(run: Run) -> Iterator[None]:
-    """Have the attempt stopped when somebody wants its task to end."""
+    """Have the attempt stopped when somebody wants it."""
     key = (id(run.store.engine), run.uid)
     _live[key] = run
-    looks: list[asyncio.Task[None]] = []
-    # Most attempts are over before the first look, and cost no task of their own.
-    timer = run.loop.call_later(_LOOK_SECONDS, lambda: looks.append(run.loop.create_task(_look(run))))
+    watch = _watch_of(run.store, run.loop)
+    watch.add(run)
     try:
         yield
     finally:
-        timer.cancel()
-        for look in looks:
-            look.cancel()
+        watch.remove(run)
         if _live.get(key) is run:
             del _live[key]
 
 
-async def _look(run: Run) -> None:
-    while run.fence.closed is None:
+# ── looking ──────────────────────────────────────────────────────────────────────────────────────
+
+_watches: dict[tuple[int, str, int], _Watch] = {}
+
+
+def _watch_of(store: Store, loop: asyncio.AbstractEventLoop) -> _Watch:
+    key = (id(store.engine), store.namespace, id(loop))
+    found = _watches.get(key)
+    if found is None or found.loop is not loop or not found.is_on(store):
+        for old in [old for old, watch in _watches.items() if watch.loop.is_closed()]:
+            del _watches[old]
+        found = _watches[key] = _Watch(store, loop)
+    return found
+
+
+class _Watch:
+    """What the attempts on one loop share: one look for all of them."""
+
+    def __init__(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
+        self._store, self.loop = store, loop
+        self._runs: dict[str, Run] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._look: asyncio.Task[None] | None = None
+        self._switches: frozenset[str] = frozenset()
+        self._looked = float("-inf")
+
+    def is_on(self, store: Store) -> bool:
+        return self._store.engine is store.engine and self._store.namespace == store.namespace
+
+    def forget(self) -> None:
+        self._looked = float("-inf")
+
+    def add(self, run: Run) -> None:
+        self._runs[run.uid] = run
+        # Most attempts are over before the first look, and cost no task of their own.
+        if self._timer is None and self._look is None:
+            self._timer = self.loop.call_later(LOOK_SECONDS, self._begin, context=Context())
+
+    def remove(self, run: Run) -> None:
+        if self._runs.get(run.uid) is run:
+            del self._runs[run.uid]
+        if not self._runs and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _begin(self) -> None:
+        self._timer = None
+        if self._runs:
+            self._look = self.loop.create_task(self._look_once())
+            self._look.add_done_callback(self._again)
+
+    def _again(self, _: object) -> None:
+        self._look = None
+        if self._runs:
+            self._timer = self.loop.call_later(LOOK_SECONDS, self._begin, context=Context())
+
+    async def _look_once(self) -> None:
         try:
-            if await wish_of(run.store, run.uid) is not None:
-                run.stop()
-                return
+            self.forget()
+            switches = await self.switches()
+            rows = await self._store.query("find_signalled", signal=CANCEL, uids=json.dumps(list(self._runs)))
         except PerdureError:
-            pass  # the store is out of reach; the attempt will notice by itself
-        await Nap(_LOOK_SECONDS)
+            return  # the store is out of reach; the attempts will notice by themselves
+        cancelled = {uid for (uid,) in rows}
+        for run in list(self._runs.values()):
+            if not switches.isdisjoint(("", run.task_id)):
+                run.halt()
+            elif run.uid in cancelled:
+                run.stop()
+
+    async def switches(self) -> frozenset[str]:
+        """The ids whose switch is on; '' stands for all."""
+        if time.monotonic() - self._looked > LOOK_SECONDS:
+            began = time.monotonic()
+            rows = await self._store.query("read_switches", namespace=self._store.namespace)
+            self._switches, self._looked = frozenset(row[0] for row in rows), began
+        return self._switches

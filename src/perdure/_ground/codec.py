@@ -75,6 +75,11 @@ def decode(data: bytes, as_type: Any = Any) -> Any:
         raise _why_unreadable(data, as_type, error) from error
 
 
+def is_plain(data: bytes) -> bool:
+    """Whether the value went in as it is: with an annotation, that it fits it."""
+    return data[:1] != _TAGGED
+
+
 def peek(data: bytes) -> Any:
     """What is inside, for people to look at: classes that are not known here come as dicts of their fields.
 

@@ -138,11 +138,21 @@ class Track:
     def begin_again(self) -> None:
         self._counts.clear()
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many calls of each name the scope has made."""
+        return dict(self._counts)
+
+    def begin_at(self, counts: dict[str, int]) -> None:
+        """The scope goes on after so many calls, which are not made again."""
+        self._counts = dict(counts)
+
 
 class Cursor:
     """A journal on its way through a function."""
 
-    def __init__(self, entries: Iterable[tuple[int, Entry]]) -> None:
+    def __init__(self, entries: Iterable[tuple[int, Entry]], *, after: int = 0) -> None:
+        """`after`: what was recorded up to this position is not replayed, only what was decided once counts."""
         self._tracks: dict[str, Track] = {}
         self.intents: dict[str, tuple[int, Entry]] = {}
         self.cuts: dict[str, Cut] = {}
@@ -153,7 +163,8 @@ class Cursor:
         self._reached = 0
         for position, entry in entries:
             self.last = position
-            self._read(position, entry)
+            if position > after or entry.op in UNCOUNTED:
+                self._read(position, entry)
 
     def _read(self, position: int, entry: Entry) -> None:
         path = entry.path

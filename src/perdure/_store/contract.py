@@ -34,6 +34,8 @@ reads. The verbs and queries are named alike in both engines, one file each; the
 | note_rate_limit   | how often a provider asked for patience, and until when | (never)                              |
 | put_memory        | what a memory layer keeps under a key                   | lease lost, or changed since read    |
 | drop_memory       | nothing is kept under that key                          | nothing was                          |
+| fork_function     | a new durable function's task, with entries of another  | the id is in use                     |
+| set_switch        | whether a task, or all, are stopped from outside        | (never)                              |
 | put_chunk         | a part of bytes too large for one row                   | (never)                              |
 | archive           | whether the task is out of sight                        | not finished                         |
 | delete_task       | the task is gone but for its tombstone                  | changed since it was read            |

@@ -35,6 +35,7 @@ from perdure._tasks.handlers import (
     make_handler,
     undelivered,
 )
+from perdure._tasks.history import read_checkpoint
 from perdure._tasks.leases import Hold, read_holder, release_all
 from perdure._tasks.leases import forget as forget_lease
 from perdure._tasks.leases import held as held_lease
@@ -50,6 +51,7 @@ from perdure._tasks.refusals import current_row
 from perdure._tasks.shelf import Kept, Shelf
 from perdure._tasks.task import Task
 from perdure._tasks.tasks import Tasks
+from perdure._tasks.telling import INSTRUCTION
 
 if TYPE_CHECKING:
     from perdure._tasks.audit import Audit, export_heads, verify
@@ -71,6 +73,7 @@ __all__ = [
     "EFFECT_QUESTION",
     "POLL_TOPIC",
     "TASK_TOPIC",
+    "INSTRUCTION",
     "Audit",
     "Blocked",
     "DueQuestion",
@@ -118,6 +121,7 @@ __all__ = [
     "open_frames",
     "questions_of",
     "read_blocked",
+    "read_checkpoint",
     "read_holder",
     "read_resets",
     "release_all",

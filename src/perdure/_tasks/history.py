@@ -64,6 +64,16 @@ async def find(task: Task, name: str) -> tuple[Snapshot, FrameRow]:
     return await snapshots.materialise(task._store, task.uid, seq)
 
 
+async def read_checkpoint(store: Store, uid: str, seq: int) -> dict[str, Any] | None:
+    """What a checkpoint holds, by its number; None for one that was set aside.
+
+    Raises:
+        NotFound, RecordDamaged: it is gone, or cannot be read.
+    """
+    snapshot, row = await snapshots.materialise(store, uid, seq)
+    return snapshots.contents(snapshot.raw) if row.valid else None
+
+
 async def diff_of(task: Task, a: str, b: str) -> Sequence[Change]:
     before, _ = await find(task, a)
     after, _ = await find(task, b)

@@ -38,7 +38,9 @@ from perdure._tasks import (
     moves,
     records,
     refusals,
+    resuming,
     snapshots,
+    telling,
 )
 from perdure._tasks.attempts import attempt_of
 from perdure._tasks.frames import TaskFrames
@@ -215,28 +217,27 @@ class Task:
         if "callback" in pause.payload:
             await callbacks.apply_kept(self)
 
-    async def resume(self, *, state: Mapping[str, Json] | None = None, checkpoint: str | None = None) -> None:
+    async def resume(
+        self, *, state: Mapping[str, Json] | None = None, checkpoint: str | None = None, instruction: str | None = None
+    ) -> None:
         """Go on: `state` is merged over the task's state (shallow), from `checkpoint` if one is named.
+
+        `instruction` is what a durable function's `instruction()` gives from now on; steps that ended stay done.
 
         Raises:
             InvalidTransition: the task is neither paused nor failed.
             NotFound: there is no such checkpoint.
         """
-        if checkpoint is not None:
+        if instruction is not None:
+            await resuming.with_instruction(self, instruction, state, checkpoint)
+        elif checkpoint is not None:
             await history.rollback(self, checkpoint, patch=state or {}, verb="resume")
-            return
-        while True:
-            row = await refusals.current_row(self._store, self.id, self.uid)
-            refusal = await refusals.why(self._store, row, "resume")
-            if refusal is not None:
-                self.status = row.status  # type: ignore[assignment]
-                raise refusal
-            before, _, damaged = await records.newest_good(self._store, row)
-            if damaged:
-                await history.set_aside(self, row, before.seq, damaged)
-            raw = history.patched(before.raw, state or {})
-            if await moves.try_move(self, "resume", raw=raw, before=before, data=_keys(state)):
-                return
+        else:
+            await resuming.resume(self, state or {})
+
+    async def instruct(self, text: str) -> None:
+        """Change what a durable function is to do: its next `instruction()` gives this. It goes on as it was."""
+        await telling.send(self, telling.INSTRUCTION, text)
 
     async def cancel(self, *, undo: bool = True) -> None:
         """End the task for good; a running attempt can no longer write.
@@ -287,8 +288,18 @@ class Task:
         return await callbacks.token_for(self)
 
     async def fork(self, id: str, *, at: str | None = None, set: Mapping[str, Json] = {}) -> Task:
-        """A new task that begins with this one's state (at a checkpoint, with some keys set)."""
-        return await history.fork(self, id, at, set)
+        """A new task that begins with this one's state (at a checkpoint, with some keys set).
+
+        Of a durable function's task it is one that goes on after the step `at` (its number, path or name; without
+        it, after the last one), with arguments or keys of its state set. What had ended by then stays done.
+
+        Raises:
+            NotFound, InvalidInput: there is no such checkpoint, step or argument; nothing was written.
+            AlreadyExists: the id is in use.
+        """
+        forker = self._tasks._forker
+        made = await forker(self, id, at, set) if forker is not None else None
+        return made if made is not None else await history.fork(self, id, at, set)
 
     async def signal(self, name: str, value: Json = None, *, once: str | None = None) -> None:
         """Send a durable function a word: whoever waits for `name` goes on with it, or it is kept.
@@ -300,17 +311,7 @@ class Task:
         """
         if check_id(name, "signal's name").startswith("~"):
             raise InvalidInput(f"the signal {name!r} begins with ~, as perdure's own do", do="choose another name")
-        params = {
-            **self._event("signalled", {"name": name}),
-            "name": name,
-            "value": self._store.seal(self.uid, "answer", value),
-            "once": once,
-        }
-        if await self._store.verb("send_signal", self.uid, params, key=self.id) is None:
-            row = await refusals.current_row(self._store, self.id, self.uid)
-            if once is not None and row.status not in FINISHED:
-                return
-            raise InvalidTransition(self.id, row.status, "be signalled", do="only a task that goes on takes signals")
+        await telling.send(self, name, value, once)
 
     # ── history ─────────────────────────────────────────────────────────────────────────────────
 
@@ -381,10 +382,6 @@ class Task:
 
     def _event(self, kind: str, data: Any) -> dict[str, Any]:
         return self._store.event(self.uid, kind, data, agent=self._agent)
-
-
-def _keys(patch: Mapping[str, Json] | None) -> dict[str, Any]:
-    return {"set": sorted(map(str, patch))} if patch else {}
 
 
 def _error_of(error: Json) -> dict[str, Any]:

@@ -40,6 +40,8 @@ class Tasks:
         # How a durable function's task is cancelled: what it did may have to be undone. Set by the app.
         self._canceller: Callable[[Task, bool], Awaitable[bool]] | None = None
         self._handlers: list[Handler] = []  # who is told what happens, while a worker runs here
+        # How it is forked: with its journal. None for a task of no durable function.
+        self._forker: Callable[[Task, str, str | None, Mapping[str, Json]], Awaitable[Task | None]] | None = None
 
     @property
     def _author(self) -> dict[str, Any]:

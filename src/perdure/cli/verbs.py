@@ -24,9 +24,22 @@ from perdure.cli.invocation import Invocation
 _COMMANDS = os.path.join(os.path.dirname(__file__), "commands")
 # The order of `perdure --help`. A command that is not named here is listed too, under the last heading.
 _SECTIONS = {
-    "Look": ("tasks", "show", "where", "checkpoints", "diff", "events", "history", "frames", "wait", "units"),
+    "Look": (
+        "tasks",
+        "show",
+        "where",
+        "checkpoints",
+        "diff",
+        "events",
+        "journal",
+        "history",
+        "frames",
+        "wait",
+        "units",
+    ),
     "Do a task's work": ("open", "create", "checkpoint", "progress", "complete", "fail", "run", "attach"),
     "Steer": ("pause", "resume", "approve", "reject", "answer", "signal", "take", "cancel", "rollback", "fork"),
+    "Wait and stop": ("wait", "kill-switch"),
     "Keep in order": ("pin", "archive", "delete", "gc", "export", "import", "keys", "audit", "doctor"),
     "Serve": ("worker", "up", "drain", "serve", "mcp", "keeper", "schedule", "trigger", "event"),
     "More": (),

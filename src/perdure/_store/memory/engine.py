@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perdure._store.contract import Params, Row
-from perdure._store.memory import functions, remembering, shelf, waits, workers
+from perdure._store.memory import functions, remembering, shelf, switches, waits, workers
 from perdure._store.memory.queries import QUERIES as TASK_QUERIES
 from perdure._store.memory.tables import Tables
 from perdure._store.memory.verbs import VERBS as TASK_VERBS
@@ -22,8 +22,9 @@ from perdure._store.memory.verbs import VERBS as TASK_VERBS
 if TYPE_CHECKING:
     from perdure._store.write import Write
 
-VERBS = TASK_VERBS | functions.VERBS | remembering.VERBS | shelf.VERBS | waits.VERBS | workers.VERBS
-QUERIES = TASK_QUERIES | functions.QUERIES | remembering.QUERIES | shelf.QUERIES | waits.QUERIES | workers.QUERIES
+_PARTS: tuple[Any, ...] = (functions, remembering, shelf, switches, waits, workers)
+VERBS = TASK_VERBS | {name: verb for part in _PARTS for name, verb in part.VERBS.items()}
+QUERIES = TASK_QUERIES | {name: query for part in _PARTS for name, query in part.QUERIES.items()}
 
 
 class MemoryEngine:
@@ -55,7 +56,8 @@ class MemoryEngine:
 
     def query(self, name: str, params: Params) -> list[Row]:
         with self._tables.lock:
-            return QUERIES[name](self._tables, params)
+            rows: list[Row] = QUERIES[name](self._tables, params)
+            return rows
 
     def close(self) -> None:
         """Nothing to give back; a store with a name stays until the process ends."""

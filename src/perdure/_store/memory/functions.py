@@ -76,6 +76,19 @@ def _begin_at_once(tables: Tables, p: Params) -> None:
     tables.put(tables.tasks, uid, tables.tasks[uid]._replace(attempts=1, started_at=at))
 
 
+def fork_function(tables: Tables, p: Params) -> Row | None:
+    row = start_function(tables, p)
+    if row is not None:
+        _put_entries(tables, p["uid"], 1, p)
+    return row
+
+
+def _put_entries(tables: Tables, uid: str, line: int, p: Params) -> None:
+    for position, digits in json.loads(p["entries"]):
+        if (line, position) not in tables.journal.get(uid, {}):
+            tables.put_of(tables.journal, uid, (line, position), bytes.fromhex(digits))
+
+
 def open_pause(tables: Tables, p: Params) -> Row | None:
     uid, path = p["uid"], p["path"]
     if not tables.may_write(uid, p["epoch"], p["worker"]):
@@ -161,6 +174,7 @@ def begin_line(tables: Tables, p: Params) -> Row | None:
     for key, signal in list(tables.signals.get(task.uid, {}).items()):
         if signal.taken_by is not None:
             tables.put_of(tables.signals, task.uid, key, signal._replace(taken_by="~"))
+    _put_entries(tables, task.uid, task.line + 1, p)
     return (change(tables, task, p, line=task.line + 1).line,)
 
 
@@ -191,13 +205,23 @@ def read_signals(tables: Tables, p: Params) -> list[Row]:
     return sorted(tables.signals.get(p["uid"], {}).values(), key=lambda s: (s.sent_at, s.name, s.number))
 
 
+def find_live(tables: Tables, p: Params) -> list[Row]:
+    uids = sorted(json.loads(p["uids"]))
+    return [(uid,) for uid in uids if uid in tables.tasks and tables.tasks[uid].status in _LIVE]
+
+
+def find_signalled(tables: Tables, p: Params) -> list[Row]:
+    uids = sorted(json.loads(p["uids"]))
+    return [(uid,) for uid in uids if any(name == p["signal"] for name, _ in tables.signals.get(uid, {}))]
+
+
 def _in_order(questions: Any) -> list[Any]:
     return sorted(questions, key=lambda question: (question.asked_at, question.path))
 
 
 _VERBS: tuple[Callable[[Tables, Params], Row | None], ...] = (start_function, open_pause, answer_pause)
-_VERBS += (begin_line, send_signal, suspend)
+_VERBS += (begin_line, send_signal, suspend, fork_function)
 VERBS = {verb.__name__: verb for verb in _VERBS}
 _QUERIES: tuple[Callable[[Tables, Params], list[Row]], ...] = (get_call, read_pauses, list_questions)
-_QUERIES += (read_signals,)
+_QUERIES += (read_signals, find_live, find_signalled)
 QUERIES = {query.__name__: query for query in _QUERIES}

@@ -73,6 +73,7 @@ class Tables:
         self.rate_limits: dict[tuple[str, str], Any] = {}  # by namespace and provider: rows of waits.py
         self.memory: dict[tuple[str, str, str], Any] = {}  # by namespace, life and key; rows of remembering.py
         self.slots: dict[tuple[str, int], Any] = {}  # by scope and number: rows of limits.py
+        self.switches: dict[tuple[str, str], Any] = {}  # by namespace and id
         self._undo: list[tuple[dict[Any, Any], Any, Any]] = []
 
     # ── changing ────────────────────────────────────────────────────────────────────────────────

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from perdure._store.contract import Params, Row, TaskRow
+from perdure._store.memory.switches import is_stopped
 from perdure._store.memory.tables import Tables
 from perdure._store.memory.verbs import change, end_attempts
 
@@ -95,6 +96,7 @@ def find_claimable(tables: Tables, p: Params) -> list[Row]:
         task, lease = tables.tasks[uid], tables.leases[uid]
         is_wanted = task.namespace == p["namespace"] and call.queue in queues and call.function in functions
         is_free = task.status in ("pending", "running") and task.is_current and lease.worker is None
+        is_free = is_free and not is_stopped(tables, task.namespace, task.id)
         if not _may_begin(tables, task):
             continue
         if is_wanted and is_free and (call.not_before is None or call.not_before <= p["now"]):

@@ -262,3 +262,13 @@ CREATE TABLE perdure.slots (
   until    BIGINT NOT NULL,
   PRIMARY KEY (scope, n)
 );
+
+CREATE TABLE perdure.switches (
+  namespace TEXT COLLATE "C" NOT NULL,
+  id        TEXT COLLATE "C" NOT NULL,
+  is_on     BOOLEAN NOT NULL,
+  why       TEXT NOT NULL,
+  at        BIGINT NOT NULL,
+  author    TEXT NOT NULL,
+  PRIMARY KEY (namespace, id)
+);

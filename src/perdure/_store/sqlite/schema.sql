@@ -245,3 +245,13 @@ CREATE TABLE slots (
   until    INTEGER NOT NULL,
   PRIMARY KEY (scope, n)
 ) WITHOUT ROWID;
+
+CREATE TABLE switches (
+  namespace TEXT NOT NULL,
+  id        TEXT NOT NULL,
+  is_on     INTEGER NOT NULL,
+  why       TEXT NOT NULL,
+  at        INTEGER NOT NULL,
+  author    TEXT NOT NULL,
+  PRIMARY KEY (namespace, id)
+) WITHOUT ROWID;

@@ -1,4 +1,4 @@
-"""Begin a new task with the state of another."""
+"""Begin a new task with the state of another, or with what a durable function has done so far."""
 
 from __future__ import annotations
 
@@ -13,13 +13,20 @@ from perdure.cli.verbs import Verb
 @click.command(cls=Verb)
 @id_argument()
 @click.argument("new")
-@click.option("--at", metavar="N", help="Begin at this checkpoint instead of the newest state.")
-@pairs_option("--set", "pairs", help="A key of the state to set: JSON, else text; may be repeated.")
+@click.option("--at", metavar="N|STEP", help="Begin at this checkpoint, or after this step, instead of the newest.")
+@pairs_option("--set", "pairs", help="An argument, or a key of the state, to set: JSON, else text; may be repeated.")
 @click.pass_obj
 async def command(call: Invocation, id: str, new: str, at: str | None, pairs: tuple[tuple[str, str], ...]) -> None:
-    """Begin a task NEW with the state of task ID, which stays as it is."""
+    """Begin a task NEW with the state of task ID, which stays as it is.
+
+    Of a durable function the fork goes on after a step, named by its number, its path or its name as `perdure
+    journal` lists them; 0 begins anew. Steps and effects up to there stay done and are not repeated.
+
+    \b
+    perdure fork report report-fr --at summarise#6 --set language=fr
+    """
     task = await call.tasks.handle(id)
     made = await task.fork(new, at=at, set=patch_of(pairs))
     record = await made.record()
-    origin = f"forked from {id}" + (f" at checkpoint {at}" if at is not None else "")
+    origin = f"forked from {id}" + (f" at {at}" if at is not None else "")
     call.answer(record, words.task_line(record, origin))

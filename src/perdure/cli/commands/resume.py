@@ -17,6 +17,7 @@ from perdure.cli.verbs import Verb
 @pairs_option("--set", "pairs", help="A key of the state to set: JSON, else text; may be repeated.")
 @json_option("--state", type=json_object, help="Several keys at once, as an object merged over the state.")
 @click.option("--checkpoint", metavar="N", help="Go on from this checkpoint instead of the last.")
+@click.option("--instruction", help="What a durable function is to do from now on; what it has done stays done.")
 @click.pass_obj
 async def command(
     call: Invocation,
@@ -24,13 +25,15 @@ async def command(
     pairs: tuple[tuple[str, str], ...],
     state: dict[str, Any] | None,
     checkpoint: str | None,
+    instruction: str | None,
 ) -> None:
     """Let a paused or failed task go on.
 
     \b
     perdure resume deploy --set approved=true --set by=ada
+    perdure resume report --instruction "in French, from chapter 7 on"
     """
     task = await call.tasks.handle(id)
-    await task.resume(state={**(state or {}), **patch_of(pairs)}, checkpoint=checkpoint)
+    await task.resume(state={**(state or {}), **patch_of(pairs)}, checkpoint=checkpoint, instruction=instruction)
     record = await task.record()
     call.answer(record, words.task_line(record))

@@ -1,6 +1,6 @@
 -- begin_line: the journal goes on on a new line, with the function's new arguments; the old line stays readable.
 -- Questions of the old line are gone with it: the new one asks its own, at the same paths. Signals that
--- the old line took stay taken.
+-- the old line took stay taken. `entries` are the first of the new line, as for fork_function.
 --> fence
 changed AS (
   UPDATE perdure.tasks
@@ -18,5 +18,6 @@ heard AS (
   UPDATE perdure.signals SET taken_by = '~'
   WHERE task_uid = %(uid)s::text AND taken_by IS NOT NULL AND EXISTS (SELECT 1 FROM changed)
 ),
+--> entries
 --> event
 SELECT line FROM changed;

@@ -1,0 +1,220 @@
+"""Branch off a durable function's task: a new task that has done what another had done up to some step.
+
+    source    a ── b ── c ── d ── e
+    fork           at c: a, b, c are copied ── and the function goes on from there, in a task of its own
+
+Copied is what had ended by then. Effects among it stay done: they are not repeated, and they stay the source's,
+so that ending the fork does not undo them. An effect that was under way is not copied; the fork does its own,
+under its own key. Children, signals and questions are the source's too: what they came to is copied, nothing else.
+
+Owns the choice of what is copied, which is pure, and its way into the store, which is one write.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from shlex import quote
+from typing import Any
+
+import msgspec
+
+from perdure._durable.ledger import UNDO, read_entries
+from perdure._durable.savepoints import rebased, state_at
+from perdure._durable.spending import Budget, carried, seal_budget
+from perdure._durable.versions import function_for
+from perdure._ground import codec, envelope
+from perdure._ground.ids import check_id
+from perdure._model import Entry, encode_entry, name_of, scope_of, seq_of
+from perdure._store import Store
+from perdure._tasks import Task, current_row, read_checkpoint
+from perdure.errors import AlreadyExists, Conflict, InvalidInput, NotFound, PerdureError, TooLarge
+
+Entries = Sequence[tuple[int, Entry]]
+# Of all entries together, as they are stored.
+MAX_COPIED = 256 * 1024 * 1024
+
+
+async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, Any]) -> Task | None:
+    """A new task that goes on after the step `at`, or after the last one; None for a task of no durable function.
+
+    Raises:
+        NotFound, InvalidInput: there is no such step, or no such argument; nothing was written.
+        AlreadyExists: the id is in use; nothing was written.
+    """
+    store = task._store
+    found = await store.query("get_call", uid=task.uid)
+    if not found:
+        return None
+    check_id(new_id)
+    function, version, sealed, queue, priority, _, budget = found[0]
+    row = await current_row(store, task.id, task.uid)
+    entries = await read_entries(store, task.uid, row.line)
+    upto = place_of(task, entries, at)
+    refuse_undone(task.id, entries, upto)
+    kept = copied(entries, upto, task.uid)
+    seq = row.state_seq if at is None else state_at(task.uid, [entry for _, entry in kept])
+    state = await _state(task, seq)
+    arguments = envelope.unseal(sealed, kind="arguments", bound_to=task.uid, ring=store.ring)
+    arguments, state = _changed(function, version, arguments, state, changes)
+    limit: Budget | None = store.unseal(task.uid, "budget", budget, Budget) if budget else None
+    call = {
+        "function": function,
+        "function_version": version,
+        "arguments": lambda store, uid: envelope.seal(arguments, kind="arguments", bound_to=uid, ring=store.ring),
+        "queue": queue,
+        "priority": priority,
+        "parent_uid": None,
+        "call_key": "",
+        "not_before": None,
+        "deadline_at": None,
+        "budget": lambda store, uid: seal_budget(store, uid, limit),
+        "entries": lambda store, uid: packed(store, uid, rebased(kept, seq)),
+    }
+    made = await task._tasks._insert(
+        "fork_function",
+        new_id,
+        state,
+        cause="fork",
+        origin={"forked_from": task.id, "uid": task.uid, "position": upto},
+        name=row.name,
+        description=row.description,
+        agent=row.agent,
+        tags=json.loads(row.tags),
+        config=(await task.record()).config,
+        call=call,
+    )
+    if made is None:
+        raise AlreadyExists(new_id, "in use")
+    return made
+
+
+async def _state(task: Task, seq: int) -> Any:
+    found = await read_checkpoint(task._store, task.uid, seq)
+    if found is None:
+        raise Conflict(f"checkpoint {seq} was set aside as invalid", do="fork at another step")
+    return found["state"]
+
+
+# ── which step ───────────────────────────────────────────────────────────────────────────────────
+
+
+def place_of(task: Task, entries: Entries, at: str | None) -> int:
+    """The position of the step that is meant: by number, by path, by name, or by the checkpoint made there."""
+    last = entries[-1][0] if entries else 0
+    if at is None:
+        return last
+    at = str(at)
+    if at.isdecimal():
+        if int(at) > last:
+            raise NotFound("step", at, task._store.place, do=f"the last one of {task.id!r} is {last}")
+        return int(at)
+    seq = seq_of(task.uid, at)
+    ended = [(position, entry) for position, entry in entries if entry.kind != "intent"]
+    if seq is not None:
+        found = [position for position, entry in ended if state_at(task.uid, [entry]) == seq]
+    else:
+        found = [position for position, entry in ended if at in (entry.path, entry.path.removeprefix("|"))]
+        if not found:
+            found = _by_name(task.id, ended, at)
+    if not found:
+        listed = f"`perdure journal {quote(task.id)}` lists the steps"
+        raise NotFound("step", at, task._store.place, do=listed)
+    return found[-1]
+
+
+def _by_name(task_id: str, ended: Entries, name: str) -> list[int]:
+    places = {entry.path: position for position, entry in ended if name_of(entry.path) == name}
+    if len(places) > 1:
+        which = ", ".join(f"{path.removeprefix('|')} ({position})" for path, position in places.items())
+        raise InvalidInput(f"task {task_id!r} has {len(places)} steps {name!r}", do=f"choose from {which[:300]}")
+    return list(places.values())
+
+
+def refuse_undone(task_id: str, entries: Entries, upto: int) -> None:
+    """An effect that was taken back cannot be copied as done."""
+    undone = {scope_of(entry.path) for _, entry in entries if _is_undo(entry) and entry.kind == "result"}
+    for position, entry in entries:
+        if position <= upto and entry.kind == "result" and entry.path in undone:
+            raise InvalidInput(
+                f"{name_of(entry.path)}, at {position}, was undone in task {task_id!r}",
+                do=f"fork at a step before it: --at {max(position - 2, 0)}",
+            )
+
+
+# ── what is copied ───────────────────────────────────────────────────────────────────────────────
+
+
+def _is_undo(entry: Entry) -> bool:
+    return entry.op.partition(".")[0] == UNDO
+
+
+def copied(entries: Entries, upto: int, source: str) -> list[tuple[int, Entry]]:
+    """The entries of all that had ended at this position, as the fork's own. Pure."""
+    before = [(position, entry) for position, entry in entries if position <= upto]
+    ended = {entry.path for _, entry in before if entry.kind != "intent"}
+    # Another task's attempts: numbers that none of the fork's own will have.
+    epochs = {epoch: -number for number, epoch in enumerate(sorted({entry.epoch for _, entry in before}), 1)}
+    kept = []
+    for position, entry in before:
+        is_open = entry.kind == "intent" and entry.path not in ended
+        if is_open or _is_undo(entry) or entry.op == "compensate":
+            continue
+        note = {**(entry.note or {}), "from": source} if entry.op.startswith("effect") else entry.note
+        kept.append((position, msgspec.structs.replace(entry, epoch=epochs[entry.epoch], note=note)))
+    return kept
+
+
+def packed(store: Store, uid: str, entries: Entries) -> str:
+    """Entries as the store takes them with another write: sealed for their task, all or none.
+
+    Raises:
+        TooLarge: nothing was written.
+    """
+    ring = store.ring
+    pairs = [
+        (position, envelope.seal(encode_entry(entry), kind="entry", bound_to=uid, ring=ring).hex())
+        for position, entry in entries
+    ]
+    size = sum(len(digits) // 2 for _, digits in pairs)
+    if size > MAX_COPIED:
+        raise TooLarge("the journal that would be copied", size, MAX_COPIED)
+    return json.dumps(pairs)
+
+
+async def spent_so_far(store: Store, uid: str, line: int) -> str:
+    """The first entry of a new line: what the line before has cost."""
+    entries = [entry for _, entry in await read_entries(store, uid, line)]
+    return packed(store, uid, [(0, carried(entries))])
+
+
+# ── what is changed ──────────────────────────────────────────────────────────────────────────────
+
+
+def _changed(function: str, version: int, data: bytes, state: Any, changes: Mapping[str, Any]) -> tuple[bytes, Any]:
+    """Arguments and state with some of them set: a name that is no argument is a key of the state."""
+    if not changes:
+        return data, state
+    known, given = function_for(function, version), dict(codec.decode(data))
+    types = dict(known.signature.types) if known is not None else dict.fromkeys(given, Any)
+    keys = dict(state) if isinstance(state, dict) else {}
+    for name, value in changes.items():
+        if name in types:
+            given[name] = _as_argument(name, value, types[name])
+        elif name in keys:
+            keys[name] = value
+        else:
+            names = ", ".join([*types, *keys]) or "nothing"
+            raise InvalidInput(f"{function} has no argument and no state {name!r}", do=f"what can be set: {names}")
+    return codec.encode(given), keys if isinstance(state, dict) else state
+
+
+def _as_argument(name: str, value: Any, as_type: Any) -> bytes:
+    """A value of the argument's own type, or plain data that is read as one."""
+    data = codec.encode(value, as_type)
+    if as_type is Any or codec.is_plain(data):
+        return data
+    try:
+        return codec.encode(codec.decode(codec.encode(value), as_type), as_type)
+    except PerdureError as error:
+        raise InvalidInput(f"{name} cannot be {value!r}: {error.what}", do="give a value of its own type") from None

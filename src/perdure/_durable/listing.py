@@ -1,0 +1,62 @@
+"""A journal for people: each call a durable function made, in the order its code was told how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from perdure._durable.ledger import read_entries
+from perdure._ground.clock import moment
+from perdure._model import Entry, scope_of
+from perdure._tasks import Tasks, current_row
+
+# Beside the calls: what was noted while one of them ran.
+_MARKS = frozenset({"progress", "stream", "patched", "model", "spent", "try", "compensate"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalLine:
+    """One call of a durable function."""
+
+    position: int
+    step: str  # its path: scope, name, and the how-manieth of that name
+    kind: str
+    state: Literal["done", "raised", "cut", "open"]
+    at: datetime | None
+    took: timedelta
+
+
+async def journal_of(tasks: Tasks, id: str) -> Sequence[JournalLine]:
+    """What the task has done on its present line; empty for a task of no durable function.
+
+    Raises:
+        NotFound: there is no such task.
+    """
+    task = await tasks.handle(id)
+    row = await current_row(tasks._store, id, task.uid)
+    found: dict[str, JournalLine] = {}
+    for position, entry in await read_entries(tasks._store, task.uid, row.line):
+        if entry.op not in _MARKS and "|" not in scope_of(entry.path):
+            found.pop(entry.path, None)  # its end stands where its result was given
+            found[entry.path] = _line(position, entry)
+    return list(found.values())
+
+
+def _line(position: int, entry: Entry) -> JournalLine:
+    state: Literal["done", "raised", "cut", "open"] = "done"
+    if entry.kind == "intent":
+        state = "open"
+    elif entry.kind == "cut":
+        state = "cut"
+    elif entry.error is not None:
+        state = "raised"
+    return JournalLine(
+        position=position,
+        step=entry.path.removeprefix("|"),
+        kind=entry.op.partition(".")[0],
+        state=state,
+        at=moment(entry.at) if entry.at else None,
+        took=timedelta(milliseconds=entry.took_ms),
+    )

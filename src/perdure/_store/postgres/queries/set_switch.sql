@@ -1,0 +1,6 @@
+-- set_switch: stop a task (or, with id '', every task of a namespace) from outside, or let it go on.
+INSERT INTO perdure.switches (namespace, id, is_on, why, at, author)
+VALUES (%(namespace)s::text, %(id)s::text, %(is_on)s::int <> 0, %(why)s::text, %(at)s::bigint, %(author)s::text)
+ON CONFLICT (namespace, id)
+DO UPDATE SET is_on = excluded.is_on, why = excluded.why, at = excluded.at, author = excluded.author
+RETURNING is_on;

@@ -1,0 +1,41 @@
+"""List what a durable function has done, call by call."""
+
+from __future__ import annotations
+
+import click
+
+from perdure.cli import words
+from perdure.cli.drawing import Cell, Table, line
+from perdure.cli.inputs import id_argument
+from perdure.cli.invocation import Invocation
+from perdure.cli.verbs import Verb
+
+_STYLES = {"done": "completed", "raised": "failed", "cut": "faint", "open": "paused"}
+
+
+@click.command(cls=Verb)
+@id_argument()
+@click.option("--last", type=click.IntRange(1), help="Only the last so many.")
+@click.pass_obj
+async def command(call: Invocation, id: str, last: int | None) -> None:
+    """List what a durable function has done, call by call, in the order its code was told.
+
+    The number or the step is what `perdure fork --at` takes.
+    """
+    from perdure._durable import journal_of
+
+    found = await journal_of(call.tasks, id)
+    shown = found[-last:] if last is not None else found
+    rows = [
+        (
+            str(one.position),
+            Cell(one.step, "strong"),
+            one.kind,
+            Cell(one.state, _STYLES[one.state]),
+            words.clock_time(one.at),
+            f"{one.took.total_seconds():.3f} s",
+        )
+        for one in shown
+    ]
+    table = Table(("n", "step", "kind", "state", "at", "took"), rows)
+    call.answer_items(shown, table if rows else line(f"{id} has done nothing yet"))

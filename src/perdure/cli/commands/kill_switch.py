@@ -1,0 +1,68 @@
+"""Stop tasks from outside, whatever their code does, and let them go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from perdure.cli import words
+from perdure.cli.drawing import Cell, Table, line
+from perdure.cli.inputs import id_argument
+from perdure.cli.invocation import Invocation
+from perdure.cli.verbs import VerbGroup
+
+if TYPE_CHECKING:
+    from perdure._durable import Switch
+
+
+@click.group(cls=VerbGroup)
+def command() -> None:
+    """Stop a task, or all of them, from outside, and let them go on.
+
+    From a quarter of a second after the flip no step, effect or model call of a stopped task begins, and no
+    worker takes it; an effect under way ends and is recorded. A status never changes by it.
+
+    \b
+    perdure kill-switch on --why "it mails customers"
+    perdure kill-switch off
+    """
+
+
+@command.command("on")
+@id_argument(required=False)
+@click.option("--why", default="", help="What people are shown.")
+@click.pass_obj
+async def on(call: Invocation, id: str | None, why: str) -> None:
+    """Stop the task ID; without one, all tasks of the namespace."""
+    await call.app.kill_switch.on(id, why=why)
+    await _tell(call)
+
+
+@command.command("off")
+@id_argument(required=False)
+@click.pass_obj
+async def off(call: Invocation, id: str | None) -> None:
+    """Let the task ID go on; without one, turn off the switch for all. The switches of single tasks stay."""
+    await call.app.kill_switch.off(id)
+    await _tell(call)
+
+
+@command.command("list")
+@click.pass_obj
+async def list_(call: Invocation) -> None:
+    """List the switches that are on."""
+    await _tell(call)
+
+
+async def _tell(call: Invocation) -> None:
+    found = await call.app.kill_switch.list()
+    call.answer_items(found, Table(("stopped", "since", "by", "why"), [_row(one) for one in found]) if found else _NONE)
+
+
+_NONE = line("no kill switch is on")
+
+
+def _row(one: Switch) -> tuple[Cell, str, str, str]:
+    who = Cell(one.id or "all tasks", "strong")
+    return who, words.clock_time(one.since), words.who(one.by), words.short(one.why)

@@ -1,0 +1,265 @@
+"""Checkpoints inside durable functions: the next attempt begins there, and ends as one that replayed everything."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perdure import Perdure, checkpoint, durable, effect, idempotency_key, patched, pause, recorded, step
+from perdure._durable import prepare
+from perdure.errors import InvalidInput, NotStorable
+from perdure.testing import always_replay
+from tests.durable.effects_kit import Died, Places, World, raising, until_paused
+from tests.durable.kept_kit import World as Folder
+from tests.durable.kept_kit import database, fresh_home, go_on, kill  # noqa: F401 - a fixture
+from tests.support.processes import Nursery
+from tests.torture.kills import Home
+
+world = World()
+ran: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_has_happened_yet() -> None:
+    world.done.clear()
+    world.keys.clear()
+    ran.clear()
+
+
+@dataclass
+class Import:
+    page: int = 0
+    found: list[int] = field(default_factory=list)
+
+
+@step
+async def read(page: int) -> int:
+    ran.append(f"read {page}")
+    return page * 10
+
+
+@effect
+async def publish(page: int) -> str:
+    return world.do(f"page {page}", idempotency_key())
+
+
+@durable
+async def importing(pages: int) -> list[int]:
+    state = await checkpoint.last(Import())
+    while state.page < pages:
+        state.found.append(await read(state.page))
+        await publish(7)  # the same arguments each time: only their number tells these calls apart
+        state.page += 1
+        await checkpoint.save(state, label=f"page {state.page}")
+    return state.found
+
+
+async def interrupted(app: Perdure, monkeypatch: Any, at: str, times: int, *args: Any) -> None:
+    """Have an attempt die the `times`th time it passes a place."""
+    places, left = Places(monkeypatch), [times]
+
+    def maybe() -> None:
+        left[0] -= 1
+        if left[0]:
+            places.at(at, maybe)
+        else:
+            raise Died
+
+    places.at(at, maybe)
+    with pytest.raises(Died):
+        await app.run("job", importing, *args)
+    monkeypatch.undo()
+
+
+@pytest.mark.req("R62")
+@pytest.mark.parametrize("mode", ["checkpoint", "replay"])
+async def test_from_a_checkpoint_or_by_replay_it_ends_as_an_uninterrupted_run(
+    url: str, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    async with Perdure(url) as app:
+        with pytest.MonkeyPatch.context() as patch:
+            await interrupted(app, patch, "effect.before_intent", 4, 5)
+        ran.clear()
+        if mode == "replay":
+
+            async def nowhere(*_: Any) -> None:
+                return None
+
+            monkeypatch.setattr(prepare, "resume_point", nowhere)
+        assert await app.run("job", importing, 5) == [0, 10, 20, 30, 40]
+        assert ran == ["read 4"]
+        assert world.done == ["page 7"] * 5 and len(set(world.keys)) == 5
+        record = await app.tasks.get("job")
+        assert record is not None and record.state == {"page": 5, "found": [0, 10, 20, 30, 40]}
+        task = await app.tasks.handle("job")
+        assert [cp.label async for cp in task.checkpoints()] == [f"page {n}" for n in range(1, 6)]
+        events = await app.tasks.events("job")
+        fresh = events[-1].data["replayed"]
+        assert fresh == (1 if mode == "checkpoint" else 4 + 3)  # what the last attempt was told again
+
+
+@pytest.mark.req("R62")
+async def test_steps_effects_and_answers_between_checkpoints_are_replayed(quick_url: str) -> None:
+    @durable
+    async def mixed() -> list[Any]:
+        state = await checkpoint.last({"round": 0, "seen": []})
+        while state["round"] < 2:
+            n = await read(state["round"])
+            who = await pause.input(f"who? {state['round']}", str)
+            draw = recorded.random()
+            assert draw == recorded.random() or True
+            state = {"round": state["round"] + 1, "seen": [*state["seen"], n, who]}
+            await checkpoint.save(state)
+        return state["seen"]
+
+    async with Perdure(quick_url) as app:
+        for name in ("ada", "bob"):
+            await until_paused(app, "job", mixed)
+            await (await app.tasks.handle("job")).answer(name)
+        assert await app.run("job", mixed) == [0, "ada", 10, "bob"]
+        assert ran == ["read 0", "read 1"]
+
+
+async def test_tasks_of_the_function_are_numbered_on_after_a_checkpoint(
+    quick_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @durable
+    async def rounds(total: int) -> list[int]:
+        state = await checkpoint.last(Import())
+        while state.page < total:
+            state.found += await asyncio.gather(read(state.page), read(state.page + 100))
+            state.page += 1
+            await checkpoint.save(state)
+        return state.found
+
+    async with Perdure(quick_url) as app:
+        with pytest.MonkeyPatch.context() as patch:
+            Places(patch).at("journal.recorded", lambda: Places(patch).at("journal.recorded", raising(Died())))
+            with pytest.raises(Died):
+                await app.run("job", rounds, 3)
+        with always_replay():
+            assert await app.run("job", rounds, 3) == [0, 1000, 10, 1010, 20, 1020]
+
+
+async def test_a_checkpoint_that_is_gone_or_damaged_is_no_loss(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Perdure(url) as app:
+        with pytest.MonkeyPatch.context() as patch:
+            await interrupted(app, patch, "effect.before_intent", 4, 5)
+        task = await app.tasks.handle("job")
+        gone = await task.invalidate_if(lambda cp: cp.seq == 3)
+        assert len(gone) == 1
+        ran.clear()
+        assert await app.run("job", importing, 5) == [0, 10, 20, 30, 40]
+        assert ran == ["read 4"] and len(world.done) == 5
+
+
+async def test_a_patch_is_decided_once_whichever_way_an_attempt_comes(quick_url: str) -> None:
+    ways: list[bool] = []
+
+    @durable
+    async def patchy() -> int:
+        state = await checkpoint.last(Import())
+        while state.page < 2:
+            ways.append(patched("new"))
+            await read(state.page)
+            await pause.input("go on?", str)
+            state.page += 1
+            await checkpoint.save(state)
+        return state.page
+
+    async with Perdure(quick_url) as app:
+        for _ in range(2):
+            await until_paused(app, "job", patchy)
+            await (await app.tasks.handle("job")).answer("yes")
+        assert await app.run("job", patchy) == 2
+        assert set(ways) == {True}
+
+
+async def test_where_a_state_cannot_tell_the_place_saving_is_refused(quick_url: str) -> None:
+    @step
+    async def inside() -> None:
+        await checkpoint.save({})
+
+    @durable
+    async def beside() -> str:
+        async def other() -> None:
+            await read(1)
+
+        running = asyncio.create_task(other())
+        try:
+            await checkpoint.save({})
+        except InvalidInput as error:
+            return error.what
+        finally:
+            await running
+        return ""
+
+    @durable
+    async def in_a_step() -> None:
+        await inside()
+
+    @durable
+    async def unstorable() -> None:
+        await checkpoint.save({"a": object()})
+
+    async with Perdure(quick_url) as app:
+        assert "other tasks" in await app.run("a", beside)
+        with pytest.raises(InvalidInput, match="inside a step"):
+            await app.run("b", in_a_step)
+        with pytest.raises(NotStorable):
+            await app.run("c", unstorable)
+
+
+async def test_without_a_task_the_same_function_just_runs() -> None:
+    @durable
+    async def plain() -> int:
+        state = await checkpoint.last(Import())
+        state.page += 1
+        await checkpoint.save(state)
+        return state.page
+
+    assert await plain() == 1
+
+
+# ── killed ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@step
+async def noted(folder: str, page: int) -> int:
+    Folder(Path(folder)).note(page)
+    return page
+
+
+@durable
+async def noting(folder: str, pages: int) -> list[int]:
+    state = await checkpoint.last(Import())
+    while state.page < pages:
+        state.found.append(await noted(folder, state.page))
+        state.page += 1
+        await checkpoint.save(state)
+        Folder(Path(folder)).may_die(state.page)
+    return state.found
+
+
+async def run_noting(home: Home, folder: Path) -> Any:
+    async with Perdure(home.url, namespace=home.namespace) as app:
+        return await app.run("job", noting, str(folder), 6)
+
+
+@pytest.mark.req("R62")
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+@pytest.mark.parametrize("place, count", [("", 3), ("committer.before_commit", 9), ("committer.after_commit", 8)])
+def test_killed_anywhere_it_goes_on_from_the_last_checkpoint(
+    request: Any, tmp_path: Path, children: Nursery, engine: str, place: str, count: int
+) -> None:
+    home, folder = fresh_home(request, engine, tmp_path), Folder(tmp_path)
+    if not place:
+        folder.die_at(count)
+    kill(children, run_noting, home, tmp_path, at=place, count=count)
+    before = len(folder.notes())
+    assert go_on(children, run_noting, home, tmp_path) == [0, 1, 2, 3, 4, 5]
+    assert 6 <= len(folder.notes()) <= 7 and before >= 2  # at most the step that was cut off is done again
