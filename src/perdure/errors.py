@@ -43,6 +43,7 @@
     ├── KeeperUnavailable        the keeper of live things could not be used               exit 7
     ├── SessionUnavailable       a database session could not be opened or asked           exit 7
     ├── SessionLost              the server has ended a kept session                       exit 1
+    ├── SqlFailed                a database refused a statement                            exit 1
     ├── TransactionLost          a kept transaction is not there any more                  exit 1
     ├── KeyMissing               a record is sealed and its key is not here                exit 7
     ├── RecordDamaged            a record's bytes are not what was written                 exit 7
@@ -584,6 +585,22 @@ class SessionLost(PerdureError):
             kept="what was committed; the rest was rolled back by the server",
             do="open the session again: its verdict says what is gone",
         )
+
+
+class SqlFailed(PerdureError):
+    """A database refused a statement; `code` is its own name for why."""
+
+    def __init__(self, session: str, code: str, message: str) -> None:
+        self.session, self.code, self.message = session, code, message
+        super().__init__(
+            f"{message} ({code})",
+            kept=f"the session {session!r}, and its transaction if one is open",
+            do="change the statement, or roll back",
+        )
+        self.args = (session, code, message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (SqlFailed, (self.session, self.code, self.message))
 
 
 class TransactionLost(PerdureError):

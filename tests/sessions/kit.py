@@ -19,6 +19,8 @@ import psycopg
 
 from perdure._runtime import postgres as sessions
 from perdure._runtime.sessions import Place, ask
+from perdure._runtime.sqlite import open_sqlite
+from perdure.keeper import sqliteholder
 from perdure.keeper.pgproxy import parking, process
 from tests.support.processes import Child, Link, Nursery, say
 
@@ -35,6 +37,20 @@ def be_parking(link: Link, path: str) -> None:
 
 def be_proxy(link: Link, config: dict[str, Any]) -> None:
     process.main(config, lambda answer: say(link, answer))
+
+
+def be_holder(link: Link, config: dict[str, Any]) -> None:
+    sqliteholder.main(config, lambda answer: say(link, answer))
+
+
+def be_sqlite_client(link: Link, folder: str, path: str, act: Any, *arguments: Any) -> Any:
+    """Run `act(link, session, *arguments)` in an attached process."""
+    place = Place(Path(folder), None, _no_proxy)
+
+    async def run() -> Any:
+        return await act(link, await open_sqlite(place, "main", path), *arguments)
+
+    return asyncio.run(run())
 
 
 def be_client(link: Link, folder: str, with_parking: str, url: str, act: Any, *arguments: Any) -> Any:
@@ -70,11 +86,12 @@ class Stage:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for folder in self.folder.glob("pg-*"):
+        for folder in self.folder.glob("??-*"):
             ask(folder, {"ask": "end"})
 
-    def _launch(self, _module: str, config: dict[str, Any], _folder: Path) -> dict[str, Any]:
-        self.proxies.append(self.children.start(be_proxy, config, env=self.env))
+    def _launch(self, program: str, config: dict[str, Any], _folder: Path) -> dict[str, Any]:
+        process = be_proxy if program == "postgres" else be_holder
+        self.proxies.append(self.children.start(process, config, env=self.env))
         answer: dict[str, Any] = self.proxies[-1].heard()
         return answer
 
@@ -90,7 +107,7 @@ class Stage:
 
     def wait(self, what: str) -> dict[str, Any]:
         """How things stand when it has come to that: quiet, alone, none, gone."""
-        answer = ask(next(self.folder.glob("pg-*")), {"ask": "wait", "for": what}, 60)
+        answer = ask(next(self.folder.glob("??-*")), {"ask": "wait", "for": what}, 60)
         assert answer is not None
         return answer
 

@@ -12,7 +12,7 @@ from perdure._runtime import places
 from perdure._runtime.client import Client
 from perdure._runtime.sessions import Place
 from perdure._runtime.units import Owner
-from perdure.errors import KeeperUnavailable
+from perdure.errors import InvalidInput, KeeperUnavailable
 
 _FOR_TESTS = "PERDURE_TEST_CLOCK"
 # Credentials, and whatever else only the process itself is to know.
@@ -27,6 +27,15 @@ def place_of(client: Client, owner: Owner) -> Place:
         raise KeeperUnavailable("the keeper does not say where it lives", do="`perdure keep restart` replaces it")
     launcher = _Launcher(client, owner)
     return Place(Path(anchor["live"]), launch=launcher, task=f"{owner.namespace}/{owner.uid}")
+
+
+def refuse_own_store(home: Path, path: Path) -> None:
+    """A session on the store's own file would hold up every task; the keeper's home is beside that file."""
+    stem, is_beside, _ = home.name.rpartition(".keeper-")
+    if is_beside and os.path.realpath(path) == os.path.realpath(home.with_name(stem)):
+        raise InvalidInput(
+            f"{path} is the store itself", do="keep your own data in a file of its own", kept="nothing was opened"
+        )
 
 
 class _Launcher:

@@ -4,7 +4,7 @@
     con = await db.connect()            # psycopg; may already be inside its transaction
 
 Owns the client's side: finding or starting the session's proxy, what became of it, and handing out connections.
-The proxy itself is perdure.keeper.pgproxy; what a connection does in a durable function is in postgres_blocks.py.
+The proxy itself is perdure.keeper.pgproxy; what a connection does in a durable function is in postgres_connection.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from perdure._runtime.sessions import Place, ask, seconds_of, started
 from perdure.errors import SessionLost
 
 if TYPE_CHECKING:
-    from perdure._runtime.postgres_blocks import KeptConnection
+    from perdure._runtime.postgres_connection import KeptConnection
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class PostgresSession:
         Raises:
             SessionLost: the server ended the session since it was opened; open it again to go on in a new one.
         """
-        from perdure._runtime.postgres_blocks import KeptConnection
+        from perdure._runtime.postgres_connection import KeptConnection
 
         await Call(self._be_there)
         target = postgres_address.client_options(self._folder, self._user, self._database, guarded=False)

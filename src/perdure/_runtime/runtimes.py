@@ -17,7 +17,7 @@ from perdure._runtime import environment, places
 from perdure._runtime.client import Client, client_for
 from perdure._runtime.continuity import Continuity
 from perdure._runtime.files import KeptFile, KeptListener, KeptPipe, absolute, mode_of
-from perdure._runtime.kept_sessions import place_of
+from perdure._runtime.kept_sessions import place_of, refuse_own_store
 from perdure._runtime.postgres import PostgresSession, open_postgres
 from perdure._runtime.ready import Ready
 from perdure._runtime.request import KeptRequest
@@ -27,6 +27,7 @@ from perdure._runtime.secrets import resolve as secret_value
 from perdure._runtime.service import Service
 from perdure._runtime.service import recipe_of as service_recipe
 from perdure._runtime.shell import Shell
+from perdure._runtime.sqlite import SqliteSession, open_sqlite
 from perdure._runtime.units import Owner, Record, U, Unit, opened
 from perdure._runtime.verdicts import verdict_of
 from perdure._store import Store
@@ -151,6 +152,18 @@ class Runtime(Continuity):
         check_id(name, "name of a session")
         place = await Call(lambda: place_of(self._client, self._owner))
         return await open_postgres(place, name, secret_value(dsn), hold=hold)
+
+    async def sqlite(self, name: str, path: str | Path, *, hold: str | timedelta = "10m") -> SqliteSession:
+        """A connection to a SQLite file that outlives this process, in its transaction if one was open.
+
+        Raises:
+            InvalidInput: the path makes no sense, or is the store's own file.
+            SessionUnavailable: the file cannot be opened.
+        """
+        check_id(name, "name of a session")
+        refuse_own_store(self._client.home, Path(path))
+        place = await Call(lambda: place_of(self._client, self._owner))
+        return await open_sqlite(place, name, path, hold=hold)
 
     async def units(self) -> Sequence[Unit]:
         """All that is kept for the task, and what has ended and was not forgotten."""

@@ -18,7 +18,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from perdure.keeper.pgproxy import clock, login, wire
+from perdure.keeper import holdclock as clock
+from perdure.keeper.pgproxy import login, wire
 from perdure.keeper.pgproxy.hold import Hold
 from perdure.keeper.pgproxy.login import Upstream
 from perdure.keeper.pgproxy.notebook import IDLE, LARGE, SENDING, SENT, Notebook, to_json

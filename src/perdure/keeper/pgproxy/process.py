@@ -13,7 +13,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from perdure.keeper.pgproxy import clock, login, wire
+from perdure.keeper import holdclock as clock
+from perdure.keeper.pgproxy import login, wire
 from perdure.keeper.pgproxy.adopt import Adopted, Unusable, adopt
 from perdure.keeper.pgproxy.control import Control
 from perdure.keeper.pgproxy.hold import Hold

@@ -10,9 +10,9 @@ import hmac
 import os
 import re
 import socket
-import struct
 from collections.abc import Mapping
 
+from perdure.keeper.access import peer_of
 from perdure.keeper.pgproxy import wire
 
 _UTF8 = frozenset({"utf8", "utf-8", "unicode", "'utf-8'", "'utf8'", "auto"})
@@ -114,7 +114,4 @@ class Visitor:
 
 def is_ours(link: socket.socket) -> bool:
     """Whether the other end is a process of this user, or of root."""
-    if not hasattr(socket, "SO_PEERCRED"):
-        return True  # the folder is closed to others
-    _, uid, _ = struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return uid in (os.geteuid(), 0)
+    return peer_of(link)[1] in (os.geteuid(), 0)

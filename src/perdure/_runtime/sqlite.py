@@ -1,0 +1,296 @@
+"""SQLite sessions that outlive the process: the same connection, the same transaction, the next client.
+
+    db = await rt.sqlite("books", "books.db")
+    async with db.transaction():
+        await db.execute("INSERT INTO books VALUES (?, ?)", (1, "Walden"))
+
+The connection is held by a process of its own (perdure.keeper.sqliteholder). That process's death, unlike this
+one's, ends the transaction: SQLite's locks cannot be handed on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import weakref
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from perdure._durable import current_run
+from perdure._ground.hop import Call
+from perdure._model import Level, Verdict
+from perdure._runtime.blocks import kept_block
+from perdure._runtime.sessions import Place, ask, seconds_of, started
+from perdure.errors import InvalidInput, SessionLost, SqlFailed, TransactionLost
+
+Bindings = Sequence[Any] | Mapping[str, Any]
+_VALUES = (str, int, float, bytes, type(None))
+
+
+@dataclass(frozen=True)
+class SqliteResult:
+    """What a statement gave."""
+
+    columns: Sequence[str]
+    rows: Sequence[tuple[Any, ...]]
+    changes: int
+    last_rowid: int
+
+    def one(self) -> tuple[Any, ...] | None:
+        return self.rows[0] if self.rows else None
+
+
+@dataclass(frozen=True)
+class SqliteOutcome:
+    """How the last statement ended, whoever sent it."""
+
+    state: str
+    statement: str
+    error: dict[str, str] | None
+    changes: int
+    transaction: str
+
+
+async def open_sqlite(
+    place: Place, name: str, path: str | Path, *, hold: str | timedelta = "10m", busy: str | timedelta = "5s"
+) -> SqliteSession:
+    """The session of this name: the one that lives, or a new one; its verdict says which.
+
+    Raises:
+        InvalidInput: the path or a limit makes no sense.
+        SessionUnavailable: the file cannot be opened.
+    """
+    session = SqliteSession(place, name, path, seconds_of(hold), seconds_of(busy))
+    await Call(session._open)
+    run = current_run()
+    if run is not None:
+        run.before_unwinding.append(session.cut_off)
+    return session
+
+
+class SqliteSession:
+    """One kept connection to a SQLite file. `level` and `verdict` tell how it came back."""
+
+    over: str = ""
+
+    def __init__(self, place: Place, name: str, path: str | Path, hold: float, busy: float) -> None:
+        self.name = name
+        self.path = Path(path).absolute()
+        self.verdict = Verdict("lost", "not opened yet")
+        self.last_outcome: SqliteOutcome | None = None
+        self.in_transaction = False
+        self._place, self._hold, self._busy = place, hold, busy
+        self._folder = place.of("sq", name)
+        self._link: socket.socket | None = None
+        self._pid = os.getpid()
+
+    @property
+    def level(self) -> Level:
+        return self.verdict.level
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    async def execute(self, sql: str, bindings: Bindings = ()) -> SqliteResult:
+        """Run a statement, in the open transaction if there is one.
+
+        Raises:
+            SqlFailed: SQLite refused it.
+            SessionLost: the holder died, or a newer client has come; open the session again.
+        """
+        return await Call(lambda: self._execute("execute", sql, _plain_bindings(bindings)))
+
+    async def executemany(self, sql: str, many: Sequence[Bindings]) -> SqliteResult:
+        return await Call(lambda: self._execute("executemany", sql, [_plain_bindings(one) for one in many]))
+
+    async def fetch(self, sql: str, bindings: Bindings = ()) -> Sequence[tuple[Any, ...]]:
+        """All rows of a query."""
+        return (await self.execute(sql, bindings)).rows
+
+    def transaction(self) -> AbstractAsyncContextManager[None]:
+        """A block that is committed at its end and rolled back by an exception; a savepoint inside another one.
+
+        In a durable function the block outlives the attempt: a pause in it leaves the transaction open, and the
+        next attempt goes on inside it.
+        """
+        run = current_run()
+        return kept_block(run, self, lambda _: False) if run is not None else self._block()
+
+    async def cancel(self) -> None:
+        """Interrupt the statement that is running."""
+        await Call(lambda: ask(self._folder, {"ask": "cancel"}))
+
+    async def close(self) -> None:
+        """Let go of it; it stays as it is for the next client."""
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+    async def end(self) -> None:
+        """Roll back, close the connection, and leave nothing behind."""
+        await Call(lambda: ask(self._folder, {"ask": "end"}))
+
+    @asynccontextmanager
+    async def _block(self) -> AsyncIterator[None]:
+        savepoint = f"block_{os.urandom(4).hex()}" if self.in_transaction else ""
+        await self.execute(f"SAVEPOINT {savepoint}" if savepoint else "BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            if savepoint:
+                await self.execute(f"ROLLBACK TO {savepoint}")
+                await self.execute(f"RELEASE {savepoint}")
+            elif self.in_transaction:
+                await self.execute("ROLLBACK")
+            raise
+        await self.execute(f"RELEASE {savepoint}" if savepoint else "COMMIT")
+
+    # ── for blocks ──────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    async def known(self) -> dict[str, Any]:
+        state = await Call(lambda: self._ask({"ask": "state"}))
+        return {**state["blocks"], "lost": self.verdict.reason}
+
+    async def enter_block(self, line: str, number: int) -> None:
+        await Call(lambda: self._ask({"ask": "enter", "line": line, "number": number}))
+
+    async def commit_block(self, number: int) -> None:
+        await Call(lambda: self._ask({"ask": "leave", "number": number, "commit": True}))
+
+    async def undo_block(self, number: int) -> None:
+        await Call(lambda: self._ask({"ask": "leave", "number": number, "commit": False}))
+
+    def cut_off(self) -> None:
+        """Nothing of this process is heard any more. Blocks for a moment."""
+        if self._link is not None:
+            ask(self._folder, {"ask": "fence"})
+            self._link.close()
+            self._link = None
+
+    # ── the holder ──────────────────────────────────────────────────────────────────────────────
+
+    def _open(self) -> None:
+        if not self.path.parent.is_dir():
+            raise InvalidInput(f"there is no folder {self.path.parent}", do="make it, or name another path")
+        is_new = False
+        if ask(self._folder, {"ask": "state"}) is None:
+            config = {
+                "name": f"sq:{self._folder.name}",
+                "label": self.name,
+                "folder": str(self._folder),
+                "path": str(self.path),
+                "hold": self._hold,
+                "busy": self._busy,
+            }
+            is_new = started(self._place, "sqlite", config, self._folder)["how"] == "new"
+        state = self._attach()
+        if state["path"] != str(self.path):
+            raise InvalidInput(
+                f"the session {self.name!r} is open on {state['path']}", do="choose another name, or end it first"
+            )
+        self.verdict = _verdict(state, is_new)
+
+    def _attach(self) -> dict[str, Any]:
+        link = socket.socket(socket.AF_UNIX)
+        try:
+            link.connect(str(self._folder / "control"))
+        except OSError:
+            link.close()
+            raise SessionLost(self.name, "its holder is gone") from None
+        self._link, self._rest = link, b""
+        weakref.finalize(self, link.close)
+        return self._ask({"ask": "attach"})
+
+    def _execute(self, verb: str, sql: str, bindings: Any) -> SqliteResult:
+        if self.over:
+            raise TransactionLost(self.name, self.over)
+        answer = self._ask({"ask": verb, "sql": sql, "bindings": bindings})
+        rows, more = answer["rows"], answer["more"]
+        while more:
+            following = self._ask({"ask": "more"})
+            rows += following["rows"]
+            more = following["more"]
+        found = [tuple(map(_value, row)) for row in rows]
+        return SqliteResult(answer["columns"], found, answer["changes"], answer["last_rowid"])
+
+    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        if self._link is None or self._pid != os.getpid():
+            raise SessionLost(self.name, "this process has been cut off from it")
+        try:
+            self._link.sendall(json.dumps(question).encode() + b"\n")
+            line = self._line(self._link)
+        except OSError:
+            line = b""
+        if not line:
+            self._link.close()
+            self._link = None
+            raise SessionLost(self.name, "its holder died, or a newer client has come")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise SessionLost(self.name, answer["error"])
+        if "transaction" in answer:
+            self.in_transaction = answer["transaction"] == "open"
+        if "failed" in answer:
+            raise SqlFailed(self.name, answer["failed"], answer["message"])
+        if answer.get("outcome"):
+            self.last_outcome = SqliteOutcome(**answer["outcome"])
+        return answer
+
+    def _line(self, link: socket.socket) -> bytes:
+        """The next line; nothing when the other end is gone."""
+        parts = [self._rest]
+        while b"\n" not in parts[-1]:
+            part = link.recv(1 << 18)
+            if not part:
+                return b""
+            parts.append(part)
+        line, _, self._rest = b"".join(parts).partition(b"\n")
+        return line
+
+
+def _plain_bindings(bindings: Bindings) -> Any:
+    if isinstance(bindings, Mapping):
+        return {str(name): _plain(value) for name, value in bindings.items()}
+    return [_plain(value) for value in bindings]
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, _VALUES):
+        raise InvalidInput(f"SQLite has no {type(value).__name__}", do="bind str, int, float, bytes or None")
+    return {"bytes": b64encode(value).decode()} if isinstance(value, bytes) else value
+
+
+def _value(plain: Any) -> Any:
+    return b64decode(plain["bytes"]) if isinstance(plain, dict) else plain
+
+
+def _verdict(state: dict[str, Any], is_new: bool) -> Verdict:
+    if state["lost"]:
+        return Verdict(
+            "lost",
+            state["lost"],
+            differs=["a new connection: no temp tables, no pragmas, no open transaction"],
+            do_not_assume=["that anything uncommitted is there"],
+            options=["begin the transaction anew"],
+        )
+    if is_new:
+        return Verdict("kept", "new; nothing was kept before")
+    since = [*state["lost_parts"]]
+    if state["outcome"]:
+        error = state["outcome"]["error"]
+        said = f"failed, {error['message']}" if error else f"done, {state['outcome']['changes']} rows changed"
+        since.append(f"{state['outcome']['statement'][:80]}: {said}")
+    same = ["the connection with its temp tables and pragmas"]
+    same += ["the transaction is open"] if state["transaction"] == "open" else []
+    return Verdict("kept", "the holder kept it", same=same, since_you_left=since)

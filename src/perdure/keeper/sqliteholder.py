@@ -1,0 +1,374 @@
+"""Hold one SQLite connection for a task: its transaction stays open while clients come and go.
+
+Run as `python -m perdure.keeper.sqliteholder` with its configuration as a line of JSON on standard input: name,
+folder (of this session alone), path (of the database), hold (seconds), busy (seconds). Clients speak lines of JSON on
+a socket in the folder. One that says `attach` is the client; a newer one fences it. What others may ask at any time:
+state, wait, cancel, fence, end.
+
+SQLite locks belong to a process, so nothing can be parked: if this process dies, SQLite rolls the transaction back.
+The file `held` in the folder says that one was here; who finds it at its start tells so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import apsw
+
+from perdure.keeper import holdclock
+from perdure.keeper.access import peer_of
+
+_BATCH = 500  # rows in one answer
+_LONGEST_LINE = 64 << 20
+LOST = "its process died, and SQLite rolled back what was not committed"
+HELD_TOO_LONG = "the open transaction was rolled back: nobody came back to it within the hold limit"
+
+
+class Holder:
+    """The connection, its client of the moment, and how its last statement ended."""
+
+    def __init__(self, path: str, hold: float, busy: float, lost: str) -> None:
+        self.connection = apsw.Connection(path)
+        self.connection.set_busy_timeout(int(busy * 1000))
+        self.path, self.hold, self.lost = path, hold, lost
+        self.turn = threading.RLock()  # one statement at a time
+        self.changed = threading.Condition()
+        self.client: socket.socket | None = None
+        self.epoch = 0
+        self.is_busy = self.is_ending = False
+        self.left = holdclock.seconds()
+        self.outcome: dict[str, Any] | None = None
+        self.told: list[str] = []
+        self.blocks: dict[str, Any] = {"line": "", "last": 0, "open": [], "ended": {}}
+        self._cursor: Iterator[Sequence[Any]] | None = None
+
+    # ── the client ──────────────────────────────────────────────────────────────────────────────
+
+    def attach(self, link: socket.socket) -> int:
+        with self.changed:
+            self.fence()
+            self.client = link
+            self.epoch += 1
+            self.changed.notify_all()
+            return self.epoch
+
+    def fence(self) -> None:
+        """Nothing of the present client is heard any more; what it has begun comes to its end."""
+        with self.changed:
+            if self.client is not None:
+                with contextlib.suppress(OSError):
+                    self.client.shutdown(socket.SHUT_RDWR)
+                self.detach(self.client)
+
+    def detach(self, link: socket.socket) -> None:
+        with self.changed:
+            if self.client is link:
+                self.client, self.left = None, holdclock.seconds()
+                self.changed.notify_all()
+
+    # ── statements ──────────────────────────────────────────────────────────────────────────────
+
+    def execute(self, epoch: int, sql: str, bindings: Any, many: bool) -> dict[str, Any]:
+        """Run a statement; its first rows.
+
+        Raises:
+            PermissionError: a newer client has come.
+        """
+        with self.turn:
+            if epoch != self.epoch or self.client is None:
+                raise PermissionError("a newer client has taken this session over")
+            self._busy(True)
+            try:
+                return self._execute(sql, bindings, many)
+            finally:
+                self._busy(False)
+
+    def _execute(self, sql: str, bindings: Any, many: bool) -> dict[str, Any]:
+        before = self.connection.total_changes()
+        was_open = self.connection.in_transaction
+        outcome: dict[str, Any] = {"state": "done", "statement": sql[:400], "error": None, "changes": 0}
+        self._cursor = None
+        try:
+            cursor = self.connection.cursor()
+            # Many are one: all of them, or none.
+            with self.connection if many else contextlib.nullcontext():
+                rows = cursor.executemany(sql, bindings) if many else cursor.execute(sql, bindings)
+                answer = {"columns": _columns(cursor), **self._more(rows)}
+        except apsw.Error as error:
+            outcome["error"] = {"code": type(error).__name__, "message": str(error)}
+            self._ended(outcome, was_open)
+            raise
+        outcome["changes"] = self.connection.total_changes() - before
+        self._ended(outcome, was_open)
+        last = self.connection.last_insert_rowid()
+        return {**answer, "changes": outcome["changes"], "last_rowid": last, **self._transaction()}
+
+    def _more(self, rows: Iterator[Sequence[Any]]) -> dict[str, Any]:
+        found = []
+        for row in rows:
+            found.append([_plain(value) for value in row])
+            if len(found) == _BATCH:
+                self._cursor = rows
+                return {"rows": found, "more": True}
+        self._cursor = None
+        return {"rows": found, "more": False}
+
+    def more(self, epoch: int) -> dict[str, Any]:
+        with self.turn:
+            if epoch != self.epoch or self._cursor is None:
+                raise PermissionError("there is nothing more to read")
+            return self._more(self._cursor)
+
+    def _transaction(self) -> dict[str, Any]:
+        return {"transaction": "open" if self.connection.in_transaction else "none"}
+
+    def _ended(self, outcome: dict[str, Any], was_open: bool) -> None:
+        outcome |= self._transaction()
+        if was_open and not self.connection.in_transaction:
+            rolled_back = outcome["statement"].lstrip()[:8].upper() == "ROLLBACK" or outcome["error"]
+            self._transaction_ended("ROLLBACK" if rolled_back else "COMMIT")
+        self.outcome = outcome
+
+    def _transaction_ended(self, how: str) -> None:
+        if self.blocks["open"]:
+            self.blocks["ended"] = {"number": self.blocks["open"][0], "how": how}
+            self.blocks["open"] = []
+
+    def enter(self, epoch: int, line: str, number: int) -> dict[str, Any]:
+        """Begin a numbered block, inside the open one if there is one."""
+        is_inner = self.connection.in_transaction
+        answer = self.execute(epoch, f"SAVEPOINT perdure_{number}" if is_inner else "BEGIN IMMEDIATE", (), False)
+        if line != self.blocks["line"]:
+            self.blocks = {"line": line, "last": 0, "open": [], "ended": {}}
+        self.blocks["open"].append(number)
+        self.blocks["last"] = max(self.blocks["last"], number)
+        return answer
+
+    def leave(self, epoch: int, number: int, commit: bool) -> dict[str, Any]:
+        """End a numbered block."""
+        if self.blocks["open"][:1] == [number]:
+            return self.execute(epoch, "COMMIT" if commit else "ROLLBACK", (), False)
+        if not commit:
+            self.execute(epoch, f"ROLLBACK TO perdure_{number}", (), False)
+        answer = self.execute(epoch, f"RELEASE perdure_{number}", (), False)
+        self.blocks["open"] = [other for other in self.blocks["open"] if other < number]
+        return answer
+
+    def roll_back(self, why: str) -> None:
+        with self.turn:
+            if self.connection.in_transaction:
+                self._cursor = None
+                self.connection.cursor().execute("ROLLBACK")
+                self._transaction_ended(why)
+
+    def _busy(self, is_busy: bool) -> None:
+        with self.changed:
+            self.is_busy = is_busy
+            self.changed.notify_all()
+
+    # ── others ──────────────────────────────────────────────────────────────────────────────────
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "gone": None,
+            "holder": os.getpid(),
+            "path": self.path,
+            "attached": self.client is not None,
+            "busy": self.is_busy,
+            "outcome": self.outcome,
+            "blocks": self.blocks,
+            "lost": self.lost,
+            "lost_parts": self.told,
+            "hold_seconds": self.hold,
+            **self._transaction(),
+        }
+
+    def wait(self, what: str) -> dict[str, Any]:
+        conditions: dict[str, Callable[[], bool]] = {
+            "quiet": lambda: not self.is_busy,
+            "alone": lambda: self.client is None and not self.is_busy,
+            "none": lambda: not self.connection.in_transaction,
+        }
+        with self.changed:
+            self.changed.wait_for(conditions[what])
+        return self.state()
+
+    def watch_the_time(self) -> None:
+        """Roll back what nobody comes back to."""
+        while not self.is_ending:
+            with self.changed:
+                is_orphan = self.client is None and self.connection.in_transaction and not self.is_busy
+                rest = self.left + self.hold - holdclock.seconds()
+                if not is_orphan or rest > 0:
+                    longest = holdclock.longest_wait()
+                    self.changed.wait(min(rest, longest) if is_orphan else longest)
+                    continue
+                self.told.append(HELD_TOO_LONG)
+                self.roll_back(HELD_TOO_LONG)
+                self.changed.notify_all()
+
+
+def _columns(cursor: apsw.Cursor) -> list[str]:
+    try:
+        return [column[0] for column in cursor.get_description()]
+    except apsw.ExecutionCompleteError:
+        return []
+
+
+def _plain(value: Any) -> Any:
+    return {"bytes": b64encode(value).decode()} if isinstance(value, bytes) else value
+
+
+def _value(plain: Any) -> Any:
+    return b64decode(plain["bytes"]) if isinstance(plain, dict) else plain
+
+
+def _bindings(given: Any) -> Any:
+    if isinstance(given, dict):
+        return {name: _value(value) for name, value in given.items()}
+    return [_value(value) for value in given]
+
+
+# ── the process ──────────────────────────────────────────────────────────────────────────────────
+
+
+class _Conversation:
+    """One connection, in a thread of its own."""
+
+    def __init__(self, holder: Holder, link: socket.socket) -> None:
+        self.holder, self.link, self.epoch = holder, link, 0
+
+    def run(self) -> None:
+        with contextlib.suppress(OSError), self.link, self.link.makefile("rb") as lines:
+            while line := lines.readline(_LONGEST_LINE):
+                try:
+                    answer = self._do(json.loads(line))
+                except apsw.Error as error:
+                    answer = {"failed": type(error).__name__, "message": str(error), **self.holder._transaction()}
+                except Exception as error:
+                    answer = {"error": f"{error}" if isinstance(error, PermissionError) else repr(error)}
+                self.link.sendall(json.dumps(answer).encode() + b"\n")
+                if self.holder.is_ending:
+                    os.kill(os.getpid(), signal.SIGTERM)
+        self.holder.detach(self.link)
+
+    def _do(self, asked: dict[str, Any]) -> dict[str, Any]:
+        holder = self.holder
+        match asked["ask"]:
+            case "attach":
+                self.epoch = holder.attach(self.link)
+                answer = holder.state()
+                holder.lost, holder.told = "", []  # it was told
+                return answer
+            case "execute":
+                return holder.execute(self.epoch, asked["sql"], _bindings(asked["bindings"]), False)
+            case "executemany":
+                return holder.execute(self.epoch, asked["sql"], list(map(_bindings, asked["bindings"])), True)
+            case "more":
+                return holder.more(self.epoch)
+            case "enter":
+                return holder.enter(self.epoch, asked["line"], asked["number"])
+            case "leave":
+                return holder.leave(self.epoch, asked["number"], asked["commit"])
+            case "state":
+                return holder.state()
+            case "wait":
+                return holder.wait(asked["for"])
+            case "cancel":
+                holder.connection.interrupt()
+                return holder.state()
+            case "fence":
+                holder.fence()
+                return holder.state()
+            case "end":
+                holder.is_ending = True
+                return {"ended": True}
+            case other:
+                return {"error": f"{other!r} is not known"}
+
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+def main(config: dict[str, Any], answer: Tell | None = None) -> None:
+    """Be the holder of one session; returns when it has been ended."""
+    tell = answer or _answer
+    for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
+        signal.signal(ignored, signal.SIG_IGN)
+    folder = config["folder"]
+    lock = os.open(os.path.join(folder, "lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        tell({"error": "the session has a holder already", "kind": "twice"})
+        return
+    mark = os.path.join(folder, "held")
+    lost = LOST if os.path.exists(mark) else ""
+    try:
+        holder = Holder(config["path"], float(config["hold"]), float(config.get("busy", 5)), lost)
+        holder.connection.cursor().execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+    except apsw.Error as error:
+        tell({"error": str(error), "kind": "open"})
+        return
+    with open(mark, "w"):
+        pass
+    listener = _listen(os.path.join(folder, "control"))
+    threading.Thread(target=holder.watch_the_time, daemon=True).start()
+    signal.signal(signal.SIGTERM, _told_to_end)
+    tell({"how": "new", "lost": lost})
+    with contextlib.suppress(_Told):
+        _serve(holder, listener)
+    holder.roll_back("the session was ended")
+    holder.connection.close()
+    os.unlink(mark)
+
+
+class _Told(BaseException):
+    """SIGTERM: end."""
+
+
+def _told_to_end(*_: object) -> None:
+    raise _Told
+
+
+def _serve(holder: Holder, listener: socket.socket) -> None:
+    while True:
+        link, _ = listener.accept()
+        if peer_of(link)[1] not in (os.geteuid(), 0):
+            link.close()
+            continue
+        threading.Thread(target=_Conversation(holder, link).run, daemon=True).start()
+
+
+def _listen(path: str) -> socket.socket:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    listener = socket.socket(socket.AF_UNIX)
+    before = os.umask(0o177)
+    try:
+        listener.bind(path)
+    finally:
+        os.umask(before)
+    listener.listen(64)
+    return listener
+
+
+def _answer(what: dict[str, Any]) -> None:
+    with contextlib.suppress(OSError):
+        sys.stdout.write(json.dumps(what) + "\n")
+        sys.stdout.flush()
+        os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.stdin.readline()))
