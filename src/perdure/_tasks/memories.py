@@ -156,21 +156,3 @@ async def fence_of(store: Store, task_id: str) -> Fence | None:
     rows = await store.query("get_task", namespace=store.namespace, id=task_id)
     hold = store.presence.held.get(rows[0][0]) if rows else None
     return hold.fence if hold is not None else None
-
-
-# ── the last restore report ──────────────────────────────────────────────────────────────────────
-
-
-async def put_report(store: Store, task_id: str, report: Any) -> None:
-    """Keep what a restore has to tell the model: its text, or a mapping with `text`. The last one counts."""
-    await put(store, _report_key(task_id), {"report": report, "at": store.clock.now_ms()}, owner=task_id)
-
-
-async def get_report(store: Store, task_id: str) -> Any | None:
-    """What the last restore of a task has to tell, as {report, at}; None when there was none."""
-    found = await get(store, _report_key(task_id))
-    return None if found is None else found.value
-
-
-def _report_key(task_id: str) -> str:
-    return f"execution/{task_id.replace('%', '%25').replace('/', '%2F')}/restore_report"

@@ -7,14 +7,13 @@ cuts the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from perdure._durable import Inbox, account_of
-from perdure._ground.clock import moment
 from perdure._model import TaskRecord
-from perdure._tasks import memories, open_frames, questions_of
+from perdure._runtime import last_report, redact
+from perdure._tasks import open_frames, questions_of
 from perdure.memory.layer import Block, Budget, LayerContext, Scope, Slot
 from perdure.memory.state import iso
 from perdure.memory.tokens import cut
@@ -59,18 +58,17 @@ async def told(context: LayerContext) -> list[str]:
         _line(f"UNCERTAIN: whether {one.call} happened is not known (key {one.key}). Do not do it again; look first.")
         for one in uncertain
     ]
-    report = await memories.get_report(tasks._store, task_id)
-    lines += _of_report(report) if report is not None else []
+    lines += await _of_report(context)
     lines += await _of_pauses(context, record)
     lines += [_line(_of_frame(frame)) for frame in await open_frames(tasks, task_id)]
     return lines + await _of_attempts(context, record)
 
 
-def _of_report(kept: Mapping[str, Any]) -> list[str]:
-    report = kept["report"]
-    text = report.get("text", "") if isinstance(report, Mapping) else str(report)
-    lines = [_line(line) for line in text.splitlines() if line.strip()][: 2 * _MOST_OF_A_KIND]
-    return [f"Restored {iso(moment(kept['at']))}:", *lines]
+async def _of_report(context: LayerContext) -> list[str]:
+    report = await last_report(await context.tasks.handle(context.task_id))
+    text = "" if report is None else report.for_model()
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith(("<restore_", "</restore_"))]
+    return [_line(line) for line in lines[: 2 * _MOST_OF_A_KIND]]
 
 
 async def _of_pauses(context: LayerContext, record: TaskRecord) -> list[str]:
@@ -104,5 +102,5 @@ async def _of_attempts(context: LayerContext, record: TaskRecord) -> list[str]:
 
 def _line(text: str) -> str:
     """One line of text that stays text: it closes no tag and opens no other line."""
-    flat = " ".join(text.replace("<", "‹").split())
+    flat = redact(" ".join(text.replace("<", "‹").split()))
     return flat if len(flat) <= _LONGEST else f"{flat[: _LONGEST - 1]}…"

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from perdure._runtime import redact
 from perdure.errors import Conflict, InvalidInput, OutOfOrder, PathRefused
 from perdure.memory import artifacts
 from perdure.memory.hooks import in_thread
@@ -150,7 +151,7 @@ class PlanLayer:
         done = sum(item.is_done for item in self._plan)
         left = [f"{place}. {item.text}" for place, item in enumerate(self._plan, 1) if not item.is_done]
         head = f"{done} of {len(self._plan)} done." + (" Left, in this order:" if left else " Nothing is left.")
-        text = "<plan>\n" + "\n".join([head, *left]).replace("<", "‹") + "\n</plan>"
+        text = "<plan>\n" + redact("\n".join([head, *left])).replace("<", "‹") + "\n</plan>"
         short = cut(text, budget, self._context.count)
         return None if short is None else Block("developer", short)
 

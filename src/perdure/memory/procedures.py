@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from perdure._runtime import redact
 from perdure._tasks import Tasks, memories
 from perdure.errors import Conflict, InvalidInput, NotFound, OutOfOrder
 from perdure.memory.layer import Block, Budget, LayerContext, Scope, Slot
@@ -226,7 +227,7 @@ class ProcedureLayer:
         now = self.next()
         done = ", ".join(self._log.state["results"]) or "nothing yet"
         then = f"Next: {now.name}: {now.text}" if now is not None else "It is through."
-        text = f"{self._name}, version {self.procedure.version}. Done: {done}. {then}".replace("<", "‹")
+        text = redact(f"{self._name}, version {self.procedure.version}. Done: {done}. {then}").replace("<", "‹")
         short = cut(f"<procedure>\n{text}\n</procedure>", budget, self._context.count)
         return None if short is None else Block("developer", short)
 

@@ -1,7 +1,8 @@
 """A task's state as the model reads it: JSON in <task_state>, cut to a budget, always whole JSON. Pure.
 
 Cut means: the newest checkpoints and files, long texts shortened, large values replaced by what they are, and
-`left_out` saying how much is not shown. Nothing in the state can close the tag: `<` is written as \\u003c.
+`left_out` saying how much is not shown. Nothing in the state can close the tag: `<` is written as \\u003c. Secrets
+are hidden before anything is cut, so that no half of one is left.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from perdure.memory.redacting import clean
 from perdure.memory.state import OUTCOME
 
 TAG = "task_state"
 # No tokenizer makes so few tokens of text that a text this much longer than its budget could fit.
 _CHARACTERS_PER_TOKEN = 64
 _SHORTEST_TEXT = 12
+_LONGEST_SECRET = 4_000
 # How the room is shared; what one part does not need, the next may have.
 _DATA, _FILES = 0.6, 0.7
 
@@ -24,7 +27,7 @@ def render(state: Mapping[str, Any], budget: int, count: Callable[[str], int]) -
     """The block, at most `budget` tokens by this count; None when not even the smallest fits."""
     shortest = wrap({"checkpoints": [], "files": [], "data": {}, "left_out": _left_out(state, 0, 0, 0)})
     if not _is_huge(state, budget * _CHARACTERS_PER_TOKEN):
-        whole = wrap(state)
+        whole = wrap(clean(state))
         if count(whole) <= budget:
             return whole
     best = shortest if count(shortest) <= budget else None
@@ -53,7 +56,7 @@ def shortened(state: Mapping[str, Any], room: int) -> dict[str, Any]:
     """The state in about `room` characters, and how much of it that leaves out."""
     data = _short_mapping(state["data"], int(room * _DATA), first=(OUTCOME,))
     room -= _length(data)
-    files = _newest(state["files"], int(room * _FILES))
+    files = _newest(state["files"], int(room * _FILES), clean)
     checkpoints = _newest(state["checkpoints"], room - _length(files))
     left_out = _left_out(state, len(checkpoints), len(files), len(data))
     return {"checkpoints": checkpoints, "files": files, "data": data, "left_out": left_out}
@@ -68,10 +71,11 @@ def _left_out(state: Mapping[str, Any], checkpoints: int, files: int, data: int)
     return {name: number for name, number in missing.items() if number}
 
 
-def _newest(items: Sequence[Any], room: int) -> list[Any]:
+def _newest(items: Sequence[Any], room: int, shown: Callable[[Any], Any] = lambda item: item) -> list[Any]:
     """The last of them that fit, in their order."""
     taken: list[Any] = []
-    for item in reversed(items):
+    for given in reversed(items):
+        item = shown(given)
         room -= _length(item) + 1
         if room < 0:
             break
@@ -90,26 +94,28 @@ def _short_mapping(values: Mapping[str, Any], room: int, first: tuple[str, ...] 
             break
         if room < needs + _SHORTEST_TEXT:
             continue
-        taken[key] = _short(values[key], share - needs)
-        room -= needs + _length(taken[key])
+        name = clean(key)
+        taken[name] = _short(values[key], share - needs, key)
+        room -= needs + _length(taken[name])
     return taken
 
 
-def _short(value: Any, room: int) -> Any:
+def _short(value: Any, room: int, name: str = "") -> Any:
     room = max(_SHORTEST_TEXT, room)
     if isinstance(value, int | float) and len(str(value)) > room:
         value = str(value)
     if isinstance(value, str):
-        return value if len(value) <= room else f"{value[: room - 2]}… ({len(value):,} characters)"
+        shown: str = clean(value[: 2 * room + _LONGEST_SECRET], name)
+        return shown if len(value) <= room else f"{shown[: room - 2]}… ({len(value):,} characters)"
     if isinstance(value, Mapping):
         if not _is_huge(value, room):
-            return value
+            return clean(value, name)
         inner = _short_mapping(value, room // 2)
         return {**inner, "…": f"{len(value) - len(inner):,} more"} if inner else f"({len(value):,} keys)"
     if isinstance(value, Sequence):
         if not _is_huge(value, room):
-            return value
-        last = [_short(item, room // 4) for item in value[-2:]] if room >= 4 * _SHORTEST_TEXT else []
+            return clean(value, name)
+        last = [_short(item, room // 4, name) for item in value[-2:]] if room >= 4 * _SHORTEST_TEXT else []
         return [f"({len(value) - len(last):,} before)", *last] if last else f"({len(value):,} items)"
     return value
 

@@ -14,6 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from perdure.errors import Conflict, InvalidInput
 from perdure.memory.layer import Block, Budget, LayerContext, Scope, Slot
+from perdure.memory.redacting import clean
 from perdure.memory.tokens import cut
 
 S = TypeVar("S")
@@ -60,7 +61,7 @@ class ReducedState(Generic[S]):
         assert self._context is not None
         if not self._events:
             return None
-        text = json.dumps(self._state, ensure_ascii=False, default=str).replace("<", "\\u003c")
+        text = json.dumps(clean(self._state), ensure_ascii=False, default=str).replace("<", "\\u003c")
         short = cut(f"<{self.id}>\n{text}\n</{self.id}>", budget, self._context.count)
         return None if short is None else Block("developer", short)
 

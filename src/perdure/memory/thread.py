@@ -13,6 +13,7 @@ import msgspec
 from perdure._ground.clock import moment, to_ms
 from perdure.errors import Conflict, InvalidData, InvalidInput
 from perdure.memory.layer import Block, Budget, LayerContext, Scope, Slot, Turn
+from perdure.memory.redacting import clean
 from perdure.memory.state import plain_values
 from perdure.memory.tools import Tool, takes
 
@@ -70,7 +71,7 @@ class ThreadMemory:
         assert self._context is not None
         lines: list[str] = []
         for entry in reversed(self.entries):
-            text = msgspec.json.encode(entry.value).decode().replace("<", "\\u003c")
+            text = msgspec.json.encode(clean(entry.value, entry.key)).decode().replace("<", "\\u003c")
             lines.append(f"{entry.key.replace('<', '‹')}: {text}")
             if self._context.count(_wrapped(lines)) > budget:
                 lines.pop()

@@ -58,7 +58,9 @@ def cut(text: str, budget: int, count: Counter = estimate) -> str | None:
         else:
             high = middle - 1
     short = body[:low].rstrip()
-    if "\n" in short and len(short) > 80:  # a whole line less reads better than half a line
-        short = short[: short.rindex("\n")].rstrip()
+    opening = len(tag[0]) if tag else 0
+    whole_lines = short.rpartition("\n")[0].rstrip()
+    if len(whole_lines) > opening:  # a line less reads better than half a line
+        short = whole_lines
     found = short + ending
-    return found if low and count(found) <= budget and len(short) > len(tag[0] if tag else "") else None
+    return found if len(short) > opening and count(found) <= budget else None
