@@ -7,6 +7,7 @@
     │   ├── NotStorable          a value that would not come back as it was; names the path
     │   ├── TooLarge             a state or value past its limit
     │   ├── InvalidData          a value that does not fit its schema
+    │   ├── NotResumable         a state that is not enough to go on with
     │   ├── PathRefused          a file outside of its folder, or none
     │   └── InvalidPayload       a pause without what its reason needs
     ├── Conflict                 somebody else was first; nothing was written              exit 4
@@ -166,6 +167,15 @@ class InvalidData(InvalidInput):
         self.path, self.problem = path, problem
         where = f"at {path!r}" if path else "as a whole"
         super().__init__(f"the data {where} does not fit its schema: {problem}", kept="the data as it was")
+
+
+class NotResumable(InvalidInput):
+    """A state that is not enough to go on with; `field` is what it lacks, if that is known."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        self.field, self.problem = field, problem
+        where = f"; the field {field!r} is needed" if field else ""
+        super().__init__(f"the state is not enough to go on with{where}: {problem}", do="put it into the checkpoint")
 
 
 class PathRefused(InvalidInput):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from perdure._runtime.kinds import HttpSession, KeptWorkspace, QueuedRequest, RateLimits, RequestQueue
     from perdure._runtime.output import Output
     from perdure._runtime.ready import Ready, command, http, log_line, port
-    from perdure._runtime.redaction import RedactingFilter, redact, redact_value
+    from perdure._runtime.redaction import RedactingFilter, is_telling, looks_secret, redact, redact_value
     from perdure._runtime.report import RestorePlan, RestoreReport
     from perdure._runtime.request import KeptRequest
     from perdure._runtime.restore import Restored, last_report
@@ -75,6 +75,8 @@ _HOMES = {
     ),
     "redaction": (
         "RedactingFilter",
+        "is_telling",
+        "looks_secret",
         "redact",
         "redact_value",
     ),
@@ -159,6 +161,8 @@ __all__ = [
     "last_report",
     "log_line",
     "port",
+    "is_telling",
+    "looks_secret",
     "redact",
     "redact_value",
     "register_unit_type",

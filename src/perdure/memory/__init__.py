@@ -4,10 +4,12 @@ from perdure.memory.adapters import FileStorage, InMemoryStorage
 from perdure.memory.appstorage import AppStorage, PostgresStorage, SqliteStorage
 from perdure.memory.artifacts import Artifact
 from perdure.memory.continuity import ContinuityLayer
+from perdure.memory.fields import EXCLUDE, PERSIST, Fields, recompute
 from perdure.memory.layer import Block, Budget, Layer, LayerContext, Outcome, Scope, Slot, Timeouts, Turn
 from perdure.memory.plan import Item, PlanLayer
 from perdure.memory.procedures import Procedure, ProcedureLayer, ProcedureStep, When, publish, published
 from perdure.memory.reduced import ReducedState, Sent
+from perdure.memory.resumable import Verification, verify_resumable
 from perdure.memory.runner import Memory, Note
 from perdure.memory.storage import ScopedStorage, StorageAdapter, get_many
 from perdure.memory.task_state import DurableTaskState
@@ -22,6 +24,8 @@ __all__ = [
     "Budget",
     "ContinuityLayer",
     "DurableTaskState",
+    "EXCLUDE",
+    "Fields",
     "FileStorage",
     "InMemoryStorage",
     "Item",
@@ -30,6 +34,7 @@ __all__ = [
     "Memory",
     "Note",
     "Outcome",
+    "PERSIST",
     "PlanLayer",
     "PostgresStorage",
     "Procedure",
@@ -47,9 +52,12 @@ __all__ = [
     "Timeouts",
     "Tool",
     "Turn",
+    "Verification",
     "When",
     "estimate",
     "get_many",
     "publish",
     "published",
+    "recompute",
+    "verify_resumable",
 ]

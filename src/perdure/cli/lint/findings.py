@@ -1,0 +1,13 @@
+"""One thing a lint found: the rule, where, what, and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    rule: str
+    where: str
+    what: str
+    do: str
