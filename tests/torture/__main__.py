@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.torture import kills, powerloss, races, s2, sequences, storm, zombies
+from tests.torture import cuts, kills, powerloss, races, s2, sequences, storm, zombies
 
 TELL_EVERY = 10.0  # seconds
 
@@ -34,6 +34,7 @@ PARTS = {
     "sequences": Part(sequences.run, range(2_000)),
     "races": Part(races.run, range(6)),
     "storm": Part(storm.run, range(100)),
+    "cuts": Part(cuts.run, range(20)),
     "zombies": Part(zombies.run, range(500)),
     "s2": Part(s2.run, range(90 * s2.REPETITIONS)),
 }

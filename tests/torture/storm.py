@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -46,37 +46,52 @@ def home_of(seed: int, folder: Path, home: Home | None) -> Iterator[Home]:
 
 
 class Storm:
-    def __init__(self, rng: random.Random, home: Home, folder: Path, children: Nursery) -> None:
-        self._rng, self._home, self._children = rng, home, children
+    """Workers and writers at work on journeys and plain tasks, while something happens to them."""
+
+    def __init__(
+        self, rng: random.Random, home: Home, folder: Path, children: Nursery, *, worked_at: Home | None = None
+    ) -> None:
+        self._rng, self._children = rng, children
+        self._home = worked_at or home
         self._recorder = str(folder / "recorder")
         self._story = Story()
         self._app: Perdure = home.open()
         self._wave = 0
+        self._workers: list[Child] = []
+        self._writers: dict[str, Child] = {}
 
-    def rage(self, kills: int) -> None:
-        workers = [self._worker() for _ in range(WORKERS)]
-        writers = {f"plain-{n}": self._writer(f"plain-{n}") for n in range(2)}
+    def rage(
+        self, times: int, trouble: Callable[[], None] | None = None, before_calm: Callable[[], None] | None = None
+    ) -> None:
+        """Make trouble so often (kill somebody, if nothing else is said), then let all come to its end, and check."""
+        self._workers = [self._worker() for _ in range(WORKERS)]
+        self._writers = {f"plain-{n}": self._writer(f"plain-{n}") for n in range(2)}
         self._more_journeys()
-        for _ in range(kills):
+        for _ in range(times):
             time.sleep(self._rng.uniform(0.0, 0.15))
-            if self._rng.random() < 0.8:
-                victim = self._rng.randrange(WORKERS)
-                workers[victim].kill()
-                workers[victim] = self._worker()
-            else:
-                id = self._rng.choice(sorted(writers))
-                self._bury(id, writers[id])
-                writers[id] = self._writer(id)
+            (trouble or self._kill_somebody)()
             if self._rng.random() < 0.3:
                 self._story.look(self._app)
             if not self._unfinished():
                 self._more_journeys()
-        self._calm(writers)
-        for worker in workers:
+        if before_calm is not None:
+            before_calm()
+        self._calm()
+        for worker in self._workers:
             worker.tell()
             worker.wait()
         check(self._app, self._story, recorded(self._recorder))
         drive(self._app.close())
+
+    def _kill_somebody(self) -> None:
+        if self._rng.random() < 0.8:
+            victim = self._rng.randrange(WORKERS)
+            self._workers[victim].kill()
+            self._workers[victim] = self._worker()
+        else:
+            id = self._rng.choice(sorted(self._writers))
+            self._bury(id, self._writers[id])
+            self._writers[id] = self._writer(id)
 
     def _worker(self) -> Child:
         return self._children.start(storm_work.work, self._home, {"concurrency": self._rng.choice((2, 100))})
@@ -106,9 +121,9 @@ class Storm:
     def _all(self) -> dict[str, object]:
         return {"namespace": self._home.namespace, "after": "", "limit": 1_000_000}
 
-    def _calm(self, writers: dict[str, Child]) -> None:
-        """Nobody is killed any more: all has to come to its end."""
-        for id, writer in writers.items():
+    def _calm(self) -> None:
+        """Nobody is troubled any more: all has to come to its end."""
+        for id, writer in self._writers.items():
             self._bury(id, writer)
         end = time.monotonic() + PATIENCE
         while left := self._unfinished():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.torture import storm, zombies
+from tests.torture import cuts, storm, zombies
 
 
 @pytest.mark.req("R55", "R111", "R112", "R116")
@@ -17,3 +17,8 @@ def test_twenty_kills_lose_nothing_and_repeat_nothing(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(1000, 1006))
 def test_a_worker_that_was_stopped_and_taken_over_writes_nothing_more(seed: int) -> None:
     zombies.run(seed)
+
+
+@pytest.mark.req("R112")
+def test_workers_that_are_cut_off_from_the_server_ride_it_out_and_repeat_nothing() -> None:
+    cuts.run(1000, outage=1.5)
