@@ -298,7 +298,8 @@ def dump(engine: Engine) -> dict[str, Any]:
             for polls in (0, 1) if name != "due_after_tasks" else (0,):
                 whole[f"{namespace}: {name} {polls}"] = read(name, {**here, "limit": 1000, "polls": polls})
         whole[f"{namespace}: limits"] = read("read_rate_limits", here)
-        functions = {"queues": json.dumps(QUEUES), "functions": json.dumps(FUNCTIONS), "limit": 1000, "now": 1_020}
+        functions = {"queues": json.dumps(QUEUES), "functions": json.dumps([f"{FUNCTIONS[0]} 1"]), "now": 1_020}
+        functions |= {"upgrading": json.dumps(FUNCTIONS[1:]), "limit": 1000}
         whole[f"{namespace}: overdue"] = read("find_overdue", {**here, "limit": 1000})
         whole[f"{namespace}: switches"] = read("read_switches", here)
         some = {"uids": json.dumps(UIDS)}

@@ -164,7 +164,8 @@ async def test_turns_go_by_waiting_and_a_point_of_priority_counts_as_a_minute(ur
             "find_claimable",
             namespace="default",
             queues='["default"]',
-            functions='["quick"]',
+            functions='["quick 1"]',
+            upgrading="[]",
             now=movable.now_ms(),
             limit=100,
         )

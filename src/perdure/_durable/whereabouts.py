@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from perdure._durable.knowers import why_nobody
 from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
 from perdure._model import Entry, TaskRecord, decode_entry, name_of, scope_of
@@ -68,6 +69,7 @@ async def where(tasks: Tasks, id: str) -> Where:
     frames = _frames(entries, questions)
     holder = await _holder(store, task.uid)
     blocked = await blockers(tasks, id)
+    nobody = await why_nobody(store, call[0]) if call and not holder and record.status == "running" else ""
     return Where(
         id=id,
         status=record.status,
@@ -82,7 +84,7 @@ async def where(tasks: Tasks, id: str) -> Where:
         operation=record.progress.operation if record.progress else "",
         holder=holder,
         attempts=len(record.attempts),
-        next="it begins when what it depends on has completed" if blocked else _next(record, frames, holder),
+        next="it begins when what it depends on has completed" if blocked else _next(record, frames, holder, nobody),
         uncertain=[frame.name for frame in frames if frame.state == "uncertain"],
     )
 
@@ -130,7 +132,7 @@ def _pause_of(record: TaskRecord) -> list[str]:
     return [record.pause.message] if record.pause else []
 
 
-def _next(record: TaskRecord, frames: Sequence[Frame], holder: str) -> str:
+def _next(record: TaskRecord, frames: Sequence[Frame], holder: str, nobody: str) -> str:
     if record.is_finished:
         return f"nothing: it has {record.status}"
     waiting = [frame for frame in frames if frame.state == "waiting"]
@@ -139,4 +141,6 @@ def _next(record: TaskRecord, frames: Sequence[Frame], holder: str) -> str:
     uncertain = [frame.name for frame in frames if frame.state == "uncertain"]
     if uncertain:
         return f"whether {uncertain[0]} happened is settled first"
-    return "it goes on where it is" if holder else "the next attempt goes on after the last call that ended"
+    if holder:
+        return "it goes on where it is"
+    return nobody or "the next attempt goes on after the last call that ended"

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple
 
-from perdure._durable import Beginning, function_for, known_functions, one_pass, stop_soon
+from perdure._durable import Beginning, function_for, known_versions, one_pass, stop_soon
 from perdure._ground import envelope
 from perdure._tasks import Hold, Task, Tasks, release_lease, take_free_lease, take_lease
 from perdure._worker.limits import Limit, Limits
@@ -103,12 +103,13 @@ class Claimer:
         return timedelta(0) if self._turns and free > 0 else LOOK
 
     async def _look(self, now: float) -> None:
-        store = self._tasks._store
+        store, known = self._tasks._store, known_versions()
         rows = await store.query(
             "find_claimable",
             namespace=store.namespace,
             queues=json.dumps(self._queues),
-            functions=json.dumps(sorted(known_functions())),
+            functions=json.dumps([f"{name} {version}" for name, version, _ in known]),
+            upgrading=json.dumps([name for name, _, upgrades in known if upgrades]),
             now=store.clock.now_ms(),
             limit=AHEAD,
         )

@@ -182,7 +182,7 @@ def begin_line(tables: Tables, p: Params) -> Row | None:
 
 
 def get_call(tables: Tables, p: Params) -> list[Row]:
-    return [tables.calls[p["uid"]][:7]] if p["uid"] in tables.calls else []
+    return [tables.calls[p["uid"]][:11]] if p["uid"] in tables.calls else []
 
 
 def read_pauses(tables: Tables, p: Params) -> list[Row]:

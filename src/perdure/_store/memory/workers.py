@@ -90,16 +90,17 @@ def free_slot(tables: Tables, p: Params) -> Row | None:
 
 
 def find_claimable(tables: Tables, p: Params) -> list[Row]:
-    queues, functions = json.loads(p["queues"]), json.loads(p["functions"])
+    queues, functions, upgrading = (json.loads(p[name]) for name in ("queues", "functions", "upgrading"))
     found: list[tuple[tuple[bool, int, str], Row]] = []
     for uid, call in tables.calls.items():
         task, lease = tables.tasks[uid], tables.leases[uid]
-        is_wanted = task.namespace == p["namespace"] and call.queue in queues and call.function in functions
+        is_wanted = task.namespace == p["namespace"] and call.queue in queues
+        is_known = f"{call.function} {call.version}" in functions or call.function in upgrading
         is_free = task.status in ("pending", "running") and task.is_current and lease.worker is None
         is_free = is_free and not is_stopped(tables, task.namespace, task.id)
         if not _may_begin(tables, task):
             continue
-        if is_wanted and is_free and (call.not_before is None or call.not_before <= p["now"]):
+        if is_wanted and is_known and is_free and (call.not_before is None or call.not_before <= p["now"]):
             turn = (task.status == "pending", task.updated_at - call.priority * _POINT, uid)
             place = (uid, task.id, call.function, call.version, lease.epoch, task.status, call.queue, call.key)
             is_new = lease.epoch == 0 and task.seq == 0 and task.line == 1 and call.budget is None

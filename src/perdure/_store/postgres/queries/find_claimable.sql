@@ -17,7 +17,8 @@ WHERE tasks.namespace = %(namespace)s::text AND tasks.status IN ('pending', 'run
   AND leases.worker IS NULL
   AND (calls.not_before IS NULL OR calls.not_before <= %(now)s::bigint)
   AND calls.queue IN (SELECT jsonb_array_elements_text(%(queues)s::jsonb))
-  AND calls.function IN (SELECT jsonb_array_elements_text(%(functions)s::jsonb))
   AND NOT EXISTS (SELECT 1 FROM perdure.switches
                   WHERE switches.namespace = %(namespace)s::text AND switches.id IN ('', tasks.id) AND is_on)
+  AND (calls.function || ' ' || calls.version IN (SELECT jsonb_array_elements_text(%(functions)s::jsonb))
+       OR calls.function IN (SELECT jsonb_array_elements_text(%(upgrading)s::jsonb)))
 ORDER BY tasks.status = 'pending', tasks.updated_at - calls.priority * 60000, tasks.uid LIMIT %(limit)s::bigint;

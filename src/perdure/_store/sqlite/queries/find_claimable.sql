@@ -14,7 +14,8 @@ WHERE tasks.namespace = :namespace AND tasks.status IN ('pending', 'running') AN
   AND leases.worker IS NULL
   AND (calls.not_before IS NULL OR calls.not_before <= :now)
   AND calls.queue IN (SELECT value FROM json_each(:queues))
-  AND calls.function IN (SELECT value FROM json_each(:functions))
   AND NOT EXISTS (SELECT 1 FROM switches
                   WHERE switches.namespace = :namespace AND switches.id IN ('', tasks.id) AND is_on)
+  AND (calls.function || ' ' || calls.version IN (SELECT value FROM json_each(:functions))
+       OR calls.function IN (SELECT value FROM json_each(:upgrading)))
 ORDER BY tasks.status = 'pending', tasks.updated_at - calls.priority * 60000, tasks.uid LIMIT :limit;

@@ -1,2 +1,3 @@
--- get_call: which durable function a task carries out, and with what.
-SELECT function, version, arguments, queue, priority, parent_uid, budget FROM calls WHERE task_uid = :uid;
+-- get_call: which durable function a task carries out, with what, and how it waits its turn.
+SELECT function, version, arguments, queue, priority, parent_uid, budget, key, not_before, deadline_at, losses
+FROM calls WHERE task_uid = :uid;
