@@ -57,7 +57,8 @@ async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, An
     state = await _state(task, seq)
     arguments = envelope.unseal(sealed, kind="arguments", bound_to=task.uid, ring=store.ring)
     arguments, state = _changed(function, version, arguments, state, changes)
-    limit: Budget | None = store.unseal(task.uid, "budget", budget, Budget) if budget else None
+    # Always one, if only without limits: of a task without a budget a worker takes it that nothing is recorded yet.
+    limit: Budget = store.unseal(task.uid, "budget", budget, Budget) if budget else Budget()
     call = {
         "function": function,
         "function_version": version,
