@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from perdure._durable.asking import answer_to, recorded
 from perdure._durable.run import Run
+from perdure._ground import codec
 from perdure._replay import digest
 
 T = TypeVar("T")
@@ -19,11 +20,16 @@ class signals:
 
     @staticmethod
     async def next(name: str, type: type[T]) -> T:
-        """The next signal of this name; while there is none, the task is paused and holds no process."""
+        """The next signal of this name, as this type; while there is none, the task is paused and holds no process.
+
+        Raises:
+            InvalidInput: what was sent does not fit the type; the next call takes the next signal.
+        """
         text = f"waits for the signal {name!r}"
 
         async def put(run: Run, path: str) -> Any:
-            return await answer_to(run, path, "external_dependency", {"question": text}, topic=name)
+            found = await answer_to(run, path, "external_dependency", {"question": text}, topic=name)
+            return codec.decode(codec.encode(found), type)
 
         value: T = await recorded(f"signal {name}", digest((text,), {}), put, type)
         return value
