@@ -331,6 +331,7 @@ def _dump_task(engine: Engine, uid: str) -> dict[str, list[Row]]:
         return engine.query(name, {"uid": uid, **params})
 
     simple = {"task": "get_task_by_uid", "holder": "read_holder", "attempts": "read_attempts", "call": "get_call"}
+    simple["children"] = "children_of"
     simple |= {"pauses": "read_pauses", "signals": "read_signals", "outline": "read_outline", "sealed": "sealed_call"}
     found = {name: read(query) for name, query in simple.items()}
     for kind in KINDS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -67,7 +68,7 @@ async def start(
         "arguments": lambda store, uid: envelope.seal(arguments, kind="arguments", bound_to=uid, ring=store.ring),
         "queue": options.queue,
         "priority": options.priority,
-        "parent_uid": parent_uid,
+        "parent_uid": parent_uid or await _task_around(tasks),
         "call_key": options.key,
         "not_before": None,
         "deadline_at": deadline_of(tasks._store, options.timeout),
@@ -88,6 +89,13 @@ async def start(
             return await tasks._attach(row.uid, created=False), beginning
 
 
+async def _task_around(tasks: Tasks) -> str | None:
+    """The task of the command that this process was started by, if `perdure run` has started it."""
+    around = os.environ.get("PERDURE_TASK")
+    row = await tasks._row(around) if around else None
+    return row.uid if row is not None else None
+
+
 def deadline_of(store: Store, timeout: timedelta | None) -> int | None:
     """The moment at which a task that starts now has taken too long."""
     return None if timeout is None else store.clock.now_ms() + timeout // timedelta(milliseconds=1)
@@ -97,7 +105,9 @@ async def _check_same(store: Store, row: TaskRow, function: DurableFunction[...,
     rows = await store.query("get_call", uid=row.uid)
     if not rows or rows[0][0] != function.name:
         what = f"carries out {rows[0][0]!r}" if rows else "is no durable function's"
-        raise Conflict(f"task {row.id!r} {what}, not {function.name!r}", do="choose another id")
+        raise Conflict(
+            f"task {row.id!r} {what}, not {function.name!r}", do=f"choose another id, {f'{row.id}/{function.name}'!r}"
+        )
     before = envelope.unseal(rows[0][2], kind="arguments", bound_to=row.uid, ring=store.ring)
     if before != arguments and rows[0][1] == function.version:
         raise Conflict(

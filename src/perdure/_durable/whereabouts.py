@@ -14,7 +14,7 @@ from typing import Any
 from perdure._durable.knowers import why_nobody
 from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
-from perdure._model import Entry, TaskRecord, decode_entry, name_of, scope_of
+from perdure._model import FINISHED, Entry, TaskRecord, decode_entry, name_of, scope_of
 from perdure._store import Store
 from perdure._tasks import Question, Tasks, blockers, current_row, questions_of, read_holder
 from perdure.errors import PerdureError
@@ -50,6 +50,7 @@ class Where:
     attempts: int = 0
     next: str = ""
     uncertain: Sequence[str] = field(default_factory=list)
+    children: Sequence[Where] = ()  # those it has started that have not ended
 
 
 async def where(tasks: Tasks, id: str) -> Where:
@@ -70,6 +71,7 @@ async def where(tasks: Tasks, id: str) -> Where:
     holder = await _holder(store, task.uid)
     blocked = await blockers(tasks, id)
     nobody = await why_nobody(store, call[0]) if call and not holder and record.status == "running" else ""
+    children = await store.query("children_of", uid=task.uid)
     return Where(
         id=id,
         status=record.status,
@@ -86,6 +88,7 @@ async def where(tasks: Tasks, id: str) -> Where:
         attempts=len(record.attempts),
         next="it begins when what it depends on has completed" if blocked else _next(record, frames, holder, nobody),
         uncertain=[frame.name for frame in frames if frame.state == "uncertain"],
+        children=[await where(tasks, id) for _, id, status in children if status not in FINISHED],
     )
 
 

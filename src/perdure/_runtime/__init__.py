@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from perdure._runtime.credentials import Token
     from perdure._runtime.files import KeptFile, KeptListener, KeptPipe
     from perdure._runtime.fingerprints import Finding, Fingerprint
+    from perdure._runtime.kept import Kept, kept_for
     from perdure._runtime.kinds import HttpSession, KeptWorkspace, QueuedRequest, RateLimits, RequestQueue
     from perdure._runtime.output import Output
     from perdure._runtime.ready import Ready, command, http, log_line, port
@@ -58,6 +59,7 @@ _HOMES = {
         "Finding",
         "Fingerprint",
     ),
+    "kept": ("Kept", "kept_for"),
     "kinds": (
         "HttpSession",
         "KeptWorkspace",
@@ -128,6 +130,7 @@ __all__ = [
     "Finding",
     "Fingerprint",
     "HttpSession",
+    "Kept",
     "KeptFile",
     "KeptListener",
     "KeptPipe",
@@ -158,6 +161,7 @@ __all__ = [
     "context_of",
     "home_of_cuts",
     "http",
+    "kept_for",
     "last_report",
     "log_line",
     "port",

@@ -128,6 +128,11 @@ def read_children(tables: Tables, p: Params) -> list[Row]:
     return found
 
 
+def children_of(tables: Tables, p: Params) -> list[Row]:
+    children = sorted(uid for uid, call in tables.calls.items() if call.parent_uid == p["uid"])
+    return [(uid, tables.tasks[uid].id, tables.tasks[uid].status) for uid in children]
+
+
 def _after(rows: list[Row], place: Row, limit: int) -> list[Row]:
     width = len(place)
     return sorted((row for row in rows if row[:width] > place), key=lambda row: row[:width])[:limit]
@@ -219,7 +224,7 @@ def _drop(tables: Tables, uid: str, owner: str) -> Row | None:
 
 
 _QUERIES: tuple[Callable[[Tables, Params], list[Row]], ...] = (list_all, read_outline, read_frame, read_entry)
-_QUERIES += (read_orphans, read_held, read_migrations)
+_QUERIES += (read_orphans, read_held, read_migrations, children_of)
 _QUERIES += (heads_of_tasks, heads_of_checkpoints, heads_of_events, heads_of_entries)
 _QUERIES += (heads_of_calls, heads_of_pauses, heads_of_signals, sealed_call, sealed_pause, sealed_signal, read_children)
 QUERIES = {query.__name__: query for query in _QUERIES}

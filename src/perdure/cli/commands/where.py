@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
+from perdure.cli import values
 from perdure.cli.drawing import Fields
 from perdure.cli.inputs import id_argument
 from perdure.cli.invocation import Invocation
@@ -13,6 +16,7 @@ from perdure.cli.verbs import Verb
 
 if TYPE_CHECKING:
     from perdure._durable import Where
+    from perdure._runtime import Kept
 
 
 @click.command(cls=Verb)
@@ -23,7 +27,10 @@ async def command(call: Invocation, id: str) -> None:
     from perdure._durable import where
 
     found = await where(call.tasks, id)
-    call.answer(found, Fields([(name, [text]) for name, text in _lines(found) if text]))
+    units = await _units(call, id)
+    lines = [*_lines(found), *(("holds", f"{unit.kind} {unit.name}: {unit.state}") for unit in units)]
+    told = {**values.plain(found), "units": values.plain(units)}
+    call.answer(told, Fields([(name, [text]) for name, text in lines if text]))
 
 
 def _lines(found: Where) -> list[tuple[str, str]]:
@@ -37,4 +44,22 @@ def _lines(found: Where) -> list[tuple[str, str]]:
         *(("waits for", text) for text in found.waits_for),
         ("worked on by", found.holder or "nobody"),
         ("next", found.next),
+        *((f"its task {child.id}", text) for child in found.children for text in _in_one_line(child)),
     ]
+
+
+def _in_one_line(child: Where) -> Iterator[str]:
+    """A task that this one has started: where that one is."""
+    for name, text in _lines(child):
+        if text and name not in ("function", "worked on by"):
+            yield f"{name}: {text}"
+
+
+async def _units(call: Invocation, id: str) -> list[Kept]:
+    """What is kept alive for it, if anything is: nothing is started to find that out."""
+    if sys.platform == "win32":
+        return []
+    from perdure._runtime import kept_for
+
+    task = await call.tasks.handle(id)
+    return await kept_for(call.app._store, task.uid)

@@ -1,0 +1,5 @@
+-- children_of: the tasks that a task has started, oldest first.
+SELECT child.uid, child.id, child.status
+FROM calls JOIN tasks AS child ON child.uid = calls.task_uid
+WHERE calls.parent_uid = :uid
+ORDER BY child.uid;
