@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from perdure import Perdure
 from tests.coordination.team import noted, run_family
 from tests.support.processes import Nursery
+from tests.support.waiting import look_again
 
 LONG = timedelta(seconds=60)
 
@@ -24,7 +24,7 @@ async def test_a_parent_killed_with_five_of_eight_children_done_goes_on_with_the
         family = children.start(run_family, shared_url, str(place), str(gate))
         family.heard()
         while {"all-started", *(f"child-{n}:began" for n in (5, 6, 7))} - set(noted(place)):
-            await asyncio.sleep(0.01)
+            await look_again()
         for n in range(5):
             await app.tasks.wait_for(f"child-{n}", timeout=LONG)
         family.kill()

@@ -19,6 +19,7 @@ from perdure._model import Plan
 from perdure.errors import InvalidInput, NotFound
 from tests.coordination.team import note, noted, run_worker
 from tests.support.processes import Nursery
+from tests.support.waiting import look_again
 
 LONG = 60.0
 MINUTE = timedelta(minutes=1)
@@ -28,7 +29,7 @@ async def until(holds: Callable[[], Awaitable[Any]]) -> Any:
     """Look until it holds; the time only turns a hang into a failure."""
     async with asyncio.timeout(LONG):
         while not (found := await holds()):
-            await asyncio.sleep(0.01)
+            await look_again()
     return found
 
 

@@ -21,7 +21,11 @@ def put_into(hand: Hand, status: str) -> None:
 
 
 def test_the_suite_knows_the_same_moves_as_the_model() -> None:
-    model = {verb: (",".join(sorted(move.before)), move.after) for verb, move in MODEL.items() if verb != "begin"}
+    model = {
+        verb: (",".join(sorted(move.before)), move.after)
+        for verb, move in MODEL.items()
+        if verb not in ("begin", "remind")
+    }
     assert model == MOVES
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from perdure import Perdure, durable, step
+from tests.support.waiting import look_again
 
 app = Perdure()
 not_an_app = 3
@@ -20,7 +20,7 @@ async def mark(path: str, what: str) -> None:
 @step
 async def wait_for(path: str) -> None:
     while not Path(path).exists():
-        await asyncio.sleep(0.01)
+        await look_again()
 
 
 @durable

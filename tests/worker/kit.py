@@ -11,6 +11,7 @@ from typing import Any
 
 from perdure import Perdure, durable, effect, step
 from tests.support.processes import Link, say
+from tests.support.waiting import look_again
 from tests.torture.kills import Home
 
 PATIENCE = 60.0
@@ -29,7 +30,7 @@ async def wait_for_file(path: str) -> None:
     """Says that it waits, by another file: all steps before it are on disk by then."""
     Path(f"{path}.awaited").touch()
     while not Path(path).exists():
-        await asyncio.sleep(0.005)
+        await look_again()
 
 
 @step(flush=True)
@@ -84,7 +85,7 @@ async def until(is_so: Callable[[], Any]) -> Any:
                 found = await found
             if found:
                 return found
-            await asyncio.sleep(0.005)
+            await look_again()
 
 
 async def events_of(app: Perdure, id: str) -> list[Any]:

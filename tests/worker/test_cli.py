@@ -16,6 +16,7 @@ import pytest
 
 from perdure import Perdure
 from perdure._ground.hop import drive
+from tests.support.waiting import look_again_here
 from tests.worker.agent import greet, patient
 from tests.worker.kit import lines
 
@@ -144,4 +145,4 @@ def _until(is_so: Any) -> None:
     end = time.monotonic() + PATIENCE
     while not is_so():
         assert time.monotonic() < end
-        time.sleep(0.01)
+        look_again_here()

@@ -13,6 +13,7 @@ import pytest
 from perdure import durable, step
 from perdure._worker import Settings, Worker
 from tests.support.processes import Link, Nursery, say
+from tests.support.waiting import look_again
 from tests.torture.kills import Home
 from tests.worker.kit import lines, note, opened, until
 
@@ -22,7 +23,7 @@ async def slow(path: str, gate: str) -> None:
     """Begins, and ends when the test lets it."""
     write(path, "slow began")
     while not Path(gate).exists():
-        await asyncio.sleep(0.005)
+        await look_again()
     write(path, "slow ended")
 
 
@@ -41,7 +42,7 @@ async def long_road(path: str, gate: str) -> int:
 @durable
 async def sleeper(path: str) -> None:
     await note(path, "asleep")
-    await asyncio.sleep(3600)
+    await asyncio.Event().wait()
 
 
 @pytest.mark.req("R39")

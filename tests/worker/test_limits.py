@@ -14,6 +14,7 @@ from perdure._worker.limits import Limit, Slot, free_place, limits_of
 from perdure._worker.queues import Queue
 from perdure.errors import InvalidInput
 from tests.support.processes import Link, Nursery, say
+from tests.support.waiting import look_again
 from tests.torture.kills import Home
 from tests.worker.kit import lines, opened, quick, until
 
@@ -28,7 +29,7 @@ async def together(name: str, gate: str) -> None:
     now_running.add(name)
     most_at_once.append(len(now_running))
     while not Path(gate).exists():
-        await asyncio.sleep(0.002)
+        await look_again()
     now_running.discard(name)
 
 
@@ -113,7 +114,7 @@ async def say_and_wait(said: str, gate: str, n: int) -> None:
     with Path(said).open("a") as file:
         file.write(f"{n}\n")
     while not Path(gate).exists():
-        await asyncio.sleep(0.005)
+        await look_again()
 
 
 @durable

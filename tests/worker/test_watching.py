@@ -16,6 +16,7 @@ from perdure._worker.losses import after_loss, how_far
 from perdure.errors import TaskFailed
 from tests.crash.conftest import env_of
 from tests.support.processes import Nursery
+from tests.support.waiting import look_again
 from tests.torture.kills import Home
 from tests.worker.kit import events_of, kinds_of, opened, three, until, work
 
@@ -58,7 +59,7 @@ async def test_an_attempt_that_gets_no_further_is_flagged_once(url: str, movable
             await _until_with(movable, lambda: has(app, "task", "stalled"))
             for _ in range(20):
                 movable.advance(minutes=1)
-                await asyncio.sleep(0.01)
+                await look_again()
         events = await events_of(app, "task")
     flagged = [event for event in events if event.kind == "stalled"]
     assert len(flagged) == 1 and flagged[0].data["seconds"] >= 300
@@ -85,7 +86,7 @@ async def test_by_choice_it_is_given_to_another(
 async def _until_with(clock: MovableClock, is_so: object) -> None:
     async def moved() -> object:
         clock.advance(seconds=20)
-        await asyncio.sleep(0.01)
+        await look_again()
         return await is_so()  # type: ignore[operator]
 
     await until(moved)
