@@ -13,10 +13,9 @@ _MOMENT = 0.005
 
 async def look_again() -> None:
     """Let a moment pass before another look."""
-    loop = asyncio.get_running_loop()
-    moment = loop.create_future()
-    loop.call_later(_MOMENT, lambda: moment.done() or moment.set_result(None))
-    await moment
+    passed = asyncio.Event()
+    asyncio.get_running_loop().call_later(_MOMENT, passed.set)
+    await passed.wait()
 
 
 def look_again_here() -> None:
