@@ -261,14 +261,17 @@ class Task:
         return drive(self._inner.record())
 
     @contextmanager
-    def attempt(self) -> Iterator[Task]:
+    def attempt(self, *, take_over: bool = False) -> Iterator[Task]:
         """Work on the task as its one writer, from its newest state, until the block ends.
+
+        With `take_over` it is taken from whoever works on it, alive or not: that attempt can write no more, and
+        the history says who took it, and where.
 
         Raises:
             LeaseHeld: another attempt is alive.
             InvalidTransition: the task is paused or finished.
         """
-        with entered(self._inner.attempt()):
+        with entered(self._inner.attempt(take_over=take_over)):
             yield self
 
     def checkpoint(

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,3 +118,82 @@ def test_a_signal_is_sent_from_the_shell(typed):
     assert typed("signal", "t", "go", '{"a": 1}')["value"] == {"a": 1}
     typed("complete", "t")
     assert typed("signal", "t", "go")[0] == 4
+
+
+@pytest.mark.req("R56")
+def test_a_task_is_taken_from_the_shell_and_the_history_says_so(typed, tmp_path: Path):
+    with sync.Perdure(tmp_path / ".perdure" / "perdure.db") as app, app.tasks.open("t").attempt():
+        pass
+    assert typed("take", "t")["status"] == "running"
+    assert typed("take", "nothing")[0] == 3
+
+
+@pytest.mark.req("R53")
+def test_what_blocks_a_task_is_shown(typed, capsys: pytest.CaptureFixture[str]):
+    typed("create", "first")
+    typed("create", "second", "--depends-on", "first", "--dependency-policy", "fail")
+    assert typed("show", "second")["blocked_by"] == ["task 'first' to complete (running)"]
+    assert typed("checkpoint", "second", "--state", "{}")[0] == 4
+    for words in (("show", "second"), ("where", "second")):
+        assert main([*words]) == 0 and "task 'first' to complete (running)" in capsys.readouterr().out
+    assert typed("create", "first", "--depends-on", "second")[0] == 4
+    assert typed("create", "third", "--depends-on", "third")[0] == 4
+
+
+# ── live views ───────────────────────────────────────────────────────────────────────────────────
+
+
+def perdure(folder: Path, *words: str, **how: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "perdure", *words, "--store", str(folder / "p.db")]
+    return subprocess.Popen(command, cwd=folder, text=True, stdout=subprocess.PIPE, **how)
+
+
+def test_what_happens_is_followed_until_the_end(tmp_path: Path):
+    with sync.Perdure(tmp_path / "p.db") as app:
+        app.tasks.open("t")
+    with perdure(tmp_path, "events", "t", "--follow", "--json") as following, sync.Perdure(tmp_path / "p.db") as app:
+        task = app.tasks.open("t")
+        assert following.stdout is not None
+        assert json.loads(following.stdout.readline())["kind"] == "created"
+        task.complete({"done": True})
+        kinds = [json.loads(line)["kind"] for line in following.stdout]
+        assert kinds[-1] == "completed" and following.wait() == 0
+
+
+def test_a_task_is_watched_while_another_process_works_on_it(tmp_path: Path):
+    with sync.Perdure(tmp_path / "p.db") as app:
+        app.tasks.open("t")
+    with perdure(tmp_path, "show", "t", "--watch", "--json") as watching, sync.Perdure(tmp_path / "p.db") as app:
+        task = app.tasks.open("t")
+        assert watching.stdout is not None
+        assert json.loads(watching.stdout.readline())["progress"] is None
+        task.mark_progress("copy", percent=40)
+        seen = json.loads(watching.stdout.readline())
+        while seen["progress"] is None:
+            seen = json.loads(watching.stdout.readline())
+        assert seen["progress"]["percent"] == 40
+        task.complete()
+        assert json.loads(watching.stdout.readlines()[-1])["status"] == "completed" and watching.wait() == 0
+
+
+def test_on_a_terminal_the_list_is_drawn_anew_with_bars(tmp_path: Path):
+    with sync.Perdure(tmp_path / "p.db") as app:
+        task = app.tasks.open("t")
+        task.mark_progress("copy", percent=40)
+        ours, theirs = os.openpty()
+        watching = subprocess.Popen(
+            [sys.executable, "-m", "perdure", "tasks", "--watch", "--no-color", "--store", str(tmp_path / "p.db")],
+            stdout=theirs,
+            stdin=theirs,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        screen = b""
+        while b"[########------------]  40 %" not in screen:
+            screen += os.read(ours, 4096)
+        task.mark_progress("copy", percent=100)
+        while b"[####################] 100 %" not in screen:
+            screen += os.read(ours, 4096)
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait() == 130
+        os.close(ours)

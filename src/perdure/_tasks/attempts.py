@@ -23,8 +23,8 @@ _SHORT = 200
 
 
 @asynccontextmanager
-async def attempt_of(task: Task) -> AsyncIterator[Task]:
-    hold = await leases.take(task._store, task.id, task.uid, task._agent, is_exclusive=True)
+async def attempt_of(task: Task, *, take_over: bool = False) -> AsyncIterator[Task]:
+    hold = await leases.take(task._store, task.id, task.uid, task._agent, is_exclusive=True, take_over=take_over)
     try:
         await task._refresh(hold)
         yield task

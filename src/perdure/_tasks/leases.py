@@ -66,9 +66,17 @@ def why_over(store: Store, uid: str, holder: Holder) -> str | None:
 
 
 async def take(
-    store: Store, task_id: str, uid: str, agent: str, *, is_exclusive: bool = False, is_new: bool = False
+    store: Store,
+    task_id: str,
+    uid: str,
+    agent: str,
+    *,
+    is_exclusive: bool = False,
+    is_new: bool = False,
+    take_over: bool = False,
 ) -> Hold:
-    """The lease of a task, for this process. Of one that `is_new` it is tried without looking first.
+    """The lease of a task, for this process. Of one that `is_new` it is tried without looking first; to `take_over`
+    is to take it from a holder that lives.
 
     Raises:
         LeaseHeld: another attempt is alive.
@@ -93,6 +101,8 @@ async def take(
         status = await _workable_status(store, TaskRow(*rows[0]))
         holder = await read_holder(store, uid)
         former = why_over(store, uid, holder)
+        if former is None and take_over:
+            former = f"taken over by {store.presence.user} on {store.presence.process.host}"
         if former is None:
             raise _held_by(task_id, holder)
         hold = await _claim(store, task_id, uid, agent, holder, status, former)
@@ -133,7 +143,9 @@ async def _claim(
     if held(store, uid) is not None:  # another part of this program was quicker
         return held(store, uid)
     taken = not holder.is_free and holder.worker != presence.worker
-    data = {"former": former, "epoch": holder.epoch + 1} if taken else {"epoch": holder.epoch + 1}
+    data: dict[str, Any] = {"epoch": holder.epoch + 1}
+    if taken:
+        data |= {"former": former, "from": _told_of(holder)}
     params = {
         **store.event(uid, "attempt taken over" if taken else "attempt started", data, agent=agent),
         "seen_epoch": holder.epoch,
@@ -145,6 +157,12 @@ async def _claim(
     }
     write = store.verb("claim", uid, params, key=task_id)
     return await taking(store, write, task_id, uid, epoch=holder.epoch + 1)
+
+
+def _told_of(holder: Holder) -> dict[str, Any]:
+    """Who had the lease, for the history."""
+    process = holder.process
+    return {"user": holder.user, "host": process.host, "pid": process.pid} if process else {}
 
 
 async def taking(store: Store, write: Write, task_id: str, uid: str, *, epoch: int = 1) -> Hold | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from perdure._model import FINISHED, MOVES, Status
 from perdure._tasks import leases, refusals, snapshots
 from perdure._tasks.leases import Hold
 from perdure._tasks.snapshots import NO_FRAME, Snapshot
-from perdure.errors import LeaseLost
+from perdure.errors import InvalidInput, LeaseLost
 
 if TYPE_CHECKING:
     from perdure._tasks.task import Task
@@ -106,3 +107,16 @@ async def explain(task: Task, verb: str, hold: Hold | None) -> None:
         hold.fence.close(refusal)
         leases.forget(task._store, hold)
     raise refusal
+
+
+def error_of(error: Any) -> dict[str, Any]:
+    """An error as it is kept: a mapping with a message, whatever else it says."""
+    if isinstance(error, BaseException):
+        return {"message": str(error) or type(error).__name__, "type": type(error).__name__}
+    if isinstance(error, str):
+        error = {"message": error}
+    if not isinstance(error, Mapping) or not isinstance(error.get("message"), str) or not error["message"]:
+        raise InvalidInput(
+            "an error is a mapping with a message", do='write fail({"message": "what went wrong", …}) or fail("…")'
+        )
+    return dict(error)

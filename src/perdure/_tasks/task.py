@@ -109,14 +109,17 @@ class Task:
 
     # ── an attempt's writes ─────────────────────────────────────────────────────────────────────
 
-    def attempt(self) -> AbstractAsyncContextManager[Task]:
+    def attempt(self, *, take_over: bool = False) -> AbstractAsyncContextManager[Task]:
         """Work on the task as its one writer, from its newest state, until the block ends.
+
+        With `take_over` it is taken from whoever works on it, alive or not: that attempt can write no more, and
+        the history says who took it, and where.
 
         Raises:
             LeaseHeld: another attempt is alive.
             InvalidTransition: the task is paused or finished.
         """
-        return attempt_of(self)
+        return attempt_of(self, take_over=take_over)
 
     async def checkpoint(
         self,
@@ -186,7 +189,7 @@ class Task:
 
     async def fail(self, error: Json) -> None:
         """The task has failed; `error` says how. It may be resumed, which begins a new attempt."""
-        shape = _error_of(error)
+        shape = moves.error_of(error)
         sealed = self._store.seal(self.uid, "error", shape)
         row = await refusals.current_row(self._store, self.id, self.uid)
         hold = await self._take() if row.status == "running" else None
@@ -382,16 +385,3 @@ class Task:
 
     def _event(self, kind: str, data: Any) -> dict[str, Any]:
         return self._store.event(self.uid, kind, data, agent=self._agent)
-
-
-def _error_of(error: Json) -> dict[str, Any]:
-    """An error as it is kept: a mapping with a message, whatever else it says."""
-    if isinstance(error, BaseException):
-        return {"message": str(error) or type(error).__name__, "type": type(error).__name__}
-    if isinstance(error, str):
-        error = {"message": error}
-    if not isinstance(error, Mapping) or not isinstance(error.get("message"), str) or not error["message"]:
-        raise InvalidInput(
-            "an error is a mapping with a message", do='write fail({"message": "what went wrong", …}) or fail("…")'
-        )
-    return dict(error)

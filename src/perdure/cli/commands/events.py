@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import click
 
+from perdure._model import FINISHED
 from perdure.cli.commands.show import events_table
 from perdure.cli.inputs import id_argument
 from perdure.cli.invocation import Invocation
 from perdure.cli.verbs import Verb
+from perdure.cli.watching import follow as following
 
 
 @click.command(cls=Verb)
 @id_argument()
 @click.option("--last", type=click.IntRange(1), help="Only the last so many.")
+@click.option("--follow", is_flag=True, help="Go on with what happens, until the task has come to its end.")
 @click.pass_obj
-async def command(call: Invocation, id: str, last: int | None) -> None:
+async def command(call: Invocation, id: str, last: int | None, follow: bool) -> None:
     """List what happened to a task, in order, and who did it."""
+    if follow:
+        await following(call, id, last=last, is_over=lambda status: status in FINISHED)
+        return
     events = await call.tasks.events(id)
     shown = events[-last:] if last is not None else events
     call.answer_items(shown, events_table(shown))

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import click
 
-from perdure._model import Attempt, Checkpoint, Config, Event, Pause, TaskRecord
+from perdure._model import FINISHED, Attempt, Checkpoint, Config, Event, Pause, TaskRecord
 from perdure._tasks import blockers
 from perdure.cli import words
 from perdure.cli.drawing import Block, Cell, Fields, Piece, Table
@@ -16,6 +16,7 @@ from perdure.cli.inputs import id_argument
 from perdure.cli.invocation import Invocation
 from perdure.cli.values import plain
 from perdure.cli.verbs import Verb
+from perdure.cli.watching import View, bar, watch
 
 _STATE_LINES = 24
 Pairs = list[tuple[str, Sequence[Piece]]]
@@ -25,9 +26,18 @@ Pairs = list[tuple[str, Sequence[Piece]]]
 @id_argument()
 @click.option("--last", default=10, show_default=True, type=click.IntRange(0), help="So many checkpoints and events.")
 @click.option("--full", is_flag=True, help="The whole state, and every checkpoint and event.")
+@click.option("--watch", "is_watched", is_flag=True, help="Go on showing it while it changes, until its end.")
 @click.pass_obj
-async def command(call: Invocation, id: str, last: int, full: bool) -> None:
+async def command(call: Invocation, id: str, last: int, full: bool, is_watched: bool) -> None:
     """Show a task: its record, what it waits for, its attempts, checkpoints and events."""
+    if is_watched:
+        await watch(call, lambda: _view(call, id, last, full), lambda value: value["status"] in FINISHED)
+        return
+    value, blocks = await _view(call, id, last, full)
+    call.answer(value, *blocks)
+
+
+async def _view(call: Invocation, id: str, last: int, full: bool) -> View:
     task = await call.tasks.handle(id)
     record = await task.record()
     most = None if full else last
@@ -41,7 +51,7 @@ async def command(call: Invocation, id: str, last: int, full: bool) -> None:
     blocks: list[Block] = [words.task_line(record), Fields(about)]
     blocks += _attempts(record.attempts) + _checkpoints(checkpoints) + _events(shown, len(events))
     extras = {"checkpoints": list(checkpoints), "events": list(shown), "blocked_by": blocked, "store": call.place}
-    call.answer({**plain(record), **extras, "namespace": call.namespace}, *blocks)
+    return {**plain(record), **extras, "namespace": call.namespace}, blocks
 
 
 def _about(record: TaskRecord, now: datetime, place: str, full: bool) -> Pairs:
@@ -54,7 +64,8 @@ def _about(record: TaskRecord, now: datetime, place: str, full: bool) -> Pairs:
         rest = f", {left:,} left" if left is not None else ""
         cursor = f", at {words.short(record.progress.cursor)}" if record.progress.cursor is not None else ""
         text = f"{words.progress(record.progress)}{rest}{cursor} ({words.age(record.progress.at, now)})"
-        pairs.append(("progress", [text]))
+        drawn = bar(record.progress.percent)
+        pairs.append(("progress", [text, drawn] if drawn else [text]))
     if record.error is not None:
         pairs.append(("error", [Cell(text, "failed") for text in words.whole(record.error, most)]))
     if record.result is not None or record.status == "completed":

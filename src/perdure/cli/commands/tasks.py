@@ -14,6 +14,7 @@ from perdure.cli.drawing import Cell, Table, line
 from perdure.cli.inputs import pairs_option, since
 from perdure.cli.invocation import Invocation
 from perdure.cli.verbs import Verb
+from perdure.cli.watching import View, bar, watch
 
 
 @click.command(cls=Verb)
@@ -25,17 +26,26 @@ from perdure.cli.verbs import Verb
 @click.option("--limit", default=100, show_default=True, help="At most so many.")
 @click.option("--cursor", help="Go on where the page before ended.")
 @click.option("--archived", is_flag=True, help="Archived ones too.")
+@click.option("--watch", "is_watched", is_flag=True, help="Go on showing them while they change, until Ctrl-C.")
 @click.pass_obj
-async def command(
-    call: Invocation, /, tags: tuple[tuple[str, str], ...], since: timedelta | datetime | None, **filters: Any
-) -> None:
+async def command(call: Invocation, /, is_watched: bool, **filters: Any) -> None:
     """List tasks, newest first."""
+    if is_watched:
+        await watch(call, lambda: _view(call, **filters), lambda value: False)
+        return
+    value, blocks = await _view(call, **filters)
+    call.answer(value, *blocks)
+    if value["cursor"]:
+        call.note(f"there are more: perdure tasks --cursor {value['cursor']}")
+
+
+async def _view(
+    call: Invocation, /, tags: tuple[tuple[str, str], ...], since: timedelta | datetime | None, **filters: Any
+) -> View:
     moment = call.now - since if isinstance(since, timedelta) else since
     page = await call.tasks.list(tags=dict(tags), since=moment, **filters)
     block = _table(page.items, call.now) if page.items else line(f"no tasks to show in {call.place}")
-    call.answer_items(page, block, cursor=page.cursor)
-    if page.cursor:
-        call.note(f"there are more: perdure tasks --cursor {page.cursor}")
+    return {"items": list(page), "cursor": page.cursor}, [block]
 
 
 def _table(records: Sequence[TaskRecord], now: datetime) -> Table:
@@ -44,8 +54,15 @@ def _table(records: Sequence[TaskRecord], now: datetime) -> Table:
         "status": [Cell(record.status, record.status) for record in records],
         "updated": [Cell(words.age(record.updated_at, now), "faint") for record in records],
         "agent": [Cell(record.agent) for record in records],
+        "progress": [Cell(_bar(record)) for record in records],
         "": [Cell(words.short(words.standing(record))) for record in records],
     }
+    if not any(_bar(record) for record in records):
+        del columns["progress"]
     if not any(record.agent for record in records):
         del columns["agent"]
     return Table(list(columns), list(zip(*columns.values(), strict=True)))
+
+
+def _bar(record: TaskRecord) -> str:
+    return bar(record.progress.percent) if record.progress is not None and not record.is_finished else ""
