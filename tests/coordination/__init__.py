@@ -1,1 +1,1 @@
-"""Tasks that wait for, start and hear of each other: by dependencies, clocks, files and events."""
+"""Tasks among tasks: dependencies, schedules, triggers, handlers, takeovers, frames."""
