@@ -146,3 +146,25 @@ def _until(is_so: Any) -> None:
     while not is_so():
         assert time.monotonic() < end
         look_again_here()
+
+
+@pytest.mark.req("R112", "R147")
+def test_the_example_goes_on_after_its_worker_was_killed(url: str) -> None:
+    example = str(HERE.parents[1] / "examples" / "worker.py")
+    environ = {**os.environ, "PERDURE_URL": url, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    subprocess.run([sys.executable, example, "start"], check=True, env=environ, stdout=subprocess.DEVNULL)
+    with started(url, "worker", f"{example}:app") as first:
+        said(first, "packed 3")
+        first.kill()
+    with started(url, "worker", f"{example}:app") as second:
+        for _ in range(3):
+            said(second, "completed")
+    app = Perdure(url)
+    for number in (1, 2, 3):
+        record = drive(_record(app, f"order-{number}"))
+        assert record.result == f"tracking-order-{number}"
+    drive(app.close())
+
+
+async def _record(app: Perdure, id: str) -> Any:
+    return await app.tasks.get(id)

@@ -19,7 +19,7 @@ _MORE_SECONDS = 5.0
 @click.argument("target", metavar="MODULE:APP")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @click.option("--concurrency", type=click.IntRange(1), default=100, show_default=True, help="Tasks at a time in each.")
-@click.option("--queue", "queues", multiple=True, metavar="NAME", help="Take tasks of this queue (repeat); default.")
+@click.option("--queue", "queues", multiple=True, metavar="NAME", help="Take tasks of this queue (repeat).")
 @click.option("--grace", type=length, default="10s", show_default=True, help="How long a drain waits for safe points.")
 @click.pass_obj
 def command(

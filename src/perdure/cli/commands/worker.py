@@ -17,7 +17,7 @@ from perdure.cli.verbs import Verb
 @click.command(cls=Verb)
 @click.argument("target", metavar="MODULE:APP")
 @click.option("--concurrency", type=click.IntRange(1), default=100, show_default=True, help="Tasks at a time.")
-@click.option("--queue", "queues", multiple=True, metavar="NAME", help="Take tasks of this queue (repeat); default.")
+@click.option("--queue", "queues", multiple=True, metavar="NAME", help="Take tasks of this queue (repeat).")
 @click.option("--grace", type=length, default="10s", show_default=True, help="How long a drain waits for safe points.")
 @click.option("--stalled-after", type=length, default="15m", show_default=True, help="Flag attempts without progress.")
 @click.option("--restart-stalled", is_flag=True, help="Give the tasks of stalled attempts to others.")
@@ -35,7 +35,8 @@ def command(
 ) -> Any:
     """Carry on tasks of the durable functions in your module.
 
-    MODULE:APP is my.module:app or agent.py:app. SIGTERM, Ctrl-C and `perdure drain` let tasks come to their next
+    MODULE:APP is my.module:app or agent.py:app. Without --queue it takes tasks of the default queue and of those that
+    `app.queue(…)` names. SIGTERM, Ctrl-C and `perdure drain` let tasks come to their next
     safe point, give them back and end the worker; others go on with them. Exit 7 when there is no store to begin with.
     """
     import shlex
@@ -51,7 +52,7 @@ def command(
     app = load_app(target)
     settings = Settings(
         concurrency=concurrency,
-        queues=queues or ("default",),
+        queues=queues or tuple(dict.fromkeys(("default", *app._queues))),
         limits=app._queues,
         grace=grace,
         stalled_after=stalled_after,
