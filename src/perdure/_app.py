@@ -5,6 +5,7 @@ What carries durable functions out is imported when it is first used: many progr
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
@@ -40,6 +41,7 @@ class Perdure:
         self._store = Store(share(find_address(url)), KeyRing.load(key), namespace)
         self.tasks = Tasks(self._store)
         self.tasks._canceller, self.tasks._forker = _cancel, _fork
+        self.tasks._stopper = _stopper
         self._inbox: Inbox | None = None
         self._queues: dict[str, Queue] = {}
         self._kill_switch: KillSwitch | None = None
@@ -227,6 +229,13 @@ class Perdure:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+def _stopper(task: Task) -> Callable[[bool], None] | None:
+    """What a durable function is at, only its own part knows; where that was never loaded, nothing is under way."""
+    wishes = sys.modules.get("perdure._durable.wishes")
+    found: Callable[[bool], None] | None = wishes.stopper(task) if wishes is not None else None
+    return found
 
 
 async def _cancel(task: Task, undo: bool) -> bool:

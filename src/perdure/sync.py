@@ -322,7 +322,8 @@ class Task:
 
     def pause(self, message: str, *, reason: Reason, checkpoint: Json = None, **payload: Json) -> None:
         """Stop for a typed reason, without holding a process. With `checkpoint`, that state is stored in
-        the same write.
+        the same write. A durable function at work stops at its next safe point; with `now=True` at once: a step
+        is run again later, an effect is settled later.
 
         Raises:
             InvalidPayload: the payload does not fit the reason; nothing was written.

@@ -304,6 +304,7 @@ def dump(engine: Engine) -> dict[str, Any]:
         whole[f"{namespace}: switches"] = read("read_switches", here)
         some = {"uids": json.dumps(UIDS)}
         whole[f"{namespace}: signalled"] = read("find_signalled", {**some, "signal": TOPICS[0]})
+        whole[f"{namespace}: paused"] = read("find_paused", some)
         whole[f"{namespace}: live"] = read("find_live", some)
         whole[f"{namespace}: claimable"] = read("find_claimable", {**here, **functions})
         whole[f"{namespace}: expired memory"] = read("expired_memory", {**here, "before": 5_000, "limit": 1000})

@@ -156,8 +156,20 @@ async def one_pass(
         if run.always_replay and is_first_end:
             await run.flush()
             continue
+        return await _complete(task, hold, run, sealed)
+
+
+async def _complete(task: Task, hold: Hold, run: Run, sealed: bytes) -> bytes | None:
+    """The end. Somebody may have paused the task meanwhile: then what was done is kept, and the next attempt, which
+    has nothing left to do, comes to the end."""
+    try:
         await move(task, "complete", hold=hold, ended="completed", data=_report(run), result=sealed)
-        return sealed
+    except InvalidTransition:
+        if task.status != "paused":
+            raise
+        await release_lease(run.store, hold, "paused from outside")
+        return None
+    return sealed
 
 
 async def _arguments(store: Store, task: Task, function: DurableFunction[..., Any], run: Run) -> Any:

@@ -289,6 +289,14 @@ class Run:
         finally:
             del self.pausing[path]
 
+    def interrupt(self) -> None:
+        """Stop at once: steps under way are run again later, effects are settled later."""
+        self.draining = True
+        if not self.unwinding and not self.is_over:
+            self._unwind()
+            if self.body is not None:
+                self.body.cancel()
+
     def answered(self, path: str, answer: Any) -> None:
         """An answer has come while others of this attempt are at work: its scope goes on."""
         future = self.pausing.get(path)

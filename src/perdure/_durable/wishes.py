@@ -1,8 +1,9 @@
-"""What others want of the attempts of this process: that a task is cancelled, or stopped by the kill switch.
+"""What others want of the attempts of this process: that a task is cancelled, paused, or stopped by the kill switch;
+or that it goes on with an answer.
 
-A wish to cancel is a signal to the task, so it outlives everybody; a switch is a row of its own (switches.py).
-A process that claims a task finds them there. One that is working looks a few times a second, with two reads for
-all of its attempts together, and is told at once if the wish was made in the same process.
+A wish to cancel is a signal to the task and a pause is its status, so both outlive everybody; a switch is a row of
+its own (switches.py). A process that claims a task finds them there. One that is working looks a few times a second,
+with three reads for all of its attempts together, and is told at once if the wish was made in the same process.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import Context
 from typing import Any
 
 from perdure._durable.run import Run
+from perdure._model import Pause
 from perdure._store import Store
-from perdure._tasks import Task
+from perdure._tasks import Task, look_after
 from perdure.errors import PerdureError
 
 CANCEL = "~cancel"
@@ -53,6 +55,18 @@ def stop_soon(store: Store, uid: str) -> None:
     run = _live.get((id(store.engine), uid))
     if run is not None:
         run.drain()
+
+
+def stopper(task: Task) -> Callable[[bool], None] | None:
+    """How to stop the attempt of this process, now or at its next safe point; None when there is none."""
+    run = _live.get((id(task._store.engine), task.uid))
+    if run is None:
+        return None
+
+    def stop(now: bool) -> None:
+        run.loop.call_soon_threadsafe(run.interrupt if now else run.drain)
+
+    return stop
 
 
 async def wish_of(store: Store, uid: str) -> dict[str, Any] | None:
@@ -153,7 +167,9 @@ class _Watch:
         try:
             self.forget()
             switches = await self.switches()
-            rows = await self._store.query("find_signalled", signal=CANCEL, uids=json.dumps(list(self._runs)))
+            uids = json.dumps(list(self._runs))
+            rows = await self._store.query("find_signalled", signal=CANCEL, uids=uids)
+            paused = {str(uid): pause for uid, pause in await self._store.query("find_paused", uids=uids)}
         except PerdureError:
             return  # the store is out of reach; the attempts will notice by themselves
         cancelled = {uid for (uid,) in rows}
@@ -162,6 +178,10 @@ class _Watch:
                 run.halt()
             elif run.uid in cancelled:
                 run.stop()
+            elif run.uid in paused:
+                run.interrupt() if _is_urgent(run, paused[run.uid]) else run.drain()
+            elif run.pausing:
+                await _bring_answers(run)
 
     async def switches(self) -> frozenset[str]:
         """The ids whose switch is on; '' stands for all."""
@@ -170,3 +190,20 @@ class _Watch:
             rows = await self._store.query("read_switches", namespace=self._store.namespace)
             self._switches, self._looked = frozenset(row[0] for row in rows), began
         return self._switches
+
+
+def _is_urgent(run: Run, sealed: bytes) -> bool:
+    pause: Pause = run.store.unseal(run.uid, "pause", sealed, Pause)
+    return pause.details.get("now") is True
+
+
+async def _bring_answers(run: Run) -> None:
+    """Some of the code waits while some is at work: what has been answered meanwhile goes on."""
+    try:
+        if run.task is not None:
+            await look_after(run.task._tasks, run.uid)
+        for row in await run.store.query("read_pauses", uid=run.uid):
+            if row[6] is not None and row[0] in run.pausing:
+                run.answered(row[0], run.store.unseal(run.uid, "answer", row[6]))
+    except PerdureError:
+        return  # later, or by the next attempt

@@ -23,7 +23,6 @@ from perdure._model import (
     checked_once_more,
     decide,
     from_stored,
-    next_check,
     of_pause,
     to_stored,
 )
@@ -40,6 +39,8 @@ Json = Any
 # The topics of questions that end by themselves: another task, and a check that any worker can make.
 TASK_TOPIC = "~task "
 POLL_TOPIC = "~poll"
+# A task at work looks for itself when it comes to it. If that takes longer, its question makes room for others.
+IN_THE_WAY_MS = 10_000
 
 
 class DueQuestion(NamedTuple):
@@ -105,7 +106,8 @@ async def _wake(tasks: Tasks, due: DueQuestion, question: dict[str, Any], asked:
     store = tasks._store
     row = await refusals.current_row(store, due.id, due.uid)
     if row.status != "paused":
-        return await _rearm(store, due, question, asked, next_check(asked, now))
+        is_in_the_way = now - due.due_at > IN_THE_WAY_MS
+        return is_in_the_way and await _rearm(store, due, question, asked, now + IN_THE_WAY_MS)
     task = await tasks._attach(due.uid, created=False)
     return await resume_with(task, row, {}, {"to look at": question["question"]})
 

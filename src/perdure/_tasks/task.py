@@ -17,15 +17,11 @@ from perdure._model import (
     FINISHED,
     Change,
     Checkpoint,
-    Pause,
     Progress,
     Reason,
     Status,
     TaskRecord,
     ToolCall,
-    first_look,
-    make_pause,
-    of_pause,
     progress_of,
 )
 from perdure._store import Store, TaskRow
@@ -36,6 +32,7 @@ from perdure._tasks import (
     history,
     leases,
     moves,
+    pausing,
     records,
     refusals,
     resuming,
@@ -199,26 +196,13 @@ class Task:
 
     async def pause(self, message: str, *, reason: Reason, checkpoint: Json = None, **payload: Json) -> None:
         """Stop for a typed reason, without holding a process. With `checkpoint`, that state is stored in
-        the same write.
+        the same write. A durable function at work stops at its next safe point; with `now=True` at once: a step
+        is run again later, an effect is settled later.
 
         Raises:
             InvalidPayload: the payload does not fit the reason; nothing was written.
         """
-        author = self._tasks._author
-        pause = make_pause(reason, message, payload, self._store.clock.now_ms(), author)
-        sealed = self._store.seal(self.uid, "pause", pause, Pause)
-        columns = {
-            "pause": sealed,
-            "pause_reason": reason,
-            "due_at": first_look(of_pause(pause), self._store.clock.now_ms()),
-        }
-        raw = snapshots.document(checkpoint)[0] if checkpoint is not None else None
-        hold = await self._take() if checkpoint is not None else leases.held(self._store, self.uid)
-        await moves.move(
-            self, "pause", hold=hold, raw=raw, ended="paused", data={"reason": reason, "message": message}, **columns
-        )
-        if "callback" in pause.payload:
-            await callbacks.apply_kept(self)
+        await pausing.pause(self, message, reason, checkpoint, payload)
 
     async def resume(
         self, *, state: Mapping[str, Json] | None = None, checkpoint: str | None = None, instruction: str | None = None

@@ -42,6 +42,8 @@ class Tasks:
         self._handlers: list[Handler] = []  # who is told what happens, while a worker runs here
         # How it is forked: with its journal. None for a task of no durable function.
         self._forker: Callable[[Task, str, str | None, Mapping[str, Json]], Awaitable[Task | None]] | None = None
+        # How to stop the attempt at a durable function that this process is at, if it is. Set by the app.
+        self._stopper: Callable[[Task], Callable[[bool], None] | None] = lambda _: None
 
     @property
     def _author(self) -> dict[str, Any]:

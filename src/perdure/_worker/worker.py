@@ -86,6 +86,9 @@ class Worker:
         clock = self._tasks._store.clock
         self._loops = [DutyLoop(duty, clock) for duty in self._duties()]
         self._claimer.ring = next(loop.ring for loop in self._loops if loop.duty is self._claimer)
+        timers = next(loop for loop in self._loops if isinstance(loop.duty, Timers))
+        # An attempt that has ended may have paused for a moment that is near, or for its turn.
+        self.observe(lambda what, *_: timers.ring() if what == "ended" else None)
         self._running = [asyncio.create_task(loop.run(), name=f"perdure {loop.duty.name}") for loop in self._loops]
 
     async def __aexit__(

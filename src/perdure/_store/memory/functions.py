@@ -116,7 +116,7 @@ def answer_pause(tables: Tables, p: Params) -> Row | None:
     if task.status not in _LIVE and question.topic != _EFFECT:
         return None
     _answer(tables, task.uid, question, p["answer"], p)
-    change(tables, task, p, **_woken(task))
+    change(tables, task, p, **_woken(tables, task))
     return (question.path,)
 
 
@@ -135,7 +135,7 @@ def send_signal(tables: Tables, p: Params) -> Row | None:
     tables.put_of(tables.signals, task.uid, (signal.name, number), signal)
     if waiting:
         _answer(tables, task.uid, waiting[0], p["value"], p)
-    change(tables, task, p, **(_woken(task) if waiting else {}))
+    change(tables, task, p, **(_woken(tables, task) if waiting else {}))
     return (number,)
 
 
@@ -144,8 +144,10 @@ def _answer(tables: Tables, uid: str, question: Question, answer: bytes, p: Para
     tables.put_of(tables.pauses, uid, question.path, answered)
 
 
-def _woken(task: TaskRow) -> dict[str, Any]:
-    if task.status != "paused":
+def _woken(tables: Tables, task: TaskRow) -> dict[str, Any]:
+    """A task that waits for its questions goes on; one that somebody paused from outside does not."""
+    attempts = tables.attempts.get(task.uid, {})
+    if task.status != "paused" or not attempts or attempts[max(attempts)].ended != "paused":
         return {}
     return {"status": "running", "pause_reason": None, "pause": None, "due_at": None}
 

@@ -1,6 +1,12 @@
--- answer_pause: the first answer stands; a task that was paused goes on. Whether an effect happened
+-- answer_pause: the first answer stands; a task that waits for its questions goes on, one that somebody paused
+-- from outside (its last attempt did not end by pausing) stays paused. Whether an effect happened
 -- (topic ~effect) may be said after the task has ended too.
-WITH answered AS (
+WITH waits AS (
+  SELECT 1 FROM perdure.tasks
+  WHERE uid = %(uid)s::text AND status = 'paused'
+    AND (SELECT ended FROM perdure.attempts WHERE task_uid = %(uid)s::text ORDER BY number DESC LIMIT 1) = 'paused'
+),
+answered AS (
   UPDATE perdure.pauses SET answer = %(answer)s::bytea, answered_at = %(at)s::bigint, answered_by = %(author)s::text
   WHERE task_uid = %(uid)s::text AND path = %(path)s::text AND answer IS NULL
     AND EXISTS (SELECT 1 FROM perdure.tasks
@@ -10,10 +16,10 @@ WITH answered AS (
 ),
 changed AS (
   UPDATE perdure.tasks
-  SET status = CASE WHEN status = 'paused' THEN 'running' ELSE status END,
-      pause_reason = CASE WHEN status = 'paused' THEN NULL ELSE pause_reason END,
-      pause = CASE WHEN status = 'paused' THEN NULL ELSE pause END,
-      due_at = CASE WHEN status = 'paused' THEN NULL ELSE due_at END,
+  SET status = CASE WHEN EXISTS (SELECT 1 FROM waits) THEN 'running' ELSE status END,
+      pause_reason = CASE WHEN EXISTS (SELECT 1 FROM waits) THEN NULL ELSE pause_reason END,
+      pause = CASE WHEN EXISTS (SELECT 1 FROM waits) THEN NULL ELSE pause END,
+      due_at = CASE WHEN EXISTS (SELECT 1 FROM waits) THEN NULL ELSE due_at END,
       version = version + 1, updated_at = %(at)s::bigint,
       event_count = event_count + 1, event_head = sha256(event_head || %(digest)s::bytea)
   FROM answered WHERE uid = %(uid)s::text

@@ -1,16 +1,21 @@
--- send_signal: the oldest open question that waits for this name gets it, and a paused task goes on;
+-- send_signal: the oldest open question that waits for this name gets it, and a task that waits for its questions goes on;
 -- if none waits, the signal is kept for the one that will. With `once` it is refused if it was sent before.
 WITH waiting AS (
   SELECT path FROM perdure.pauses
   WHERE task_uid = %(uid)s::text AND topic = %(name)s::text AND answer IS NULL
   ORDER BY asked_at, path LIMIT 1
 ),
+waits AS (
+  SELECT 1 FROM perdure.tasks
+  WHERE uid = %(uid)s::text AND status = 'paused' AND EXISTS (SELECT 1 FROM waiting)
+    AND (SELECT ended FROM perdure.attempts WHERE task_uid = %(uid)s::text ORDER BY number DESC LIMIT 1) = 'paused'
+),
 changed AS (
   UPDATE perdure.tasks
-  SET status = CASE WHEN status = 'paused' AND EXISTS (SELECT 1 FROM waiting) THEN 'running' ELSE status END,
-      pause_reason = CASE WHEN status = 'paused' AND EXISTS (SELECT 1 FROM waiting) THEN NULL ELSE pause_reason END,
-      pause = CASE WHEN status = 'paused' AND EXISTS (SELECT 1 FROM waiting) THEN NULL ELSE pause END,
-      due_at = CASE WHEN status = 'paused' AND EXISTS (SELECT 1 FROM waiting) THEN NULL ELSE due_at END,
+  SET status = CASE WHEN EXISTS (SELECT 1 FROM waits) THEN 'running' ELSE status END,
+      pause_reason = CASE WHEN EXISTS (SELECT 1 FROM waits) THEN NULL ELSE pause_reason END,
+      pause = CASE WHEN EXISTS (SELECT 1 FROM waits) THEN NULL ELSE pause END,
+      due_at = CASE WHEN EXISTS (SELECT 1 FROM waits) THEN NULL ELSE due_at END,
       version = version + 1, updated_at = %(at)s::bigint,
       event_count = event_count + 1, event_head = sha256(event_head || %(digest)s::bytea)
   WHERE uid = %(uid)s::text AND status IN ('pending', 'running', 'paused')

@@ -1,15 +1,15 @@
--- answer_pause: the first answer stands; a task that was paused goes on. Whether an effect happened
+-- answer_pause: the first answer stands; a task that waits for its questions goes on, one that somebody paused
+-- from outside (its last attempt did not end by pausing) stays paused. Whether an effect happened
 -- (topic ~effect) may be said after the task has ended too.
 UPDATE pauses SET answer = :answer, answered_at = :at, answered_by = :author
 WHERE task_uid = :uid AND path = :path AND answer IS NULL
   AND EXISTS (SELECT 1 FROM tasks
               WHERE uid = :uid AND (status IN ('pending', 'running', 'paused') OR pauses.topic = '~effect'))
 RETURNING path;
-UPDATE tasks SET status = CASE WHEN status = 'paused' THEN 'running' ELSE status END,
-                 pause_reason = CASE WHEN status = 'paused' THEN NULL ELSE pause_reason END,
-                 pause = CASE WHEN status = 'paused' THEN NULL ELSE pause END,
-                 due_at = CASE WHEN status = 'paused' THEN NULL ELSE due_at END,
-                 version = version + 1, updated_at = :at,
+UPDATE tasks SET status = 'running', pause_reason = NULL, pause = NULL, due_at = NULL
+WHERE uid = :uid AND status = 'paused'
+  AND (SELECT ended FROM attempts WHERE task_uid = :uid ORDER BY number DESC LIMIT 1) = 'paused';
+UPDATE tasks SET version = version + 1, updated_at = :at,
                  event_count = event_count + 1, event_head = chain(event_head, :digest)
 WHERE uid = :uid;
 --> event

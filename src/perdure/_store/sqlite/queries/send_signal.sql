@@ -1,4 +1,4 @@
--- send_signal: the oldest open question that waits for this name gets it, and a paused task goes on;
+-- send_signal: the oldest open question that waits for this name gets it, and a task that waits for its questions goes on;
 -- if none waits, the signal is kept for the one that will. With `once` it is refused if it was sent before.
 INSERT INTO signals (task_uid, name, number, value, sent_at, sent_by, taken_by, once)
 SELECT uid, :name, (SELECT COALESCE(max(number), 0) + 1 FROM signals WHERE task_uid = :uid AND name = :name),
@@ -8,11 +8,10 @@ SELECT uid, :name, (SELECT COALESCE(max(number), 0) + 1 FROM signals WHERE task_
 FROM tasks WHERE uid = :uid AND status IN ('pending', 'running', 'paused')
   AND NOT EXISTS (SELECT 1 FROM signals WHERE task_uid = :uid AND once = :once)
 RETURNING number;
-UPDATE tasks SET status = CASE WHEN status = 'paused' THEN 'running' ELSE status END,
-                 pause_reason = CASE WHEN status = 'paused' THEN NULL ELSE pause_reason END,
-                 pause = CASE WHEN status = 'paused' THEN NULL ELSE pause END,
-                 due_at = CASE WHEN status = 'paused' THEN NULL ELSE due_at END
-WHERE uid = :uid AND EXISTS (SELECT 1 FROM pauses WHERE task_uid = :uid AND topic = :name AND answer IS NULL);
+UPDATE tasks SET status = 'running', pause_reason = NULL, pause = NULL, due_at = NULL
+WHERE uid = :uid AND status = 'paused'
+  AND (SELECT ended FROM attempts WHERE task_uid = :uid ORDER BY number DESC LIMIT 1) = 'paused'
+  AND EXISTS (SELECT 1 FROM pauses WHERE task_uid = :uid AND topic = :name AND answer IS NULL);
 UPDATE pauses SET answer = :value, answered_at = :at, answered_by = :author
 WHERE task_uid = :uid AND topic = :name AND answer IS NULL
   AND path = (SELECT path FROM pauses WHERE task_uid = :uid AND topic = :name AND answer IS NULL
