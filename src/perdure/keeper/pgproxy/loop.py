@@ -142,6 +142,8 @@ class Proxy:
         if not out or self.session.gone is not None:
             return
         notes = self.notes
+        if self._lasting_of != self.session.changes:
+            self.write_facts()  # names that are about to be made: a successor has to close them
         if self.session.unsynced:
             notes.unsynced = True
         if notes.phase != LARGE:

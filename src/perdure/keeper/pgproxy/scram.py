@@ -20,10 +20,10 @@ class Refused(Exception):
 class Scram:
     """One exchange: `first`, then `final` of what the server said, then `check` of its proof."""
 
-    def __init__(self, password: str, nonce: bytes) -> None:
+    def __init__(self, password: str, nonce: bytes, user: str = "") -> None:  # PostgreSQL takes it from the startup
         self._password = _prepared(password)
         self._nonce = b64encode(nonce).decode()
-        self._bare = f"n=,r={self._nonce}"
+        self._bare = f"n={user},r={self._nonce}"
         self._proof = b""
 
     def first(self) -> bytes:

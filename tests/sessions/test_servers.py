@@ -1,0 +1,151 @@
+"""The way to the server: passwords, TLS, a server that restarts. Credentials stay with the proxy."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import signal
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from perdure.errors import SessionUnavailable
+from tests.sessions.acts import one
+from tests.sessions.cluster import Cluster
+from tests.sessions.kit import Stage
+
+
+@pytest.mark.parametrize("user", ["app", "old", "plain"])
+async def test_scram_md5_and_plain_passwords_log_in_and_wrong_ones_do_not(
+    stage: Stage, cluster: Cluster, user: str
+) -> None:
+    with pytest.raises(SessionUnavailable, match="password"):
+        await stage.open(url=make_conninfo(**cluster.url(user, "wrong")))
+    session = await stage.open(url=make_conninfo(**cluster.url(user)))
+    con = await session.connect()  # without any password
+    assert await one(con, "SELECT current_user") == (user,)
+    await con.close()
+
+
+async def test_a_restarted_server_is_lost_with_the_reason_and_found_again(stage: Stage, cluster: Cluster) -> None:
+    url = make_conninfo(**cluster.url("app"))
+    session = await stage.open(url=url)
+    con = await session.connect()
+    await con.execute("CREATE TABLE IF NOT EXISTS restarts (x int)")
+    await con.commit()
+    await con.execute("INSERT INTO restarts VALUES (1)")
+    cluster.stop(signal.SIGINT)
+    with pytest.raises(psycopg.OperationalError):
+        await con.execute("SELECT 1")
+    stage.wait("gone")
+    cluster.start()
+    again = await stage.open(url=url)  # waits until the server answers
+    assert again.level == "lost"
+    assert "shutting down" in again.verdict.reason or "administrator" in again.verdict.reason
+    con = await again.connect()
+    assert await one(con, "SELECT count(*) FROM restarts") == (0,)
+    await con.close()
+
+
+# ── TLS ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate for localhost that signs itself, and its key."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    private = serialization.PrivateFormat.PKCS8
+    pem = serialization.Encoding.PEM
+    (folder / "key.pem").write_bytes(key.private_bytes(pem, private, serialization.NoEncryption()))
+    return folder / "cert.pem", folder / "key.pem"
+
+
+@contextlib.contextmanager
+def encrypted_way(port: int, cert: Path, key: Path) -> Iterator[int]:
+    """A port that speaks TLS as a server does, and passes on to a server that does not."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                plain, _ = listener.accept()
+                threading.Thread(target=pass_on, args=(plain,), daemon=True).start()
+
+    def pass_on(plain: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            plain.recv(8)
+            plain.sendall(b"S")
+            client = context.wrap_socket(plain, server_side=True)
+            server = socket.create_connection(("127.0.0.1", port))
+            threading.Thread(target=pump, args=(client, server), daemon=True).start()
+            pump(server, client)
+
+    def pump(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError, ssl.SSLError):
+            while data := source.recv(65536):
+                target.sendall(data)
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield listener.getsockname()[1]
+    with contextlib.suppress(OSError):
+        listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    thread.join()
+
+
+async def test_tls_is_verified_and_its_session_is_lost_with_the_proxy(
+    stage: Stage, cluster: Cluster, tmp_path: Path
+) -> None:
+    cert, key = certificate(tmp_path)
+    with encrypted_way(cluster.port, cert, key) as port:
+        options = {**cluster.url("app"), "host": "localhost", "port": str(port), "sslmode": "verify-full"}
+        with pytest.raises(SessionUnavailable, match=r"certificate|TLS"):
+            await stage.open(url=make_conninfo(**options, sslrootcert="system"))
+        url = make_conninfo(**options, sslrootcert=str(cert))
+        session = await stage.open(url=url)
+        assert any("encrypted" in told for told in (await stage.open(url=url)).verdict.do_not_assume)
+        con = await session.connect(autocommit=True)
+        rows = await (await con.execute("SELECT repeat('x', 1000) FROM generate_series(1, 3000)")).fetchall()
+        assert len(rows) == 3000
+        await con.close()
+        stage.kill_proxy()
+        assert (await stage.open(url=url)).level == "lost"
+        await session.end()
+
+
+async def test_a_server_without_tls_is_refused_when_tls_is_asked_for(stage: Stage, cluster: Cluster) -> None:
+    with pytest.raises(SessionUnavailable, match="does not offer TLS"):
+        await stage.open(url=make_conninfo(**cluster.url("app", sslmode="require")))
+    with pytest.raises(SessionUnavailable, match="channel_binding"):
+        await stage.open(url=make_conninfo(**cluster.url("app", channel_binding="require")))
