@@ -38,6 +38,8 @@ from tests.store.kit import (
 
 STATUSES = ("pending", "running", "paused", *FINISHED)
 Make = Callable[[str], dict[str, Any]]
+MOVED = ("tasks", "checkpoints", "chunks", "attempts", "events", "journal", "calls", "pauses", "signals", "shelf")
+MOVED += ("deliveries", "leases", "memory")
 _NO_FENCE = {"epoch": None, "worker": None}
 _SEALED_OF_A_TASK = ("config", "pause", "progress", "result", "error")
 
@@ -93,7 +95,7 @@ class Maker:
         self._house += [self.announce, self.ask_worker, *[self.take_slot] * 3, self.free_slot]
 
         self._beside: list[Make] = [*[self.add_value, self.change_value] * 2, self.drop_value, self.reseal_value]
-        self._beside += [self.deliver]
+        self._beside += [self.deliver, self.import_task, self.import_task]
 
     def batch(self) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
         """A few verbs on one task for one transaction, most often one, and the key they share.
@@ -406,6 +408,20 @@ class Maker:
 
     def deliver(self, uid: str) -> dict[str, Any]:
         return {"uid": uid, "handler": self._random.choice(HANDLERS), "delivered": self._random.randint(0, 5)}
+
+    def import_task(self, uid: str) -> dict[str, Any]:
+        """A task that is here, once more under another uid and perhaps another id."""
+        (namespace, id), other = self._place, self._random.choice(UIDS)
+        rows: dict[str, list[Any]] = {table: [] for table in MOVED}
+        for table, told in self._hand.engine.query("dump_task", {"uid": uid}):
+            row = json.loads(told)
+            for column in ("uid", "task_uid"):
+                row.update({column: other} if column in row else {})
+            rows[table].append(row | ({"owner": other} if table == "shelf" else {}))
+        rows["memory"].clear()
+        for row in rows["tasks"]:
+            row.update(namespace=namespace, id=self._random.choice((id, f"{id}-moved")), is_current=True)
+        return {"uid": other, **{table: json.dumps(found) for table, found in rows.items()}}
 
     # ── what ends a pause by itself ─────────────────────────────────────────────────────────────
 

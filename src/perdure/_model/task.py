@@ -37,6 +37,9 @@ MOVES: Mapping[str, Move] = {
     "resume": Move(frozenset({"paused", "failed"}), "running", "only a paused or failed task can be resumed"),
     "complete": Move(frozenset({"running"}), "completed", "a paused or failed task is resumed first"),
     "fail": Move(frozenset({"pending", "running", "paused"}), "failed", "the task has reached its end already"),
+    "leave": Move(
+        frozenset({"pending", "running", "paused", "failed"}), "cancelled", "the task has reached its end already"
+    ),
     "cancel": Move(
         frozenset({"pending", "running", "paused", "failed"}), "cancelled", "the task has reached its end already"
     ),

@@ -17,6 +17,7 @@ if sys.platform == "win32":
     )
 
 if TYPE_CHECKING:
+    from perdure._runtime.bundles import Exported, Imported, bring_in, export
     from perdure._runtime.conformance import check_unit_type
     from perdure._runtime.context import Context
     from perdure._runtime.continuity import Continuity, context_of
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from perdure._runtime.workspace import Workspace, WorkspaceCut
 
 _HOMES = {
+    "bundles": ("Exported", "Imported", "bring_in", "export"),
     "conformance": ("check_unit_type",),
     "context": ("Context",),
     "continuity": (
@@ -127,10 +129,12 @@ __all__ = [
     "Context",
     "Continuity",
     "Cut",
+    "Exported",
     "Finding",
     "Fingerprint",
     "HttpSession",
     "Kept",
+    "Imported",
     "KeptFile",
     "KeptListener",
     "KeptPipe",
@@ -156,9 +160,11 @@ __all__ = [
     "UnitType",
     "Workspace",
     "WorkspaceCut",
+    "bring_in",
     "check_unit_type",
     "command",
     "context_of",
+    "export",
     "home_of_cuts",
     "http",
     "kept_for",

@@ -7,17 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from perdure._durable import where
 from perdure._model import Checkpoint, Verdict
 from perdure._runtime import fingerprints
 from perdure._runtime.context import Context
 from perdure._runtime.fingerprints import Finding
+from perdure._runtime.paths import mapped
 from perdure._runtime.report import RestorePlan, UnitLine
 from perdure._runtime.save import CAUSE, PART, place_for
 from perdure._runtime.saved import Saved, SavedUnit, from_data, in_order
 from perdure._runtime.secrets import Secret, references_in
 from perdure._runtime.unit_types import Place, type_of
-from perdure._tasks import Task, carried
+from perdure._tasks import Task, arrival, carried
 from perdure.errors import Incompatible, NotFound, PerdureError, SecretMissing
 
 
@@ -45,13 +48,13 @@ async def prepare(task: Task, context: Context, at: str | None = None) -> Prepar
             "saved runtime of task", task.id, task._store.place, do="`await rt.save()` makes a checkpoint with one"
         )
     checkpoint, data, damaged = found
-    saved = from_data(data, checkpoint.id)
+    saved = await _as_here(task, from_data(data, checkpoint.id))
     findings = await fingerprints.check(saved.fingerprints, list(context.fingerprints.values()))
     findings += _who(saved)
     is_fresh = any(finding.policy == "rebuild" and not finding.same for finding in findings)
     units = in_order(saved.units)
     coming = tuple(unit.recipe["root"] for unit in units if unit.kind == "workspace")
-    place = replace(place_for(task, context), fresh=is_fresh, coming=coming)
+    place = replace(place_for(task, context), fresh=is_fresh, coming=coming, from_host=saved.host)
     lines: list[UnitLine] = []
     for unit in units:
         line, refusal = await _judge(unit, place, {line.name for line in lines if line.level == "lost"})
@@ -69,6 +72,17 @@ async def prepare(task: Task, context: Context, at: str | None = None) -> Prepar
         damaged=damaged,
     )
     return Prepared(plan, checkpoint, saved, units, place)
+
+
+async def _as_here(task: Task, saved: Saved) -> Saved:
+    """The same with its paths as they are on this machine, if the task came from another."""
+    came = await arrival(task._store, task.uid)
+    paths = came.get("paths") if came is not None else None
+    if not paths:
+        return saved
+    units = [msgspec.structs.replace(unit, recipe=mapped(unit.recipe, paths)) for unit in saved.units]
+    marks = [msgspec.structs.replace(one, about=mapped(one.about, paths)) for one in saved.fingerprints]
+    return msgspec.structs.replace(saved, units=units, fingerprints=marks)
 
 
 async def _judge(unit: SavedUnit, place: Place, lost: set[str]) -> tuple[UnitLine, list[Finding]]:

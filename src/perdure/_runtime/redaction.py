@@ -119,6 +119,11 @@ def known_in(data: bytes) -> list[str]:
     return sorted({reference for value, reference in known if value.encode(errors="surrogateescape") in data})
 
 
+def holds_a_token(data: bytes) -> bool:
+    """Whether something in these bytes has the form of a maker's token or of a private key."""
+    return _FORMS.search(data.decode("latin-1")) is not None
+
+
 def is_telling(name: str) -> bool:
     """Whether a name says that its value is secret."""
     return _TELLING_NAME.search(name) is not None

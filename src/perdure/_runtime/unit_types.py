@@ -41,7 +41,13 @@ class Place:
     home: Path  # a private folder beside the store, for large things
     can_seal: bool = False  # what is captured is sealed by a key, so it may hold a secret
     fresh: bool = False  # make anew what could be reattached: a fingerprint asks for it
+    from_host: str = ""  # where it was saved
     coming: tuple[str, ...] = ()  # folders that a workspace will put back
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether this is another machine than the one it was saved on."""
+        return bool(self.from_host) and self.from_host != self.host
 
     def given(self, name: str) -> Mapping[str, Any]:
         """What this process has given for the unit: functions, which no record can hold."""

@@ -13,6 +13,7 @@ reads. The verbs and queries are named alike in both engines, one file each; the
 | announce          | what this process says it can carry on                  | the row is gone                      |
 | ask_worker        | what somebody wants of a process                        | the row is gone                      |
 | create_task       | a new task with state 0, a free lease, event 1          | the id is in use                     |
+| import_task       | a task with all its rows, as another store gave them    | its id or its uid is in use          |
 | restart_task      | the same, and the finished one before it is history     | that one is not finished or current  |
 | claim             | epoch + 1, this process holds the lease, a new attempt  | the lease or the status has changed  |
 | release           | nobody holds the lease, the attempt has ended           | the lease is not ours any more       |

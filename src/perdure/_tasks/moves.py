@@ -22,6 +22,7 @@ _EVENTS = {
     "complete": "completed",
     "fail": "failed",
     "cancel": "cancelled",
+    "leave": "moved away",
 }
 _NO_COLUMNS: dict[str, Any] = {
     "pause": None,

@@ -41,8 +41,9 @@ class EnvironmentType(UnitType):
     async def restore(self, recipe: Any, place: Place) -> Any:
         context, captured = place.context, _environment(recipe)
         there = environment.missing(captured)
+        gone = environment.OF_THE_HOST if place.has_moved else frozenset()
         whole = Environment(
-            captured.values,
+            {name: value for name, value in captured.values.items() if name not in gone},
             {name: reference for name, reference in captured.secrets.items() if name not in there},
             captured.virtualenv,
         )

@@ -199,7 +199,7 @@ def list_questions(tables: Tables, p: Params) -> list[Row]:
         for question in tables.pauses.get(task.uid, {}).values()
         if question.answer is None and (task.status in _LIVE or question.topic == _EFFECT)
     ]
-    rows: list[Row] = sorted(found, key=lambda row: (row[6], row[2]))
+    rows: list[Row] = sorted(found, key=lambda row: (row[6], row[2], row[0]))
     return rows[: p["limit"]]
 
 

@@ -58,6 +58,7 @@ TOUCHES = {
     "forget_worker": Touch(worker="change"),
     "free_slot": Touch(),
     "fork_function": Touch(),
+    "import_task": Touch(),
     "invalidate": _TASK,
     "mark_progress": _FENCED,
     "move_task": _HOLDER,

@@ -1,0 +1,305 @@
+"""Take a task to another machine: `export` puts it into a file, `bring_in` makes it one of this store.
+
+A bundle holds the task with its journal, checkpoints, events, questions and memory, the recipes of what lived around
+it, and the workspace of its newest save. It is made for a reader that trusts nothing: everything is checked before
+anything is written, and then all of it is written, or nothing.
+
+Owns what goes in and what is checked. The file's form is in bundle_file.py, the rows in perdure/_tasks/moving.py.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from perdure._ground import envelope
+from perdure._ground.hop import Call
+from perdure._runtime import redaction
+from perdure._runtime import workspace_manifest as manifests
+from perdure._runtime.bundle_file import Bundle, Header, write
+from perdure._runtime.paths import mapping_for
+from perdure._runtime.save import CAUSE, PART, home_of
+from perdure._runtime.saved import Saved, from_data
+from perdure._runtime.secrets import Secret, references_in
+from perdure._runtime.workspace_objects import Objects
+from perdure._store import Store
+from perdure._tasks import Task, Tasks, carried, check_history, dump, leave, payload, take_in
+from perdure.errors import BundleRefused, CutFailed, NotAllowed, PerdureError, RecordDamaged, SecretMissing
+
+_SEALED = (
+    "frame", "body", "entry", "arguments", "budget", "question", "answer", "value", "config", "pause", "progress",
+    "result", "error",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What went into a bundle, and what did not."""
+
+    path: str
+    task_id: str
+    is_signed: bool
+    moved: bool
+    size: int
+    notes: Sequence[str] = ()
+
+
+async def export(
+    tasks: Tasks, id: str, path: str | Path, *, move: bool = False, workspace: bool = True, version: str = ""
+) -> Exported:
+    """Write a task to a file. With `move` it ends here first, so that it goes on in one place only.
+
+    Raises:
+        NotFound: there is no such task.
+        LeaseHeld: it is to be moved, and an attempt is alive.
+        NotAllowed: the bundle would hold a secret in clear; nothing was written, and the task goes on.
+    """
+    store, target = tasks._store, Path(path)
+    task = await tasks.handle(id)
+    saved = await _saved(task)
+    cuts = _cuts(saved) if workspace else {}
+    if store.ring.current is None:
+        await _refuse_secrets(task, saved, cuts)
+    if move:
+        await leave(task)
+    rows = await dump(store, task.uid)
+    header = Header(
+        task_id=task.id,
+        uid=task.uid,
+        namespace=store.namespace,
+        host=store.presence.process.host,
+        home=_home(),
+        made_at=store.clock.now_ms(),
+        perdure=version,
+        moved=move,
+        cuts=await Call(lambda: Objects(home_of(store)).cuts(list(cuts)) if cuts else {}),
+        roots=[unit.recipe["root"] for unit in saved.units if unit.kind == "workspace"] if saved else [],
+    )
+    whole = await Call(lambda: _write(store, target, header, rows))
+    size = await Call(lambda: target.stat().st_size)
+    return Exported(str(target), task.id, whole.is_signed, move, size, _notes(whole, rows, saved, workspace))
+
+
+def _home() -> str:
+    return os.path.expanduser("~")
+
+
+def _write(store: Store, target: Path, header: Header, rows: Mapping[str, Any]) -> Header:
+    body = msgspec.msgpack.encode(rows)
+    with tempfile.TemporaryFile() as pack:
+        if header.cuts:
+            Objects(home_of(store)).pack(list(header.cuts), pack)
+            pack.seek(0)
+        return write(target, header, [("rows", body)], pack, store.ring)
+
+
+def _notes(header: Header, rows: Mapping[str, Any], saved: Saved | None, workspace: bool) -> list[str]:
+    notes = []
+    if not header.is_signed:
+        notes.append("the store has no key, so the bundle is not sealed: its checksum shows damage, not forgery")
+    if not header.moved and rows["tasks"][0]["status"] not in ("completed", "cancelled"):
+        notes.append("the task goes on here too; --move ends it here")
+    if saved is None:
+        notes.append("nothing was saved of what lives around the task, so nothing of it travels")
+    elif workspace and not header.cuts and header.roots:
+        notes.append("the workspace's cut is not on this machine, so it does not travel")
+    return notes
+
+
+async def _saved(task: Task) -> Saved | None:
+    found = await carried(task, PART, cause=CAUSE)
+    return from_data(found[1], found[0].id) if found is not None else None
+
+
+def _cuts(saved: Saved | None) -> dict[str, str]:
+    units = saved.units if saved is not None else []
+    return {unit.recipe["cut"]: unit.recipe["root"] for unit in units if unit.kind == "workspace"}
+
+
+# ── no secret in clear ───────────────────────────────────────────────────────────────────────────
+
+
+async def _refuse_secrets(task: Task, saved: Saved | None, cuts: Mapping[str, str]) -> None:
+    """A bundle that is not sealed must hold no secret that is known, nor a file that looks like one."""
+    for reference in references_in(msgspec.to_builtins(saved.units, enc_hook=str) if saved else []):
+        try:
+            Secret.parse(reference).value()  # from now on it is known, and looked for
+        except SecretMissing:
+            continue
+    found = await _in_records(task)
+    for cut in cuts:
+        found += await Call(lambda cut=cut: _in_files(Objects(home_of(task._store)), cut))  # type: ignore[misc]
+    if found:
+        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+        raise NotAllowed(
+            f"the bundle would hold secrets in clear: {'; '.join(found[:5])}{more}",
+            kept="the task as it is; nothing was written",
+            do="give the store a key (perdure keys), which seals the bundle, or use --no-workspace",
+        )
+
+
+async def _in_records(task: Task) -> list[str]:
+    found: set[str] = set()
+    async for checkpoint in task.checkpoints():
+        found.update(f"{name} in a checkpoint" for name in redaction.known_in(repr(checkpoint).encode()))
+    for table, rows in (await dump(task._store, task.uid)).items():
+        for row in rows:
+            for column in _SEALED:
+                if isinstance(row.get(column), str) and row[column].startswith("\\x"):
+                    plain = _plain(task._store, task.uid, payload(row[column]))
+                    found.update(f"{name} in {table}" for name in redaction.known_in(plain))
+    return sorted(found)
+
+
+def _plain(store: Store, uid: str, data: bytes) -> bytes:
+    try:
+        return envelope.unseal(data, kind=envelope.kind_of(data), bound_to=uid, ring=store.ring)
+    except PerdureError:
+        return data  # a chunk, or damaged: looked at as it is
+
+
+def _in_files(objects: Objects, cut: str) -> list[str]:
+    files = objects.files(cut)
+    paths = {oid: path for path, (_, oid) in files.items()}
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for oid, content in objects.contents(list(paths), Path(folder)):
+            data = content.read_bytes()
+            content.unlink()
+            if redaction.known_in(data) or redaction.holds_a_token(data):
+                found.append(f"the file {os.fsdecode(paths[oid])}")
+    return found
+
+
+# ── taking in ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What came in, and from where."""
+
+    task_id: str
+    host: str
+    is_signed: bool
+    is_copy: bool  # it may still be going on where it came from, so it is paused
+    paths: Mapping[str, str]
+    workspace: bool
+    notes: Sequence[str] = ()
+
+
+async def bring_in(
+    tasks: Tasks, path: str | Path, *, paths: Mapping[str, str] | None = None, unsigned: bool = False
+) -> Imported:
+    """Make the task of a bundle one of this store; `paths` says where folders of there are here.
+
+    Raises:
+        BundleRefused: it is damaged, altered, newer, unsafe, or not signed though this store has a key.
+        KeyMissing: it is sealed with a key that is not here.
+        AlreadyExists: the task is here.
+        In each case nothing was written.
+    """
+    store = tasks._store
+    with await Call(lambda: Bundle(Path(path), store.ring)) as bundle:
+        header = bundle.header
+        if store.ring.current is not None and not header.is_signed and not unsigned:
+            raise BundleRefused(
+                str(path),
+                "it is not signed, and this store has a key",
+                do="export it from a store with the key, or take it as it is with --unsigned",
+            )
+        rows = _rows(bundle)
+        _check_rows(store, bundle, rows)
+        known = await store.query("get_task_by_uid", uid=header.uid)
+        taken = await store.query("get_task", namespace=store.namespace, id=header.task_id)
+        where = mapping_for(header.home, _home(), paths or {})
+        has_workspace = False
+        if not known and not taken:
+            has_workspace = await Call(lambda: _take_workspace(store, bundle))
+        origin = {"host": header.host, "made_at": header.made_at, "signed": header.is_signed}
+        id = await take_in(store, rows, origin=origin, paths=where)
+        notes = [] if header.is_signed else ["it was not signed: that nobody altered it cannot be told"]
+        return Imported(id, header.host, header.is_signed, not header.moved, where, has_workspace, notes)
+
+
+def _rows(bundle: Bundle) -> dict[str, list[dict[str, Any]]]:
+    try:
+        rows = msgspec.msgpack.decode(bundle.section("rows"), type=dict[str, list[dict[str, Any]]])
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise BundleRefused(str(bundle.path), f"its rows cannot be read: {error}") from None
+    uid, tasks = bundle.header.uid, rows.get("tasks", [])
+    owners = {
+        row.get("uid") or row.get("task_uid") or row.get("owner")
+        for table, found in rows.items()
+        for row in found
+        if table != "memory"
+    }
+    if len(tasks) != 1 or owners != {uid} or tasks[0].get("id") != bundle.header.task_id:
+        raise BundleRefused(str(bundle.path), "its rows belong to another task than its header says")
+    return rows
+
+
+def _check_rows(store: Store, bundle: Bundle, rows: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Every record can be opened here and is what was written, and the history is whole."""
+    try:
+        check_history(store, dict(rows))
+        for table, found in rows.items():
+            for row in found if table not in ("chunks", "memory") else ():
+                if table == "checkpoints" and row["chunks"]:
+                    continue  # its frame names chunks
+                for column in _SEALED:
+                    value = row.get(column)
+                    if isinstance(value, str) and value.startswith("\\x"):
+                        data = payload(value)
+                        envelope.unseal(data, kind=envelope.kind_of(data), bound_to=bundle.header.uid, ring=store.ring)
+    except RecordDamaged as error:
+        raise BundleRefused(str(bundle.path), f"{error.record}: {error.problem}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise BundleRefused(str(bundle.path), f"its rows are not a task's: {type(error).__name__}") from None
+
+
+def _take_workspace(store: Store, bundle: Bundle) -> bool:
+    """Take the workspace's objects in, after they were all looked at in a place apart."""
+    home, cuts = home_of(store), bundle.header.cuts
+    if not cuts:
+        return False
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    apart = Path(tempfile.mkdtemp(prefix="incoming-", dir=home))
+    try:
+        with (apart / "pack").open("w+b") as pack:
+            bundle.copy_pack(pack)
+            pack.seek(0)
+            looked_at = Objects(apart)
+            looked_at.unpack(pack, cuts)
+            for cut in cuts:
+                _check_cut(looked_at, cut, apart)
+            pack.seek(0)
+            Objects(home).unpack(pack, cuts)
+    except CutFailed as error:
+        raise BundleRefused(str(bundle.path), f"its workspace: {error.problem}") from None
+    finally:
+        shutil.rmtree(apart, ignore_errors=True)
+    return True
+
+
+def _check_cut(objects: Objects, cut: str, apart: Path) -> None:
+    """Names stay inside, links point inside, contents are what they are called."""
+    manifest = manifests.decode(objects.manifest(cut), cut)
+    files = objects.files(cut)
+    manifests.check(manifest, files, cut)
+    scratch = apart / "looked-at"
+    scratch.mkdir(exist_ok=True)
+    links = {oid: path for path, (mode, oid) in files.items() if mode == "120000"}
+    for oid, content in objects.contents(list(links), scratch):
+        target = content.read_bytes()
+        content.unlink()
+        for path in [path for path, (_, named) in files.items() if named == oid]:
+            if manifests.leads_out(path, target):
+                name = os.fsdecode(path)
+                raise CutFailed(f"cut {cut}", f"the link {name!r} points out of it", do="do not use it")
