@@ -54,6 +54,8 @@ MOVES = {
     "complete": ("running", "completed"),
     "fail": ("paused,pending,running", "failed"),
     "cancel": ("failed,paused,pending,running", "cancelled"),
+    "leave": ("failed,paused,pending,running", "cancelled"),
+    "remind": ("paused", "paused"),
 }
 
 
