@@ -7,7 +7,7 @@ import platform
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 
-from perdure.cli.bench import checkpoints, journals, lifecycles, processes
+from perdure.cli.bench import checkpoints, functions, journals, lifecycles, processes
 from perdure.cli.bench.bare import RawFile
 from perdure.cli.bench.figures import Figure, Report, Section, figure_of
 from perdure.cli.bench.rounds import middle_ms, take_turns
@@ -39,6 +39,10 @@ _LINES: dict[str, Measure] = {
     "chain": journals.chain,
     "together": journals.together,
     "tasks": lifecycles.tasks,
+    "steps": functions.chains,
+    "crowd": functions.crowd,
+    "replay": functions.replay,
+    "conversation": functions.conversation,
     "turns": checkpoints.turns,
     "read": journals.read,
     "size": journals.size,
