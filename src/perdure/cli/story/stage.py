@@ -1,0 +1,111 @@
+"""Set the stage for the agent: a repository, a large file, a table, a free port; and its processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from perdure.cli.story.agent import Stage
+
+_IDENTITY = {
+    "GIT_AUTHOR_NAME": "demo",
+    "GIT_AUTHOR_EMAIL": "demo@localhost",
+    "GIT_COMMITTER_NAME": "demo",
+    "GIT_COMMITTER_EMAIL": "demo@localhost",
+}
+
+
+def set_stage(folder: Path, store: str, world: str, dsn: str, *, size: int = 50_000_000) -> Stage:
+    """A folder with everything in it that the agent finds; the table `applied` is there and empty."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _make_repository(folder)
+    with (folder / "big.csv").open("wb") as big:
+        for _ in range(-(-size // 1_000_000)):
+            big.write(os.urandom(min(size, 1_000_000)))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        number = probe.getsockname()[1]
+    import psycopg
+
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS applied (n int PRIMARY KEY)")
+        connection.execute("TRUNCATE applied")
+    return Stage(str(folder), store, number, world, dsn)
+
+
+def _make_repository(folder: Path) -> None:
+    def git(*args: str) -> None:
+        subprocess.run(["git", *args], check=True, capture_output=True, env={**os.environ, **_IDENTITY})
+
+    draft = folder / "draft"
+    git("init", "-q", str(draft))
+    (draft / "app.py").write_text("print('hello')\n")
+    git("-C", str(draft), "add", ".")
+    git("-C", str(draft), "commit", "-qm", "first")
+    git("clone", "-q", "--bare", str(draft), str(folder / "origin.git"))
+
+
+def rows(dsn: str) -> list[int]:
+    """What another connection sees of the migration."""
+    import psycopg
+
+    with psycopg.connect(dsn) as connection:
+        return [n for (n,) in connection.execute("SELECT n FROM applied ORDER BY n").fetchall()]
+
+
+class Agent:
+    """One process of the agent."""
+
+    def __init__(self, stage: Stage, *, wait_after: int = 0) -> None:
+        file = stage.path / "stage.json"
+        file.write_text(json.dumps(asdict(stage)))
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "perdure.cli.story.agent", str(file)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "STORY_WAIT_AFTER": str(wait_after)},
+        )
+        self.pid = self._process.pid
+        self.lines: list[str] = []
+
+    def said(self) -> Iterator[str]:
+        """Line by line, until it has ended."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.lines.append(line.rstrip("\n"))
+            yield self.lines[-1]
+
+    def until(self, words: str) -> str:
+        """The first line from here on that begins so."""
+        for line in self.said():
+            if line.startswith(words):
+                return line
+        raise AssertionError(f"the agent has ended without {words!r}; it said {self.lines}")
+
+    def kill(self) -> None:
+        """kill -9, this process alone."""
+        self._process.kill()
+        self.end()
+
+    def end(self) -> int:
+        """Its exit code, once it has ended."""
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        return self._process.wait()
+
+
+@contextmanager
+def agent(stage: Stage, *, wait_after: int = 0) -> Iterator[Agent]:
+    """A process of the agent, gone at the end of the block; it waits after a statement, to be killed there."""
+    process = Agent(stage, wait_after=wait_after)
+    try:
+        yield process
+    finally:
+        process.kill()
