@@ -13,7 +13,7 @@ import textwrap
 from pathlib import Path
 
 from perdure import Perdure, Task, Tasks
-from perdure._durable import Inbox, KillSwitch
+from perdure._durable import Events, Inbox, KillSwitch, ScheduleDraft, Schedules, TriggerDraft, Triggers
 from perdure._tasks import TaskFrames
 from perdure.memory import Memory
 
@@ -30,20 +30,49 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from perdure._app import Perdure as _Perdure
 from perdure._ground.hop import Blocking, LoopThread, drive, entered, iterate, on_a_loop
-from perdure._model import Change, Checkpoint, Config, Event, Frame, Gone, Page, Reason, Status, TaskRecord, ToolCall
+from perdure._model import (
+    Change,
+    Checkpoint,
+    Config,
+    Event,
+    Frame,
+    Gone,
+    Missed,
+    Page,
+    Reason,
+    Status,
+    TaskRecord,
+    ToolCall,
+    Trigger,
+)
 from perdure._tasks import Task as _Task
 from perdure._tasks import TaskFrames as _TaskFrames
 from perdure._tasks import Tasks as _Tasks
 
 if TYPE_CHECKING:
-    from perdure._durable import Choice, DurableFunction, EffectRecord, Switch, UncertainEffect
+    from perdure._durable import (
+        Choice,
+        DurableFunction,
+        EffectRecord,
+        IncomingEvent,
+        Received,
+        Schedule,
+        Switch,
+        UncertainEffect,
+    )
+    from perdure._durable import Events as _Events
     from perdure._durable import Inbox as _Inbox
     from perdure._durable import KillSwitch as _KillSwitch
+    from perdure._durable import ScheduleDraft as _ScheduleDraft
+    from perdure._durable import Schedules as _Schedules
+    from perdure._durable import TriggerDraft as _TriggerDraft
+    from perdure._durable import Triggers as _Triggers
     from perdure._durable import plain_progress as progress
     from perdure.memory import Block, Layer, Note, Outcome, StorageAdapter
     from perdure.memory import Memory as _Memory
@@ -52,7 +81,21 @@ Json = Any
 P = ParamSpec("P")
 R = TypeVar("R")
 
-__all__ = ["Inbox", "KillSwitch", "Memory", "Perdure", "Task", "TaskFrames", "Tasks", "progress"]
+__all__ = [
+    "Events",
+    "Inbox",
+    "KillSwitch",
+    "Memory",
+    "Perdure",
+    "ScheduleDraft",
+    "Schedules",
+    "Task",
+    "TaskFrames",
+    "Tasks",
+    "TriggerDraft",
+    "Triggers",
+    "progress",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -63,19 +106,20 @@ def __getattr__(name: str) -> Any:
 
     return plain_progress
 '''
-WRAPPED = ("Task", "TaskFrames", "Tasks", "Perdure")
+WRAPPED = ("Task", "TaskFrames", "Tasks", "Perdure", "ScheduleDraft", "TriggerDraft")
 
 
 def blocking(annotation: str) -> str:
     """An annotation of the async face as the blocking one has it."""
     text = annotation.replace("AbstractAsyncContextManager", "AbstractContextManager")
     text = text.replace("AsyncIterator", "Iterator")
+    text = text.replace("os.PathLike", "PathLike")
     return re.sub(r"(\w+) \| Awaitable\[\1\]", r"\1", text)
 
 
 def parameters(function: object) -> tuple[str, str]:
     """How the method is declared, and how it passes its arguments on."""
-    declared, passed, keyword_only = ["self"], [], False
+    declared, passed, keyword_only, positional_only = ["self"], [], False, False
     for name, parameter in list(inspect.signature(function).parameters.items())[1:]:  # type: ignore[arg-type]
         default = (
             ""
@@ -83,6 +127,9 @@ def parameters(function: object) -> tuple[str, str]:
             else f" = {parameter.default!r}".replace("'", '"').replace("datetime.", "")
         )
         annotation = blocking(str(parameter.annotation))
+        if positional_only and parameter.kind is not parameter.POSITIONAL_ONLY:
+            declared.append("/")
+        positional_only = parameter.kind is parameter.POSITIONAL_ONLY
         if parameter.kind is parameter.KEYWORD_ONLY:
             if not keyword_only:
                 declared.append("*")
@@ -90,9 +137,12 @@ def parameters(function: object) -> tuple[str, str]:
             passed.append(f"{name}={name}")
         elif parameter.kind is parameter.VAR_KEYWORD:
             passed.append(f"**{name}")
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            passed.append(f"*{name}")
         else:
             passed.append(name)
         stars = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
+        stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else stars
         declared.append(f"{stars}{name}: {annotation}{default}")
     return ", ".join(declared), ", ".join(passed)
 
@@ -116,6 +166,8 @@ def method(name: str, function: object, run: str = "drive") -> str:
         decorator = "    @contextmanager\n"
         returns = returns.replace("AbstractContextManager", "Iterator")
         body = f"with entered({call}):\n            yield self"
+    elif returns in WRAPPED and not inspect.iscoroutinefunction(function):
+        body = f"return {returns}({call})"
     elif returns in WRAPPED:
         body = f"return {returns}({run}({call}))"
     else:
@@ -152,6 +204,13 @@ def app() -> str:
         self.tasks = Tasks(self._inner.tasks)
         self.effects = Inbox(self._inner.effects)
         self.kill_switch = KillSwitch(self._inner.kill_switch)
+        self.schedules = Schedules(self._inner.schedules)
+        self.triggers = Triggers(self._inner.triggers)
+        self.events = Events(self._inner.events)
+
+    def schedule(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> ScheduleDraft:
+        '''A draft of a schedule for this call; `.cron(…)` or `.every(…)` says when, and keeps it.'''
+        return ScheduleDraft(drive(self._inner.schedule(id, fn, *args, **kwargs)))
 
     def run(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
 {docstring(Perdure.run)}        return on_a_loop(self._inner.run(id, fn, *args, **kwargs))
@@ -208,8 +267,8 @@ def memory() -> str:
 
 
 def generate() -> str:
-    parts = [HEAD, app(), face(Tasks), face(Task), face(TaskFrames), face(Inbox), face(KillSwitch), memory()]
-    text = "\n\n".join(parts)
+    faces = (Tasks, Task, TaskFrames, Inbox, KillSwitch, Schedules, ScheduleDraft, Triggers, TriggerDraft, Events)
+    text = "\n\n".join([HEAD, app(), *map(face, faces), memory()])
     done = subprocess.run(
         [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET), "-"],
         input=text, text=True, capture_output=True, check=True,

@@ -9,20 +9,49 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from perdure._app import Perdure as _Perdure
 from perdure._ground.hop import Blocking, LoopThread, drive, entered, iterate, on_a_loop
-from perdure._model import Change, Checkpoint, Config, Event, Frame, Gone, Page, Reason, Status, TaskRecord, ToolCall
+from perdure._model import (
+    Change,
+    Checkpoint,
+    Config,
+    Event,
+    Frame,
+    Gone,
+    Missed,
+    Page,
+    Reason,
+    Status,
+    TaskRecord,
+    ToolCall,
+    Trigger,
+)
 from perdure._tasks import Task as _Task
 from perdure._tasks import TaskFrames as _TaskFrames
 from perdure._tasks import Tasks as _Tasks
 
 if TYPE_CHECKING:
-    from perdure._durable import Choice, DurableFunction, EffectRecord, Switch, UncertainEffect
+    from perdure._durable import (
+        Choice,
+        DurableFunction,
+        EffectRecord,
+        IncomingEvent,
+        Received,
+        Schedule,
+        Switch,
+        UncertainEffect,
+    )
+    from perdure._durable import Events as _Events
     from perdure._durable import Inbox as _Inbox
     from perdure._durable import KillSwitch as _KillSwitch
+    from perdure._durable import ScheduleDraft as _ScheduleDraft
+    from perdure._durable import Schedules as _Schedules
+    from perdure._durable import TriggerDraft as _TriggerDraft
+    from perdure._durable import Triggers as _Triggers
     from perdure._durable import plain_progress as progress
     from perdure.memory import Block, Layer, Note, Outcome, StorageAdapter
     from perdure.memory import Memory as _Memory
@@ -31,7 +60,21 @@ Json = Any
 P = ParamSpec("P")
 R = TypeVar("R")
 
-__all__ = ["Inbox", "KillSwitch", "Memory", "Perdure", "Task", "TaskFrames", "Tasks", "progress"]
+__all__ = [
+    "Events",
+    "Inbox",
+    "KillSwitch",
+    "Memory",
+    "Perdure",
+    "ScheduleDraft",
+    "Schedules",
+    "Task",
+    "TaskFrames",
+    "Tasks",
+    "TriggerDraft",
+    "Triggers",
+    "progress",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -54,6 +97,13 @@ class Perdure:
         self.tasks = Tasks(self._inner.tasks)
         self.effects = Inbox(self._inner.effects)
         self.kill_switch = KillSwitch(self._inner.kill_switch)
+        self.schedules = Schedules(self._inner.schedules)
+        self.triggers = Triggers(self._inner.triggers)
+        self.events = Events(self._inner.events)
+
+    def schedule(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> ScheduleDraft:
+        """A draft of a schedule for this call; `.cron(…)` or `.every(…)` says when, and keeps it."""
+        return ScheduleDraft(drive(self._inner.schedule(id, fn, *args, **kwargs)))
 
     def run(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Carry out a durable function in this process and give its result.
@@ -552,6 +602,132 @@ class KillSwitch:
             KillSwitchOn: the task, or all tasks, are stopped.
         """
         drive(self._inner.check(id))
+
+
+class Schedules:
+    """`app.schedules`: the schedules of one namespace."""
+
+    def __init__(self, inner: _Schedules) -> None:
+        self._inner = inner
+
+    def list(self) -> Sequence[Schedule]:
+        return drive(self._inner.list())
+
+    def get(self, id: str) -> Schedule | None:
+        return drive(self._inner.get(id))
+
+    def pause(self, id: str) -> Schedule:
+        """Start nothing until it is resumed; runs under way go on."""
+        return drive(self._inner.pause(id))
+
+    def resume(self, id: str) -> Schedule:
+        """Go on with the next tick; those while it was paused are not made up for."""
+        return drive(self._inner.resume(id))
+
+    def remove(self, id: str) -> None:
+        """Start nothing any more; the tasks it has started stay."""
+        drive(self._inner.remove(id))
+
+    def run_now(self, id: str) -> str:
+        """Start a run beside its ticks, here and now; the id of its task."""
+        return drive(self._inner.run_now(id))
+
+
+class ScheduleDraft:
+    """What is to be started; `cron` or `every` says when, and keeps it."""
+
+    def __init__(self, inner: _ScheduleDraft) -> None:
+        self._inner = inner
+
+    def cron(self, expression: str, *, tz: str = "UTC", missed: Missed = "once", overlap: bool = False) -> Schedule:
+        """Start it whenever the expression comes round in this time zone: "0 9 * * 1-5" is 9:00 on working days.
+
+        `missed` says what becomes of ticks while no worker was there: `skip` them, make up for all of them `once`,
+        or for each (`all`). A run waits for the end of the one before it, unless they may `overlap`.
+
+        Raises:
+            InvalidInput: the expression or the zone cannot be understood; nothing was written.
+        """
+        return drive(self._inner.cron(expression, tz=tz, missed=missed, overlap=overlap))
+
+    def every(self, length: timedelta, *, missed: Missed = "once", overlap: bool = False) -> Schedule:
+        """Start it again and again, so far apart; the first time so long from now."""
+        return drive(self._inner.every(length, missed=missed, overlap=overlap))
+
+
+class Triggers:
+    """`app.triggers`: what begins when something happens outside."""
+
+    def __init__(self, inner: _Triggers) -> None:
+        self._inner = inner
+
+    def start(self, id: str, fn: DurableFunction[..., Any], /, *args: Any) -> TriggerDraft:
+        """Start `fn(*args, what the event carries)`; of a file or folder, that is the path."""
+        return TriggerDraft(self._inner.start(id, fn, *args))
+
+    def signal(self, id: str, task: str, name: str) -> TriggerDraft:
+        """Signal a task: `order-{number}` is the task whose id has the field `number` of what the event carries."""
+        return TriggerDraft(self._inner.signal(id, task, name))
+
+    def list(self) -> Mapping[str, Trigger]:
+        return drive(self._inner.list())
+
+    def pause(self, id: str) -> None:
+        """Act on nothing; events wait until it is resumed."""
+        drive(self._inner.pause(id))
+
+    def resume(self, id: str) -> None:
+        drive(self._inner.resume(id))
+
+    def remove(self, id: str) -> None:
+        """Act on nothing any more; the tasks it has started stay."""
+        drive(self._inner.remove(id))
+
+
+class TriggerDraft:
+    """What is to be done; `event`, `file` or `directory` says when, and keeps it."""
+
+    def __init__(self, inner: _TriggerDraft) -> None:
+        self._inner = inner
+
+    def event(
+        self, name: str, *, rate: tuple[int, timedelta] | None = None, schema: Mapping[str, Any] | None = None
+    ) -> Trigger:
+        """Whenever an event of this name is sent in. What it carries has to fit `schema`, by default that of the
+        function's parameter; `rate` lets at most so many begin in a length of time, and the others wait.
+        """
+        return drive(self._inner.event(name, rate=rate, schema=schema))
+
+    def file(self, path: str | PathLike[str], *, rate: tuple[int, timedelta] | None = None) -> Trigger:
+        """Whenever this file has changed, or is there anew; as it is now does not count. On this machine."""
+        return drive(self._inner.file(path, rate=rate))
+
+    def directory(
+        self, path: str | PathLike[str], *, pattern: str = "*", rate: tuple[int, timedelta] | None = None
+    ) -> Trigger:
+        """For each file that lies, or is put, in this folder and whose name fits; once for each. On this machine."""
+        return drive(self._inner.directory(path, pattern=pattern, rate=rate))
+
+
+class Events:
+    """`app.events`: where events come in."""
+
+    def __init__(self, inner: _Events) -> None:
+        self._inner = inner
+
+    def send(self, name: str, data: Any = None, *, id: str | None = None) -> Received:
+        """Take an event in; once this returns, it is acted on even if this process dies. Sent again with the same
+        id, it is known and nothing happens.
+
+        Raises:
+            NotFound: no trigger wants events of this name; nothing was kept.
+            InvalidInput, TooLarge, NotStorable: what it carries does not fit; nothing was kept.
+        """
+        return drive(self._inner.send(name, data, id=id))
+
+    def list(self, *, limit: int = 1000) -> Sequence[IncomingEvent]:
+        """The events that are remembered, by name and id."""
+        return drive(self._inner.list(limit=limit))
 
 
 class Memory:
