@@ -3,6 +3,7 @@
     write URL ID SECONDS      checkpoint as often as it goes          → {"commits": …, "lost": …}
     bare PATH SECONDS         the same by bare apsw                   → {"commits": …}
     hold URL                  have the store open, and do nothing     → {"rss": …, "threads": …, "tasks": …}
+    work URL                  a worker, until its input ends          → {"rss": …}
 
 A writer says `ready`, waits for a line on its input, and begins; so all begin at once.
 """
@@ -18,7 +19,7 @@ from pathlib import Path
 
 
 def main(verb: str, *args: str) -> None:
-    answers: dict[str, Callable[..., dict[str, int]]] = {"write": write, "bare": bare, "hold": hold}
+    answers: dict[str, Callable[..., dict[str, int]]] = {"write": write, "bare": bare, "hold": hold, "work": work}
     print(json.dumps(answers[verb](*args)), flush=True)
 
 
@@ -69,6 +70,22 @@ def hold(url: str) -> dict[str, int]:
         own.checkpoint({"held": True})  # takes the lease: the heart beats, as in a worker
         found = len(app.tasks.list(status="paused", limit=100).items)
         return {"rss": resident_bytes(), "threads": threading.active_count(), "tasks": found}
+
+
+def work(url: str) -> dict[str, int]:
+    import asyncio
+
+    from perdure import Perdure
+    from perdure.cli.bench import errands
+
+    async def until_told() -> None:
+        assert errands.errand.name  # it has to be known here
+        async with Perdure(url) as app, app.worker():
+            print("ready", flush=True)
+            await asyncio.to_thread(sys.stdin.readline)
+
+    asyncio.run(until_told())
+    return {"rss": resident_bytes()}
 
 
 def resident_bytes() -> int:

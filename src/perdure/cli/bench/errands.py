@@ -1,0 +1,50 @@
+"""Durable functions that workers are measured with; known in every process of a measurement."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+from perdure import durable, pause, step
+
+begun: list[float] = []  # when a step of `held` began in this process, in seconds since 1970
+
+
+@step
+async def one(number: int) -> int:
+    return number
+
+
+@durable(name="perdure.bench.errand")
+async def errand(number: int) -> int:
+    """One step, start to finish."""
+    return await one(number)
+
+
+@step
+async def hold(path: str) -> None:
+    """The first to come says so and holds on for ever; the next goes through."""
+    begun.append(time.time())
+    if _is_first(path):
+        await asyncio.Event().wait()
+
+
+def _is_first(path: str) -> bool:
+    try:
+        Path(path).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+@durable(name="perdure.bench.held")
+async def held(path: str) -> None:
+    await hold(path)
+
+
+@durable(name="perdure.bench.nap")
+async def nap(seconds: float) -> float:
+    """How late it went on, in seconds since 1970: the moment it was up again."""
+    await pause.wait(seconds=seconds)
+    return time.time()
