@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from perdure._runtime.kept import Kept, kept_for
     from perdure._runtime.kinds import HttpSession, KeptWorkspace, QueuedRequest, RateLimits, RequestQueue
     from perdure._runtime.output import Output
+    from perdure._runtime.plan import plan_for
     from perdure._runtime.ready import Ready, command, http, log_line, port
     from perdure._runtime.redaction import RedactingFilter, is_telling, looks_secret, redact, redact_value
     from perdure._runtime.report import RestorePlan, RestoreReport
@@ -77,6 +78,7 @@ _HOMES = {
         "log_line",
         "port",
     ),
+    "plan": ("plan_for",),
     "redaction": (
         "RedactingFilter",
         "is_telling",
@@ -133,8 +135,8 @@ __all__ = [
     "Finding",
     "Fingerprint",
     "HttpSession",
-    "Kept",
     "Imported",
+    "Kept",
     "KeptFile",
     "KeptListener",
     "KeptPipe",
@@ -167,12 +169,13 @@ __all__ = [
     "export",
     "home_of_cuts",
     "http",
+    "is_telling",
     "kept_for",
     "last_report",
     "log_line",
-    "port",
-    "is_telling",
     "looks_secret",
+    "plan_for",
+    "port",
     "redact",
     "redact_value",
     "register_unit_type",

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from perdure._durable import where
+from perdure._durable import Where, where
 from perdure._model import Checkpoint, Verdict
 from perdure._runtime import fingerprints
 from perdure._runtime.context import Context
@@ -67,11 +67,26 @@ async def prepare(task: Task, context: Context, at: str | None = None) -> Prepar
         units=lines,
         findings=findings,
         skipped=stands.done,
-        rerun=[frame.name for frame in stands.frames if frame.state in ("under way", "uncertain")],
+        rerun=_cut_off(stands),
         missing=_missing(units),
         damaged=damaged,
     )
     return Prepared(plan, checkpoint, saved, units, place)
+
+
+async def plan_for(task: Task, at: str | None = None) -> RestorePlan:
+    """What a resume in a fresh process would find; a plan without units if nothing was saved."""
+    try:
+        return (await prepare(task, Context(), at)).plan
+    except NotFound:
+        if at is not None:
+            raise
+    stands = await where(task._tasks, task.id)
+    return RestorePlan(task_id=task.id, checkpoint="", units=(), skipped=stands.done, rerun=_cut_off(stands))
+
+
+def _cut_off(stands: Where) -> list[str]:
+    return [frame.name for frame in stands.frames if frame.state in ("under way", "uncertain")]
 
 
 async def _as_here(task: Task, saved: Saved) -> Saved:

@@ -20,6 +20,7 @@ from perdure._runtime import report as reports
 from perdure._runtime.context import Context, Held, narrowed
 from perdure._runtime.plan import Prepared, prepare
 from perdure._runtime.report import RestoreReport, UnitLine
+from perdure._runtime.save import SURROUNDINGS
 from perdure._runtime.saved import Cut, SavedUnit, cut_of
 from perdure._runtime.unit_types import Place, UnitType, type_of
 from perdure._tasks import Task, carried, carry, take_lease
@@ -134,10 +135,8 @@ async def _let_go(one: _Back, place: Place) -> None:
 
 
 def _outer(back: Sequence[_Back]) -> list[_Back]:
-    """The units a user holds; the surroundings are the context itself."""
-    from perdure._runtime.save import SURROUNDINGS
-
-    return [one for one in back if one.unit.kind not in SURROUNDINGS]
+    """The units a user holds; the surroundings are the context itself, and the keeper holds its own."""
+    return [one for one in back if one.unit.kind not in (*SURROUNDINGS, "kept")]
 
 
 def _report(prepared: Prepared, lines: Sequence[UnitLine], task: Task) -> RestoreReport:

@@ -19,9 +19,10 @@ import msgspec
 
 from perdure._durable import where
 from perdure._ground.config import Address
-from perdure._runtime import redaction
+from perdure._runtime import places, redaction
 from perdure._runtime.context import Context, Held
 from perdure._runtime.fingerprints import record
+from perdure._runtime.kinds import CONNECTIONS, all_of
 from perdure._runtime.saved import Cut, Saved, SavedUnit, cut_of, to_data
 from perdure._runtime.unit_types import Place, type_of
 from perdure._runtime.workspace_walk import CUTS
@@ -43,7 +44,8 @@ async def save(task: Task, context: Context, *, label: str = "") -> Cut:
     """
     place = place_for(task, context)
     around = [Held(name, name, context) for name in SURROUNDINGS]
-    units = [await _capture(held, place) for held in [*around, *context.units.values()]]
+    held_by_keeper = [Held(f"{live.kind} {live.name}", "kept", live) for live in await all_of(place) if live.is_alive]
+    units = [await _capture(held, place) for held in [*around, *context.units.values(), *held_by_keeper]]
     saved = Saved(
         host=place.host,
         user=task._store.presence.user,
@@ -65,7 +67,8 @@ async def _capture(held: Held, place: Place) -> SavedUnit:
     if unit_type is None:
         raise InvalidInput(f"nobody here knows the kind {held.kind!r} of unit {held.name!r}", do="register(…) it first")
     recipe = await unit_type.capture(held.live, place)
-    return SavedUnit(held.name, held.kind, recipe, held.after, unit_type.is_connection)
+    is_connection = unit_type.is_connection or (held.kind == "kept" and recipe["kind"] in CONNECTIONS)
+    return SavedUnit(held.name, held.kind, recipe, held.after, is_connection)
 
 
 def _refuse_secrets(data: Mapping[str, Any]) -> None:
@@ -113,6 +116,8 @@ def place_for(task: Task, context: Context) -> Place:
         now_ms=store.clock.now_ms(),
         context=context,
         home=home_of(store),
+        keeper_home=places.home_of(store.address),
+        namespace=store.namespace,
         can_seal=store.ring.current is not None,
     )
 

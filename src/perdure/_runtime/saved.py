@@ -99,7 +99,8 @@ def cut_of(checkpoint: Checkpoint, saved: Saved) -> Cut:
 def _shown(unit: SavedUnit) -> dict[str, Any]:
     recipe = unit.recipe if isinstance(unit.recipe, Mapping) else {}
     hidden = ("sealed",)  # values that only the store's key keeps
-    return {"name": unit.name, "type": unit.kind, **{key: value for key, value in recipe.items() if key not in hidden}}
+    kind = recipe.get("kind", unit.kind)
+    return {"name": unit.name, "type": kind, **{key: value for key, value in recipe.items() if key not in hidden}}
 
 
 def in_order(units: Sequence[SavedUnit]) -> list[SavedUnit]:

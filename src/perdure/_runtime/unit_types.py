@@ -15,6 +15,7 @@ kind: what is not registered or installed here is not looked for anywhere else, 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -39,6 +40,8 @@ class Place:
     now_ms: int
     context: Context
     home: Path  # a private folder beside the store, for large things
+    keeper_home: Path = Path(os.devnull)
+    namespace: str = "default"
     can_seal: bool = False  # what is captured is sealed by a key, so it may hold a secret
     fresh: bool = False  # make anew what could be reattached: a fingerprint asks for it
     from_host: str = ""  # where it was saved

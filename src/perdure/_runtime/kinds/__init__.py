@@ -3,6 +3,7 @@
 from perdure._runtime.kinds.blobs import BlobType
 from perdure._runtime.kinds.files import FileType
 from perdure._runtime.kinds.http import HttpSession, HttpType
+from perdure._runtime.kinds.kept import CONNECTIONS, KeptHere, KeptType, all_of
 from perdure._runtime.kinds.limits import RateLimits, RateLimitsType
 from perdure._runtime.kinds.queues import QueuedRequest, QueueType, RequestQueue
 from perdure._runtime.kinds.surroundings import DirectoryType, EnvironmentType, VariablesType
@@ -19,16 +20,20 @@ BUILT_IN: tuple[type[UnitType], ...] = (
     RateLimitsType,
     QueueType,
     BlobType,
+    KeptType,
 )
 
 __all__ = [
     "BUILT_IN",
     "Back",
+    "CONNECTIONS",
     "HttpSession",
+    "KeptHere",
     "KeptWorkspace",
     "QueuedRequest",
     "RateLimits",
     "RequestQueue",
+    "all_of",
     "register_all",
 ]
 

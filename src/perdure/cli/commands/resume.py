@@ -18,6 +18,7 @@ from perdure.cli.verbs import Verb
 @json_option("--state", type=json_object, help="Several keys at once, as an object merged over the state.")
 @click.option("--checkpoint", metavar="N", help="Go on from this checkpoint instead of the last.")
 @click.option("--instruction", help="What a durable function is to do from now on; what it has done stays done.")
+@click.option("--plan", "only_plan", is_flag=True, help="Tell what would come back and how, and change nothing.")
 @click.pass_obj
 async def command(
     call: Invocation,
@@ -26,14 +27,23 @@ async def command(
     state: dict[str, Any] | None,
     checkpoint: str | None,
     instruction: str | None,
+    only_plan: bool,
 ) -> None:
     """Let a paused or failed task go on.
 
     \b
     perdure resume deploy --set approved=true --set by=ada
     perdure resume report --instruction "in French, from chapter 7 on"
+    perdure resume --plan deploy
     """
     task = await call.tasks.handle(id)
+    if only_plan:
+        from perdure._runtime import plan_for
+        from perdure.cli import plans
+
+        plan = await plan_for(task, checkpoint)
+        call.answer(plan, *plans.blocks(plan))
+        return
     await task.resume(state={**(state or {}), **patch_of(pairs)}, checkpoint=checkpoint, instruction=instruction)
     record = await task.record()
     call.answer(record, words.task_line(record))
