@@ -1,307 +1,251 @@
-"""Steering a durable function from outside: the kill switch, and other instructions."""
+"""A durable function is paused from outside, in its own process or another: at its next safe point, or now."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from perdure import Perdure, durable, effect, idempotency_key, instruction, model_call, pause, step
-from perdure._ground.hop import Nap, drive
-from perdure.cli import main
-from perdure.errors import InvalidTransition, KillSwitchOn
-from perdure.sync import Perdure as SyncPerdure
-from tests.durable.effects_kit import World, until_paused, wait_until
-from tests.support.processes import Link, Nursery
+from perdure import DID_NOT_HAPPEN, Happened, Perdure, durable, effect, pause, step
+from tests.durable.test_pauses import ended, paused, seen
+from tests.support.processes import Child, Link, Nursery, nursery
+from tests.support.waiting import look_again
 
-world = World()
 ran: list[str] = []
 
 
 @pytest.fixture(autouse=True)
-def _nothing_has_happened_yet() -> None:
-    world.done.clear()
+def _nothing_ran() -> None:
     ran.clear()
 
 
+@pytest.fixture
+def children() -> Iterator[Nursery]:
+    with nursery() as warm:
+        yield warm
+
+
+class Tool:
+    """A call that takes as long as the test wants."""
+
+    def __init__(self) -> None:
+        self.calls, self.begun, self.may_end = 0, asyncio.Event(), asyncio.Event()
+
+    async def use(self) -> str:
+        self.calls += 1
+        self.begun.set()
+        await self.may_end.wait()
+        return f"call {self.calls}"
+
+
+@pytest.mark.req("R37", "R38")
+async def test_a_pause_lets_the_call_under_way_end_and_resume_does_not_redo_it(url: str) -> None:
+    tool = Tool()
+
+    @step
+    async def use() -> str:
+        return await tool.use()
+
+    @step
+    async def after() -> str:
+        ran.append("after")
+        return "done"
+
+    @durable
+    async def works() -> str:
+        return await use() + await after()
+
+    async with Perdure(url) as app, app.worker():
+        handle = await app.start("works", works)
+        await tool.begun.wait()
+        task = await app.tasks.handle("works")
+        await task.pause("not now", reason="human_input")
+        tool.may_end.set()
+        record = await seen(app, "works", lambda r: not [one for one in r.attempts if one.ended_at is None])
+        assert (record.status, ran) == ("paused", [])
+        await task.resume()
+        assert await ended(handle) == "call 1done"
+    assert (tool.calls, ran) == (1, ["after"])
+
+
+@pytest.mark.req("R37", "R38")
+async def test_a_pause_now_reaches_into_a_step_which_is_run_again(quick_url: str) -> None:
+    tool = Tool()
+
+    @step
+    async def use() -> str:
+        return await tool.use()
+
+    @durable
+    async def works() -> str:
+        return await use()
+
+    async with Perdure(quick_url) as app, app.worker():
+        handle = await app.start("works", works)
+        await tool.begun.wait()
+        task = await app.tasks.handle("works")
+        await task.pause("stop", reason="human_input", now=True)
+        await seen(app, "works", lambda r: not [one for one in r.attempts if one.ended_at is None])
+        tool.may_end.set()
+        await task.resume()
+        assert await ended(handle) == "call 2"
+
+
+@pytest.mark.req("R37")
+@pytest.mark.parametrize("happened", [True, False])
+async def test_an_effect_that_a_pause_reaches_into_is_settled_when_it_is_resumed(
+    quick_url: str, happened: bool
+) -> None:
+    tool = Tool()
+
+    @effect(verify=lambda: Happened("found") if happened else DID_NOT_HAPPEN)
+    async def charge() -> str:
+        return await tool.use()
+
+    @durable
+    async def works() -> str:
+        return await charge()
+
+    async with Perdure(quick_url) as app, app.worker():
+        handle = await app.start("works", works)
+        await tool.begun.wait()
+        task = await app.tasks.handle("works")
+        await task.pause("stop", reason="human_input", now=True)
+        await seen(app, "works", lambda r: not [one for one in r.attempts if one.ended_at is None])
+        tool.may_end.set()
+        await task.resume()
+        assert await ended(handle) == ("found" if happened else "call 2")
+
+
+@pytest.mark.req("R38")
+async def test_an_answer_does_not_wake_a_task_that_somebody_has_paused(url: str) -> None:
+    tool = Tool()
+
+    @step
+    async def use() -> str:
+        return await tool.use()
+
+    @durable
+    async def works() -> str:
+        first, second = await asyncio.gather(use(), pause.input("Your name?", str))
+        return f"{first} {second}"
+
+    async with Perdure(url) as app, app.worker():
+        handle = await app.start("works", works)
+        await tool.begun.wait()
+        task = await app.tasks.handle("works")
+        async with asyncio.timeout(30):
+            while not await app._store.query("read_pauses", uid=task.uid):
+                await look_again()
+        await task.pause("hold it", reason="human_input")
+        tool.may_end.set()
+        await seen(app, "works", lambda r: not [one for one in r.attempts if one.ended_at is None])
+        await task.answer("ada")
+        assert (await task.record()).is_paused
+        await task.resume()
+        assert await ended(handle) == "call 1 ada"
+    assert tool.calls == 1
+
+
+async def test_a_function_that_ends_while_it_is_paused_waits_with_its_result(
+    quick_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = Tool()
+
+    @step
+    async def use() -> str:
+        return await tool.use()
+
+    @durable
+    async def works() -> str:
+        return await use()
+
+    async with Perdure(quick_url) as app, app.worker():
+        handle = await app.start("works", works)
+        await tool.begun.wait()
+        task = await app.tasks.handle("works")
+        # The attempt is not told, as if it were elsewhere and had not looked yet.
+        monkeypatch.setattr(app.tasks, "_stopper", lambda _: lambda now: None)
+        await task.pause("hold it", reason="human_input")
+        tool.may_end.set()
+        record = await seen(app, "works", lambda r: not [one for one in r.attempts if one.ended_at is None])
+        assert record.is_paused
+        await task.resume()
+        assert await ended(handle) == "call 1"
+
+
+# ── another process ──────────────────────────────────────────────────────────────────────────────
+
+
 @step
-async def look(number: int) -> int:
-    ran.append(f"look {number}")
+async def turn(number: int, log: str) -> int:
+    with open(log, "a") as file:
+        file.write(f"{number}\n")
     return number
 
 
-@effect
-async def send(number: int) -> str:
-    return world.do(f"mail {number}", idempotency_key())
-
-
-@model_call(model="m")
-async def ask(messages: list[str]) -> str:
-    ran.append("ask")
-    return "fine"
-
-
-# ── the kill switch ──────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.req("R120")
-@pytest.mark.parametrize("kind", ["step", "effect", "model"])
-async def test_once_it_is_on_the_next_call_is_refused_even_if_the_loop_ignores_it(url: str, kind: str) -> None:
-    refused = 0
-    flipped = asyncio.Event()
-
-    @durable
-    async def loop(kind: str) -> str:
-        nonlocal refused
-        number = 0
-        while refused < 3:
-            try:
-                number += 1
-                await (look(number) if kind == "step" else send(number) if kind == "effect" else ask([str(number)]))
-                flipped.set()
-            except BaseException:
-                refused += 1
-        return "it went on as it liked"
-
-    async with Perdure(url) as app:
-        work = asyncio.ensure_future(app.run("job", loop, kind))
-        await flipped.wait()
-        await app.kill_switch.on("job", why="it mails customers")
-        done = len(ran) + len(world.done)
-        await wait_until(lambda: refused >= 3)
-        assert len(ran) + len(world.done) <= done + 1  # the one that was under way
-        record = await app.tasks.get("job")
-        await wait_until(lambda: _is_free(app))
-        assert record is not None and record.status == "running"
-        assert not work.done()
-        (attempt,) = (await (await app.tasks.handle("job")).record()).attempts
-        assert attempt.ended == "stopped by the kill switch"
-        work.cancel()
-
-
-async def _is_free(app: Perdure) -> bool:
-    record = await (await app.tasks.handle("job")).record()
-    return record.attempts[-1].ended_at is not None
-
-
-@pytest.mark.req("R120")
-async def test_when_it_is_off_again_the_task_goes_on_where_it_was(quick_url: str) -> None:
-    gate = asyncio.Event()
-
-    @step
-    async def waits() -> None:
-        ran.append("waits")
-        await gate.wait()
-
-    @durable
-    async def three() -> list[str]:
-        await send(1)
-        await waits()
-        return [await send(2)]
-
-    async with Perdure(quick_url) as app, app.worker():
-        await app.start("job", three)
-        await wait_until(lambda: "waits" in ran)
-        await app.kill_switch.on()
-        await wait_until(lambda: _is_free(app))
-        gate.set()
-        assert await app.effects.of("job") and world.done == ["mail 1"]
-        assert [switch.id for switch in await app.kill_switch.list()] == [None]
-        await app.kill_switch.off()
-        assert await (await app.handle("job", three)).result() == ["receipt of mail 2"]
-        assert world.done == ["mail 1", "mail 2"] and ran == ["waits", "waits"]
-
-
-async def test_an_effect_under_way_ends_and_is_recorded(quick_url: str) -> None:
-    begun, may_end = asyncio.Event(), asyncio.Event()
-
-    @effect
-    async def slow() -> str:
-        begun.set()
-        await may_end.wait()
-        await look(7)  # part of the effect, which is let come to its end
-        return world.do("slow", idempotency_key())
-
-    @durable
-    async def one_and_more() -> str:
-        done = await slow()
-        await send(2)
-        return done
-
-    async with Perdure(quick_url) as app:
-        work = asyncio.ensure_future(app.run("job", one_and_more))
-        await begun.wait()
-        await app.kill_switch.on("job")
-        may_end.set()
-        await wait_until(lambda: _is_free(app))
-        assert world.done == ["slow"]
-        assert [one.state for one in await app.effects.of("job")] == ["done"]
-        await app.kill_switch.off("job")
-        assert await work == "receipt of slow" and world.done == ["slow", "mail 2"]
-
-
-async def test_calls_inside_a_step_are_refused_too(quick_url: str) -> None:
-    begun, may_go_on = asyncio.Event(), asyncio.Event()
-
-    @step
-    async def many_calls() -> None:
-        begun.set()
-        while True:
-            try:
-                await may_go_on.wait()
-                await ask(["more"])
-            except asyncio.CancelledError:
-                continue  # it does not listen
-            except BaseException as refused:
-                ran.append(type(refused).__name__)
-                raise
-
-    @durable
-    async def nested() -> None:
-        await many_calls()
-
-    async with Perdure(quick_url) as app:
-        work = asyncio.ensure_future(app.run("job", nested))
-        await begun.wait()
-        await app.kill_switch.on("job")
-        may_go_on.set()
-        await wait_until(lambda: _is_free(app))
-        assert ran == ["Paused"]
-        work.cancel()
-
-
-async def test_a_task_that_is_stopped_before_it_begins_does_not_begin(quick_url: str) -> None:
-    @durable
-    async def mailing() -> str:
-        return await send(1)
-
-    async with Perdure(quick_url) as app, app.worker():
-        await app.kill_switch.on("job", why="not yet")
-        work = asyncio.ensure_future(app.run("job", mailing))
-        await app.start("other", mailing)
-        await app.tasks.wait_for("other")
-        assert world.done == ["mail 1"]
-        record = await app.tasks.get("job")
-        assert record is None or record.attempts == []
-        with pytest.raises(KillSwitchOn, match="not yet"):
-            await app.kill_switch.check("job")
-        await app.kill_switch.check("other")
-        await app.kill_switch.off("job")
-        assert await work == "receipt of mail 1"
-
-
-async def hold_on(link: Link, url: str) -> None:
-    @durable
-    async def mails() -> None:
-        number = 0
-        while True:
-            number += 1
-            await send(number)
-            link.send(("said", number))
-
-    async with Perdure(url) as app:
-        await app.run("job", mails)
-
-
-@pytest.mark.req("R120")
-def test_another_process_is_stopped_from_the_shell(shared_url: str, children: Nursery, capsys: Any) -> None:
-    child = children.start(hold_on, shared_url)
-    child.heard()
-    assert main(["kill-switch", "on", "--why", "too many mails", "--store", shared_url]) == 0
-    with SyncPerdure(shared_url) as app:
-        task = app.tasks.handle("job")
-        while task.record().attempts[-1].ended_at is None:
-            drive(_a_moment())
-        sent = len(app.effects.of("job"))
-        assert [switch.why for switch in app.kill_switch.list()] == ["too many mails"]
-        assert len(app.effects.of("job")) == sent
-    assert "all tasks" in capsys.readouterr().out
-    child.kill()
-
-
-async def _a_moment() -> None:
-    await Nap(0.005)
-
-
-# ── instructions ─────────────────────────────────────────────────────────────────────────────────
-
-
-@step
-async def write(chapter: int, goal: str) -> str:
-    ran.append(f"{chapter}: {goal}")
-    return f"{chapter} {goal}"
-
-
 @durable
-async def report(chapters: int) -> list[str]:
-    written = []
-    for number in range(1, chapters + 1):
-        goal = await instruction("in English")
-        written.append(await write(number, goal))
-        if number == 6:
-            await pause.input("go on?", str)
-    return written
+async def busy(log: str) -> int:
+    for number in range(1_000_000):
+        await turn(number, log)
+        await asyncio.to_thread(_breathe)
+    return 0
 
 
-@pytest.mark.req("R40")
-async def test_another_goal_at_six_of_ten_leaves_the_six_as_they_are(url: str) -> None:
-    async with Perdure(url) as app:
-        await until_paused(app, "job", report, 10)
-        task = await app.tasks.handle("job")
-        await task.instruct("in Dutch")
-        await task.instruct("in French")
-        await task.answer("yes")
-        found = await app.run("job", report, 10)
-        assert found == [f"{n} in English" for n in range(1, 7)] + [f"{n} in French" for n in range(7, 11)]
-        assert len(ran) == 10  # nothing was written twice
+def _breathe() -> None:
+    with open("/dev/null", "rb") as nothing:
+        nothing.read(1)
 
 
-@pytest.mark.req("R40")
-async def test_a_failed_task_is_resumed_with_another_instruction(url: str) -> None:
+async def work(link: Link, url: str) -> None:
+    async with Perdure(url) as app, app.worker():
+        link.send(("said", "ready"))
+        await asyncio.Event().wait()
+
+
+@pytest.mark.req("R38")
+@pytest.mark.parametrize("now", [False, True])
+async def test_a_busy_loop_in_another_process_is_paused_from_here(
+    shared_url: str, children: Nursery, tmp_path: Any, now: bool
+) -> None:
+    log = tmp_path / "log"
+    child: Child = children.start(work, shared_url)
+    assert child.heard() == "ready"
+    async with Perdure(shared_url) as app:
+        handle = await app.start("busy", busy, str(log))
+        async with asyncio.timeout(30):
+            while not log.exists():
+                await look_again()
+        task = await handle.task()
+        await task.pause("stop", reason="human_input", **({"now": True} if now else {}))
+        await seen(app, "busy", lambda r: r.is_paused and not [one for one in r.attempts if one.ended_at is None])
+        before = log.read_text()
+        await task.resume()
+        async with asyncio.timeout(30):
+            while log.read_text() == before:
+                await look_again()
+        await task.cancel()
+    child.kill()
+    lines = log.read_text().split()
+    assert len(lines) == len(set(lines)) or now, "no step that ended was run again"
+
+
+@pytest.mark.req("R31")
+async def test_a_paused_task_holds_no_slot(quick_url: str) -> None:
     @durable
-    async def picky() -> str:
-        goal = await instruction("in Klingon")
-        await look(1)
-        if await instruction() == "":
-            raise ValueError("cannot")
-        return goal + ", " + await instruction()
-
-    async with Perdure(url) as app:
-        with pytest.raises(ValueError, match="cannot"):
-            await app.run("job", picky)
-        task = await app.tasks.handle("job")
-        with pytest.raises(InvalidTransition):
-            await task.instruct("too late")
-        await task.resume(instruction="in Latin")
-        with pytest.raises(ValueError, match="cannot"):  # what it decided by is recorded; that stays
-            await app.run("job", picky)
-        assert ran == ["look 1"]
-
-
-@pytest.mark.req("R40")
-async def test_from_the_shell(tmp_path: Path, capsys: Any) -> None:
-    url = f"sqlite://{tmp_path}/p.db"
+    async def waits() -> str:
+        await pause.approval("Go on?")
+        return "first"
 
     @durable
-    async def two() -> list[str]:
-        first = await instruction("slowly")
-        await pause.input("go on?", str)
-        return [first, await instruction("slowly")]
+    async def other() -> str:
+        return "second"
 
-    async with Perdure(url) as app:
-        await until_paused(app, "job", two)
-    assert main(["resume", "job", "--instruction", "fast", "--store", url, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["status"] == "running"
-    async with Perdure(url) as app:
-        await until_paused(app, "job", two)  # it still waits for its answer
-        await (await app.tasks.handle("job")).answer("yes")
-        assert await app.run("job", two) == ["slowly", "fast"]
-        with pytest.raises(InvalidTransition):
-            await (await app.tasks.handle("job")).resume(instruction="again")
-
-
-async def test_without_a_task_there_is_only_the_first_instruction() -> None:
-    assert await instruction("as you like") == "as you like"
+    async with Perdure(quick_url) as app, app.worker(concurrency=1):
+        first = await app.start("first", waits)
+        await paused(app, "first", "human_approval")
+        assert await ended(await app.start("second", other)) == "second"
+        await (await app.tasks.handle("first")).approve(by="ada")
+        assert await ended(first) == "first"

@@ -19,6 +19,8 @@ from perdure._store import Store
 from perdure._tasks import Question, Tasks, blockers, current_row, questions_of, read_holder
 from perdure.errors import PerdureError
 
+_BLOCKED = "it begins when what it depends on has completed"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
@@ -81,12 +83,12 @@ async def where(tasks: Tasks, id: str) -> Where:
         last=name_of(ends[-1].path) if ends else "",
         last_at=moment(ends[-1].at) if ends and ends[-1].at else None,
         frames=frames,
-        waits_for=[question.text for question in questions] or _pause_of(record) or blocked,
+        waits_for=[question.waits_for for question in questions] or _pause_of(record) or blocked,
         percent=record.progress.percent if record.progress else None,
         operation=record.progress.operation if record.progress else "",
         holder=holder,
         attempts=len(record.attempts),
-        next="it begins when what it depends on has completed" if blocked else _next(record, frames, holder, nobody),
+        next=_BLOCKED if blocked else _next(record, questions, frames, holder, nobody),
         uncertain=[frame.name for frame in frames if frame.state == "uncertain"],
         children=[await where(tasks, id) for _, id, status in children if status not in FINISHED],
     )
@@ -135,12 +137,18 @@ def _pause_of(record: TaskRecord) -> list[str]:
     return [record.pause.message] if record.pause else []
 
 
-def _next(record: TaskRecord, frames: Sequence[Frame], holder: str, nobody: str) -> str:
+def _end_of_pause(record: TaskRecord) -> str:
+    if record.pause is not None and record.pause.reason == "human_approval":
+        return "perdure approve or perdure reject"
+    is_looked_at = record.pause is not None and record.pause.next_look_at is not None
+    return "it goes on by itself, or perdure resume" if is_looked_at else "perdure resume"
+
+
+def _next(record: TaskRecord, questions: Sequence[Question], frames: Sequence[Frame], holder: str, nobody: str) -> str:
     if record.is_finished:
         return f"nothing: it has {record.status}"
-    waiting = [frame for frame in frames if frame.state == "waiting"]
-    if waiting or record.is_paused:
-        return "an answer: perdure answer" if waiting else "perdure resume"
+    if questions or record.is_paused:
+        return questions[0].way_on if questions else _end_of_pause(record)
     uncertain = [frame.name for frame in frames if frame.state == "uncertain"]
     if uncertain:
         return f"whether {uncertain[0]} happened is settled first"

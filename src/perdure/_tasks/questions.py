@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from shlex import quote
 from typing import Any
 
 from perdure._ground.clock import moment
@@ -34,8 +35,29 @@ class Question:
     asked: Asked | None = None  # how it may be answered; None of signals and effects
 
     @property
+    def waits_for(self) -> str:
+        """In one line: what, why, since when, and when it is looked at next."""
+        if self.asked is None:
+            return self.text
+        looked = f", looked at next {_shown(self.due_at)}" if self.due_at is not None else ""
+        return f"{self.text} ({self.reason}, since {_shown(self.asked_at)}{looked})"
+
+    @property
+    def way_on(self) -> str:
+        """What ends it."""
+        if self.asked is None or self.asked.kind == "input":
+            return f"an answer: perdure answer {quote(self.task_id)}"
+        if self.asked.kind == "approval":
+            return f"a decision: perdure approve or perdure reject {quote(self.task_id)}"
+        return "it goes on by itself, when what it waits for is there"
+
+    @property
     def is_about_effect(self) -> bool:
         return self.topic == EFFECT
+
+
+def _shown(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
 async def all_questions(store: Store, *, limit: int) -> list[Question]:

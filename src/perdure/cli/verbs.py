@@ -39,7 +39,7 @@ _SECTIONS = {
     ),
     "Do a task's work": ("open", "create", "checkpoint", "progress", "complete", "fail", "run", "attach"),
     "Steer": ("pause", "resume", "approve", "reject", "answer", "signal", "take", "cancel", "rollback", "fork"),
-    "Wait and stop": ("wait", "kill-switch"),
+    "Wait and stop": ("wait", "callback", "kill-switch"),
     "Keep in order": ("pin", "archive", "delete", "gc", "export", "import", "keys", "audit", "doctor", "lint"),
     "Serve": ("worker", "up", "drain", "serve", "mcp", "keeper", "schedule", "trigger", "event"),
     "More": (),

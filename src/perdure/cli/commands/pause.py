@@ -14,7 +14,7 @@ from perdure.cli.invocation import Invocation
 from perdure.cli.verbs import Verb
 
 # Fields of a pause that are text even when they look like a number, and those that may be typed as `2d`.
-_TEXTS = {"question", "system", "job", "url", "file", "task", "provider"}
+_TEXTS = {"question", "system", "job", "url", "file", "task", "provider", "callback"}
 _TIMES = {"expires", "remind", "every", "until", "duration", "retry_after", "reset_at", "max_wait"}
 # What the command has an option or an argument for.
 _TAKEN = {"message", "reason", "checkpoint"}
@@ -22,23 +22,38 @@ _TAKEN = {"message", "reason", "checkpoint"}
 
 @click.command(cls=Verb)
 @id_argument()
-@click.argument("message")
-@click.option("--reason", type=click.Choice(REASONS), required=True, help="What kind of wait it is.")
+@click.argument("message", default="")
+@click.option(
+    "--reason", type=click.Choice(REASONS), default="human_input", show_default=True, help="What kind of wait it is."
+)
+@click.option("--now", is_flag=True, help="Reach into the call that is under way; else at the next safe point.")
 @pairs_option("--set", "fields", help="A field of the pause, such as expires=2d or job=812; may be repeated.")
 @json_option("--state", help="A checkpoint to store in the same write.")
 @click.pass_obj
 async def command(
-    call: Invocation, id: str, message: str, reason: Reason, fields: tuple[tuple[str, str], ...], state: Any
+    call: Invocation,
+    id: str,
+    message: str,
+    reason: Reason,
+    now: bool,
+    fields: tuple[tuple[str, str], ...],
+    state: Any,
 ) -> None:
     """Pause a task: MESSAGE says what it waits for. It holds no process until it is resumed.
 
+    A durable function at work stops at its next safe point, also in another process; with --now at once: a step is
+    run again when it is resumed, an effect is settled first.
+
     \b
+    perdure pause deploy                    # until somebody resumes it
     perdure pause deploy "Ship to production?" --reason human_approval --set expires=2d --set default=reject
     perdure pause deploy "CI is running" --reason external_dependency --set system=ci --set job=812
     perdure pause deploy "until the night" --reason scheduled_wait --set duration=8h
     """
     task = await call.tasks.handle(id)
-    await task.pause(message, reason=reason, checkpoint=state, **payload_of(fields))
+    payload = {**payload_of(fields), **({"now": True} if now else {})}
+    said = message or f"paused by {call.app._store.presence.user}"
+    await task.pause(said, reason=reason, checkpoint=state, **payload)
     record = await task.record()
     call.answer(record, words.task_line(record))
 

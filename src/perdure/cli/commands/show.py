@@ -9,7 +9,7 @@ from datetime import datetime
 import click
 
 from perdure._model import FINISHED, Attempt, Checkpoint, Config, Event, Pause, TaskRecord
-from perdure._tasks import blockers
+from perdure._tasks import blockers, questions_of
 from perdure.cli import words
 from perdure.cli.drawing import Block, Cell, Fields, Piece, Table
 from perdure.cli.inputs import id_argument
@@ -47,10 +47,13 @@ async def _view(call: Invocation, id: str, last: int, full: bool) -> View:
     now = call.now
     blocked = await blockers(call.tasks, id)
     about = _about(record, now, call.place, full)
+    asked = await questions_of(task._store, task.id, task.uid)
+    about[:0] = [("asks", [one.waits_for, Cell(one.way_on, "faint")]) for one in asked]
     about[:0] = [("waits for", [Cell(text, "paused")]) for text in blocked]
     blocks: list[Block] = [words.task_line(record), Fields(about)]
     blocks += _attempts(record.attempts) + _checkpoints(checkpoints) + _events(shown, len(events))
-    extras = {"checkpoints": list(checkpoints), "events": list(shown), "blocked_by": blocked, "store": call.place}
+    extras = {"checkpoints": list(checkpoints), "events": list(shown), "questions": asked, "blocked_by": blocked}
+    extras |= {"store": call.place}
     return {**plain(record), **extras, "namespace": call.namespace}, blocks
 
 
@@ -102,6 +105,8 @@ def _pause(pause: Pause, now: datetime) -> list[Piece]:
     lines += [f"{name}: {words.short(value)}" for name, value in {**pause.payload, **pause.details}.items()]
     if pause.due_at is not None:
         lines.append(f"goes on by itself {words.moment(pause.due_at, now)}")
+    elif pause.next_look_at is not None:
+        lines.append(f"looked at next {words.moment(pause.next_look_at, now)}")
     if pause.expires_at is not None:
         lines.append(f"expires {words.moment(pause.expires_at, now)}")
     lines.append(Cell(f"since {words.moment(pause.since, now)}, by {words.who(pause.by)}", "faint"))
