@@ -75,3 +75,18 @@ def test_the_blocking_example_waits_for_an_answer_given_in_the_shell(tmp_path):
 def test_the_demo_kills_its_agent_three_times_and_nothing_is_done_twice(tmp_path):
     told = run([sys.executable, "-m", "perdure", "demo", "--fast"], tmp_path)
     assert told.count("killed by SIGKILL") == 3 and "nothing was done twice" in told
+
+
+@pytest.mark.req("R40", "R120")
+def test_a_report_is_steered_from_outside(tmp_path):
+    said = run([sys.executable, str(ROOT / "examples/steering.py")], tmp_path).splitlines()
+    written = [line for line in said if line.startswith("writing")]
+    assert written[5:7] == ["writing chapter 6 in English", "writing chapter 7 in French"]
+    assert said[-3:] == ["report 10", "report-short 4", "report-2 2"]
+
+
+@pytest.mark.req("R62")
+def test_the_guides_first_example_runs_as_it_stands(tmp_path):
+    guide = (ROOT / "docs/guide/durable-functions.md").read_text()
+    (tmp_path / "guide.py").write_text(re.findall(r"```python\n(.*?)```", guide, re.DOTALL)[0])
+    assert run([sys.executable, "guide.py"], tmp_path) == "[0, 10, 20, 30, 40]\n"

@@ -47,7 +47,7 @@ async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, An
     if not found:
         return None
     check_id(new_id)
-    function, version, sealed, queue, priority, _, budget = found[0]
+    function, version, sealed, queue, priority, _, budget = found[0][:7]
     row = await current_row(store, task.id, task.uid)
     entries = await read_entries(store, task.uid, row.line)
     upto = place_of(task, entries, at)
