@@ -173,6 +173,24 @@ async def test_many_blocked_tasks_do_not_keep_a_worker_from_others(url, tmp_path
             await app.tasks.wait_for("free", timeout=LONG)
 
 
+@pytest.mark.req("R53")
+async def test_a_blocked_task_that_was_paused_and_resumed_is_not_claimed_either(url, tmp_path: Path):
+    place = tmp_path / "log"
+    async with Perdure(url) as app:
+        first = await app.tasks.create("first", state={})
+        await app.start("second", part.options(depends_on=["first"]), str(place), "second")
+        task = await app.tasks.handle("second")
+        await task.pause("hold on", reason="human_input")
+        await task.resume()
+        await app.start("free", part, str(place), "free")
+        async with app.worker(concurrency=1):  # it would come first, were it not blocked
+            await app.tasks.wait_for("free", timeout=LONG)
+            assert noted(place) == ["free"]
+            await first.complete()
+            await app.tasks.wait_for("second", timeout=LONG)
+    assert noted(place) == ["free", "second"]
+
+
 @pytest.mark.req("R47")
 async def test_both_killed_and_when_the_first_is_done_the_second_runs(shared_url, tmp_path: Path, children: Nursery):
     place = tmp_path / "log"

@@ -124,6 +124,21 @@ async def test_an_event_signals_the_task_it_names_once(url):
         assert await handle_.result(LONG) == [42, 42]
 
 
+@pytest.mark.req("R50")
+async def test_a_worker_that_dies_after_signalling_signals_nothing_twice(shared_url, children: Nursery):
+    async with Perdure(shared_url) as app:
+        await app.triggers.signal("paid", "order", "paid").event("payment")
+        task = await app.tasks.open("order")
+        await app.events.send("payment", {"number": 42}, id="e")
+        dying = children.start(run_worker, shared_url, "triggers.acted")
+        dying.heard()
+        dying.wait()
+        children.start(run_worker, shared_url).heard()
+        await until(lambda: _over(app))
+        sent = await app._store.query("read_signals", uid=task.uid)
+        assert [row[0] for row in sent] == ["paid"]
+
+
 async def test_an_event_that_leads_nowhere_is_named_and_holds_up_no_other(quick_url: str):
     async with Perdure(quick_url) as app, app.worker():
         await app.triggers.signal("paid", "order-{number}", "paid").event("payment")
@@ -218,13 +233,17 @@ async def test_each_dropped_file_is_read_once_by_one_of_several_workers(shared_u
             worker.heard()
         await until(lambda: _begun(place, 1))
         (inbox / "late.txt").write_text("2")
-        await until(lambda: _begun(place, 2))
+        await until(lambda: _completed(app, 2))
         for worker in workers:
             worker.kill()
         children.start(run_worker, shared_url).heard()  # a new one finds the same files, and knows them
         (inbox / "last.txt").write_text("3")
         await until(lambda: _begun(place, 3))
     assert sorted(noted(place)) == ["early.txt=1", "last.txt=3", "late.txt=2"]
+
+
+async def _completed(app: Perdure, number: int) -> bool:
+    return len(await app.tasks.list(tags={"trigger": "read"}, status="completed")) >= number
 
 
 async def test_an_event_is_forgotten_after_a_while_and_a_file_not_as_long_as_it_lies_there(
