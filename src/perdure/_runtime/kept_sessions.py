@@ -16,7 +16,7 @@ from perdure.errors import InvalidInput, KeeperUnavailable
 
 _FOR_TESTS = "PERDURE_TEST_CLOCK"
 # Credentials, and whatever else only the process itself is to know.
-_UNWRITTEN = frozenset({"options", "secret"})
+_UNWRITTEN = frozenset({"options", "secret", "recipe"})
 
 
 def place_of(client: Client, owner: Owner) -> Place:
@@ -64,6 +64,9 @@ class _Launcher:
                 lost = str(facts.get("why") or "its process has ended")
             if _is_only_for_parked(program, config):
                 return {"error": lost, "kind": "lost"}, False
+            if lost and config.get("rebuild") == "auto" and not config["recipe"]:
+                left = self._client.do(unit["uid"], "answer").block().args["said"]
+                body = json.dumps({**config, "recipe": left.get("recipe", "")}).encode()
             reply = self._client.ask("rebuild", body, unit=unit["uid"], fresh=recipe).block()
         said: dict[str, Any] = self._client.do(reply.args["unit"]["uid"], "answer").block().args["said"]
         if not reply.args["made"] and "how" in said:

@@ -13,12 +13,13 @@ import weakref
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from perdure._durable import current_run
 from perdure._ground.hop import Call
 from perdure._model import Level, Verdict
 from perdure._runtime import postgres_address
+from perdure._runtime.postgres_verdicts import kept, verdict_of
 from perdure._runtime.sessions import Place, ask, seconds_of, started
 from perdure.errors import SessionLost
 
@@ -39,14 +40,16 @@ class StatementOutcome:
     handed_over: bool  # to a client that was there
 
 
-async def open_postgres(place: Place, name: str, dsn: str, *, hold: str | timedelta) -> PostgresSession:
+async def open_postgres(
+    place: Place, name: str, dsn: str, *, hold: str | timedelta, rebuild: Literal["auto", "never"] = "never"
+) -> PostgresSession:
     """The session of this name: the one that lives, or a new one; its verdict says which.
 
     Raises:
         InvalidInput: the address or the hold limit make no sense.
         SessionUnavailable: the server refuses us, or stays away.
     """
-    session = PostgresSession(place, name, dsn, seconds_of(hold))
+    session = PostgresSession(place, name, dsn, seconds_of(hold), rebuild)
     await Call(session._open)
     run = current_run()
     if run is not None:
@@ -57,12 +60,12 @@ async def open_postgres(place: Place, name: str, dsn: str, *, hold: str | timede
 class PostgresSession:
     """One kept session. `level` and `verdict` tell how it came back."""
 
-    def __init__(self, place: Place, name: str, dsn: str, hold: float) -> None:
+    def __init__(self, place: Place, name: str, dsn: str, hold: float, rebuild: str) -> None:
         self.name = name
         self.verdict = Verdict("lost", "not opened yet")
         self.last_outcome: StatementOutcome | None = None
         self.blocks: dict[str, Any] = {}
-        self._place, self._dsn, self._hold = place, dsn, hold
+        self._place, self._dsn, self._hold, self._rebuild = place, dsn, hold, rebuild
         self._folder = place.of("pg", name)
         self._user = self._database = ""
         self._connections: weakref.WeakSet[KeptConnection] = weakref.WeakSet()
@@ -135,37 +138,44 @@ class PostgresSession:
     def _open(self) -> None:
         """Find the session's proxy, or start one, which takes over what a dead one has left."""
         state = ask(self._folder, {"ask": "state"})
-        lost = ""
-        if state is not None and state["gone"] is not None:
-            lost = state["gone"]
-            ask(self._folder, {"ask": "end"})
-        was_here = (self._folder / "was-here").exists()
-        answer = {"how": "kept"} if state and not lost else self._launch(postgres_address.options_of(self._dsn))
-        state = self.refresh()
-        (self._folder / "was-here").touch()
-        if answer["how"] == "kept":
-            self.verdict = _kept(state)
+        if state is not None and state["gone"] is None:
+            self._know(state)
+            self.verdict = kept(state)
             return
-        lost = lost or answer["lost"] or ("its proxy is gone, and with it the connection" if was_here else "")
-        self.verdict = _lost(lost) if lost else Verdict("kept", "new; nothing was kept before")
+        lost, recipe = "", ""
+        if state is not None:
+            lost, recipe = state["gone"], self._recipe()
+            ask(self._folder, {"ask": "end"})
+        mark = self._folder / "was-here"
+        was_here = mark.exists()
+        answer = self._launch(postgres_address.options_of(self._dsn), recipe)
+        state = self.refresh()
+        mark.touch()
+        lost = lost or answer.get("lost") or ("its proxy is gone, and with it the connection" if was_here else "")
+        self.verdict = verdict_of(answer, state, lost)
+
+    def _recipe(self) -> str:
+        return str((ask(self._folder, {"ask": "recipe"}) or {}).get("recipe") or "")
 
     def _be_there(self) -> None:
         """Have a proxy: one that died is replaced, and goes on with its connection."""
         state = ask(self._folder, {"ask": "state"})
         if state is None:
-            answer = self._launch(None)
+            answer = self._launch(None, "")
             if answer.get("kind") == "lost":
                 raise SessionLost(self.name, answer["error"])
         elif state["gone"] is not None:
             raise SessionLost(self.name, state["gone"])
 
-    def _launch(self, options: dict[str, str] | None) -> dict[str, Any]:
+    def _launch(self, options: dict[str, str] | None, recipe: str) -> dict[str, Any]:
         config = {
             "name": f"pg:{self._folder.name}",
             "label": self.name,
             "folder": str(self._folder),
             "options": options,
             "hold": self._hold,
+            "rebuild": self._rebuild,
+            "recipe": recipe,
             "parking": str(self._place.parking) if self._place.parking else None,
         }
         return started(self._place, "postgres", config, self._folder)
@@ -188,48 +198,3 @@ class PostgresSession:
     @property
     def folder(self) -> Path:
         return self._folder
-
-
-def _kept(state: dict[str, Any]) -> Verdict:
-    """What a client that comes back should know."""
-    same = [f"backend {state['pid']} with its settings, temp tables, cursors and locks"]
-    if state["transaction"] != "none":
-        same.append(f"the transaction is {state['transaction']}")
-    since = [*state["lost_parts"]]
-    missed = state["missed"] or [state["outcome"]] if state["outcome"] else []
-    since += [_told(outcome) for outcome in missed]
-    if state["dropped"]:
-        since.append("a batch that was sent in part never ran")
-    limit, whose = state["hold_seconds"], state["hold_by"]
-    assume = [f"an open transaction is rolled back after {limit:g} s without a client ({whose})"]
-    if state["encrypted"]:
-        assume.append("the connection is encrypted: it survives this process, not the proxy's")
-    failed = state["transaction"] == "failed"
-    return Verdict(
-        "kept",
-        "the proxy kept it",
-        same=same,
-        since_you_left=since,
-        waiting="a statement is still running" if state["busy"] else None,
-        do_not_assume=assume,
-        options=["roll back: the transaction has failed"] if failed else [],
-    )
-
-
-def _told(outcome: dict[str, Any]) -> str:
-    what = outcome["statement"].split("\n")[0][:80] or "a statement"
-    if outcome["state"] == "never sent":
-        return f"{what}: never ran"
-    if outcome["error"]:
-        return f"{what}: failed, {outcome['error']['message']}"
-    return f"{what}: {outcome['tag'] or 'ended, its outcome is not known'}"
-
-
-def _lost(why: str) -> Verdict:
-    return Verdict(
-        "lost",
-        why,
-        differs=["a new session: another backend, no temp tables, no settings, no locks"],
-        do_not_assume=["that anything uncommitted is there; what was not committed was rolled back"],
-        options=["begin the transaction anew"],
-    )

@@ -140,10 +140,14 @@ class Runtime(Continuity):
         request.check_same(recipe)
         return request
 
-    async def postgres(self, name: str, dsn: str | Secret, *, hold: str | timedelta) -> PostgresSession:
+    async def postgres(
+        self, name: str, dsn: str | Secret, *, hold: str | timedelta, rebuild: Literal["auto", "never"] = "never"
+    ) -> PostgresSession:
         """A PostgreSQL session that outlives this process, in its transaction if one was open.
 
-        An open transaction that no client is attached to is rolled back after `hold`.
+        An open transaction that no client is attached to is rolled back after `hold`. With rebuild="auto", a
+        session that the server ended is built anew: its settings and temp tables, and its open transaction if each
+        statement comes to what it came to before.
 
         Raises:
             InvalidInput: the address or the hold limit make no sense.
@@ -151,7 +155,7 @@ class Runtime(Continuity):
         """
         check_id(name, "name of a session")
         place = await Call(lambda: place_of(self._client, self._owner))
-        return await open_postgres(place, name, secret_value(dsn), hold=hold)
+        return await open_postgres(place, name, secret_value(dsn), hold=hold, rebuild=rebuild)
 
     async def sqlite(self, name: str, path: str | Path, *, hold: str | timedelta = "10m") -> SqliteSession:
         """A connection to a SQLite file that outlives this process, in its transaction if one was open.

@@ -17,6 +17,8 @@ from perdure.keeper.pgproxy.blocks import Blocks
 from perdure.keeper.pgproxy.notebook import IDLE, LARGE, SENDING, Notebook
 from perdure.keeper.pgproxy.outcome import TRANSACTION, Outcome
 from perdure.keeper.pgproxy.parking import Parking
+from perdure.keeper.pgproxy.recipe import Recipe
+from perdure.keeper.pgproxy.recording import RecordingSession
 from perdure.keeper.pgproxy.session import Session
 
 
@@ -30,6 +32,7 @@ class Adopted:
     notes: Notebook
     facts: dict[str, Any]
     session: Session
+    page: Notebook | None = None  # of its recipe
 
 
 def adopt(name: str, parking: Parking) -> Adopted | None:
@@ -42,6 +45,7 @@ def adopt(name: str, parking: Parking) -> Adopted | None:
     if parked is None or kept is None:
         return None
     link, notes = socket.socket(fileno=parked[0]), Notebook(kept[0])
+    recipe = parking.take(f"{name}.recipe")
     facts = notes.read()
     try:
         if not facts:
@@ -50,7 +54,7 @@ def adopt(name: str, parking: Parking) -> Adopted | None:
             raise Unusable(facts["gone"])
         if notes.phase == LARGE:
             raise Unusable("the proxy died while a large message was on its way; the server rolls back")
-        return _quieten(link, notes, facts)
+        return _quieten(link, notes, facts, Notebook(recipe[0]) if recipe is not None else None)
     except Unusable:
         _shut(link)
         raise
@@ -65,10 +69,10 @@ def _shut(link: socket.socket) -> None:
     link.close()
 
 
-def _quieten(link: socket.socket, notes: Notebook, facts: dict[str, Any]) -> Adopted:
+def _quieten(link: socket.socket, notes: Notebook, facts: dict[str, Any], page: Notebook | None) -> Adopted:
     phase, status = notes.phase, facts["status"].encode()
     answer = _resync(link, implicit=notes.unsynced and status == b"I")
-    session = Session(answer.status, facts["parameters"])
+    session = _session(answer.status, facts["parameters"], page, phase)
     session.blocks = Blocks.of(facts["blocks"])
     session.missed.extend(map(Outcome.of, facts["missed"]))
     session.outcome = Outcome.of(facts["outcome"]) if facts["outcome"] else None
@@ -80,7 +84,19 @@ def _quieten(link: socket.socket, notes: Notebook, facts: dict[str, Any]) -> Ado
     session.server_said(answer.rest)
     _close_names(session, facts)
     notes.phase, notes.unsynced = IDLE, False
-    return Adopted(link, notes, facts, session)
+    return Adopted(link, notes, facts, session, page)
+
+
+def _session(status: bytes, parameters: dict[str, str], page: Notebook | None, phase: int) -> Session:
+    if page is None:
+        return Session(status, parameters)
+    facts = page.read()
+    recipe = Recipe.of(facts) if facts else Recipe()
+    if status == b"I":
+        recipe.spoil("")
+    elif phase != IDLE:
+        recipe.spoil("its proxy died while a statement was under way")
+    return RecordingSession(status, parameters, recipe)
 
 
 def _resync(link: socket.socket, *, implicit: bool) -> resync.Answer:

@@ -20,6 +20,7 @@ from typing import Any
 
 from perdure.keeper.pgproxy import wire
 from perdure.keeper.pgproxy.loop import Proxy
+from perdure.keeper.pgproxy.making import as_text
 from perdure.keeper.pgproxy.outcome import TRANSACTION
 
 _LONGEST = 1 << 16
@@ -82,6 +83,8 @@ class Control:
                     return
                 session.ask(wire.query(what.upper()))
                 self._waiting.append((link, lambda: session.is_quiet))
+            case "recipe":
+                self._tell(link, {"recipe": as_text(getattr(session, "recipe", None))})
             case "end":
                 self._tell(link, {"ended": True})
                 proxy.is_ending = True

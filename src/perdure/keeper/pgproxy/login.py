@@ -10,6 +10,7 @@ import contextlib
 import os
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -201,13 +202,24 @@ def _load(load: object, what: str) -> None:
         raise LoginFailed(f"the certificate {what or 'root.crt'} cannot be used: {error}", "tls") from None
 
 
+def cancel(upstream: Upstream, options: Mapping[str, str], *, encrypted: bool) -> None:
+    """Ask the server to cancel what a session is running, on a connection of its own and in the background."""
+
+    def ask() -> None:
+        with contextlib.suppress(Exception), connect(upstream.route, options, encrypted=encrypted) as link:
+            link.sendall(wire.cancel_message(upstream.pid, upstream.key))
+            link.recv(1)
+
+    threading.Thread(target=ask, daemon=True).start()
+
+
 def timeouts(link: socket.socket) -> tuple[float, float]:
     """The server's limits on an open transaction, in seconds: while idle, and in all."""
     names = ("idle_in_transaction_session_timeout", "transaction_timeout")
     found = dict.fromkeys(names, 0.0)
     asked = f"SELECT name, setting FROM pg_catalog.pg_settings WHERE name IN {names!r}"  # noqa: S608
     link.sendall(wire.query(asked))
-    for kind, body in _messages(link):
+    for kind, body in messages(link):
         if kind == 0x44:  # D: two columns, each a length and its bytes
             size = wire.LENGTH.unpack_from(body, 2)[0]
             found[body[6 : 6 + size].decode()] = int(body[10 + size :]) / 1000
@@ -235,7 +247,7 @@ def _exchange(link: socket.socket, options: Mapping[str, str], route: dict[str, 
     parameters: dict[str, str] = {}
     pid, key = 0, b""
     proof: list[scram.Scram] = []
-    for kind, body in _messages(link):
+    for kind, body in messages(link):
         if kind == 0x52:  # R
             answer = _authenticate(body, options, proof)
             if answer:
@@ -254,21 +266,21 @@ def _exchange(link: socket.socket, options: Mapping[str, str], route: dict[str, 
     return Upstream(link, parameters, pid, key, route)
 
 
-def _messages(link: socket.socket) -> Iterator[tuple[int, bytes]]:
+def messages(link: socket.socket) -> Iterator[tuple[int, bytes]]:
     """One by one, and not a byte more than that: what comes after the login is not ours to read."""
     while True:
         head = _read(link, 5)
-        yield head[0], _read(link, min(wire.LENGTH.unpack_from(head, 1)[0] - 4, 1 << 20))
+        yield head[0], _read(link, min(wire.LENGTH.unpack_from(head, 1)[0] - 4, wire.LONGEST_MESSAGE))
 
 
 def _read(link: socket.socket, size: int) -> bytes:
-    found = b""
+    found = bytearray()
     while len(found) < size:
-        part = link.recv(size - len(found))
+        part = link.recv(min(size - len(found), 1 << 20))
         if not part:
             raise ConnectionError("the server closed the connection")
         found += part
-    return found
+    return bytes(found)
 
 
 def _authenticate(body: bytes, options: Mapping[str, str], proof: list[scram.Scram]) -> bytes:

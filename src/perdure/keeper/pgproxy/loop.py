@@ -14,7 +14,6 @@ import selectors
 import socket
 import ssl
 import struct
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -50,6 +49,7 @@ class Proxy:
         self.is_ending = False
         self.is_cut = False  # from the server
         self.on_change: Callable[[], None] = lambda: None
+        self.on_rest: Callable[[], None] = lambda: None  # nothing is under way any more
         self._key = b""
         self._lasting, self._lasting_of = b"", -1
         self._visitors: dict[int, Visitor] = {}
@@ -134,6 +134,7 @@ class Proxy:
         self.hold.spoke = clock.seconds()
         if self.session.status == b"I":
             self.hold.began = self.hold.spoke
+        self.on_rest()
         self.write_facts(anew=False)
         self.notes.phase, self.notes.unsynced = IDLE, False
 
@@ -342,16 +343,9 @@ class Proxy:
                 self.session.rolled_back(told)
 
     def cancel(self) -> None:
-        """Ask the server to cancel what is running, on a connection of its own, without waiting for it."""
-        route, pid, key = self.upstream.route, self.upstream.pid, self.upstream.key
+        """Ask the server to cancel what is running, without waiting for it."""
         encrypted = isinstance(self._server, ssl.SSLSocket)
-
-        def ask() -> None:
-            with contextlib.suppress(Exception), login.connect(route, self.options, encrypted=encrypted) as link:
-                link.sendall(wire.cancel_message(pid, key))
-                link.recv(1)
-
-        threading.Thread(target=ask, daemon=True).start()
+        login.cancel(self.upstream, self.options, encrypted=encrypted)
 
     # ── facts ───────────────────────────────────────────────────────────────────────────────────
 

@@ -14,15 +14,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from perdure.keeper import holdclock as clock
-from perdure.keeper.pgproxy import login, wire
+from perdure.keeper.pgproxy import wire
 from perdure.keeper.pgproxy.adopt import Adopted, Unusable, adopt
 from perdure.keeper.pgproxy.control import Control
 from perdure.keeper.pgproxy.hold import Hold
 from perdure.keeper.pgproxy.login import LoginFailed, Upstream
 from perdure.keeper.pgproxy.loop import Proxy
+from perdure.keeper.pgproxy.making import as_text, keep_recipe, kept_recipe, make
 from perdure.keeper.pgproxy.notebook import Notebook
 from perdure.keeper.pgproxy.parking import Parking, parking_of
-from perdure.keeper.pgproxy.session import Session
 
 _UNDUMPABLE = 4  # PR_SET_DUMPABLE
 
@@ -51,7 +51,8 @@ def main(config: dict[str, Any], answer: Answer | None = None) -> None:
         tell({"error": str(problem), "kind": "login", "code": problem.code})
         return
     except Unusable as problem:
-        tell({"error": str(problem), "kind": "lost"})
+        recipe, _ = kept_recipe(config, parking)
+        tell({"error": str(problem), "kind": "lost", "recipe": as_text(recipe)})
         return
     proxy.secret = config.get("secret") or ""
     proxy.poller.listen(_listen(folder, ".s.PGSQL.5432"), proxy.arrived)
@@ -86,28 +87,38 @@ def _begin(config: Mapping[str, Any], parking: Parking) -> tuple[Proxy, dict[str
         return _proxy_of(adopted, config), {"how": "kept", "lost": ""}
     if not options:
         raise Unusable(lost or "no connection is parked")
-    upstream = login.log_in(options)
-    hold = Hold(float(config["hold"]), *login.timeouts(upstream.socket), left=clock.seconds(), began=clock.seconds())
-    proxy = Proxy(Session(b"I", upstream.parameters), upstream, Notebook.new(), hold, options)
+    return _new(config, options, parking, lost)
+
+
+def _new(
+    config: Mapping[str, Any], options: dict[str, str], parking: Parking, lost: str
+) -> tuple[Proxy, dict[str, Any]]:
+    name = config["name"]
+    recipe, page = kept_recipe(config, parking)
+    made = make(options, recipe)
+    upstream = made.upstream
+    hold = Hold(float(config["hold"]), *made.timeouts, left=clock.seconds(), began=clock.seconds())
+    proxy = Proxy(made.session, upstream, Notebook.new(), hold, options)
     proxy.write_facts()
+    keep_recipe(proxy, page)
     if not upstream.is_encrypted:
         parking.put(f"{name}.notes", proxy.notes.fd)
         parking.put(name, upstream.socket.fileno())
-    return proxy, {"how": "new", "lost": lost}
+    return proxy, {"how": made.how, "lost": lost, "refused": made.refused, "applied": made.applied}
 
 
 def _proxy_of(adopted: Adopted, config: Mapping[str, Any]) -> Proxy:
     facts = adopted.facts
     _, idle, transaction = facts["hold"]
-    hold = Hold(
-        float(config["hold"]), idle, transaction, facts["began"], clock.seconds(), facts["left"] or clock.seconds()
-    )
+    left = facts["left"] or clock.seconds()
+    hold = Hold(float(config["hold"]), idle, transaction, facts["began"], clock.seconds(), left)
     upstream = Upstream(
         adopted.link, adopted.session.parameters, facts["pid"], bytes.fromhex(facts["key"]), facts["route"]
     )
     options = {"user": facts["user"], "dbname": facts["database"]}
     proxy = Proxy(adopted.session, upstream, adopted.notes, hold, options)
     proxy.lost_parts = list(facts["lost_parts"])
+    keep_recipe(proxy, adopted.page)
     return proxy
 
 
@@ -142,5 +153,5 @@ def _end(proxy: Proxy, parking: Parking, name: str) -> None:
         link.sendall(wire.TERMINATE)
         link.shutdown(socket.SHUT_RDWR)
     with contextlib.suppress(OSError, ConnectionError):
-        for part in (name, f"{name}.notes"):
+        for part in (name, f"{name}.notes", f"{name}.recipe"):
             parking.drop(part)

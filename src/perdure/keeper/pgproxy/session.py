@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from dataclasses import dataclass
+from typing import Any
 
 from perdure.keeper.pgproxy import resync, wire
 from perdure.keeper.pgproxy.blocks import Blocks
@@ -44,12 +45,13 @@ _FOREIGN_END = re.compile(
 
 
 @dataclass(slots=True)
-class _Cycle:
+class Cycle:
     """What leads to one ReadyForQuery."""
 
     client: int
     kind: str  # query or sync; "copy" while its Sync is lost in a COPY
     outcome: Outcome
+    entry: Any = None  # for recording.py
 
 
 class Session:
@@ -75,7 +77,7 @@ class Session:
         self.discarded = 0  # bytes of results that nobody was there to read
         self.notifications: deque[bytes] = deque(maxlen=_MOST_NOTIFICATIONS)
         self._numbers = 0
-        self._cycles: deque[_Cycle] = deque()  # one for each ReadyForQuery to come
+        self._cycles: deque[Cycle] = deque()  # one for each ReadyForQuery to come
         self._ended_by = ""  # why the session itself ended a transaction
         self._loose: Outcome | None = None  # of what was sent without a Sync
         self._frames = wire.Frames()
@@ -124,7 +126,7 @@ class Session:
             if self.status == b"I":
                 self.to_server += wire.message(b"P", b"\0" + resync.POISON.encode() + b"\0\0\0")
             self.to_server += wire.SYNC
-            self._cycles.append(_Cycle(_ENDING, "sync", self._loose or Outcome()))
+            self._cycles.append(Cycle(_ENDING, "sync", self._loose or Outcome()))
             self.unsynced, self._loose = False, None
         self.end_names()
 
@@ -141,7 +143,7 @@ class Session:
     def ask(self, messages: bytes) -> None:
         """A batch of the session's own, whose answer no client sees."""
         self.to_server += messages
-        self._cycles.append(_Cycle(OURS, "query" if messages[:1] == b"Q" else "sync", Outcome()))
+        self._cycles.append(Cycle(OURS, "query" if messages[:1] == b"Q" else "sync", Outcome()))
 
     def client_said(self, data: bytes) -> bool:
         """Take what the client says; False when it has said goodbye.
@@ -160,12 +162,12 @@ class Session:
                 self._refuse(kind)
                 continue
             self._batch += message
+            self._note(kind, message)
             if kind in _AT_BOUNDARY:
                 self._boundary(kind, message)
                 sent = len(self._batch)
             elif kind in _COPY_KINDS:
                 sent = len(self._batch)
-            self._note(kind, message)
         self._send(sent)
         return True
 
@@ -209,7 +211,7 @@ class Session:
             # The Sync before was lost in the COPY, as is this one while the COPY goes on.
             front.kind = front.kind if self.copying else "sync"
             return
-        self._cycles.append(_Cycle(self.client, "sync" if kind == _SYNC else "query", outcome))
+        self._cycles.append(Cycle(self.client, "sync" if kind == _SYNC else "query", outcome))
 
     # ── guarding ────────────────────────────────────────────────────────────────────────────────
 
@@ -279,8 +281,8 @@ class Session:
         elif reader > 0:
             self.discarded += end - begin
 
-    def _ready(self, status: bytes) -> _Cycle:
-        cycle = self._cycles.popleft() if self._cycles else _Cycle(OURS, "query", Outcome())
+    def _ready(self, status: bytes) -> Cycle:
+        cycle = self._cycles.popleft() if self._cycles else Cycle(OURS, "query", Outcome())
         self.copying = False
         if status == b"I" and self.status != b"I":
             tag = cycle.outcome.tag or ""

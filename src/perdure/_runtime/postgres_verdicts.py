@@ -1,0 +1,77 @@
+"""How a PostgreSQL session came back, from what its proxy says. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perdure._model import Verdict
+
+
+def verdict_of(answer: dict[str, Any], state: dict[str, Any], lost: str) -> Verdict:
+    """Of a session whose proxy was started just now; `lost` says why the one before is gone, if there was one."""
+    if answer["how"] == "kept":
+        return kept(state)
+    if answer["how"] == "rebuilt":
+        return _rebuilt(lost, answer, state)
+    return _lost(lost, answer.get("refused", "")) if lost else Verdict("kept", "new; nothing was kept before")
+
+
+def kept(state: dict[str, Any]) -> Verdict:
+    """What a client that comes back should know."""
+    same = [f"backend {state['pid']} with its settings, temp tables, cursors and locks"]
+    if state["transaction"] != "none":
+        same.append(f"the transaction is {state['transaction']}")
+    since = [*state["lost_parts"]]
+    missed = state["missed"] or [state["outcome"]] if state["outcome"] else []
+    since += [_told(outcome) for outcome in missed]
+    if state["dropped"]:
+        since.append("a batch that was sent in part never ran")
+    limit, whose = state["hold_seconds"], state["hold_by"]
+    assume = [f"an open transaction is rolled back after {limit:g} s without a client ({whose})"]
+    if state["encrypted"]:
+        assume.append("the connection is encrypted: it survives this process, not the proxy's")
+    failed = state["transaction"] == "failed"
+    return Verdict(
+        "kept",
+        "the proxy kept it",
+        same=same,
+        since_you_left=since,
+        waiting="a statement is still running" if state["busy"] else None,
+        do_not_assume=assume,
+        options=["roll back: the transaction has failed"] if failed else [],
+    )
+
+
+def _told(outcome: dict[str, Any]) -> str:
+    what = outcome["statement"].split("\n")[0][:80] or "a statement"
+    if outcome["state"] == "never sent":
+        return f"{what}: never ran"
+    if outcome["error"]:
+        return f"{what}: failed, {outcome['error']['message']}"
+    return f"{what}: {outcome['tag'] or 'ended, its outcome is not known'}"
+
+
+def _lost(why: str, refused: str) -> Verdict:
+    assume = ["that anything uncommitted is there; what was not committed was rolled back"]
+    if refused:
+        assume.append(f"that its statements can simply be run again: they were not, {refused}")
+    return Verdict(
+        "lost",
+        why,
+        differs=["a new session: another backend, no temp tables, no locks, no open transaction"],
+        do_not_assume=assume,
+        options=["begin the transaction anew"],
+    )
+
+
+def _rebuilt(why: str, answer: dict[str, Any], state: dict[str, Any]) -> Verdict:
+    same = ["settings and temp tables, made again by the statements that had made them"]
+    if state["transaction"] != "none":
+        same.append(f"the transaction: {answer['applied']} batches were applied again and came to the same")
+    return Verdict(
+        "rebuilt",
+        why,
+        same=same,
+        differs=[f"another backend ({state['pid']}) and another transaction id", "locks were free in between"],
+        do_not_assume=["that temp tables have rows that were put in outside the open transaction"],
+    )

@@ -1,0 +1,113 @@
+"""A new session: a fresh one, or one that is built anew from the recipe of a lost one; and where recipes are kept."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from perdure.keeper.pgproxy import login
+from perdure.keeper.pgproxy.blocks import Blocks
+from perdure.keeper.pgproxy.login import Upstream
+from perdure.keeper.pgproxy.loop import Proxy
+from perdure.keeper.pgproxy.notebook import Notebook, to_json
+from perdure.keeper.pgproxy.parking import Parking
+from perdure.keeper.pgproxy.rebuild import Differs, rebuild
+from perdure.keeper.pgproxy.recipe import Recipe
+from perdure.keeper.pgproxy.recording import RecordingSession
+from perdure.keeper.pgproxy.session import Session
+
+
+@dataclass
+class Made:
+    upstream: Upstream
+    session: Session
+    timeouts: tuple[float, float]
+    how: str  # new or rebuilt
+    refused: str = ""  # why the transaction was not built anew
+    applied: int = 0  # statements of it
+
+
+def make(options: dict[str, str], recipe: Recipe | None) -> Made:
+    """A session, logged in; without a recipe a plain one.
+
+    Raises:
+        LoginFailed: the server refuses us, or stays away.
+    """
+    if recipe is None or not (recipe.shaping or recipe.open or recipe.spoiled):
+        return _plain(options, recipe)
+    try:
+        return _built(options, recipe)
+    except (Differs, OSError) as problem:
+        why = str(problem)
+    only_shaping = Recipe()
+    only_shaping.shaping = recipe.shaping
+    try:
+        made = _built(options, only_shaping)
+    except (Differs, OSError) as problem:
+        made = _plain(options, Recipe())
+        why = f"{why}; {problem}"
+    made.how, made.refused = "new", why
+    return made
+
+
+def _plain(options: dict[str, str], recipe: Recipe | None) -> Made:
+    upstream = login.log_in(options)
+    session = (
+        Session(b"I", upstream.parameters) if recipe is None else RecordingSession(b"I", upstream.parameters, recipe)
+    )
+    return Made(upstream, session, login.timeouts(upstream.socket), "new")
+
+
+def _built(options: dict[str, str], recipe: Recipe) -> Made:
+    upstream = login.log_in(options)
+    timeouts = login.timeouts(upstream.socket)
+    upstream.socket.settimeout(None)
+    try:
+        status = rebuild(upstream.socket, recipe, upstream.parameters)
+    except (Differs, OSError):
+        upstream.socket.close()  # the server rolls back
+        raise
+    session = RecordingSession(status, upstream.parameters, recipe)
+    if status != b"I" and recipe.blocks:
+        session.blocks = Blocks.of(recipe.blocks)
+    return Made(upstream, session, timeouts, "rebuilt", applied=len(recipe.open))
+
+
+# ── where recipes are kept ───────────────────────────────────────────────────────────────────────
+
+
+def kept_recipe(config: Mapping[str, Any], parking: Parking) -> tuple[Recipe | None, Notebook | None]:
+    """The recipe of the session before, and the page it is to be written on; none unless it is asked for."""
+    if config.get("rebuild", "never") == "never":
+        return None, None
+    name = f"{config['name']}.recipe"
+    parked = parking.take(name)
+    page = Notebook(parked[0]) if parked is not None else Notebook.new()
+    if parked is None:
+        parking.put(name, page.fd)
+    given = config.get("recipe")
+    facts = json.loads(base64.b64decode(given)) if given else page.read()
+    return Recipe.of(facts) if facts else Recipe(), page
+
+
+def as_text(recipe: Recipe | None) -> str:
+    """A recipe on its way to another process."""
+    return base64.b64encode(to_json(recipe.facts())).decode() if recipe is not None else ""
+
+
+def keep_recipe(proxy: Proxy, page: Notebook | None) -> None:
+    """Write the recipe down whenever nothing is under way: in memory that outlives the proxy."""
+    session = proxy.session
+    if page is None or not isinstance(session, RecordingSession):
+        return
+
+    def write() -> None:
+        if not page.write(to_json(session.recipe.facts())):
+            session.recipe.spoil("its statements are too large to be kept for that")
+            page.write(to_json(session.recipe.facts()))
+
+    proxy.on_rest = write
+    write()

@@ -1,0 +1,98 @@
+"""A session that also writes its recipe. Pure; used only for sessions that are to be built anew when they are lost."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from perdure.keeper.pgproxy import wire
+from perdure.keeper.pgproxy.recipe import Entry, Recipe
+from perdure.keeper.pgproxy.session import OURS, Cycle, Session
+
+_PARSE, _BIND, _CLOSE, _DESCRIBE, _FLUSH = b"PBCDH"
+_ROW, _COMPLETE, _ERROR, _COPY_IN, _READY = b"DCEGZ"
+
+
+class RecordingSession(Session):
+    def __init__(self, status: bytes, parameters: dict[str, str], recipe: Recipe) -> None:
+        super().__init__(status, parameters)
+        self.recipe = recipe
+        self._messages: list[bytes] = []
+        self._parsed: dict[bytes, bytes] = {}  # by name: what the present client has prepared
+        self._digest = blake2b(digest_size=16)
+        self._half = b""
+
+    def attach(self, *, guarded: bool = False) -> int:
+        self._messages, self._parsed = [], {}
+        return super().attach(guarded=guarded)
+
+    def _note(self, kind: int, message: bytes) -> None:
+        super()._note(kind, message)
+        self._messages.append(message)
+        if kind == _PARSE and (name := wire.text(message, 5)[0]):
+            self._parsed[name] = message
+        elif kind in b"dcf":
+            self.recipe.spoil("it has a COPY in it")
+
+    def _boundary(self, kind: int, message: bytes) -> None:
+        before = len(self._cycles)
+        super()._boundary(kind, message)
+        if len(self._cycles) > before:
+            messages, self._messages = self._messages, []
+            self._cycles[-1].entry = Entry(b"".join(messages), self._needs(messages))
+
+    def _needs(self, messages: list[bytes]) -> dict[bytes, bytes]:
+        """The statements that a batch uses and does not parse itself."""
+        own = {wire.text(message, 5)[0] for message in messages if message[0] == _PARSE}
+        used: set[bytes] = set()
+        for message in messages:
+            if message[0] == _BIND:
+                used.add(wire.text(message, wire.text(message, 5)[1])[0])
+            elif message[0] == _DESCRIBE and message[5:6] == b"S":
+                used.add(message[6:-1])
+        return {name: self._parsed[name] for name in used - own if name in self._parsed}
+
+    def server_said(self, data: bytes) -> None:
+        """As any session, but answer by answer, and with a look at each row."""
+        buffer = self._half + data
+        at = begin = 0
+        while at + 5 <= len(buffer):
+            kind, stop = buffer[at], at + 1 + wire.LENGTH.unpack_from(buffer, at + 1)[0]
+            if stop > len(buffer):
+                break
+            if kind == _ROW:
+                self._digest.update(buffer[at:stop])
+            at = stop
+            if kind == _READY:
+                super().server_said(buffer[begin:at])
+                begin = at
+        if at > begin:
+            super().server_said(buffer[begin:at])
+        self._half = buffer[at:]
+
+    def _look(self, kind: int, body: bytes) -> bool:
+        entry = self._cycles[0].entry if self._cycles else None
+        if entry is not None and kind == _COMPLETE:
+            entry.tags.append(body[:-1].decode("utf-8", "replace"))
+        elif entry is not None and kind == _ERROR:
+            entry.failed = True
+        elif kind == _COPY_IN:
+            self.recipe.spoil("it has a COPY in it")
+        return super()._look(kind, body)
+
+    def _ready(self, status: bytes) -> Cycle:
+        before = self.status
+        cycle = super()._ready(status)
+        rows, self._digest = self._digest.hexdigest(), blake2b(digest_size=16)
+        if cycle.entry is not None:
+            cycle.entry.rows, cycle.entry.status = rows, status.decode()
+            self.recipe.ended(cycle.entry, before.decode())
+        elif status == b"I":
+            self.recipe.spoil("")
+        elif cycle.client != OURS:
+            self.recipe.spoil("a batch that was cut off is in it")
+        self.recipe.blocks = self.blocks.facts()
+        return cycle
+
+    def rolled_back(self, why: str) -> None:
+        super().rolled_back(why)
+        self.recipe.spoil("")
