@@ -17,6 +17,7 @@ if sys.platform == "win32":
     )
 
 if TYPE_CHECKING:
+    from perdure._runtime import keeping, running
     from perdure._runtime.bundles import Exported, Imported, bring_in, export
     from perdure._runtime.conformance import check_unit_type
     from perdure._runtime.context import Context
@@ -33,15 +34,17 @@ if TYPE_CHECKING:
     from perdure._runtime.report import RestorePlan, RestoreReport
     from perdure._runtime.request import KeptRequest
     from perdure._runtime.restore import Restored, last_report
+    from perdure._runtime.running import Command
     from perdure._runtime.runtimes import Runtime, runtime, runtime_of
     from perdure._runtime.save import home_of as home_of_cuts
     from perdure._runtime.saved import Cut
     from perdure._runtime.secrets import Secret
     from perdure._runtime.service import Service, ServiceState
-    from perdure._runtime.shell import CommandResult, Shell
+    from perdure._runtime.shell import CommandResult, Shell, exit_code
     from perdure._runtime.unit_types import Place, UnitType
     from perdure._runtime.unit_types import register as register_unit_type
-    from perdure._runtime.units import Unit
+    from perdure._runtime.units import Record, Unit
+    from perdure._runtime.verdicts import ending
     from perdure._runtime.workspace import Workspace, WorkspaceCut
 
 _HOMES = {
@@ -110,13 +113,19 @@ _HOMES = {
     "shell": (
         "CommandResult",
         "Shell",
+        "exit_code",
     ),
     "unit_types": (
         "Place",
         "UnitType",
         "register as register_unit_type",
     ),
-    "units": ("Unit",),
+    "units": (
+        "Record",
+        "Unit",
+    ),
+    "verdicts": ("ending",),
+    "running": ("Command",),
     "workspace": (
         "Workspace",
         "WorkspaceCut",
@@ -127,6 +136,7 @@ _HOME_OF = {
 }
 
 __all__ = [
+    "Command",
     "CommandResult",
     "Context",
     "Continuity",
@@ -147,6 +157,7 @@ __all__ = [
     "QueuedRequest",
     "RateLimits",
     "Ready",
+    "Record",
     "RedactingFilter",
     "RequestQueue",
     "RestorePlan",
@@ -166,10 +177,13 @@ __all__ = [
     "check_unit_type",
     "command",
     "context_of",
+    "ending",
+    "exit_code",
     "export",
     "home_of_cuts",
     "http",
     "is_telling",
+    "keeping",
     "kept_for",
     "last_report",
     "log_line",
@@ -179,6 +193,7 @@ __all__ = [
     "redact",
     "redact_value",
     "register_unit_type",
+    "running",
     "runtime",
     "runtime_of",
 ]

@@ -34,7 +34,7 @@ from perdure._store import Store
 from perdure.errors import NoTask
 
 # What the keeper told the process that asks, and means nothing to another one.
-_OF_ANOTHER = frozenset({"PERDURE_TASK", "PERDURE_UNIT"})
+_OF_ANOTHER = frozenset({"PERDURE_TASK", "PERDURE_TASK_HOLDER", "PERDURE_UNIT"})
 
 
 class Runtime(Continuity):
@@ -188,10 +188,11 @@ class Runtime(Continuity):
         rebuild: Rebuild,
         secrets: Mapping[str, str] = {},
         body: bytes = b"",
+        fds: tuple[int, ...] = (),
     ) -> U:
         check_id(name, "name of a unit")
         record, was_made, is_rebuilt = await opened(
-            self._client, self._owner, kind, name, recipe, secrets=secrets, rebuild=rebuild, body=body
+            self._client, self._owner, kind, name, recipe, secrets=secrets, rebuild=rebuild, body=body, fds=fds
         )
         unit = cls(self._client, self._owner, record, verdict_of(record, was_made, is_rebuilt, recipe))
         unit.was_made = was_made

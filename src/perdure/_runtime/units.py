@@ -146,11 +146,13 @@ async def opened(
     rebuild: Rebuild,
     limits: Mapping[str, float] | None = None,
     body: bytes = b"",
+    fds: tuple[int, ...] = (),
 ) -> tuple[Record, bool, bool]:
     """The task's unit of this name: its record, whether it was made now, and whether in place of a former one."""
     reply = await client.ask(
         "open",
         body,
+        fds,
         kind=kind,
         name=name,
         owner=owner.told(),
@@ -161,12 +163,12 @@ async def opened(
     record, was_made = Record.read(reply.args["unit"]), bool(reply.args["made"])
     if record.is_alive or rebuild != "auto":
         return record, was_made, "instead_of" in record.facts
-    again, missing = _again(record)
+    again, missing = secrets_of(record)
     reply = await client.ask("rebuild", unit=record.uid, secrets=again, missing=missing, limits=dict(record.limits))
     return Record.read(reply.args["unit"]), bool(reply.args["made"]), True
 
 
-def _again(record: Record) -> tuple[dict[str, str], list[str]]:
+def secrets_of(record: Record) -> tuple[dict[str, str], list[str]]:
     """The secrets of a unit's environment, by the references in its recipe, and the names of those that are gone."""
     found, missing = {}, []
     for name, reference in record.recipe.get("secret_env", {}).items():

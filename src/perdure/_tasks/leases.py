@@ -23,6 +23,9 @@ from perdure._tasks.dependencies import dependencies_of
 from perdure._tasks.snapshots import Snapshot
 from perdure.errors import InvalidTransition, LeaseHeld, NotFound, TaskBlocked
 
+# Set for a command under `perdure run`: the task's uid, and the pid of who holds its lease only for the command.
+HANDED_OVER = "PERDURE_TASK_HOLDER"
+
 
 @dataclass(slots=True)
 class Hold:
@@ -57,6 +60,8 @@ def why_over(store: Store, uid: str, holder: Holder) -> str | None:
     if holder.is_free or holder.worker == presence.worker:
         presence.seen.pop(uid, None)
         return "released"
+    if holder.process is not None and os.environ.get(HANDED_OVER) == f"{uid}:{holder.process.pid}":
+        return "handed over to what it started"
     if holder.process is not None and is_proven_dead(holder.process, same_machine=store.engine.is_local):
         return "its process died"
     now = store.clock.boottime()

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 MODULES = (
     "perdure.keeper.shells",
+    "perdure.keeper.programs",
     "perdure.keeper.services",
     "perdure.keeper.descriptors",
     "perdure.keeper.requests",
@@ -109,6 +110,7 @@ class Held:
         self.keeper, self.unit = keeper, unit
         self.secrets: dict[str, str] = {}  # of the environment: for `start` only, and written down nowhere
         self.given = b""  # what came with the question, for `start` only
+        self.given_fds: tuple[int, ...] = ()
         self.touch()
 
     def touch(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Callable
 from dataclasses import asdict
@@ -109,14 +110,14 @@ def _make(keeper: Keeper, kind: str, name: str, owner: Owner, recipe: dict[str, 
     unit = keeper.units.new(kind, name, owner, recipe, boot_id())
     unit.limits = {key: float(value) for key, value in call.get("limits", dict, {}).items() if key in NAMES}
     held = cls(keeper, unit)
-    held.secrets, held.given = call.get("secrets", dict, {}), call.body
+    held.secrets, held.given, held.given_fds = call.get("secrets", dict, {}), call.body, call.fds
     try:
         held.start()
     except BaseException:
         unit.ended = -1
         keeper.forget(unit)
         raise
-    held.secrets, held.given = {}, b""
+    held.secrets, held.given, held.given_fds = {}, b"", ()
     keeper.held[unit.uid] = held
     keeper.save(unit, through_power_loss=not unit.pid)  # else its launch has seen to that
     return unit
@@ -158,6 +159,17 @@ def end(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     unit = _unit(keeper, call)
     keeper.end(unit)
     return Answer({"unit": shown(keeper, unit)})
+
+
+def signal_unit(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    """To every process of a unit, wherever it stands."""
+    unit, number = _unit(keeper, call), call.get("number", int, 0)
+    if number not in {int(one) for one in signal.valid_signals()}:
+        raise Refused("invalid", what=f"signal {number}")
+    reached = 0
+    if unit.is_alive and unit.pid:
+        reached = processes.kill(processes.of_unit(unit.pid, unit.uid, keeper.anchor_pid), number)
+    return Answer({"reached": reached})
 
 
 def forget(keeper: Keeper, connection: Connection, call: Call) -> Answer:
@@ -271,6 +283,7 @@ QUESTIONS: dict[str, Question] = {
     "claim": claim,
     "release": release,
     "end": end,
+    "signal": signal_unit,
     "forget": forget,
     "fd.put": put_fd,
     "fd.get": get_fd,

@@ -31,6 +31,7 @@ class Spooled(Held):
     """Any program that writes to a file of ours."""
 
     file = "output"
+    with_token = False  # whether it may speak to the keeper
 
     def start(self) -> None:
         self._attach(new=True)
@@ -46,11 +47,16 @@ class Spooled(Held):
         # Its own description, to append with: whatever it writes, and whoever it leaves it to, goes to the end.
         into = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
-            self.keeper.launch(self, self.command(), (given, into, into), is_terminal=False)
+            stdio = (given, into, self.errors(into))
+            self.keeper.launch(self, self.command(), stdio, is_terminal=False, with_token=self.with_token)
         finally:
             os.close(given)
             os.close(into)
         self._hurry()
+
+    def errors(self, output: int) -> int:
+        """Where its errors go: with its output."""
+        return output
 
     def input(self) -> int:
         """What the program reads from: nothing."""

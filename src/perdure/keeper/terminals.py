@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from perdure.keeper import ttys
 from perdure.keeper.inputs import Inputs
-from perdure.keeper.kinds import Answer, Call, Caller, Gone, Held, Refused, Verb
+from perdure.keeper.kinds import Answer, Call, Gone, Held, Refused, Verb
 from perdure.keeper.outlog import OutLog, Part
 from perdure.keeper.processes import COOKIE
 from perdure.keeper.spawn import Command
@@ -86,7 +86,6 @@ class Terminal(Held):
 
     def _prepare(self) -> None:
         self._inputs = Inputs(self.keeper.units.folder(self.unit) / "inputs")
-        self._followers: dict[Caller, None] = {}
         self._to_write: deque[tuple[str, memoryview, asyncio.Future[Answer]]] = deque()
         self._waiting: list[asyncio.Future[None]] = []
 
@@ -100,9 +99,6 @@ class Terminal(Held):
         self.touch()
         self.saw(part)
         self._wake()
-        for caller in list(self._followers):
-            if not caller.tell("output", {"unit": self.unit.uid, "start": part.start}, part.data):
-                self._followers.pop(caller, None)  # it reads by offset once it has caught up
 
     def _wake(self) -> None:
         for waiter in self._waiting:
@@ -113,7 +109,7 @@ class Terminal(Held):
     async def wait(self, call: Call) -> Answer:
         """Answered as soon as there is output after an offset, or there will be none, or some seconds have passed."""
         start, seconds = call.get("start", int, 0), float(call.values.get("seconds", 10))
-        if self.log.end <= start and not self.has_ended:
+        if self.log.end <= start and not self.has_ended and self.unit.is_alive:
             waiter: asyncio.Future[None] = self.keeper.loop.create_future()
             self._waiting.append(waiter)
             with contextlib.suppress(TimeoutError):
@@ -134,39 +130,17 @@ class Terminal(Held):
                 done.set_exception(Refused("ended"))
         self._to_write.clear()
         self._wake()
-        self._tell_the_end()
 
     def exited(self) -> None:
         """Its program has ended. What it left in the background may still write to the terminal."""
-        if not self.has_ended:
-            while (part := self.log.take_from(self._master)) is not None and part.data:
-                self.saw(part)
-                for caller in list(self._followers):
-                    caller.tell("output", {"unit": self.unit.uid, "start": part.start}, part.data)
-        self._tell_the_end()
-
-    def _tell_the_end(self) -> None:
-        if self.unit.ended is not None:
-            for caller in self._followers:
-                caller.tell("ended", {"unit": self.unit.uid, "status": self.unit.ended, "end": self.log.end})
+        while not self.has_ended and (part := self.log.take_from(self._master)) is not None and part.data:
+            self.saw(part)
+        self._wake()
 
     def read(self, call: Call) -> Answer:
         """What was put out from an offset on."""
         part = self.log.read(max(0, call.get("start", int, 0)))
         return Answer(self._place_of(part), part.data)
-
-    def follow(self, call: Call) -> Answer:
-        """The same, and news from there on as soon as all of it is read."""
-        part = self.log.read(max(0, call.get("start", int, 0)))
-        place = self._place_of(part)
-        if part.end == self.log.end:
-            self._followers[call.caller] = None
-            place["following"] = True
-        return Answer(place, part.data)
-
-    def unfollow(self, call: Call) -> Answer:
-        self._followers.pop(call.caller, None)
-        return Answer()
 
     def _place_of(self, part: Part) -> dict[str, Any]:
         return {
@@ -284,11 +258,7 @@ class Terminal(Held):
     # ── the unit ────────────────────────────────────────────────────────────────────────────────
 
     def about(self) -> dict[str, Any]:
-        places = {"end": self.log.end, "begin": self.log.begin, "last_input_at": self._inputs.last_at}
-        return {**places, "followers": len(self._followers)}
-
-    def left(self, caller: Caller) -> None:
-        self._followers.pop(caller, None)
+        return {"end": self.log.end, "begin": self.log.begin, "last_input_at": self._inputs.last_at}
 
     def end(self, number: int = signal.SIGHUP) -> None:
         super().end(number)  # interactive shells do not heed SIGTERM
@@ -304,8 +274,6 @@ class Terminal(Held):
     verbs: ClassVar[Mapping[str, Verb]] = {
         "read": read,
         "wait": wait,
-        "follow": follow,
-        "unfollow": unfollow,
         "send": send,
         "answer": answer,
         "input_state": input_state,

@@ -45,5 +45,14 @@ async def command(
         call.answer(plan, *plans.blocks(plan))
         return
     await task.resume(state={**(state or {}), **patch_of(pairs)}, checkpoint=checkpoint, instruction=instruction)
+    await _start_command(call, id)
     record = await task.record()
     call.answer(record, words.task_line(record))
+
+
+async def _start_command(call: Invocation, id: str) -> None:
+    """What `perdure run` held for the task goes on by itself, or, if it has ended, is begun anew."""
+    from perdure._runtime import keeping, running
+
+    if keeping.has_home(call.app._store):
+        await running.begin_again(await call.app.runtime(id))

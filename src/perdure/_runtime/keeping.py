@@ -1,0 +1,161 @@
+"""The keeper itself, seen from outside: where it lives, what would end it, replacing it, stopping it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perdure._runtime import client, places
+from perdure._runtime.units import Record
+from perdure._store import Store
+from perdure.keeper import keeper_argv
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """A keeper that lives."""
+
+    home: str
+    live: str
+    pid: int
+    anchor: int
+    versions: Sequence[int]
+    kinds: Sequence[str]
+    alive: int
+    ended: int
+    memory: int
+    unreadable: Sequence[str]
+    ends_with: str  # what would end it
+    is_other: bool  # it runs another perdure than this one
+
+
+async def status(store: Store) -> Keeping | None:
+    """The keeper of a store; None when none lives."""
+    here = find(store)
+    if here is None:
+        return None
+    told = (await here.ask("status")).args
+    return Keeping(
+        home=told["home"],
+        live=(places.anchor_of(here.home) or {}).get("live", ""),
+        pid=told["pid"],
+        anchor=told["anchor"],
+        versions=told["versions"],
+        kinds=told["kinds"],
+        alive=told["alive"],
+        ended=told["ended"],
+        memory=sum(told["memory"].values()),
+        unreadable=told["unreadable"],
+        ends_with=what_would_end(told["anchor"]),
+        is_other=told["program"] != keeper_argv(sys.executable),
+    )
+
+
+def has_home(store: Store) -> bool:
+    """Whether there ever was a keeper for this store."""
+    return places.home_of(store.address).is_dir()
+
+
+def find(store: Store) -> client.Client | None:
+    return client.find(places.home_of(store.address))
+
+
+async def units(store: Store) -> list[Record]:
+    """Every unit of every task, the newest last."""
+    here = find(store)
+    if here is None:
+        return []
+    reply = await here.ask("units")
+    return sorted((Record.read(told) for told in reply.args["units"]), key=lambda one: one.uid)
+
+
+async def replace(store: Store) -> bool:
+    """Have the keeper go on as this perdure's; units notice nothing. False when none lives."""
+    here = find(store)
+    if here is None:
+        return False
+    await here.ask("replace", argv=keeper_argv(sys.executable))
+    return True
+
+
+async def stop(store: Store, *, units_too: bool) -> bool:
+    """End the keeper, and its units if so asked; False when none lives.
+
+    Raises:
+        Conflict: units live, and were not to be ended.
+    """
+    here = find(store)
+    if here is None:
+        return False
+    await here.ask("stop", units_too=units_too)
+    here.close()
+    return True
+
+
+async def forget(store: Store, records: Sequence[Record]) -> None:
+    """Remove what is kept of units that have ended."""
+    here = find(store)
+    for record in records if here is not None else ():
+        if not record.is_alive and here is not None:
+            await here.ask("forget", unit=record.uid)
+
+
+# ── what would end it ────────────────────────────────────────────────────────────────────────────
+
+
+def what_would_end(anchor: int, proc: Path = Path("/proc")) -> str:
+    """In words, from the cgroup the anchor is in and from who is the first process."""
+    try:
+        groups = (proc / str(anchor) / "cgroup").read_text()
+        first = (proc / "1" / "comm").read_text().strip()
+    except OSError:
+        return "a restart of the machine, or the end of the login session on systems that end all of it"
+    unit = groups.strip().rpartition("/")[2]
+    if first == "systemd":
+        return _under_systemd(unit, groups)
+    return f"a restart of the machine, or of the container: it lives as long as its first process ({first}) does"
+
+
+def _under_systemd(unit: str, groups: str) -> str:
+    if unit.endswith(".scope") and unit.startswith(("run-", "perdure")):
+        if "user.slice" in groups and not _lingers():
+            return "a restart of the machine, or the user's last logout: `loginctl enable-linger` keeps it beyond that"
+        return "a restart of the machine"
+    return f"a restart of the machine, or the end of {unit}, to which it belongs"
+
+
+def _lingers() -> bool:
+    from perdure._ground.ids import user_name
+
+    return os.path.exists(f"/var/lib/systemd/linger/{user_name()}")
+
+
+def can_scope() -> bool:
+    """Whether a keeper that is started now would have a scope of its own."""
+    return os.path.isdir("/run/systemd/system") and shutil.which("systemd-run") is not None
+
+
+def shown(record: Record) -> dict[str, Any]:
+    """A unit for `perdure units --json`."""
+    return {
+        "task": record.owner["task"],
+        "namespace": record.owner["namespace"],
+        "name": record.name,
+        "kind": record.kind,
+        "uid": record.uid,
+        "pid": record.pid,
+        "is_alive": record.is_alive,
+        "ended": record.ended,
+        "epoch": record.epoch,
+        "writer": record.writer or None,
+        "limits": dict(record.limits),
+        "about": dict(record.about),
+        "argv": record.recipe.get("argv"),
+        "cwd": record.recipe.get("cwd"),
+        "why": record.facts.get("why"),
+    }

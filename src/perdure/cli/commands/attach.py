@@ -1,0 +1,52 @@
+"""Show a kept terminal, and type into it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from perdure.cli.inputs import id_argument
+from perdure.cli.invocation import Invocation
+from perdure.cli.verbs import Verb
+
+if TYPE_CHECKING:
+    from perdure._runtime import Command
+
+
+@click.command(cls=Verb)
+@id_argument()
+@click.argument("unit", required=False)
+@click.option("--take", is_flag=True, help="Take the right to type from whoever has it.")
+@click.pass_obj
+def command(call: Invocation, id: str, unit: str | None, take: bool) -> None:
+    """Show the terminal of a task's command or shell, and type into it. Ctrl-] detaches; nothing ends by that.
+
+    Many may watch; one types. Without UNIT it is what `perdure run` started, or the task's only terminal.
+    """
+    from perdure._ground.hop import drive
+    from perdure.cli.attaching import Attached
+
+    found = drive(_found(call, id, unit))
+    if take:
+        drive(found.take())
+    code = Attached(found).show()
+    if code is None:
+        call.note(f"detached; `perdure attach {id}` comes back to it")
+        return
+    raise click.exceptions.Exit(code if code >= 0 else 128 - code)
+
+
+async def _found(call: Invocation, id: str, name: str | None) -> Command:
+    from perdure._runtime import running
+    from perdure.errors import InvalidInput, NotFound
+
+    rt = await call.app.runtime(id)
+    units = [one for one in await running.terminals(rt) if name is None or one.name == name]
+    if not units:
+        raise NotFound("terminal", name or id, "the keeper", do=f"`perdure units {id}` lists what is kept")
+    chosen = [one for one in units if one.name == running.COMMAND] if name is None else units
+    if not chosen and len(units) > 1:
+        names = ", ".join(one.name for one in units)
+        raise InvalidInput(f"task {id!r} has several terminals: {names}", do="name one: perdure attach ID NAME")
+    return (chosen or units)[-1]

@@ -1,0 +1,87 @@
+"""Run any command as a task that outlives this terminal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from perdure.cli.inputs import id_argument
+from perdure.cli.invocation import Invocation
+from perdure.cli.verbs import Verb
+
+if TYPE_CHECKING:
+    from perdure._runtime import Command
+
+
+# How often the record is looked at before its outcome is left to whoever looks next.
+_LOOKS = 500
+
+
+@click.command(cls=Verb, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@id_argument()
+@click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND …")
+@click.option(
+    "--restart",
+    type=click.Choice(["never", "on-failure", "on-kill"]),
+    default="never",
+    show_default=True,
+    help="When to start it again by itself.",
+)
+@click.option("--detach", is_flag=True, help="Start it, and leave at once.")
+@click.pass_obj
+def command(call: Invocation, id: str, argv: tuple[str, ...], restart: str, detach: bool) -> None:
+    """Run any command as a task that outlives this terminal. Exits with the command's exit code.
+
+    \b
+    perdure run demo -- python count.py
+
+    The command is held by the keeper: close the terminal, and `perdure attach demo` comes back to it. If it is
+    killed, the task has failed as interrupted, and `perdure resume demo` begins a new attempt. Ctrl-] detaches.
+    """
+    from perdure._ground.hop import drive
+    from perdure.cli.attaching import Attached
+
+    command = argv[1:] if argv[0] == "--" else argv
+    unit = drive(_begun(call, id, command, restart))
+    if detach:
+        call.answer({"task": id, "pid": unit.record.pid})
+        return
+    code = Attached(unit, start=0).show()
+    if code is None:
+        call.note(f"detached; `perdure attach {id}` comes back to it")
+        return
+    drive(_recorded(call, id))
+    raise click.exceptions.Exit(code if code >= 0 else 128 - code)
+
+
+async def _begun(call: Invocation, id: str, argv: tuple[str, ...], restart: str) -> Command:
+    from perdure._runtime import running
+    from perdure.errors import InvalidTransition
+
+    task = await call.tasks.open(id, state={})
+    if task.is_finished or task.is_paused:
+        do = f"`perdure resume {id}` goes on with it" if task.status in ("failed", "paused") else "choose another id"
+        raise InvalidTransition(id, task.status, "run a command", do=do)
+    is_terminal = sys.stdin is not None and sys.stdin.isatty()
+    size = shutil.get_terminal_size() if is_terminal else None
+    return await running.begin(
+        await call.app.runtime(id),
+        argv,
+        policy=restart,  # type: ignore[arg-type]
+        size=(size.lines, size.columns) if size is not None else None,
+        stdin=None if is_terminal or sys.stdin is None else sys.stdin.fileno(),
+    )
+
+
+async def _recorded(call: Invocation, id: str) -> None:
+    """Until the outcome is on record, which takes a moment longer than the command."""
+    from perdure._ground.hop import Nap
+
+    task = await call.tasks.handle(id)
+    for _ in range(_LOOKS):
+        if (await task.record()).is_finished:
+            return
+        await Nap(0.02)

@@ -1,0 +1,60 @@
+"""List the live things kept for tasks: shells, services, files, sessions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from perdure.cli import words
+from perdure.cli.drawing import Table, line
+from perdure.cli.inputs import id_argument
+from perdure.cli.invocation import Invocation
+from perdure.cli.verbs import Verb
+
+if TYPE_CHECKING:
+    from perdure._runtime import Record
+
+
+@click.command(cls=Verb)
+@id_argument(required=False)
+@click.option("--all", "with_ended", is_flag=True, help="Also those that have ended.")
+@click.option("--forget", is_flag=True, help="Remove what is kept of those that have ended.")
+@click.pass_obj
+async def command(call: Invocation, id: str | None, with_ended: bool, forget: bool) -> None:
+    """List the live things kept for tasks, or for one task.
+
+    `perdure attach ID NAME` shows a shell's or command's terminal.
+    """
+    from perdure._runtime import keeping
+
+    store = call.app._store
+    found = [
+        one
+        for one in await keeping.units(store)
+        if one.owner["namespace"] == call.namespace and (id is None or one.owner["task"] == id)
+    ]
+    if forget:
+        await keeping.forget(store, found)
+    shown = [one for one in found if one.is_alive or (with_ended and not forget)]
+    rows = [(one.owner["task"], one.name, one.kind, _process(one), _state(one), _doing(one)) for one in shown]
+    table = Table(("task", "name", "kind", "pid", "", "doing"), rows) if rows else line("nothing is kept alive")
+    call.answer_items([keeping.shown(one) for one in shown], table)
+
+
+def _process(record: Record) -> str:
+    return str(record.pid) if record.pid and record.is_alive else ""
+
+
+def _state(record: Record) -> str:
+    from perdure._runtime import ending
+
+    if not record.is_alive:
+        return str(record.facts.get("why") or ending(record.ended))
+    waiting = record.about.get("waiting")
+    return f"waits for a {waiting}" if waiting else "lives"
+
+
+def _doing(record: Record) -> str:
+    argv = record.recipe.get("argv") or []
+    return words.short(str(record.about.get("running") or " ".join(map(str, argv))), 60)
