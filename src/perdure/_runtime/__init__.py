@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from perdure._runtime.credentials import Token
     from perdure._runtime.files import KeptFile, KeptListener, KeptPipe
     from perdure._runtime.fingerprints import Finding, Fingerprint
-    from perdure._runtime.kept import Kept, kept_for
+    from perdure._runtime.kept import Kept, end_keeper, kept_for
     from perdure._runtime.kinds import HttpSession, KeptWorkspace, QueuedRequest, RateLimits, RequestQueue
     from perdure._runtime.output import Output
     from perdure._runtime.plan import plan_for
@@ -65,7 +65,7 @@ _HOMES = {
         "Finding",
         "Fingerprint",
     ),
-    "kept": ("Kept", "kept_for"),
+    "kept": ("Kept", "end_keeper", "kept_for"),
     "kinds": (
         "HttpSession",
         "KeptWorkspace",
@@ -180,6 +180,7 @@ __all__ = [
     "ending",
     "exit_code",
     "export",
+    "end_keeper",
     "home_of_cuts",
     "http",
     "is_telling",

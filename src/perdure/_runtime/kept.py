@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
+from perdure._ground.config import Address
 from perdure._runtime import client as clients
 from perdure._runtime import places
 from perdure._runtime.units import Record
@@ -23,6 +25,15 @@ class Kept:
     is_alive: bool
     waiting: str  # "secret", "prompt" or ""
     state: str  # in words
+
+
+def end_keeper(address: Address) -> None:
+    """End all units of a store with their keeper, if one lives. For those who made a store of their own to try."""
+    client = clients.find(places.home_of(address))
+    if client is not None:
+        with contextlib.suppress(PerdureError):
+            client.ask("stop", units_too=True).block()
+        client.close()
 
 
 async def kept_for(store: Store, uid: str) -> list[Kept]:

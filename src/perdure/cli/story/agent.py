@@ -20,7 +20,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perdure import DID_NOT_HAPPEN, Happened, Perdure, durable, effect, idempotency_key, port, runtime, step
+from perdure import (
+    DID_NOT_HAPPEN,
+    Happened,
+    Perdure,
+    durable,
+    effect,
+    idempotency_key,
+    is_replaying,
+    port,
+    runtime,
+    step,
+)
+from perdure.cli.story.database import open_database
 
 DEV_SERVER = str(Path(__file__).with_name("devserver.py"))
 STATEMENTS = 10
@@ -51,6 +63,11 @@ class Stage:
 
 def say(what: str) -> None:
     print(what, flush=True)
+
+
+def done(what: str) -> None:
+    """Say what was done; in a replay nothing of it is done again."""
+    say(f"(from the journal: {what})" if is_replaying() else what)
 
 
 def count(stage: Stage, what: str) -> None:
@@ -106,8 +123,8 @@ async def read_part(part: str, size: int) -> str:
 
 @durable(name="migrate")
 async def migrate(stage: Stage) -> dict[str, Any]:
-    say(clone(stage))
-    say(install(stage))
+    done(clone(stage))
+    done(install(stage))
     rt = await runtime.open()
     rt.env["APP_MODE"], rt.env["TOK"] = "migrate", "42"
     await rt.chdir(stage.path / "app")
@@ -115,42 +132,45 @@ async def migrate(stage: Stage) -> dict[str, Any]:
     web = await rt.service("web", [sys.executable, DEV_SERVER, str(stage.port)], ready=port(stage.port))
     say(f"the dev server is {web.level}: process {web.pid} on port {stage.port}")
 
-    shell = await rt.shell("main")
+    shell = await rt.shell("main", env={"HOME": stage.folder})  # whatever your own .bashrc does, and how slowly
     say(f"the shell is {shell.level}")
     await shell.send(f"export TOK=42; {PROMPT}\n")
 
     first = await read_part(str(stage.big), stage.big.stat().st_size * 2 // 5)
-    say(f"read the first part of big.csv: {first.split()[1]} bytes")
+    done(f"read the first part of big.csv: {first.split()[1]} bytes")
     thoughts = [await think(stage, number) for number in range(3)]
-    say(f"asked the model {len(thoughts)} times")
+    done(f"asked the model {len(thoughts)} times")
 
     await migrate_rows(stage, rt)
 
     rest = await read_part(str(stage.big), -1)
     said = await shell.expect("got:42", timeout=600)
-    return {"first": first, "rest": rest, "said": said.strip(), "server": web.pid, "thoughts": thoughts}
+    return {
+        "first": first,
+        "rest": rest,
+        "said": said.splitlines()[-1].strip(),
+        "server": web.pid,
+        "thoughts": thoughts,
+    }
 
 
 async def migrate_rows(stage: Stage, rt: Any) -> None:
-    session = await rt.postgres("main", stage.dsn, hold="10m")
-    connection = await session.connect()
-    say(f"the database session is {session.level}: backend {session.backend_pid}, {session.verdict.reason}")
+    database = await open_database(stage, rt)
+    say(f"the database session is {database.session.level}: {await database.who()}")
 
     async def is_there(number: int) -> Any:
-        row = await (await connection.execute("SELECT 1 FROM applied WHERE n = %s", [number])).fetchone()
-        return Happened(number) if row else DID_NOT_HAPPEN
+        return Happened(number) if await database.has(number) else DID_NOT_HAPPEN
 
     @effect(name="statement", verify=is_there)
     async def statement(number: int) -> int:
-        await connection.execute("INSERT INTO applied (n) VALUES (%s)", [number])
+        await database.insert(number)
         return number
 
-    async with connection.transaction():
-        await connection.execute("SET LOCAL work_mem = '5MB'")
+    async with database.transaction():
         for number in range(1, STATEMENTS + 1):
             await statement(number)
             await announce(stage, number)
-            say(f"statement {number} of {STATEMENTS}")
+            done(f"statement {number} of {STATEMENTS}")
             if number == WAIT_AFTER:
                 await asyncio.Event().wait()
     say("committed")

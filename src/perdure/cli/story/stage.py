@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from perdure.cli.story.agent import Stage
 
@@ -32,11 +33,8 @@ def set_stage(folder: Path, store: str, world: str, dsn: str, *, size: int = 50_
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         number = probe.getsockname()[1]
-    import psycopg
-
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with _connected(dsn) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS applied (n int PRIMARY KEY)")
-        connection.execute("TRUNCATE applied")
     return Stage(str(folder), store, number, world, dsn)
 
 
@@ -54,10 +52,26 @@ def _make_repository(folder: Path) -> None:
 
 def rows(dsn: str) -> list[int]:
     """What another connection sees of the migration."""
-    import psycopg
-
-    with psycopg.connect(dsn) as connection:
+    with _connected(dsn) as connection:
         return [n for (n,) in connection.execute("SELECT n FROM applied ORDER BY n").fetchall()]
+
+
+@contextmanager
+def _connected(dsn: str) -> Iterator[Any]:
+    if dsn.startswith("postgresql:"):
+        import psycopg
+
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            yield connection
+    else:
+        import apsw
+
+        books = apsw.Connection(dsn)
+        books.execute("PRAGMA journal_mode = WAL").fetchall()
+        try:
+            yield books
+        finally:
+            books.close()
 
 
 class Agent:
