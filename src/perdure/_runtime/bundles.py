@@ -215,7 +215,7 @@ async def bring_in(
                 do="export it from a store with the key, or take it as it is with --unsigned",
             )
         rows = _rows(bundle)
-        _check_rows(store, bundle, rows)
+        damaged = _check_rows(store, bundle, rows)
         known = await store.query("get_task_by_uid", uid=header.uid)
         taken = await store.query("get_task", namespace=store.namespace, id=header.task_id)
         where = mapping_for(header.home, _home(), paths or {})
@@ -224,7 +224,9 @@ async def bring_in(
             has_workspace = await Call(lambda: _take_workspace(store, bundle))
         origin = {"host": header.host, "made_at": header.made_at, "signed": header.is_signed}
         id = await take_in(store, rows, origin=origin, paths=where)
-        notes = [] if header.is_signed else ["it was not signed: that nobody altered it cannot be told"]
+        notes = [*damaged]
+        if not header.is_signed:
+            notes.append("it was not signed: that nobody altered it cannot be told")
         return Imported(id, header.host, header.is_signed, not header.moved, where, has_workspace, notes)
 
 
@@ -245,23 +247,35 @@ def _rows(bundle: Bundle) -> dict[str, list[dict[str, Any]]]:
     return rows
 
 
-def _check_rows(store: Store, bundle: Bundle, rows: Mapping[str, list[dict[str, Any]]]) -> None:
-    """Every record can be opened here and is what was written, and the history is whole."""
+def _check_rows(store: Store, bundle: Bundle, rows: Mapping[str, list[dict[str, Any]]]) -> list[str]:
+    """The history is whole, and every record can be opened here. Checkpoints that were damaged before are named:
+    the seal says that the bundle is as it was made, and a restore passes them over."""
+    damaged: list[str] = []
     try:
         check_history(store, dict(rows))
         for table, found in rows.items():
             for row in found if table not in ("chunks", "memory") else ():
-                if table == "checkpoints" and row["chunks"]:
-                    continue  # its frame names chunks
-                for column in _SEALED:
-                    value = row.get(column)
-                    if isinstance(value, str) and value.startswith("\\x"):
-                        data = payload(value)
-                        envelope.unseal(data, kind=envelope.kind_of(data), bound_to=bundle.header.uid, ring=store.ring)
+                try:
+                    _open_all(store, bundle.header.uid, table, row)
+                except RecordDamaged:
+                    if table != "checkpoints":
+                        raise
+                    damaged.append(f"checkpoint {row['seq']} was damaged before it was exported")
     except RecordDamaged as error:
         raise BundleRefused(str(bundle.path), f"{error.record}: {error.problem}") from None
     except (KeyError, TypeError, ValueError) as error:
         raise BundleRefused(str(bundle.path), f"its rows are not a task's: {type(error).__name__}") from None
+    return damaged
+
+
+def _open_all(store: Store, uid: str, table: str, row: Mapping[str, Any]) -> None:
+    if table == "checkpoints" and row["chunks"]:
+        return  # its frame only names chunks
+    for column in _SEALED:
+        value = row.get(column)
+        if isinstance(value, str) and value.startswith("\\x"):
+            data = payload(value)
+            envelope.unseal(data, kind=envelope.kind_of(data), bound_to=uid, ring=store.ring)
 
 
 def _take_workspace(store: Store, bundle: Bundle) -> bool:

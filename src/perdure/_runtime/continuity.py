@@ -19,11 +19,11 @@ from perdure._runtime.fingerprints import Fingerprint
 from perdure._runtime.kinds import Back, HttpSession, KeptWorkspace, RateLimits, RequestQueue
 from perdure._runtime.report import RestorePlan, RestoreReport
 from perdure._runtime.restore import Missing, Restored
-from perdure._runtime.saved import Cut, cut_of, from_data
+from perdure._runtime.saved import Cut, bare_cut, cut_of, from_data
 from perdure._runtime.workspace import Workspace
 from perdure._store import Store
 from perdure._tasks import Task, Tasks, carried
-from perdure.errors import NotFound
+from perdure.errors import NotFound, RecordDamaged
 
 _contexts: dict[tuple[str, str], Context] = {}
 
@@ -147,7 +147,11 @@ class Continuity:
         async def make() -> str:
             return (await saves.save(await self._task(), self.context, label=label)).id
 
-        return await self.cut(await once("save", str, make))
+        id = await once("save", str, make)
+        try:
+            return await self.cut(id)
+        except (NotFound, RecordDamaged):
+            return bare_cut(id)  # a replay long after: gc or a bad disk has taken it, and the code goes on all the same
 
     async def cut(self, id: str | None = None) -> Cut:
         """A cut that was saved: the one named, or the newest.

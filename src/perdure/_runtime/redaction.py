@@ -17,7 +17,7 @@ import threading
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 # Shorter values are too common to be replaced everywhere: "a" is in every word.
 _SHORTEST = 6
@@ -56,6 +56,8 @@ _BEHIND = re.compile(
     (?P<after> @? )
     """
 )
+# The password of an address.
+_IN_ADDRESS = re.compile(r"://[^\s/@:]*:([^\s/@]+)@")
 _TELLING_NAME = re.compile(
     r"(?i)pass(word|wd|phrase)?($|_)|secret|token|credential|api_?key|access_?key|private_?key|_key$|^key$|_auth$|cookie"
 )
@@ -65,6 +67,9 @@ def know(value: str, reference: str = HIDDEN) -> None:
     """Never show this value again in this process; its reference is shown instead."""
     if len(value) < _SHORTEST:
         return
+    inside = _IN_ADDRESS.search(value)
+    if inside and inside[1] != value:
+        know(unquote(inside[1]), reference)
     raw = value.encode(errors="surrogateescape")
     forms = {value, quote(value, safe=""), quote_plus(value), base64.b64encode(raw).decode().rstrip("=")}
     with _mutex:
@@ -133,7 +138,7 @@ def looks_secret(value: str) -> bool:
     """Whether a value has the form of a secret: a maker's token, an address with a password, or long noise."""
     if value in _known or _FORMS.search(value):
         return True
-    if re.search(r"://[^\s/@:]*:[^\s/@]+@", value):
+    if _IN_ADDRESS.search(value):
         return True
     return _is_noise(value)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -56,6 +56,25 @@ class Cut:
     call_stack: Sequence[Mapping[str, Any]]
     units: Sequence[Mapping[str, Any]]
     host: str = ""
+    is_there: bool = True  # False: it was made, and has been pruned or damaged since; only its id is known
+
+
+def bare_cut(id: str) -> Cut:
+    """A cut of which only the id is left."""
+    seq, empty = int(id.rpartition(".")[2]), datetime.fromtimestamp(0, UTC)
+    return Cut(
+        id=id,
+        seq=seq,
+        timestamp=empty,
+        state=None,
+        env={},
+        cwd="",
+        connections=(),
+        partial_results={},
+        call_stack=(),
+        units=(),
+        is_there=False,
+    )
 
 
 def to_data(saved: Saved) -> dict[str, Any]:

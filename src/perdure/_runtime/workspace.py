@@ -16,7 +16,6 @@ import os
 import shutil
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -143,9 +142,9 @@ class Workspace:
         target = Path(into).absolute() if into is not None else self.root
         if into is not None and target.exists() and any(target.iterdir()):
             raise RestoreFailed("the workspace", f"{target} is not empty")
-        made = not target.exists()
+        made: list[Path] = []
         try:
-            target.mkdir(parents=True, exist_ok=True)
+            made = swaps.make_root(target)
             now = walk(target, ignored=manifest.with_ignored, repositories=manifest.with_repositories, home=self.home)
             steps = swaps.steps_to(manifest, files, now, lambda found: oid_at(target, found))
             stage = swaps.make_stage(target)
@@ -153,12 +152,10 @@ class Workspace:
             raise RestoreFailed("the workspace", f"{error.filename}: {error.strerror}") from error
         try:
             self._fill(stage, manifest, files, steps)
-            swap = Swap.prepare(self.home, target, stage, steps)
+            swap = Swap.prepare(self.home, target, stage, steps, made)
         except BaseException as error:
             shutil.rmtree(stage, ignore_errors=True)
-            if made:
-                with suppress(OSError):
-                    target.rmdir()
+            swaps.unmake([os.fsencode(folder) for folder in made])
             if isinstance(error, OSError):
                 raise RestoreFailed("the workspace", f"{error.filename}: {error.strerror}") from error
             raise

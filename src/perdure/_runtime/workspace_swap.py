@@ -42,6 +42,7 @@ class Record(msgspec.Struct, frozen=True):
     root: bytes
     stage: bytes
     steps: Sequence[Step]
+    made: Sequence[bytes] = ()  # folders that were made for it, outermost first
 
 
 # ── deciding ─────────────────────────────────────────────────────────────────────────────────────
@@ -150,12 +151,12 @@ class Swap:
         self._home, self.record, self._file, self._path = home, record, file, path
 
     @classmethod
-    def prepare(cls, home: Path, root: Path, stage: Path, steps: Sequence[Step]) -> Swap:
+    def prepare(cls, home: Path, root: Path, stage: Path, steps: Sequence[Step], made: Sequence[Path] = ()) -> Swap:
         """What will be done, on disk before anything is."""
         folder = home / "restores"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = folder / f"{secrets.token_hex(8)}.restore"
-        record = Record(os.fsencode(root), os.fsencode(stage), steps)
+        record = Record(os.fsencode(root), os.fsencode(stage), steps, [os.fsencode(folder) for folder in made])
         os.sync()  # the staged files first: a rename must not outlive what it names
         fresh = path.with_suffix(".new")
         file = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -188,6 +189,7 @@ class Swap:
         """Everything as it was before `apply`; what could not be taken back, which is then left in the stage."""
         left = _undo(self.record)
         self._forget(remove_stage=not left)
+        unmake(self.record.made)  # the stage may have stood in one of them
         return left
 
     def done(self) -> None:
@@ -232,6 +234,13 @@ def _undo(record: Record) -> list[str]:
     return left
 
 
+def unmake(folders: Sequence[bytes]) -> None:
+    """Remove folders that were made for a restore, if nothing is in them."""
+    for folder in reversed(folders):
+        with suppress(OSError):
+            os.rmdir(folder)
+
+
 def _take_back(step: Step, place: _Place) -> None:
     """Undo one step, whether it was taken, half taken or not at all: the stage tells."""
     if step.act == "mkdir":
@@ -270,6 +279,13 @@ def make_stage(root: Path) -> Path:
         except PermissionError:
             continue
     raise RestoreFailed("the workspace", f"nothing can be written beside or inside {root}")
+
+
+def make_root(root: Path) -> list[Path]:
+    """The folder and those above it, where they are missing; what was made, outermost first."""
+    missing = [folder for folder in (root, *root.parents) if not folder.exists()]
+    root.mkdir(parents=True, exist_ok=True)
+    return missing[::-1]
 
 
 def recover(home: Path) -> list[str]:
