@@ -20,13 +20,13 @@ from perdure.memory import (
     Procedure,
     ProcedureLayer,
     ProcedureStep,
-    ReducedState,
     ThreadMemory,
     When,
     estimate,
     publish,
     published,
 )
+from perdure.memory.reduced import ReducedState
 
 # ── the thread ───────────────────────────────────────────────────────────────────────────────────
 

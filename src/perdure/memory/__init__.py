@@ -8,7 +8,6 @@ from perdure.memory.fields import EXCLUDE, PERSIST, Fields, recompute
 from perdure.memory.layer import Block, Budget, Layer, LayerContext, Outcome, Scope, Slot, Timeouts, Turn
 from perdure.memory.plan import Item, PlanLayer
 from perdure.memory.procedures import Procedure, ProcedureLayer, ProcedureStep, When, publish, published
-from perdure.memory.reduced import ReducedState, Sent
 from perdure.memory.resumable import Verification, verify_resumable
 from perdure.memory.runner import Memory, Note
 from perdure.memory.storage import ScopedStorage, StorageAdapter, get_many
@@ -40,11 +39,9 @@ __all__ = [
     "Procedure",
     "ProcedureLayer",
     "ProcedureStep",
-    "ReducedState",
     "Remembrance",
     "Scope",
     "ScopedStorage",
-    "Sent",
     "Slot",
     "SqliteStorage",
     "StorageAdapter",
