@@ -72,6 +72,7 @@ class Maker:
             *[self.rearm_pause, self.remind_pause, self.rearm_task, self.note_rate_limit],
             *[self.put_memory, self.put_memory, self.drop_memory, self.reseal_memory],
             *[self.announce, self.ask_worker, self.reap, self.flag_attempt, self.take_slot, self.free_slot],
+            *[self.postpone],
         ]
         self._while_held: list[Make] = [*[self.checkpoint, self.append_entry] * 4, self.mark_progress, self.move_task]
         self._while_held += [self.release, *[self.open_pause] * 3, self.answer_pause, self.send_signal, self.suspend]
@@ -79,6 +80,7 @@ class Maker:
         self._while_held += [self.reap, self.flag_attempt, self.take_slot]
         self._while_held += [self.set_switch]
         self._while_free: list[Make] = [
+            self.postpone,
             *[self.claim] * 4,
             self.move_task,
             self.rollback,
@@ -486,6 +488,10 @@ class Maker:
         seen = {"seen_epoch": fence["epoch"], "seen_worker": fence["worker"]}
         counted = {"losses": self._random.choice((0, 1, 2)), "lost_position": 4, "not_before": self._clock}
         return {"uid": uid, **seen, **counted, **self._event("worker_lost"), "ended": "its process died"}
+
+    def postpone(self, uid: str) -> dict[str, Any]:
+        later = {"arguments": self._random.choice((b"late", b"later")), "not_before": self._clock + 5}
+        return {"uid": uid, **later, **self._event("postponed")}
 
     def flag_attempt(self, uid: str) -> dict[str, Any]:
         return {"uid": uid, "version": self._version(uid), **self._event("stalled"), **self._fence(uid)}

@@ -12,7 +12,7 @@ from perdure import Perdure, durable, step
 from perdure._ground.clock import MovableClock
 from perdure._worker.limits import Limit, Slot, free_place, limits_of
 from perdure._worker.queues import Queue
-from perdure.errors import InvalidInput
+from perdure.errors import Conflict, InvalidInput
 from tests.support.processes import Link, Nursery, say
 from tests.support.waiting import look_again
 from tests.torture.kills import Home
@@ -173,6 +173,36 @@ async def test_turns_go_by_waiting_and_a_point_of_priority_counts_as_a_minute(ur
     turns = [row[1] for row in found]
     assert turns[:2] == ["urgent-0", "urgent-1"]
     assert turns.index("plain-0") < turns.index("urgent-3")  # nothing urgent that comes later overtakes for ever
+
+
+# ── starting again ───────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_debounced_task_begins_after_the_last_start_with_its_arguments(url: str, movable: MovableClock) -> None:
+    later = quick.options(debounce=timedelta(seconds=30))
+    async with Perdure(url) as app:
+        for number in range(5):
+            handle = await app.start("burst", later, number)
+            movable.advance(seconds=20)
+        async with app.worker():
+            assert await app.run("another", quick, 7) == 7
+            record = await (await handle.task()).record()
+            assert (record.status, list(record.attempts)) == ("running", [])
+            movable.advance(seconds=20)
+            assert await handle.result() == 4
+        with pytest.raises(Conflict, match="other arguments"):
+            await app.start("burst", later, 9)
+
+
+async def test_a_singleton_is_attached_to_while_it_goes_on(url: str) -> None:
+    alone = quick.options(singleton=True)
+    async with Perdure(url) as app:
+        first = await app.start("only", alone, 1)
+        second = await app.start("only", alone, 2)
+        with pytest.raises(Conflict, match="other arguments"):
+            await app.start("only", quick, 3)
+        async with app.worker():
+            assert (await first.result(), await second.result()) == (1, 1)
 
 
 # ── deciding ─────────────────────────────────────────────────────────────────────────────────────

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from perdure import Perdure, durable, pause, step
+from perdure import Config, Perdure, durable, pause, step
 from perdure._ground.clock import MovableClock
 from perdure._model import Entry
 from perdure._worker.losses import after_loss, how_far
-from perdure.errors import TaskFailed
+from perdure.errors import TaskFailed, TimedOut
 from tests.crash.conftest import env_of
 from tests.support.processes import Nursery
 from tests.support.waiting import look_again
@@ -29,6 +29,11 @@ async def for_ever() -> None:
 @durable
 async def hanging() -> None:
     await for_ever()
+
+
+@durable
+async def failing_at_work() -> None:
+    raise ValueError("no such file")
 
 
 @durable
@@ -106,8 +111,31 @@ async def test_a_task_that_takes_too_long_fails_wherever_it_is(
         movable.advance(hours=2)
         with pytest.raises(TaskFailed) as failed:
             await handle.result()
-        assert failed.value.error["message"].startswith("it was to end by 2030-01-01T01:00:00")
+        assert failed.value.error["message"].startswith("task 'task' was to end by 2030-01-01T01:00:00")
         await until(lambda: not app._store.presence.held)
+
+
+@pytest.mark.req("R10")
+async def test_a_time_out_is_kept_without_a_worker_too(url: str, movable: MovableClock) -> None:
+    async with Perdure(url) as app:
+        running = asyncio.create_task(app.run("task", hanging.options(timeout=timedelta(hours=1))))
+        await until(lambda: app.tasks.get("task"))
+        movable.advance(hours=2)
+        with pytest.raises(TimedOut, match="was to end by"):
+            await running
+        record = await app.tasks.get("task")
+        assert record is not None and record.status == "failed"
+        assert [attempt.ended for attempt in record.attempts] == ["timed out"]
+
+
+@pytest.mark.req("R10")
+async def test_a_failure_may_pause_the_task_for_a_person(url: str) -> None:
+    async with Perdure(url) as app:
+        with pytest.raises(ValueError, match="no such file"):
+            await app.run("task", failing_at_work.options(config=Config(on_failure="pause")))
+        record = await app.tasks.get("task")
+        assert record is not None and record.status == "paused" and record.pause is not None
+        assert record.pause.message == "it failed: ValueError: no such file"
 
 
 # ── bringing up workers ──────────────────────────────────────────────────────────────────────────

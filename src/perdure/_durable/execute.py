@@ -9,6 +9,7 @@ from perdure._durable import endings
 from perdure._durable.carrying import next_line
 from perdure._durable.driving import carry_out
 from perdure._durable.functions import DurableFunction
+from perdure._durable.overdue import expiring
 from perdure._durable.prepare import prepare, suspend
 from perdure._durable.run import Paused, Run
 from perdure._durable.savings import Savings, savings_of
@@ -120,6 +121,7 @@ async def one_pass(
                 run = Run(store, hold.fence, 1, (), {}, loop=loop)
                 run.task = task
                 open_account(run, None, beginning.budget)
+                run.deadline_at = beginning.deadline_at
                 args, kwargs = function.signature.decode_arguments(beginning.arguments)
                 beginning = None
             else:
@@ -138,7 +140,7 @@ async def one_pass(
             raise
         run.always_replay = replays_always()
         try:
-            with watching(run):
+            with watching(run), expiring(run):
                 value = await carry_out(run, function.function, args, kwargs, is_async=function.is_async)
             sealed = store.seal(task.uid, "result", value, function.signature.returns)
             is_first_end = before is None
@@ -174,7 +176,7 @@ async def _complete(task: Task, hold: Hold, run: Run, sealed: bytes) -> bytes | 
 
 async def _arguments(store: Store, task: Task, function: DurableFunction[..., Any], run: Run) -> Any:
     rows = await store.query("get_call", uid=task.uid)
-    sealed, budget = rows[0][2], rows[0][6]
+    sealed, budget, run.deadline_at = rows[0][2], rows[0][6], rows[0][9]
     open_account(run, budget, function.chosen.budget)
     data = envelope.unseal(sealed, kind="arguments", bound_to=task.uid, ring=store.ring)
     return function.signature.decode_arguments(data)
@@ -219,6 +221,9 @@ async def _ended_otherwise(
         raise error
     if function.compensate:
         await endings.fail_and_undo(task, hold, run, error)
+    elif await endings.pauses_on_failure(run):
+        what = f"{type(error).__name__}: {error}"[:500]
+        await task.pause(f"it failed: {what}", reason="human_input", error=what)
     else:
         await endings.fail(task, hold, run, endings.shape_of(error))
     raise error

@@ -63,6 +63,8 @@ class Options:
     budget: Any = None
     depends_on: Sequence[str] = ()
     dependency_policy: Policy = "wait"
+    debounce: timedelta | None = None  # it begins so long after the last start with its id, with those arguments
+    singleton: bool = False  # starting it again while it goes on gives the task that is there
     config: Config | None = None  # what follows a failure: max_retries, on_failure
 
 

@@ -89,6 +89,7 @@ class Run:
         self.effecting = 0  # effects between intent and outcome
         self.stopping = False  # somebody wants the task to end, or to stand still
         self.halted = False  # the kill switch is on
+        self.deadline_at: int | None = None  # when its task has taken too long
         self.draining = False  # this process wants to leave, and another to go on with the task
         self.body: asyncio.Task[Any] | None = None
         self.driver: asyncio.Task[Any] | None = None

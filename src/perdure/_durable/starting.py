@@ -39,6 +39,7 @@ class Beginning:
 
     arguments: bytes
     budget: Budget | None
+    deadline_at: int | None = None
 
 
 async def start(
@@ -61,7 +62,8 @@ async def start(
     check_id(id)
     arguments = function.signature.encode_arguments(args, kwargs)
     options = function.chosen
-    beginning = Beginning(arguments, options.budget)
+    timeout = options.timeout or (options.config.timeout if options.config is not None else None)
+    beginning = Beginning(arguments, options.budget, deadline_of(tasks._store, timeout))
     call = {
         "function": function.name,
         "function_version": function.version,
@@ -70,8 +72,8 @@ async def start(
         "priority": options.priority,
         "parent_uid": parent_uid or await _task_around(tasks),
         "call_key": options.key,
-        "not_before": None,
-        "deadline_at": deadline_of(tasks._store, options.timeout),
+        "not_before": deadline_of(tasks._store, options.debounce),
+        "deadline_at": beginning.deadline_at,
         "budget": lambda store, uid: seal_budget(store, uid, options.budget),
     }
     config = options.config
@@ -85,7 +87,8 @@ async def start(
             return made, beginning
         row = await tasks._row(id)
         if row is not None:
-            await _check_same(tasks._store, row, function, arguments)
+            if options.debounce is None or not await _postpone(tasks._store, row, function, call):
+                await _check_same(tasks._store, row, function, arguments)
             return await tasks._attach(row.uid, created=False), beginning
 
 
@@ -101,6 +104,19 @@ def deadline_of(store: Store, timeout: timedelta | None) -> int | None:
     return None if timeout is None else store.clock.now_ms() + timeout // timedelta(milliseconds=1)
 
 
+async def _postpone(store: Store, row: TaskRow, function: DurableFunction[..., Any], call: Mapping[str, Any]) -> bool:
+    """Whether the task, which nobody has begun, now waits for this start instead of the one before."""
+    rows = await store.query("get_call", uid=row.uid)
+    if not rows or rows[0][:2] != (function.name, function.version):
+        return False
+    params = {
+        **store.event(row.uid, "postponed", {}),
+        "arguments": call["arguments"](store, row.uid),
+        "not_before": call["not_before"],
+    }
+    return await store.verb("postpone", row.uid, params, key=row.id) is not None
+
+
 async def _check_same(store: Store, row: TaskRow, function: DurableFunction[..., Any], arguments: bytes) -> None:
     rows = await store.query("get_call", uid=row.uid)
     if not rows or rows[0][0] != function.name:
@@ -109,6 +125,8 @@ async def _check_same(store: Store, row: TaskRow, function: DurableFunction[...,
             f"task {row.id!r} {what}, not {function.name!r}", do=f"choose another id, {f'{row.id}/{function.name}'!r}"
         )
     before = envelope.unseal(rows[0][2], kind="arguments", bound_to=row.uid, ring=store.ring)
+    if function.chosen.singleton and row.status not in FINISHED:
+        return
     if before != arguments and rows[0][1] == function.version:
         raise Conflict(
             f"task {row.id!r} was started with other arguments",

@@ -17,6 +17,7 @@ reads. The verbs and queries are named alike in both engines, one file each; the
 | restart_task      | the same, and the finished one before it is history     | that one is not finished or current  |
 | claim             | epoch + 1, this process holds the lease, a new attempt  | the lease or the status has changed  |
 | release           | nobody holds the lease, the attempt has ended           | the lease is not ours any more       |
+| postpone          | when a task begins, and with what                       | somebody has begun it                |
 | reap              | a dead process's lease is free, the loss is counted     | the lease has changed since          |
 | flag_attempt      | one more event: something is said of the attempt        | lease or version has changed since   |
 | take_slot         | one of a limit's slots is this attempt's                | it was taken meanwhile               |

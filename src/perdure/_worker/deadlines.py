@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable
 from datetime import timedelta
 
-from perdure._ground.clock import moment
-from perdure._tasks import Tasks, move
-from perdure.errors import InvalidTransition, NotFound
+from perdure._durable import fail_overdue
+from perdure._tasks import Tasks
+from perdure.errors import NotFound
 
 log = logging.getLogger("perdure.worker")
 
@@ -35,12 +35,11 @@ class Deadlines:
         return min(LOOK, timedelta(milliseconds=later - now)) if later is not None else LOOK
 
     async def _end(self, uid: str, id: str, deadline_at: int) -> None:
-        message = f"it was to end by {moment(deadline_at).isoformat(timespec='milliseconds')}"
-        sealed = self._store.seal(uid, "error", {"message": message, "type": "TimedOut"})
         try:
             task = await self._tasks._attach(uid, created=False)
-            await move(task, "fail", data={"message": message}, ended="timed out", error=sealed)
-        except (InvalidTransition, NotFound):
-            return  # it has ended meanwhile
-        log.warning("task %s has failed: %s", id, message)
-        self._cancel(uid)
+        except NotFound:
+            return
+        error = await fail_overdue(task, deadline_at)
+        if error is not None:
+            log.warning("%s", error.what)
+            self._cancel(uid)

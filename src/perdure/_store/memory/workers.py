@@ -59,6 +59,17 @@ def reap(tables: Tables, p: Params) -> Row | None:
     return (p["seen_epoch"],)
 
 
+def postpone(tables: Tables, p: Params) -> Row | None:
+    task = tables.tasks.get(p["uid"])
+    if task is None or not task.is_current or task.status not in ("pending", "running"):
+        return None
+    if task.uid not in tables.calls or tables.leases[task.uid].epoch != 0:
+        return None
+    call = tables.calls[task.uid]._replace(arguments=p["arguments"], not_before=p["not_before"])
+    tables.put(tables.calls, task.uid, call)
+    return (change(tables, task, p).version,)
+
+
 def flag_attempt(tables: Tables, p: Params) -> Row | None:
     task = tables.tasks.get(p["uid"])
     if task is None or task.version != p["version"] or not tables.may_write(task.uid, p["epoch"], p["worker"]):
@@ -103,7 +114,8 @@ def find_claimable(tables: Tables, p: Params) -> list[Row]:
         if is_wanted and is_known and is_free and (call.not_before is None or call.not_before <= p["now"]):
             turn = (task.status == "pending", task.updated_at - call.priority * _POINT, uid)
             place = (uid, task.id, call.function, call.version, lease.epoch, task.status, call.queue, call.key)
-            is_new = lease.epoch == 0 and task.seq == 0 and task.line == 1 and call.budget is None
+            is_new = lease.epoch == 0 and task.seq == 0 and task.line == 1
+            is_new = is_new and call.budget is None and call.deadline_at is None
             short = call.arguments if is_new and len(call.arguments) <= _SHORT else None
             found.append((turn, (*place, short)))
     return [row for _, row in sorted(found)][: p["limit"]]
@@ -150,7 +162,7 @@ def find_overdue(tables: Tables, p: Params) -> list[Row]:
     return [(uid, id, deadline_at) for deadline_at, uid, id in sorted(found)][: p["limit"]]
 
 
-_VERBS: tuple[Callable[[Tables, Params], Row | None], ...] = (announce, ask_worker, reap, flag_attempt)
+_VERBS: tuple[Callable[[Tables, Params], Row | None], ...] = (announce, ask_worker, reap, flag_attempt, postpone)
 _VERBS += (take_slot, free_slot)
 VERBS = {verb.__name__: verb for verb in _VERBS}
 _QUERIES: tuple[Callable[[Tables, Params], list[Row]], ...] = (find_claimable, read_slots, read_holding, find_overdue)

@@ -65,6 +65,7 @@ TOUCHES = {
     "note_rate_limit": Touch(),
     "open_pause": _FENCED,
     "pin": _TASK,
+    "postpone": _FENCED,
     "prune": _TASK,
     "put_chunk": Touch(),
     "rearm_pause": _TASK,

@@ -1,0 +1,50 @@
+"""A task that takes longer than its time-out allows fails, wherever it is.
+
+The time runs from its start, pauses and all. Whoever carries the task out sees it, and so does every worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from perdure._durable.run import Run
+from perdure._ground.clock import moment
+from perdure._ground.hop import Nap
+from perdure._tasks import Task, move
+from perdure.errors import InvalidTransition, NotFound, TimedOut
+
+
+async def fail_overdue(task: Task, deadline_at: int) -> TimedOut | None:
+    """Have the task fail; why, or None when it had ended already."""
+    message = f"task {task.id!r} was to end by {moment(deadline_at).isoformat(timespec='milliseconds')}"
+    sealed = task._store.seal(task.uid, "error", {"message": message, "type": "TimedOut"})
+    try:
+        await move(task, "fail", data={"message": message}, ended="timed out", error=sealed)
+    except (InvalidTransition, NotFound):
+        return None
+    return TimedOut(message, kept="all that it had recorded", do="resume it, or give it more time: options(timeout=…)")
+
+
+@contextmanager
+def expiring(run: Run) -> Iterator[None]:
+    """End the attempt when the time of its task is over: its task has failed, and nothing more of it is run."""
+    watch = None if run.deadline_at is None else run.loop.create_task(_watch(run, run.deadline_at))
+    try:
+        yield
+    finally:
+        if watch is not None:
+            watch.cancel()
+
+
+async def _watch(run: Run, deadline_at: int) -> None:
+    clock = run.store.clock
+    while (left := deadline_at - clock.now_ms()) > 0:
+        await Nap(min(left / 1000, clock.longest_wait))
+    if run.task is None:
+        return
+    error = await fail_overdue(run.task, deadline_at)
+    if error is not None:
+        run.poison(error)
+        if run.body is not None:
+            run.body.cancel()
