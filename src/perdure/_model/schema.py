@@ -20,7 +20,7 @@ _DEEPEST = 100
 _TYPES: Mapping[str, Callable[[Any], bool]] = {
     "null": lambda value: value is None,
     "boolean": lambda value: isinstance(value, bool),
-    "integer": lambda value: (isinstance(value, int) and not isinstance(value, bool)) or _is_whole(value),
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
     "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
     "string": lambda value: isinstance(value, str),
     "array": lambda value: isinstance(value, list | tuple),
@@ -32,10 +32,6 @@ _FORMATS: Mapping[str, Callable[[str], Any]] = {
     "time": time.fromisoformat,
     "uuid": UUID,
 }
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, float) and value.is_integer()
 
 
 def misfit(value: Json, schema: Schema) -> str | None:
