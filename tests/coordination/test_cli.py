@@ -109,6 +109,7 @@ def test_frames_are_seen_and_dropped(typed, tmp_path: Path, capsys: pytest.Captu
         app.tasks.handle("t").frames.push("rename", goal="one name", done=["a", "b", "c"], next=["d", "e", "f"])
     assert main(["frames", "t"]) == 0
     assert "back to rename, step 4/6: d" in capsys.readouterr().out
+    assert main(["where", "t"]) == 0 and "back to rename, step 4/6: d" in capsys.readouterr().out
     left = typed("frames", "t", "--drop", "rename", "--why", "not now")
     assert left["frames"] == [] and left["gone"][0]["why"] == "not now"
 

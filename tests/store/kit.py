@@ -310,7 +310,9 @@ def dump(engine: Engine) -> dict[str, Any]:
         whole[f"{namespace}: live"] = read("find_live", some)
         whole[f"{namespace}: claimable"] = read("find_claimable", {**here, **functions})
         whole[f"{namespace}: expired memory"] = read("expired_memory", {**here, "before": 5_000, "limit": 1000})
-        whole[f"{namespace}: blocked"] = read("read_blocked", {**here, "after": "", "limit": 1000})
+        for settled in (0, 1):
+            asked = {**here, "after": "", "limit": 1000, "settled": settled}
+            whole[f"{namespace}: blocked {settled}"] = read("read_blocked", asked)
         for handler in HANDLERS:
             asked = {**here, "handler": handler, "since": 0, "ended_since": 1_010, "limit": 1000}
             whole[f"{namespace}: {handler} has not had"] = read("read_undelivered", asked)

@@ -52,6 +52,7 @@ class Where:
     attempts: int = 0
     next: str = ""
     uncertain: Sequence[str] = field(default_factory=list)
+    thoughts: Sequence[str] = ()  # lines of thought that were interrupted: "back to X, step 4/6: …"
     children: Sequence[Where] = ()  # those it has started that have not ended
 
 
@@ -90,6 +91,7 @@ async def where(tasks: Tasks, id: str) -> Where:
         attempts=len(record.attempts),
         next=_BLOCKED if blocked else _next(record, questions, frames, holder, nobody),
         uncertain=[frame.name for frame in frames if frame.state == "uncertain"],
+        thoughts=[frame.announcement for frame in await task.frames.open()],
         children=[await where(tasks, id) for _, id, status in children if status not in FINISHED],
     )
 

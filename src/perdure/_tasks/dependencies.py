@@ -69,9 +69,11 @@ async def has_to_wait(store: Store, id: str, depends_on: Sequence[str]) -> bool:
     return any(statuses[name] != "completed" for name in depends_on)
 
 
-async def read_blocked(store: Store, *, after: str = "", limit: int = 500) -> list[Blocked]:
-    """Tasks that have not begun because they depend on others, in the order they were made."""
-    rows = await store.query("read_blocked", namespace=store.namespace, after=after, limit=limit)
+async def read_blocked(store: Store, *, settled: bool, after: str = "", limit: int = 500) -> list[Blocked]:
+    """Tasks that have not begun because they depend on others, in the order they were made; of those that are
+    `settled`, what they depend on has completed, or some of it has ended otherwise."""
+    asked = {"namespace": store.namespace, "settled": int(settled), "after": after, "limit": limit}
+    rows = await store.query("read_blocked", **asked)
     found: dict[str, Blocked] = {}
     for uid, id, config, name, status in rows:
         if uid not in found:

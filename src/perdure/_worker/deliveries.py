@@ -6,6 +6,7 @@ raises is told the same event again, later each time; meanwhile it is told of ot
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from dataclasses import replace
@@ -30,6 +31,8 @@ log = logging.getLogger("perdure.handlers")
 
 LOOK = timedelta(seconds=0.2)
 _PAGE = 200
+# Tasks whose events are told side by side; a task's own come one after the other.
+_AT_ONCE = 20
 # Tasks that ended so long ago are looked through only now and then: their last event was told long before.
 _RECENT_MS, _SWEEP_SECONDS = 600_000, 300.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 60.0
@@ -69,8 +72,8 @@ class Deliveries:
         found = await undelivered(
             self._store, self._handler.name, since=record.since, ended_since=ended_since, limit=limit
         )
-        for task in found:
-            await self._tell(task, record)
+        for first in range(0, len(found), _AT_ONCE):
+            await asyncio.gather(*(self._tell(task, record) for task in found[first : first + _AT_ONCE]))
         return len(found) == limit
 
     async def _tell(self, task: Undelivered, record: HandlerRecord) -> None:

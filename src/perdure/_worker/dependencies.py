@@ -6,8 +6,7 @@ follows from what is in perdure/_model/dependency.py.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 from perdure._model import find_circle
@@ -15,8 +14,8 @@ from perdure._tasks import Blocked, Tasks, fail_circle, read_blocked, settle_blo
 
 # A task is to begin well within a second of its last dependency's end.
 LOOK = timedelta(seconds=0.1)
-# Of a worker's time, looking at blocked tasks takes at most about a twentieth.
-_SHARE = 20
+# Circles come about only by tasks that were made at the same moment: they are looked for now and then.
+_CIRCLES_EVERY = 10.0
 _PAGE = 500
 
 
@@ -25,19 +24,26 @@ class Dependencies:
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
+        self._circles_at = 0.0
 
     async def round(self) -> timedelta | None:
-        began = time.monotonic()
-        graph: dict[str, Sequence[str]] = {}
-        waiting: dict[str, Blocked] = {}
-        after = ""
-        while page := await read_blocked(self._tasks._store, after=after, limit=_PAGE):
-            for blocked in page:
-                if await settle_blocked(self._tasks, blocked) == "wait":
-                    graph[blocked.id] = list(blocked.dependencies)
-                    waiting[blocked.id] = blocked
-            after = page[-1].uid
-        circle = find_circle(graph)
+        async for blocked in self._blocked(settled=True):
+            await settle_blocked(self._tasks, blocked)
+        now = self._tasks._store.clock.boottime()
+        if now >= self._circles_at:
+            self._circles_at = now + _CIRCLES_EVERY
+            await self._break_circles()
+        return LOOK
+
+    async def _break_circles(self) -> None:
+        waiting = {blocked.id: blocked async for blocked in self._blocked(settled=False)}
+        circle = find_circle({id: list(blocked.dependencies) for id, blocked in waiting.items()})
         for id in dict.fromkeys(circle):
             await fail_circle(self._tasks, waiting[id], circle)
-        return max(LOOK, timedelta(seconds=_SHARE * (time.monotonic() - began)))
+
+    async def _blocked(self, *, settled: bool) -> AsyncIterator[Blocked]:
+        after = ""
+        while page := await read_blocked(self._tasks._store, settled=settled, after=after, limit=_PAGE):
+            for blocked in page:
+                yield blocked
+            after = page[-1].uid

@@ -45,16 +45,18 @@ def list_tasks(tables: Tables, p: Params) -> list[Row]:
 
 
 def read_blocked(tables: Tables, p: Params) -> list[Row]:
-    blocked = [
-        row
-        for uid, row in sorted(tables.tasks.items())
-        if row.namespace == p["namespace"] and row.status == "pending" and uid > p["after"] and row.is_current
-    ]
     found: list[Row] = []
-    for row in [row for row in blocked if row.depends_on != "[]"][: p["limit"]]:
-        for name in sorted(json.loads(row.depends_on)):
-            other = tables.current.get((row.namespace, name))
-            found.append((row.uid, row.id, row.config, name, tables.tasks[other].status if other else None))
+    left = p["limit"]
+    for uid, row in sorted(tables.tasks.items()):
+        is_waiting = row.status == "pending" and row.is_current and row.depends_on != "[]"
+        if row.namespace != p["namespace"] or uid <= p["after"] or not is_waiting or left <= 0:
+            continue
+        others = {name: tables.current.get((row.namespace, name)) for name in sorted(json.loads(row.depends_on))}
+        statuses = {name: tables.tasks[other].status if other else None for name, other in others.items()}
+        is_settled = set(statuses.values()) == {"completed"} or {"failed", "cancelled"} & set(statuses.values())
+        if not p["settled"] or is_settled:
+            left -= 1
+            found += [(uid, row.id, row.config, name, status) for name, status in statuses.items()]
     return found
 
 

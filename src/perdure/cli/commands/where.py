@@ -42,6 +42,7 @@ def _lines(found: Where) -> list[tuple[str, str]]:
         ("progress", f"{found.operation} {found.percent:g} %" if found.percent is not None else ""),
         *(("under way", text) for text in under_way),
         *(("waits for", text) for text in found.waits_for),
+        *(("set aside", text) for text in found.thoughts),
         ("worked on by", found.holder or "nobody"),
         ("next", found.next),
         *((f"its task {child.id}", text) for child in found.children for text in _in_one_line(child)),
