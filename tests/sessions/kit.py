@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 
 from perdure._runtime import postgres as sessions
-from perdure._runtime.sessions import Place, ask
+from perdure._runtime.sessions import SessionPlace, ask
 from perdure._runtime.sqlite import open_sqlite
 from perdure.keeper import sqliteholder
 from perdure.keeper.pgproxy import parking, process
@@ -45,7 +45,7 @@ def be_holder(link: Link, config: dict[str, Any]) -> None:
 
 def be_sqlite_client(link: Link, folder: str, path: str, act: Any, *arguments: Any) -> Any:
     """Run `act(link, session, *arguments)` in an attached process."""
-    place = Place(Path(folder), None, _no_proxy)
+    place = SessionPlace(Path(folder), None, _no_proxy)
 
     async def run() -> Any:
         return await act(link, await open_sqlite(place, "main", path), *arguments)
@@ -55,7 +55,7 @@ def be_sqlite_client(link: Link, folder: str, path: str, act: Any, *arguments: A
 
 def be_client(link: Link, folder: str, with_parking: str, url: str, act: Any, *arguments: Any) -> Any:
     """Run `act(link, session, *arguments)` in an attached process."""
-    place = Place(
+    place = SessionPlace(
         Path(folder), Path(with_parking), lambda module, config, folder: {"error": "no proxy", "kind": "login"}
     )
 
@@ -78,7 +78,7 @@ class Stage:
         self.parking = folder / "park"
         self.proxies: list[Child] = []
         self.env: dict[str, str] = {}
-        self.place = Place(folder, self.parking, self._launch)
+        self.place = SessionPlace(folder, self.parking, self._launch)
 
     def __enter__(self) -> Stage:
         self.parker = self.children.start(be_parking, str(self.parking))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from perdure._runtime.kinds import HttpSession, KeptWorkspace, QueuedRequest, RateLimits, RequestQueue
     from perdure._runtime.output import Output
     from perdure._runtime.plan import plan_for
+    from perdure._runtime.postgres import PostgresSession, StatementOutcome, open_postgres
     from perdure._runtime.ready import Ready, command, http, log_line, port
     from perdure._runtime.redaction import RedactingFilter, is_telling, looks_secret, redact, redact_value
     from perdure._runtime.report import RestorePlan, RestoreReport
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
     from perdure._runtime.saved import Cut
     from perdure._runtime.secrets import Secret
     from perdure._runtime.service import Service, ServiceState
+    from perdure._runtime.sessions import SessionPlace
     from perdure._runtime.shell import CommandResult, Shell, exit_code
+    from perdure._runtime.sqlite import SqliteOutcome, SqliteResult, SqliteSession
     from perdure._runtime.unit_types import Place, UnitType
     from perdure._runtime.unit_types import register as register_unit_type
     from perdure._runtime.units import Record, Unit
@@ -82,6 +85,7 @@ _HOMES = {
         "port",
     ),
     "plan": ("plan_for",),
+    "postgres": ("PostgresSession", "StatementOutcome", "open_postgres"),
     "redaction": (
         "RedactingFilter",
         "is_telling",
@@ -110,6 +114,8 @@ _HOMES = {
         "Service",
         "ServiceState",
     ),
+    "sessions": ("SessionPlace",),
+    "sqlite": ("SqliteOutcome", "SqliteResult", "SqliteSession"),
     "shell": (
         "CommandResult",
         "Shell",
@@ -154,6 +160,7 @@ __all__ = [
     "KeptWorkspace",
     "Output",
     "Place",
+    "PostgresSession",
     "QueuedRequest",
     "RateLimits",
     "Ready",
@@ -167,7 +174,12 @@ __all__ = [
     "Secret",
     "Service",
     "ServiceState",
+    "SessionPlace",
     "Shell",
+    "SqliteOutcome",
+    "SqliteResult",
+    "SqliteSession",
+    "StatementOutcome",
     "Token",
     "Unit",
     "UnitType",
@@ -189,6 +201,7 @@ __all__ = [
     "last_report",
     "log_line",
     "looks_secret",
+    "open_postgres",
     "plan_for",
     "port",
     "redact",

@@ -10,7 +10,7 @@ from typing import Any
 
 from perdure._runtime import places
 from perdure._runtime.client import Client
-from perdure._runtime.sessions import Place
+from perdure._runtime.sessions import SessionPlace
 from perdure._runtime.units import Owner
 from perdure.errors import InvalidInput, KeeperUnavailable
 
@@ -19,14 +19,14 @@ _FOR_TESTS = "PERDURE_TEST_CLOCK"
 _UNWRITTEN = frozenset({"options", "secret", "recipe"})
 
 
-def place_of(client: Client, owner: Owner) -> Place:
+def place_of(client: Client, owner: Owner) -> SessionPlace:
     """Where a task's sessions live; starts the keeper if there is none. Blocks."""
     client.ask("units", task_uid=owner.uid).block()
     anchor = places.anchor_of(client.home)
     if anchor is None:
         raise KeeperUnavailable("the keeper does not say where it lives", do="`perdure keep restart` replaces it")
     launcher = _Launcher(client, owner)
-    return Place(Path(anchor["live"]), launch=launcher, task=f"{owner.namespace}/{owner.uid}")
+    return SessionPlace(Path(anchor["live"]), launch=launcher, task=f"{owner.namespace}/{owner.uid}")
 
 
 def refuse_own_store(home: Path, path: Path) -> None:

@@ -20,7 +20,7 @@ from perdure._ground.hop import Call
 from perdure._model import Level, Verdict
 from perdure._runtime import postgres_address
 from perdure._runtime.postgres_verdicts import kept, verdict_of
-from perdure._runtime.sessions import Place, ask, seconds_of, started
+from perdure._runtime.sessions import SessionPlace, ask, seconds_of, started
 from perdure.errors import SessionLost
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class StatementOutcome:
 
 
 async def open_postgres(
-    place: Place, name: str, dsn: str, *, hold: str | timedelta, rebuild: Literal["auto", "never"] = "never"
+    place: SessionPlace, name: str, dsn: str, *, hold: str | timedelta, rebuild: Literal["auto", "never"] = "never"
 ) -> PostgresSession:
     """The session of this name: the one that lives, or a new one; its verdict says which.
 
@@ -60,7 +60,7 @@ async def open_postgres(
 class PostgresSession:
     """One kept session. `level` and `verdict` tell how it came back."""
 
-    def __init__(self, place: Place, name: str, dsn: str, hold: float, rebuild: str) -> None:
+    def __init__(self, place: SessionPlace, name: str, dsn: str, hold: float, rebuild: str) -> None:
         self.name = name
         self.verdict = Verdict("lost", "not opened yet")
         self.last_outcome: StatementOutcome | None = None

@@ -69,7 +69,7 @@ def _conversation(process: subprocess.Popen[bytes], config: bytes) -> tuple[byte
 
 
 @dataclass(frozen=True)
-class Place:
+class SessionPlace:
     """Where sessions of one task live."""
 
     folder: Path  # short and private
@@ -89,7 +89,7 @@ class Place:
         return folder
 
 
-def started(place: Place, program: str, config: dict[str, Any], folder: Path) -> dict[str, Any]:
+def started(place: SessionPlace, program: str, config: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Have the session's process, and have it answer; what it said at its start. Of kind "lost": there is none.
 
     Raises:

@@ -26,7 +26,7 @@ from perdure._durable import current_run
 from perdure._ground.hop import Call
 from perdure._model import Level, Verdict
 from perdure._runtime.blocks import kept_block
-from perdure._runtime.sessions import Place, ask, seconds_of, started
+from perdure._runtime.sessions import SessionPlace, ask, seconds_of, started
 from perdure.errors import InvalidInput, SessionLost, SqlFailed, TransactionLost
 
 Bindings = Sequence[Any] | Mapping[str, Any]
@@ -58,7 +58,7 @@ class SqliteOutcome:
 
 
 async def open_sqlite(
-    place: Place, name: str, path: str | Path, *, hold: str | timedelta = "10m", busy: str | timedelta = "5s"
+    place: SessionPlace, name: str, path: str | Path, *, hold: str | timedelta = "10m", busy: str | timedelta = "5s"
 ) -> SqliteSession:
     """The session of this name: the one that lives, or a new one; its verdict says which.
 
@@ -79,7 +79,7 @@ class SqliteSession:
 
     over: str = ""
 
-    def __init__(self, place: Place, name: str, path: str | Path, hold: float, busy: float) -> None:
+    def __init__(self, place: SessionPlace, name: str, path: str | Path, hold: float, busy: float) -> None:
         self.name = name
         self.path = Path(path).absolute()
         self.verdict = Verdict("lost", "not opened yet")

@@ -1,0 +1,60 @@
+"""Lines about kept PostgreSQL sessions: what the way through the proxy costs."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from perdure.cli.bench.figures import Budget, Figure, figure_of
+from perdure.cli.bench.rounds import middle_ms_of, take_turns
+from perdure.cli.bench.stage import Plot
+
+_ROWS = 100_000
+_MOST_ADDED_MS = 0.25
+
+
+async def session(plot: Plot, quick: bool) -> list[Figure]:
+    """`select 1` and a large result, through the proxy and beside it. PostgreSQL only."""
+    if plot.engine != "postgres":
+        return []
+    import psycopg
+
+    from perdure._runtime import SessionPlace, open_postgres
+
+    with tempfile.TemporaryDirectory(prefix="pdb-") as folder:
+        held = await open_postgres(SessionPlace(Path(folder)), "bench", plot.url, hold="1m")
+        try:
+            async with (
+                await psycopg.AsyncConnection.connect(plot.url, autocommit=True) as direct,
+                await held.connect(autocommit=True) as kept,
+            ):
+                return [await _small(direct, kept, quick), await _large(direct, kept, quick)]
+        finally:
+            await held.end()
+
+
+async def _small(direct: Any, kept: Any, quick: bool) -> Figure:
+    times = 100 if quick else 500
+    rounds = await take_turns(
+        3 if quick else 9,
+        {
+            "floor": lambda: middle_ms_of(lambda: direct.execute("SELECT 1"), times),
+            "ours": lambda: middle_ms_of(lambda: kept.execute("SELECT 1"), times),
+        },
+    )
+    budget = Budget(rounds["floor"].median + _MOST_ADDED_MS, f"≤ direct + {_MOST_ADDED_MS} ms")
+    return figure_of("session", "select 1 in a kept session", "ms", rounds, floor_is="psycopg, direct", budget=budget)
+
+
+async def _large(direct: Any, kept: Any, quick: bool) -> Figure:
+    rows = _ROWS // (10 if quick else 1)
+
+    async def read(connection: Any) -> None:
+        await (await connection.execute("SELECT g, 'row ' || g FROM generate_series(1, %s) g", (rows,))).fetchall()
+
+    rounds = await take_turns(
+        3 if quick else 7,
+        {"floor": lambda: middle_ms_of(lambda: read(direct), 1), "ours": lambda: middle_ms_of(lambda: read(kept), 1)},
+    )
+    return figure_of("session", "100,000 rows read in one", "ms", rounds, floor_is="psycopg, direct")
