@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +15,12 @@ from typing import Any
 import pytest
 
 from perdure import Perdure
+from perdure._ground.clock import MovableClock
+from perdure._ground.config import find_address
+from perdure._runtime import end_keeper
 from perdure.cli.story.agent import Stage
 from perdure.cli.story.play import who_serves
-from perdure.cli.story.stage import agent, rows, set_stage
+from perdure.cli.story.stage import Agent, agent, rows, set_stage
 from perdure.cli.story.world import World, running_world
 from tests.runtime.kit import Place, until
 from tests.support import postgres
@@ -60,12 +66,8 @@ def waits_for_secret(stage: Stage) -> bool:
 async def answer(stage: Stage, secret: str) -> None:
     async with Perdure(stage.store) as app:
         shell = await (await app.runtime(stage.task)).shell("main")
+        await shell.take()
         await shell.answer(secret)
-
-
-def result_of(line: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(line.removeprefix("result "))
-    return found
 
 
 def check_end(stage: Stage, world: World, result: dict[str, Any]) -> None:
@@ -81,11 +83,19 @@ def check_end(stage: Stage, world: World, result: dict[str, Any]) -> None:
     assert result["said"].endswith("got:42")
 
 
+def finish(stage: Stage, second: Agent) -> dict[str, Any]:
+    """Let the agent come to its end, and answer its prompt."""
+    second.until("committed")
+    asyncio.run(answer(stage, "open sesame"))
+    found: dict[str, Any] = json.loads(second.until("result").removeprefix("result "))
+    return found
+
+
 @pytest.mark.req("R6", "R34", "R59", "R66", "R75", "R79", "R82", "R83")
 def test_a_killed_agent_goes_on_with_everything_it_had_open(stage: Stage, world: World) -> None:
-    with agent(stage, wait_after=9) as first:
+    with agent(stage, waits=True) as first:
         backend = first.until("the database session").split("backend ")[1]
-        first.until("statement 9")
+        first.until("waiting")
         server = who_serves(stage)
         first.kill()
     assert who_serves(stage) == server
@@ -96,11 +106,79 @@ def test_a_killed_agent_goes_on_with_everything_it_had_open(stage: Stage, world:
         said = second.until("the database session")
         assert said.endswith(f"kept: backend {backend}")
         assert any("dev server is kept" in line for line in second.lines)
-        second.until("committed")
-        asyncio.run(answer(stage, "open sesame"))
-        result = result_of(second.until("result"))
+        result = finish(stage, second)
     assert who_serves(stage) == server
     check_end(stage, world, result)
     assert b"open sesame" not in b"".join(
         path.read_bytes() for path in Path(stage.folder).parent.rglob("*") if path.is_file()
     )
+
+
+@pytest.mark.req("R15", "R84", "R89")
+def test_where_tells_what_it_was_in_the_middle_of(stage: Stage) -> None:
+    with agent(stage, waits=True) as first:
+        first.until("waiting")
+        first.kill()
+    until(lambda: waits_for_secret(stage))
+
+    argv = [sys.executable, "-m", "perdure", "--store", stage.store, "--json", "where", stage.task]
+    told = json.loads(subprocess.run(argv, check=True, capture_output=True, text=True, timeout=100).stdout)
+
+    assert told["function"] == "migrate"
+    assert told["last"] == "rest"
+    units = {unit["name"]: unit for unit in told["units"]}
+    assert units["main"]["waiting"] == "secret"
+    assert units["web"]["is_alive"]
+
+
+@pytest.mark.req("R60", "R64")
+def test_c_a_statement_that_was_executed_and_not_recorded_is_not_executed_again(stage: Stage, world: World) -> None:
+    stage.in_transaction = False
+    with agent(stage, die_in=7) as first:
+        assert list(first.said())
+        assert first.end() == -signal.SIGKILL
+    assert rows(stage.dsn) == [1, 2, 3, 4, 5, 6, 7]
+
+    with agent(stage) as second:
+        result = finish(stage, second)
+    check_end(stage, world, result)
+
+
+@pytest.mark.req("R110")
+def test_e_a_machine_that_sleeps_goes_on_when_it_wakes(stage: Stage, world: World, clock: MovableClock) -> None:
+    with agent(stage, waits=True) as only:
+        only.until("waiting")
+        only.signal(signal.SIGSTOP)
+        clock.advance(seconds=30)
+        only.signal(signal.SIGCONT)
+        stage.go.touch()
+        result = finish(stage, only)
+    check_end(stage, world, result)
+    assert attempts_of(stage) == 1
+
+
+@pytest.mark.req("R108", "R79")
+def test_so_it_goes_with_the_store_on_postgres(tmp_path: Path, world: World, database: str) -> None:
+    with postgres.fresh_database() as store:
+        stage = set_stage(tmp_path / "work", store, world.address, database, size=SIZE)
+        try:
+            with agent(stage, waits=True) as first:
+                backend = first.until("the database session").split("backend ")[1]
+                first.until("waiting")
+                first.kill()
+            with agent(stage) as second:
+                assert second.until("the database session").endswith(f"kept: backend {backend}")
+                result = finish(stage, second)
+        finally:
+            end_keeper(find_address(store))
+    check_end(stage, world, result)
+
+
+def attempts_of(stage: Stage) -> int:
+    async def look() -> int:
+        async with Perdure(stage.store) as app:
+            record = await app.tasks.get(stage.task)
+            assert record is not None
+            return len(record.attempts)
+
+    return asyncio.run(look())

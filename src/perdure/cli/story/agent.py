@@ -14,8 +14,10 @@ import http.client
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,8 +38,10 @@ from perdure.cli.story.database import open_database
 
 DEV_SERVER = str(Path(__file__).with_name("devserver.py"))
 STATEMENTS = 10
-# The statement after which it waits to be killed; 0: nowhere.
-WAIT_AFTER = int(os.environ.get("STORY_WAIT_AFTER", "0"))
+# Whether it waits before the last statement, to be killed, or until there is a file `go`.
+WAITS = bool(os.environ.get("STORY_WAITS"))
+# The statement that is executed, and its process killed before that is on record; 0: none.
+DIE_IN = int(os.environ.get("STORY_DIE_IN", "0"))
 PROMPT = 'read -s -p "[sudo] password: " X; echo got:$TOK'
 
 
@@ -51,10 +55,15 @@ class Stage:
     world: str
     dsn: str
     task: str = "migrate-prod"
+    in_transaction: bool = True  # else each statement is committed by itself
 
     @property
     def path(self) -> Path:
         return Path(self.folder)
+
+    @property
+    def go(self) -> Path:
+        return self.path / "go"
 
     @property
     def big(self) -> Path:
@@ -121,6 +130,18 @@ async def read_part(part: str, size: int) -> str:
     return hashlib.sha256(data).hexdigest() + f" {len(data)}"
 
 
+@step(flush=True)
+async def rest() -> None:
+    """Nothing; but when it has ended, all before it is on disk."""
+
+
+async def until_told(stage: Stage) -> None:
+    """Wait to be killed, or to be told to go on."""
+    say("waiting")
+    while not stage.go.exists():  # noqa: ASYNC110 - another process makes it
+        await asyncio.sleep(0.02)
+
+
 @durable(name="migrate")
 async def migrate(stage: Stage) -> dict[str, Any]:
     done(clone(stage))
@@ -164,15 +185,19 @@ async def migrate_rows(stage: Stage, rt: Any) -> None:
     @effect(name="statement", verify=is_there)
     async def statement(number: int) -> int:
         await database.insert(number)
+        if number == DIE_IN:
+            os.kill(os.getpid(), signal.SIGKILL)
         return number
 
-    async with database.transaction():
+    async with database.transaction() if stage.in_transaction else nullcontext():
         for number in range(1, STATEMENTS + 1):
             await statement(number)
             await announce(stage, number)
             done(f"statement {number} of {STATEMENTS}")
-            if number == WAIT_AFTER:
-                await asyncio.Event().wait()
+            if number == STATEMENTS - 1:
+                await rest()
+                if WAITS:
+                    await until_told(stage)
     say("committed")
 
 

@@ -37,11 +37,11 @@ class Proof:
 def play(stage: Stage, world: World, say: Callable[[str, str], None]) -> list[Proof]:
     """All of it; `say` gets a line and what it is: title, agent, note, bad."""
     say("the agent works", "title")
-    with agent(stage, wait_after=DIES_AFTER) as first:
+    with agent(stage, waits=True) as first:
         for line in first.said():
-            say(line, "agent")
-            if line.startswith(f"statement {DIES_AFTER} "):
+            if line == "waiting":
                 break
+            say(line, "agent")
         server, session = who_serves(stage), _line(first.lines, "the database session")
         first.kill()
     say(f"kill -9 {first.pid}: the agent is dead, in the middle of a transaction", "bad")
@@ -136,6 +136,7 @@ async def _until_asked(stage: Stage) -> None:
 async def _answer(stage: Stage) -> None:
     async with Perdure(stage.store) as app:
         shell = await (await app.runtime(stage.task)).shell("main")
+        await shell.take()
         await shell.answer(PASSWORD)
 
 

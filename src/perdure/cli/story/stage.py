@@ -77,14 +77,14 @@ def _connected(dsn: str) -> Iterator[Any]:
 class Agent:
     """One process of the agent."""
 
-    def __init__(self, stage: Stage, *, wait_after: int = 0) -> None:
+    def __init__(self, stage: Stage, *, waits: bool = False, die_in: int = 0) -> None:
         file = stage.path / "stage.json"
         file.write_text(json.dumps(asdict(stage)))
         self._process = subprocess.Popen(
             [sys.executable, "-m", "perdure.cli.story.agent", str(file)],
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "STORY_WAIT_AFTER": str(wait_after)},
+            env={**os.environ, "STORY_WAITS": "yes" if waits else "", "STORY_DIE_IN": str(die_in)},
         )
         self.pid = self._process.pid
         self.lines: list[str] = []
@@ -103,6 +103,9 @@ class Agent:
                 return line
         raise AssertionError(f"the agent has ended without {words!r}; it said {self.lines}")
 
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
     def kill(self) -> None:
         """kill -9, this process alone."""
         self._process.kill()
@@ -116,9 +119,12 @@ class Agent:
 
 
 @contextmanager
-def agent(stage: Stage, *, wait_after: int = 0) -> Iterator[Agent]:
-    """A process of the agent, gone at the end of the block; it waits after a statement, to be killed there."""
-    process = Agent(stage, wait_after=wait_after)
+def agent(stage: Stage, *, waits: bool = False, die_in: int = 0) -> Iterator[Agent]:
+    """A process of the agent, gone at the end of the block.
+
+    It waits before the last statement, to be killed there; or dies in one, when it is done and not yet on record.
+    """
+    process = Agent(stage, waits=waits, die_in=die_in)
     try:
         yield process
     finally:
