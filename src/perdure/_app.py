@@ -40,7 +40,7 @@ class Perdure:
         check_id(namespace, "namespace")
         self._store = Store(share(find_address(url)), KeyRing.load(key), namespace)
         self.tasks = Tasks(self._store)
-        self.tasks._canceller, self.tasks._forker = _cancel, _fork
+        self.tasks._canceller, self.tasks._forker, self.tasks._roller = _cancel, _fork, _keep_for_rollback
         self.tasks._stopper = _stopper
         self._inbox: Inbox | None = None
         self._queues: dict[str, Queue] = {}
@@ -250,3 +250,10 @@ async def _fork(task: Task, id: str, at: str | None, changes: Mapping[str, Any])
     from perdure._durable import fork
 
     return await fork(task, id, at, changes)
+
+
+async def _keep_for_rollback(task: Task, checkpoint: int, undo: bool | None) -> str | None:
+    """What a durable function had done by a checkpoint; effects since then may have to be undone."""
+    from perdure._durable import keep_for_rollback
+
+    return await keep_for_rollback(task, checkpoint, undo)

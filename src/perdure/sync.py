@@ -406,7 +406,11 @@ class Task:
         drive(self._inner.cancel(undo=undo))
 
     def rollback(self, to: str, *, undo: bool | None = None) -> None:
-        """Make an earlier checkpoint the state again; later ones stay readable as superseded."""
+        """Make an earlier checkpoint the state again; later ones stay readable as superseded.
+
+        A durable function goes on from there. Effects it has done since are taken back first with `undo`, left as
+        they are with undo=False; without either the rollback is refused (InvalidInput) if there are any.
+        """
         drive(self._inner.rollback(to, undo=undo))
 
     def answer(self, value: Json, *, by: str = "", key: str | None = None) -> None:

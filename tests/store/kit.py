@@ -173,7 +173,9 @@ class Hand:
             "befores": "failed,paused,pending,running",
             "after": None,
         }
-        return self.do("rollback", uid=uid, **{**NO_FRAME, **self.event("rolled back"), **what, **over})
+        return self.do(
+            "rollback", uid=uid, **{"entries": "[]", **NO_FRAME, **self.event("rolled back"), **what, **over}
+        )
 
     def invalidate(self, uid: str, seqs: list[int], target: int, version: int | None = None) -> Row | None:
         version = self.task(uid).version if version is None else version

@@ -311,7 +311,7 @@ class Maker:
         frame_of = pick((NO_FRAME, frame(target, base=pick((None, target)), content=b"patched")))
         how = pick((("failed,paused", "running"), ("failed,paused,pending,running", None)))
         rest = {"target": target, "version": self._version(uid), "befores": how[0], "after": how[1]}
-        return {"uid": uid, **frame_of, **self._event("rolled back"), **rest}
+        return {"uid": uid, **frame_of, **self._event("rolled back"), **rest, "entries": self._entries()}
 
     def invalidate(self, uid: str) -> dict[str, Any]:
         seqs = sorted({self._any_seq(uid) for _ in range(self._random.randint(0, 3))})

@@ -30,6 +30,7 @@ from perdure._durable.pumps import Marker, Prefix
 from perdure._durable.readers import Account, StreamPart, account_of, follow_stream, read_stream, stored_bytes
 from perdure._durable.reducing import Do, Reducer
 from perdure._durable.retry import Retry
+from perdure._durable.rolling import keep_for_rollback
 from perdure._durable.run import Run
 from perdure._durable.savepoints import checkpoint
 from perdure._durable.savings import Savings
@@ -118,6 +119,7 @@ __all__ = [
     "is_in_effect",
     "instruction",
     "journal_of",
+    "keep_for_rollback",
     "known_functions",
     "known_versions",
     "loops",

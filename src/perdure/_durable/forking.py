@@ -152,18 +152,25 @@ def _is_undo(entry: Entry) -> bool:
 
 def copied(entries: Entries, upto: int, source: str) -> list[tuple[int, Entry]]:
     """The entries of all that had ended at this position, as the fork's own. Pure."""
-    before = [(position, entry) for position, entry in entries if position <= upto]
-    ended = {entry.path for _, entry in before if entry.kind != "intent"}
+    before = settled_by(entries, upto)
     # Another task's attempts: numbers that none of the fork's own will have.
     epochs = {epoch: -number for number, epoch in enumerate(sorted({entry.epoch for _, entry in before}), 1)}
     kept = []
     for position, entry in before:
-        is_open = entry.kind == "intent" and entry.path not in ended
-        if is_open or _is_undo(entry) or entry.op == "compensate":
-            continue
         note = {**(entry.note or {}), "from": source} if entry.op.startswith("effect") else entry.note
         kept.append((position, msgspec.structs.replace(entry, epoch=epochs[entry.epoch], note=note)))
     return kept
+
+
+def settled_by(entries: Entries, upto: int) -> list[tuple[int, Entry]]:
+    """The entries up to this position, without what was still open there, and without undoing. Pure."""
+    before = [(position, entry) for position, entry in entries if position <= upto]
+    ended = {entry.path for _, entry in before if entry.kind != "intent"}
+    return [
+        (position, entry)
+        for position, entry in before
+        if (entry.kind != "intent" or entry.path in ended) and not _is_undo(entry) and entry.op != "compensate"
+    ]
 
 
 def packed(store: Store, uid: str, entries: Entries) -> str:

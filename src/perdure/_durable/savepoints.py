@@ -140,13 +140,24 @@ def _saved(entry: Entry) -> Saved | None:
 
 def state_at(uid: str, entries: Sequence[Entry]) -> int:
     """The number of the checkpoint that was the newest when the last of these was recorded; 0 for the first state."""
-    for entry in reversed(entries):
-        saved = _saved(entry)
-        if saved is not None:
-            return saved.seq
-        if name_of(entry.path).startswith("span ") and entry.op == "child" and entry.value is not None:
-            return seq_of(uid, codec.decode(entry.value, str)) or 0
-    return 0
+    found = (_checkpoint_of(uid, entry) for entry in reversed(entries))
+    return next((seq for seq in found if seq is not None), 0)
+
+
+def position_of(uid: str, entries: Sequence[tuple[int, Entry]], seq: int) -> int:
+    """Where the journal stood when checkpoint `seq` was made, or the one before it that the function made itself."""
+    made = [(position, _checkpoint_of(uid, entry)) for position, entry in entries]
+    return max((position for position, found in made if found is not None and 0 < found <= seq), default=0)
+
+
+def _checkpoint_of(uid: str, entry: Entry) -> int | None:
+    """The checkpoint that an entry tells of: a save, or the end of a span."""
+    saved = _saved(entry)
+    if saved is not None:
+        return saved.seq
+    if name_of(entry.path).startswith("span ") and entry.op == "child" and entry.value is not None:
+        return seq_of(uid, codec.decode(entry.value, str))
+    return None
 
 
 def rebased(entries: Sequence[tuple[int, Entry]], seq: int) -> list[tuple[int, Entry]]:

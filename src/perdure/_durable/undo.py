@@ -44,9 +44,9 @@ async def note_failure(run: Run, error: bytes) -> None:
     crash.place("undo.noted")
 
 
-def unknown_here(run: Run) -> list[str]:
+def unknown_here(run: Run, after: int = 0) -> list[str]:
     """Effects that would have to be undone or settled, and that this process does not know."""
-    found = accounts(run.entries, run.answers)
+    found = [account for account in accounts(run.entries, run.answers) if account.position > after]
     return sorted({one.name for one in found if _is_due(one) and _call(run, one) is None})
 
 
@@ -54,13 +54,13 @@ def _is_due(account: Account) -> bool:
     return account.has_undo and account.state in ("done", "uncertain")
 
 
-async def take_back(run: Run) -> int:
-    """Undo what the task has done; how many effects that were.
+async def take_back(run: Run, after: int = 0) -> int:
+    """Undo what the task has done (since this position); how many effects that were.
 
     Raises:
         Paused: a person is asked, and the attempt is unwound.
     """
-    found = accounts(run.entries, run.answers)
+    found = [account for account in accounts(run.entries, run.answers) if account.position > after]
     for account in found:
         if account.state == "uncertain" and not account.is_inherited:
             await _settle(run, account)

@@ -95,8 +95,14 @@ def patched(raw: bytes, patch: Mapping[str, Any]) -> bytes:
     return codec.encode(parts)
 
 
-async def rollback(task: Task, to: str, *, patch: Mapping[str, Any] | None, verb: str) -> None:
-    """Go back to a checkpoint in one write; with a patch, as a new checkpoint that resumes the task."""
+async def rollback(
+    task: Task, to: str, *, patch: Mapping[str, Any] | None, verb: str, undo: bool | None = None
+) -> None:
+    """Go back to a checkpoint in one write; with a patch, as a new checkpoint that resumes the task.
+
+    A durable function goes on from there, with what it had done by then; `undo` says what becomes of the effects
+    it has done since.
+    """
     store = task._store
     befores = MOVES["resume"].before if verb == "resume" else _MAY_GO_BACK
     while True:
@@ -107,6 +113,10 @@ async def rollback(task: Task, to: str, *, patch: Mapping[str, Any] | None, verb
         if not row.valid:
             raise Conflict(f"checkpoint {row.seq} was set aside as invalid", do="choose a valid one")
         raw = patched(target.raw, patch) if patch is not None else None
+        roller = task._tasks._roller
+        entries = await roller(task, row.seq, undo) if roller is not None else None
+        if undo and entries is not None:
+            now = await refusals.current_row(store, task.id, task.uid)  # undoing has changed it
         event = task._event("rolled back" if verb == "rollback" else "resumed", {"to": row.seq})
         params: dict[str, Any] = {
             **NO_FRAME,
@@ -114,7 +124,8 @@ async def rollback(task: Task, to: str, *, patch: Mapping[str, Any] | None, verb
             "target": row.seq,
             "version": now.version,
             "befores": ",".join(sorted(befores)),
-            "after": "running" if verb == "resume" else None,
+            "after": "running" if verb == "resume" or (entries is not None and now.status != "pending") else None,
+            "entries": entries or "[]",
         }
         frame = snapshots.build(store, task.uid, raw, target) if raw is not None else None
         if frame is not None:

@@ -238,8 +238,12 @@ class Task:
         await moves.move(self, "cancel", ended="cancelled", data={"undo": undo}, ends=True)
 
     async def rollback(self, to: str, *, undo: bool | None = None) -> None:
-        """Make an earlier checkpoint the state again; later ones stay readable as superseded."""
-        await history.rollback(self, to, patch=None, verb="rollback")
+        """Make an earlier checkpoint the state again; later ones stay readable as superseded.
+
+        A durable function goes on from there. Effects it has done since are taken back first with `undo`, left as
+        they are with undo=False; without either the rollback is refused (InvalidInput) if there are any.
+        """
+        await history.rollback(self, to, patch=None, verb="rollback", undo=undo)
 
     async def answer(self, value: Json, *, by: str = "", key: str | None = None) -> None:
         """Answer what the task waits for; the first answer stands, and the task goes on. Without a durable function

@@ -40,6 +40,8 @@ class Tasks:
         # How a durable function's task is cancelled: what it did may have to be undone. Set by the app.
         self._canceller: Callable[[Task, bool], Awaitable[bool]] | None = None
         self._handlers: list[Handler] = []  # who is told what happens, while a worker runs here
+        # What a durable function's journal keeps when it goes back to a checkpoint; None for any other task.
+        self._roller: Callable[[Task, int, bool | None], Awaitable[str | None]] | None = None
         # How it is forked: with its journal. None for a task of no durable function.
         self._forker: Callable[[Task, str, str | None, Mapping[str, Json]], Awaitable[Task | None]] | None = None
         # How to stop the attempt at a durable function that this process is at, if it is. Set by the app.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from perdure._store.contract import AttemptRow, Params, Row, TaskRow
 from perdure._store.memory.tables import Lease, Tables
-from perdure._store.memory.verbs import change, create_task, end_attempts
+from perdure._store.memory.verbs import change, create_task, end_attempts, forget_asked, put_entries
 
 _LIVE = ("pending", "running", "paused")
 # Whether an effect happened may be asked and said after the task has ended too.
@@ -79,14 +79,8 @@ def _begin_at_once(tables: Tables, p: Params) -> None:
 def fork_function(tables: Tables, p: Params) -> Row | None:
     row = start_function(tables, p)
     if row is not None:
-        _put_entries(tables, p["uid"], 1, p)
+        put_entries(tables, p["uid"], 1, p)
     return row
-
-
-def _put_entries(tables: Tables, uid: str, line: int, p: Params) -> None:
-    for position, digits in json.loads(p["entries"]):
-        if (line, position) not in tables.journal.get(uid, {}):
-            tables.put_of(tables.journal, uid, (line, position), bytes.fromhex(digits))
 
 
 def open_pause(tables: Tables, p: Params) -> Row | None:
@@ -172,11 +166,8 @@ def begin_line(tables: Tables, p: Params) -> Row | None:
     if task.uid in tables.calls:
         called = tables.calls[task.uid]._replace(version=p["function_version"], arguments=p["arguments"])
         tables.put(tables.calls, task.uid, called)
-    tables.remove(tables.pauses, task.uid)
-    for key, signal in list(tables.signals.get(task.uid, {}).items()):
-        if signal.taken_by is not None:
-            tables.put_of(tables.signals, task.uid, key, signal._replace(taken_by="~"))
-    _put_entries(tables, task.uid, task.line + 1, p)
+    forget_asked(tables, task.uid)
+    put_entries(tables, task.uid, task.line + 1, p)
     return (change(tables, task, p, line=task.line + 1).line,)
 
 

@@ -251,9 +251,26 @@ def rollback(tables: Tables, p: Params) -> Row | None:
             tables.put_of(tables.checkpoints, task.uid, frame.seq, frame._replace(superseded=True))
     if p["adds"]:
         _add_checkpoint(tables, task, p)
+    put_entries(tables, task.uid, task.line, p)
+    forget_asked(tables, task.uid)
     _free(tables, task.uid, epochs=1)
     end_attempts(tables, task.uid, p["at"], "rolled back")
     return (task.seq, task.version)
+
+
+def put_entries(tables: Tables, uid: str, line: int, p: Params) -> None:
+    """The first entries of a line, which come with it."""
+    for position, digits in json.loads(p["entries"]):
+        if (line, position) not in tables.journal.get(uid, {}):
+            tables.put_of(tables.journal, uid, (line, position), bytes.fromhex(digits))
+
+
+def forget_asked(tables: Tables, uid: str) -> None:
+    """A new line asks its own questions; signals that the old one took stay taken."""
+    tables.remove(tables.pauses, uid)
+    for key, signal in list(tables.signals.get(uid, {}).items()):
+        if signal.taken_by is not None:
+            tables.put_of(tables.signals, uid, key, signal._replace(taken_by="~"))
 
 
 def invalidate(tables: Tables, p: Params) -> Row | None:

@@ -1,6 +1,7 @@
 -- rollback: an earlier checkpoint is the state again, perhaps patched, and a new line begins there.
 -- What came after it stays readable, marked as superseded. The epoch rises, so that an attempt still
--- going on from the later state can no longer write. Without `after` the status stays as it is.
+-- going on from the later state can no longer write. Without `after` the status stays as it is. A durable
+-- function's new line begins with `entries`, as for fork_function; questions of the old line are gone with it.
 WITH changed AS (
   UPDATE perdure.tasks
   SET seq = seq + %(adds)s::bigint,
@@ -25,6 +26,12 @@ superseded AS (
   WHERE task_uid = %(uid)s::text AND seq > %(target)s::bigint AND EXISTS (SELECT 1 FROM changed)
 ),
 --> checkpoint
+--> entries
+asked AS (DELETE FROM perdure.pauses WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM changed)),
+heard AS (
+  UPDATE perdure.signals SET taken_by = '~'
+  WHERE task_uid = %(uid)s::text AND taken_by IS NOT NULL AND EXISTS (SELECT 1 FROM changed)
+),
 freed AS (
   UPDATE perdure.leases SET epoch = epoch + 1, worker = NULL
   WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM changed)

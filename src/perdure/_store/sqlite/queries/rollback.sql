@@ -1,6 +1,7 @@
 -- rollback: an earlier checkpoint is the state again, perhaps patched, and a new line begins there.
 -- What came after it stays readable, marked as superseded. The epoch rises, so that an attempt still
--- going on from the later state can no longer write. Without `after` the status stays as it is.
+-- going on from the later state can no longer write. Without `after` the status stays as it is. A durable
+-- function's new line begins with `entries`, as for fork_function; questions of the old line are gone with it.
 UPDATE tasks SET seq = seq + :adds, state_seq = CASE WHEN :adds THEN seq + 1 ELSE :target END, line = line + 1,
                  status = COALESCE(:after, status), version = version + 1, updated_at = :at,
                  finished_at = CASE WHEN :after IS NULL THEN finished_at END,
@@ -15,6 +16,9 @@ WHERE uid = :uid AND is_current AND version = :version AND instr(:befores, statu
 RETURNING seq, version;
 UPDATE checkpoints SET superseded = 1 WHERE task_uid = :uid AND seq > :target;
 --> checkpoint
+--> entries
+DELETE FROM pauses WHERE task_uid = :uid;
+UPDATE signals SET taken_by = '~' WHERE task_uid = :uid AND taken_by IS NOT NULL;
 UPDATE leases SET epoch = epoch + 1, worker = NULL WHERE task_uid = :uid;
 UPDATE attempts SET ended_at = :at, ended = 'rolled back' WHERE task_uid = :uid AND ended_at IS NULL;
 --> event

@@ -1,0 +1,123 @@
+"""A durable function goes back to a checkpoint: what it had done by then stays done, no effect is repeated unasked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perdure import Perdure, budgets, checkpoint, durable, effect, idempotency_key, pause, step
+from perdure.cli import main
+from perdure.errors import InvalidInput
+from tests.durable.effects_kit import World, until_paused
+
+world = World()
+ran: list[int] = []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_has_happened_yet() -> None:
+    world.done.clear()
+    world.undone.clear()
+    world.keys.clear()
+    ran.clear()
+
+
+@step
+async def read(page: int) -> int:
+    budgets.spend(tokens=10)
+    ran.append(page)
+    return page
+
+
+def retract(result: str, page: int) -> None:
+    world.undone.append(f"page {page}")
+
+
+@effect(undo=retract)
+async def publish(page: int) -> str:
+    return world.do(f"page {page}", idempotency_key())
+
+
+@durable
+async def importing(pages: int) -> list[int]:
+    state = await checkpoint.last({"page": 0})
+    while state["page"] < pages:
+        await read(state["page"])
+        await publish(state["page"])
+        if state["page"] == 3:
+            await pause.input("go on?", str)
+        state = {"page": state["page"] + 1}
+        await checkpoint.save(state)
+    return [state["page"], budgets.spent().tokens]
+
+
+@pytest.mark.req("R27")
+async def test_effects_since_the_checkpoint_are_listed_and_nothing_is_changed(url: str) -> None:
+    async with Perdure(url) as app:
+        await until_paused(app, "job", importing, 5)
+        task = await app.tasks.handle("job")
+        with pytest.raises(InvalidInput, match=r"2 effects since checkpoint 2: publish\(2\), publish\(3\)"):
+            await task.rollback("2")
+        with pytest.raises(InvalidInput, match="2 effects"):
+            await task.resume(checkpoint="2")
+        record = await task.record()
+        assert record.status == "paused" and record.state == {"page": 3}
+
+
+@pytest.mark.req("R27", "R70")
+async def test_undone_first_they_are_done_anew_and_what_was_before_is_not(url: str) -> None:
+    async with Perdure(url) as app:
+        await until_paused(app, "job", importing, 5)
+        task = await app.tasks.handle("job")
+        await task.rollback("2", undo=True)
+        assert world.undone == ["page 3", "page 2"]
+        assert task.status == "running" and task.state == {"page": 2}
+        await until_paused(app, "job", importing, 5)
+        assert ran == [0, 1, 2, 3, 2, 3]
+        assert world.done == ["page 0", "page 1", "page 2", "page 3", "page 2", "page 3"]
+        assert len(set(world.keys)) == 6
+        await task.answer("yes")
+        assert await app.run("job", importing, 5) == [5, 70]  # what was spent was spent
+        assert [one.state for one in await app.effects.of("job")].count("undone") == 2
+
+
+async def test_kept_they_stay_done_and_are_done_again_because_somebody_said_so(quick_url: str) -> None:
+    async with Perdure(quick_url) as app:
+        await until_paused(app, "job", importing, 5)
+        task = await app.tasks.handle("job")
+        await task.rollback("3", undo=False)
+        await until_paused(app, "job", importing, 5)
+        assert world.undone == [] and world.done[-2:] == ["page 3", "page 3"] and len(world.done) == 5
+
+
+async def test_without_effects_since_then_nobody_has_to_say_anything(quick_url: str) -> None:
+    @durable
+    async def quiet(pages: int) -> int:
+        state = await checkpoint.last({"page": 0})
+        while state["page"] < pages:
+            await read(state["page"])
+            state = {"page": state["page"] + 1}
+            await checkpoint.save(state)
+        await pause.input("done?", str)
+        return int(state["page"])
+
+    async with Perdure(quick_url) as app:
+        await until_paused(app, "job", quiet, 3)
+        task = await app.tasks.handle("job")
+        await task.rollback("1")
+        await until_paused(app, "job", quiet, 3)
+        await task.answer("yes")
+        assert await app.run("job", quiet, 3) == 3 and ran == [0, 1, 2, 1, 2]
+
+
+async def test_from_the_shell(tmp_path: Path, capsys: Any) -> None:
+    url = f"sqlite://{tmp_path}/p.db"
+    async with Perdure(url) as app:
+        await until_paused(app, "job", importing, 5)
+    assert main(["rollback", "job", "2", "--store", url]) == 2
+    assert "--undo" in capsys.readouterr().err
+    assert main(["rollback", "job", "2", "--undo", "--store", url]) == 0
+    assert world.undone == ["page 3", "page 2"]
+    assert main(["rollback", "job", "1", "--keep", "--store", url]) == 0
