@@ -90,3 +90,14 @@ def test_the_guides_first_example_runs_as_it_stands(tmp_path):
     guide = (ROOT / "docs/guide/durable-functions.md").read_text()
     (tmp_path / "guide.py").write_text(re.findall(r"```python\n(.*?)```", guide, re.DOTALL)[0])
     assert run([sys.executable, "guide.py"], tmp_path) == "[0, 10, 20, 30, 40]\n"
+
+
+@pytest.mark.req("R32", "R147")
+def test_the_approval_example_waits_through_a_kill_and_goes_on_when_it_was_approved(tmp_path):
+    (tmp_path / ".perdure").mkdir()
+    script = [sys.executable, str(ROOT / "examples/approval.py")]
+    assert kill_after(script, tmp_path, "waits for: perdure approve order-42")[0] == "preparing tea"
+    cli = [sys.executable, "-m", "perdure"]
+    assert "Charge 500 cents for tea?" in run([*cli, "show", "order-42"], tmp_path)
+    run([*cli, "approve", "order-42", "--by", "ada", "--comment", "fine"], tmp_path)
+    assert run(script, tmp_path).splitlines() == ["charged 500 cents, approved by ada (fine)"]

@@ -10,7 +10,7 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 from perdure._durable.asking import answer_to, question_of, recorded
 from perdure._durable.polling import Poll
@@ -89,6 +89,25 @@ class pause:
         answer: T = await recorded("pause.input", digest((question,), {}), put, type)
         return answer
 
+    @overload
+    @staticmethod
+    async def callback(
+        what: str,
+        type: type[T],
+        *,
+        link: str = "",
+        expires: timedelta | None = None,
+        announce: Callable[[str], Awaitable[None]] | None = None,
+    ) -> T: ...
+    @overload
+    @staticmethod
+    async def callback(
+        what: str,
+        *,
+        link: str = "",
+        expires: timedelta | None = None,
+        announce: Callable[[str], Awaitable[None]] | None = None,
+    ) -> Any: ...
     @staticmethod
     async def callback(
         what: str,

@@ -11,13 +11,18 @@ stored pauses if PERDURE_POLL_COMMANDS=1 says that it may.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
+import signal
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from urllib.request import OpenerDirector
 
 log = logging.getLogger("perdure.checks")
 
@@ -76,17 +81,34 @@ async def make(description: Mapping[str, Json]) -> Json:
 
 def _fetch(address: str, expect: Json) -> Json:
     from urllib.error import HTTPError
-    from urllib.request import Request, build_opener
+    from urllib.request import Request
 
     if not address.lower().startswith(("http://", "https://")):
         return None
     request = Request(address, headers={"User-Agent": "perdure", "Accept": "application/json, */*"})
     try:
-        with build_opener().open(request, timeout=TIMEOUT_SECONDS) as response:
+        with _web().open(request, timeout=TIMEOUT_SECONDS) as response:
             status, body = response.status, response.read(_MOST_BYTES)
     except HTTPError as refused:
         status, body = refused.code, refused.read(_MOST_BYTES)
     return judged(status, body.decode("utf-8", "replace"), expect)
+
+
+def _web() -> OpenerDirector:
+    """Nothing but the web: a redirect leads to no file and to no other kind of server."""
+    from urllib import request
+
+    opener = request.OpenerDirector()
+    for handler in (
+        request.ProxyHandler(),
+        request.HTTPHandler(),
+        request.HTTPSHandler(),
+        request.HTTPDefaultErrorHandler(),
+        request.HTTPRedirectHandler(),
+        request.HTTPErrorProcessor(),
+    ):
+        opener.add_handler(handler)
+    return opener
 
 
 def judged(status: int, text: str, expect: Json) -> Json:
@@ -121,7 +143,8 @@ async def _run(words: Sequence[str]) -> Json:
     try:
         output, _ = await process.communicate()
     except asyncio.CancelledError:
-        process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # with all that it has started
         raise
     if process.returncode != 0:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perdure import Perdure, durable, effect, step
+from perdure import Perdure, durable, effect, pause, step
 
 
 @step
@@ -23,6 +23,15 @@ async def job(n: int) -> int:
     return await double(n) + len(text)
 
 
+@durable
+async def waits() -> None:
+    await pause.approval("go?", default="perhaps")  # wrong
+    text: str = await pause.input("how many?", int)  # wrong
+    await pause.wait(fortnights=1)  # wrong
+    await pause.poll(double, every=text)  # wrong
+    await pause.task("other", on_failure="ignore")  # wrong
+
+
 async def use(app: Perdure) -> None:
     await app.run("job", job)  # wrong
     await app.run("job", job, "three")  # wrong
@@ -30,3 +39,4 @@ async def use(app: Perdure) -> None:
     await app.tasks.list(status="sleeping")  # wrong
     task = await app.tasks.open("x")
     await task.pause("wait", reason="coffee")  # wrong
+    await task.approve()  # wrong

@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
-from perdure import Checkpoint, Handle, Page, Perdure, Retry, Task, TaskRecord, durable, effect, signals, step
+from perdure import (
+    Approval,
+    Checkpoint,
+    Handle,
+    Page,
+    Perdure,
+    Retry,
+    Task,
+    TaskRecord,
+    checks,
+    durable,
+    effect,
+    signals,
+    step,
+)
 from perdure import pause as pauses
 from perdure.sync import Perdure as SyncPerdure
 
@@ -49,6 +63,28 @@ async def checkout(order: Order, pages: list[str] | None = None) -> dict[str, in
     return receipt
 
 
+async def is_green() -> Order | None:
+    return None
+
+
+async def announce(token: str) -> None: ...
+
+
+@durable
+async def waits() -> None:
+    assert_type(await pauses.approval("go?", expires=timedelta(days=2), default="approve"), Approval)
+    assert_type(await pauses.input("how many?", int, default=3), int)
+    assert_type(await pauses.callback("ci", Order, announce=announce), Order)
+    assert_type(await pauses.callback("ci", link="https://ci.example"), Any)
+    assert_type(await pauses.poll(is_green, every=timedelta(seconds=30), backoff=2, limit=timedelta(hours=1)), Order)
+    await pauses.poll(checks.url("https://ci.example", expect={"state": "green"}), every=timedelta(seconds=30))
+    await pauses.wait(hours=24)
+    await pauses.until(datetime(2030, 1, 1, tzinfo=UTC))
+    await pauses.rate_limit(retry_after=2.5, provider="api", max_wait=timedelta(minutes=5))
+    assert_type(await pauses.task("other-1", on_failure="return"), Any)
+    await pauses.yield_now()
+
+
 @durable(name="other", version=2)
 async def other(n: int) -> str:
     return str(n)
@@ -60,6 +96,10 @@ async def use(app: Perdure) -> None:
     assert_type(await (await app.start("other-1", other.options(queue="slow"), n=3)).result(), str)
     task = await app.tasks.open("job", state={"n": 1})
     assert_type(task, Task)
+    await task.approve(by="ada", comment="go", edited={"n": 2})
+    await task.reject(by="ada")
+    await task.answer(7, by="ada")
+    assert_type(await app.tasks.deliver(await task.callback_token(), {"state": "green"}), bool)
     assert_type(await task.checkpoint({"n": 2}), Checkpoint)
     assert_type(await app.tasks.get("job"), TaskRecord | None)
     assert_type(await app.tasks.list(status="paused", reason="rate_limit"), Page[TaskRecord])
