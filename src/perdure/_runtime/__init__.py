@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from perdure._runtime.context import Context
     from perdure._runtime.continuity import Continuity, context_of
     from perdure._runtime.credentials import Token
+    from perdure._runtime.environment import Rules
     from perdure._runtime.files import KeptFile, KeptListener, KeptPipe
     from perdure._runtime.fingerprints import Finding, Fingerprint
     from perdure._runtime.kept import Kept, end_keeper, kept_for
@@ -64,6 +65,7 @@ _HOMES = {
         "KeptListener",
         "KeptPipe",
     ),
+    "environment": ("Rules",),
     "fingerprints": (
         "Finding",
         "Fingerprint",
@@ -170,6 +172,7 @@ __all__ = [
     "RestorePlan",
     "RestoreReport",
     "Restored",
+    "Rules",
     "Runtime",
     "Secret",
     "Service",
@@ -189,10 +192,10 @@ __all__ = [
     "check_unit_type",
     "command",
     "context_of",
+    "end_keeper",
     "ending",
     "exit_code",
     "export",
-    "end_keeper",
     "home_of_cuts",
     "http",
     "is_telling",
