@@ -10,7 +10,7 @@ import pytest
 
 from perdure import Event, Perdure
 from perdure._ground.clock import MovableClock
-from perdure._tasks import handlers_of
+from perdure._tasks import handlers_of, undelivered
 from perdure.errors import InvalidInput
 from tests.coordination.team import note, noted
 from tests.coordination.test_schedules import until
@@ -154,6 +154,7 @@ async def test_of_several_workers_one_tells_and_when_it_dies_another(shared_url,
         for n in range(5):
             await (await app.tasks.open(f"t{n}")).complete()
         await until(lambda: _told_lines(place, 5))
+        await until(lambda: _written_off(app))
         workers_by_id = await app._store.query("read_workers")
         (record,) = await handlers_of(app._store).all()
         telling = next(row[5] for row in workers_by_id if row[0] == record.value.worker)
@@ -161,6 +162,12 @@ async def test_of_several_workers_one_tells_and_when_it_dies_another(shared_url,
         await (await app.tasks.open("after")).complete()
         await until(lambda: _told_lines(place, 6))
     assert sorted(noted(place)) == ["after", "t0", "t1", "t2", "t3", "t4"]
+
+
+async def _written_off(app: Perdure) -> bool:
+    """What was told is known to have been: killed now, it is not told again."""
+    (record,) = await handlers_of(app._store).all()
+    return not await undelivered(app._store, "listener", since=record.value.since, ended_since=0, limit=100)
 
 
 async def _told_lines(place: Path, number: int) -> bool:
