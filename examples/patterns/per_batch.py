@@ -11,7 +11,7 @@ from perdure import Perdure, durable, step
 BATCH = 100
 
 
-@step
+@step(flush=True)  # on disk before the next batch begins
 async def add_up(first: int, last: int) -> int:
     print("batch", first, flush=True)
     return sum(range(first, last))

@@ -10,7 +10,7 @@ from pathlib import Path
 from perdure import Perdure, durable, step
 
 
-@step
+@step(flush=True)
 def shout(path: str, out: str) -> str:
     """May be repeated when it was cut off: writing the same file again changes nothing."""
     target = Path(out) / Path(path).name

@@ -36,7 +36,7 @@ counters = st.sampled_from([estimate, len, lambda text: len(text.encode()) // 3 
 
 
 @pytest.mark.req("R125")
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(state=states, budget=st.integers(0, 900), count=counters)
 def test_recall_always_parses_and_never_exceeds_its_budget(state: dict[str, Any], budget: int, count: Any) -> None:
     text = render(state, budget, count)

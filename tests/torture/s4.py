@@ -45,15 +45,16 @@ sys.exit(supervising.Supervisor(argv, 2, 5.0, lambda line, value: print(line, fl
 class Size:
     files: int
     agents: int
-    kills: int
+    kills: int  # at most
+    lasting: float  # seconds, the storm
     every: float  # seconds between two kills
     seconds: float  # a model takes
     stalled_after: str
     attempts: int
 
 
-SMALL = Size(files=10, agents=3, kills=5, every=0.3, seconds=0.15, stalled_after="3s", attempts=2)
-FULL = Size(files=42, agents=8, kills=200, every=0.3, seconds=0.5, stalled_after="10s", attempts=3)
+SMALL = Size(files=10, agents=3, kills=5, lasting=60.0, every=0.3, seconds=0.15, stalled_after="3s", attempts=2)
+FULL = Size(files=42, agents=8, kills=200, lasting=60.0, every=0.3, seconds=0.5, stalled_after="10s", attempts=3)
 
 
 @dataclass
@@ -142,9 +143,10 @@ def supervisors(size: Size, env: dict[str, str], folder: Path) -> Iterator[list[
 def storm(size: Size, app: Perdure, running: list[subprocess.Popen[bytes]], rng: random.Random) -> Chaos:
     chaos = Chaos()
     until(lambda: workers(app, busy=True))
-    special = sorted(rng.sample(range(size.kills), 3))
+    end = time.monotonic() + size.lasting
+    special = sorted(rng.sample(range(min(size.kills, 20)), 3))
     for turn in range(size.kills):
-        if record(app, team.COORDINATOR).is_finished:
+        if record(app, team.COORDINATOR).is_finished or time.monotonic() > end:
             break
         time.sleep(size.every)
         if turn == special[0]:
@@ -156,7 +158,7 @@ def storm(size: Size, app: Perdure, running: list[subprocess.Popen[bytes]], rng:
         elif turn == special[2]:
             stop_past_lease(app, chaos, rng)
         else:
-            kill(chaos, rng.choice(until(lambda: workers(app))))
+            kill(chaos, rng.choice(until(lambda: workers(app))))  # started again, a worker takes its time to be there
     return chaos
 
 

@@ -25,6 +25,8 @@ from perdure._ground.hop import Call
 from perdure.errors import InvalidInput, NotResumable
 
 _SECONDS = timedelta(seconds=30)
+# By its path, so that nothing of perdure is imported there but what it needs.
+_RESUMING = Path(__file__).with_name("resuming.py")
 _MARK = b"\n--perdure-verdict--\n"
 
 
@@ -91,7 +93,7 @@ def _judge(sent: bytes, timeout: timedelta) -> Verification:
     env = {"PATH": os.defpath, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
     with tempfile.TemporaryDirectory(prefix="perdure-clean-") as folder:
         env["HOME"] = folder
-        command = [sys.executable, "-m", "perdure.memory.resuming"]
+        command = [sys.executable, "-P", str(_RESUMING)]
         try:
             done = subprocess.run(
                 command,

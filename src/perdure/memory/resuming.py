@@ -1,4 +1,4 @@
-"""The clean process in which a state is handed to the code that resumes: `python -m perdure.memory.resuming`.
+"""The clean process in which a state is handed to the code that resumes; run by resumable.py.
 
 Reads {file, name, state} from standard input, and writes its verdict to standard output, behind a mark.
 """
