@@ -97,9 +97,9 @@ def _await(is_so: Any, clock: MovableClock | None, patience: float = PATIENCE) -
         if time.monotonic() > end:
             assert patience < PATIENCE, "nothing happens any more"
             return False
-        time.sleep(0.002 if clock is None else 0.03)
+        time.sleep(0.002)
         if clock is not None:
-            clock.advance(seconds=1)
+            clock.advance(seconds=0.1)
     return True
 
 

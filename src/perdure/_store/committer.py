@@ -22,7 +22,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -55,6 +55,7 @@ class Committer:
         self._thread: threading.Thread | None = None
         self.commit_seconds = 0.001  # a moving average; what a caller gains by not waiting
         self.batches = self.writes = 0
+        self.listeners: list[Callable[[Sequence[Write]], None]] = []  # told what is done, in the committing thread
         _alive.add(self)
 
     # ── giving a write ──────────────────────────────────────────────────────────────────────────
@@ -174,7 +175,10 @@ class Committer:
         finally:
             # Also when this thread was interrupted: the batch holds writes of others.
             self._hand_back(batch, live)
-            self._settle([write for write in batch if write.done])
+            done_now = [write for write in batch if write.done]
+            self._settle(done_now)
+            for listener in self.listeners:
+                listener(done_now)
 
     def _hand_back(self, batch: list[Write], live: list[Write]) -> None:
         """What the engine did not take goes to the front of the queue; what is closed is refused, in its turn."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from types import TracebackType
 
+from perdure._store import Write
 from perdure._tasks import Tasks
 from perdure._worker.attendance import Attendance
 from perdure._worker.claimer import Claimer, Observer
@@ -27,6 +29,8 @@ from perdure._worker.triggers import Triggers
 from perdure.errors import InvalidInput, PerdureError
 
 GRACE = timedelta(seconds=10)
+# After one of these some task may be for somebody to take. Other processes' are found by looking.
+_WAKING = frozenset({"start_function", "answer_pause", "send_signal", "move_task", "release", "reap", "rollback"})
 STALLED_AFTER = timedelta(minutes=15)
 
 
@@ -68,6 +72,7 @@ class Worker:
         self._loops: list[DutyLoop] = []
         self._running: list[asyncio.Task[None]] = []
         self._draining: asyncio.Task[None] | None = None
+        self._listener: Callable[[Sequence[Write]], None] | None = None
         self.drained = asyncio.Event()
 
     def _duties(self) -> list[Duty]:
@@ -85,7 +90,10 @@ class Worker:
     async def __aenter__(self) -> None:
         clock = self._tasks._store.clock
         self._loops = [DutyLoop(duty, clock) for duty in self._duties()]
-        self._claimer.ring = next(loop.ring for loop in self._loops if loop.duty is self._claimer)
+        claiming = next(loop for loop in self._loops if loop.duty is self._claimer)
+        self._claimer.ring = claiming.ring
+        self._listener = partial(_listen, claiming)
+        self._tasks._store.committer.listeners.append(self._listener)
         timers = next(loop for loop in self._loops if isinstance(loop.duty, Timers))
         # An attempt that has ended may have paused for a moment that is near, or for its turn.
         self.observe(lambda what, *_: timers.ring() if what == "ended" else None)
@@ -103,6 +111,8 @@ class Worker:
             if isinstance(loop.duty, Deliveries):
                 with suppress(PerdureError):  # out of reach, it is left when this process is gone
                     await loop.duty.leave()
+        if self._listener is not None:
+            self._tasks._store.committer.listeners.remove(self._listener)
         self._reaper.watch.close()
         self._attendance.end()
 
@@ -135,3 +145,9 @@ class Worker:
         if made is not None and made.work is not None:
             with suppress(RuntimeError):
                 made.work.cancel()
+
+
+def _listen(claiming: DutyLoop, writes: Sequence[Write]) -> None:
+    """In the committer's thread: what this process has written may be work for its own worker."""
+    if any(write.verb in _WAKING and write.row is not None for write in writes):
+        claiming.ring_from_thread()
