@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from perdure._durable import pause, step
+from perdure import Perdure
+from perdure._durable import durable, pause, step
 from perdure._durable.run import Paused
+from perdure._runtime.postgres import open_postgres
+from perdure._runtime.postgres_connection import KeptConnection
+from perdure._runtime.sessions import SessionPlace
 from perdure.errors import TransactionLost
 from tests.replay.kit import play
 from tests.sessions.acts import one
 from tests.sessions.kit import Stage
+from tests.support.processes import Link, die
 
 seen: list[Any] = []
 
@@ -211,3 +217,47 @@ async def test_an_attempt_that_is_cancelled_leaves_the_transaction_alone(stage: 
     con = await stage.connect()
     assert con.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
     await con.close()
+
+
+# ── killed for real ──────────────────────────────────────────────────────────────────────────────
+
+where: dict[str, Any] = {}
+
+
+@durable(name="sessions.killed-at-commit")
+async def killed_at_commit() -> int:
+    session = await open_postgres(where["place"], "main", where["url"], hold="10m")
+    con = await session.connect()
+    async with con.transaction():
+        await insert(con, 1)
+        await insert(con, 2)
+    await con.close()
+    return 2
+
+
+async def run_and_die_after_commit(link: Link, stage_folder: str, parking: str, url: str, store: str) -> None:
+    where.update(place=SessionPlace(Path(stage_folder), Path(parking)), url=url)
+    commit = KeptConnection.commit
+
+    async def commit_and_die(self: KeptConnection) -> None:
+        await commit(self)
+        die()
+
+    KeptConnection.commit = commit_and_die  # type: ignore[method-assign]
+    async with Perdure(store) as app:
+        await app.run("task", killed_at_commit)
+
+
+async def test_what_was_done_in_a_block_is_on_record_before_it_commits(stage: Stage, tmp_path: Path) -> None:
+    """Else the next attempt would find a block that has ended, and steps in it that it does not know."""
+    await stage.open()
+    store = f"sqlite://{tmp_path}/perdure.db"
+    arguments = (str(stage.folder), str(stage.parking), stage.url, store)
+    child = stage.children.start(run_and_die_after_commit, *arguments)
+    assert child.wait() == -9
+    assert rows(stage) == [1, 2]
+    where.update(place=stage.place, url=stage.url)
+    async with Perdure(store) as app:
+        assert await app.run("task", killed_at_commit) == 2
+    assert rows(stage) == [1, 2]
+    assert seen == []

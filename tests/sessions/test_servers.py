@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import datetime
+import os
 import signal
 import socket
 import ssl
@@ -15,6 +17,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from perdure._ground.clock import MovableClock
 from perdure.errors import SessionUnavailable
 from tests.sessions.acts import one
 from tests.sessions.cluster import Cluster
@@ -50,6 +53,26 @@ async def test_a_restarted_server_is_lost_with_the_reason_and_found_again(stage:
     assert "shutting down" in again.verdict.reason or "administrator" in again.verdict.reason
     con = await again.connect()
     assert await one(con, "SELECT count(*) FROM restarts") == (0,)
+    await con.close()
+
+
+@pytest.mark.req("R98")
+async def test_a_minute_without_the_server_is_ridden_out(stage: Stage, cluster: Cluster, clock: MovableClock) -> None:
+    """As a network that is away looks: nothing answers, nothing is closed."""
+    stage.env = {"PERDURE_TEST_CLOCK": str(clock.path)}
+    session = await stage.open(url=make_conninfo(**cluster.url("app")))
+    con = await session.connect()
+    before = await one(con, "SELECT txid_current()")
+    os.kill(session.backend_pid, signal.SIGSTOP)
+    try:
+        answer = asyncio.ensure_future(one(con, "SELECT txid_current()"))
+        while not session.refresh()["busy"]:
+            await asyncio.sleep(0)
+        clock.advance(seconds=60)
+        assert session.refresh()["gone"] is None
+    finally:
+        os.kill(session.backend_pid, signal.SIGCONT)
+    assert await answer == before
     await con.close()
 
 
