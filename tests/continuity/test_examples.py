@@ -61,3 +61,16 @@ def test_every_name_a_guide_shows_is_there(page: str) -> None:
     text = (ROOT / f"docs/guide/{page}.md").read_text()
     shown = set(re.findall(r"\b(Secret|Fingerprint|RedactingFilter|Rules|UnitType|register_unit_type|redact)\b", text))
     assert all(hasattr(perdure, name) for name in shown), shown
+
+
+@pytest.mark.req("R91")
+def test_a_resume_on_the_command_line_is_refused_while_the_world_has_changed(tmp_path: Path) -> None:
+    perdure = (sys.executable, "-m", "perdure")
+    script = (sys.executable, str(ROOT / "examples/comes_back.py"))
+    run(tmp_path, *script, code=1)
+    run(tmp_path, *perdure, "pause", "read-the-book", "for now", "--reason", "checkpoint")
+    (tmp_path / "book.txt").write_text("another book")
+    assert "does not fit the world any more" in run(tmp_path, *perdure, "resume", "read-the-book", code=4)
+    assert "paused" in run(tmp_path, *perdure, "show", "read-the-book")
+    assert "refused by" in run(tmp_path, *perdure, "resume", "--plan", "read-the-book")
+    assert "running" in run(tmp_path, *perdure, "resume", "read-the-book", "--anyway")

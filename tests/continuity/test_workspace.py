@@ -314,3 +314,34 @@ def _let_settle(workspace: Workspace) -> None:
 
     seen = [msgspec.structs.replace(thing, is_settled=True) for thing in last.seen]
     workspace._remember(msgspec.structs.replace(last, seen=seen))
+
+
+@pytest.mark.req("R104", "R105")
+async def test_gc_forgets_the_cuts_that_no_checkpoint_names_and_no_other(tmp_path: Path) -> None:
+    from perdure import Perdure
+    from perdure._runtime import Continuity, tidy_cuts
+    from perdure._tasks import Policy, collect
+
+    root = tmp_path / "work"
+    root.mkdir()
+    async with Perdure(f"sqlite://{tmp_path}/p.db") as app:
+        task = await app.tasks.open("work", state={})
+        rt = Continuity(app._store, task.id, task.uid)
+        kept = rt.workspace(root)
+        for number in range(4):
+            (root / "file").write_text(f"version {number}")
+            await rt.save()
+        objects = kept.workspace.objects
+        assert await tidy_cuts(app._store) == [], "none is an hour old"
+        for note in (objects.home / "owners").iterdir():
+            os.utime(note, (1, 1))
+        await collect(app._store, Policy(keep_last=1))
+        assert len(await tidy_cuts(app._store, dry_run=True)) == 3 and len(objects.cuts()) == 4
+        assert len(await tidy_cuts(app._store)) == 3
+        (root / "file").unlink()
+        root.rmdir()
+        assert (await rt.restore()).report.level("workspace") == "rebuilt"
+        assert (root / "file").read_text() == "version 3"
+        await task.complete()
+        await task.delete()
+        assert len(await tidy_cuts(app._store)) == 1 and objects.cuts() == {}

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from perdure._runtime.sessions import SessionPlace
     from perdure._runtime.shell import CommandResult, Shell, exit_code
     from perdure._runtime.sqlite import SqliteOutcome, SqliteResult, SqliteSession
+    from perdure._runtime.tidying import tidy_cuts
     from perdure._runtime.unit_types import Place, UnitType
     from perdure._runtime.unit_types import register as register_unit_type
     from perdure._runtime.units import Record, Unit
@@ -123,6 +124,7 @@ _HOMES = {
         "Shell",
         "exit_code",
     ),
+    "tidying": ("tidy_cuts",),
     "unit_types": (
         "Place",
         "UnitType",
@@ -213,6 +215,7 @@ __all__ = [
     "running",
     "runtime",
     "runtime_of",
+    "tidy_cuts",
 ]
 
 

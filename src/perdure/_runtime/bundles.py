@@ -294,6 +294,8 @@ def _take_workspace(store: Store, bundle: Bundle) -> bool:
             for cut in cuts:
                 _check_cut(looked_at, cut, apart)
             pack.seek(0)
+            for cut in cuts:
+                Objects(home).note_owner(cut, bundle.header.uid)
             Objects(home).unpack(pack, cuts)
     except CutFailed as error:
         raise BundleRefused(str(bundle.path), f"its workspace: {error.problem}") from None

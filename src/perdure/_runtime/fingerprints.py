@@ -129,6 +129,7 @@ class Finding:
     policy: Policy
     same: bool
     why: str = ""
+    looked: bool = True  # False: only a process that was told how can look at it
 
     @property
     def refuses(self) -> bool:
@@ -159,7 +160,7 @@ async def _compare(before: Recorded, given: Fingerprint | None) -> Finding:
     policy = given.policy if given is not None else before.policy
     if given is None:
         if before.kind not in looks.KINDS:
-            return Finding(before.name, policy, False, "this process has not said how to look at it")
+            return Finding(before.name, policy, False, "this process has not said how to look at it", looked=False)
         given = Fingerprint(before.kind, before.name, before.about, policy)
     if before.problem:
         return Finding(before.name, policy, False, f"it could not be seen at the checkpoint: {before.problem}")

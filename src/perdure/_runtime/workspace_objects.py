@@ -219,6 +219,13 @@ class Objects:
 
     # ── keeping in order, and moving ────────────────────────────────────────────────────────────
 
+    def note_owner(self, cut: str, uid: str) -> None:
+        """Remember that a cut is this task's, before the checkpoint that names it is written."""
+        folder = self.home / "owners"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (folder / cut).open("a") as note:
+            note.write(f"{uid}\n")
+
     def keep_only(self, wanted: set[str]) -> list[str]:
         """Forget every cut that is not wanted and give back its space; what was forgotten."""
         gone = [cut for cut in self.cuts() if cut not in wanted]

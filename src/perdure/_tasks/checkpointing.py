@@ -6,12 +6,13 @@ A checkpoint may carry parts beside the state: what a task has around it (`runti
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from perdure._ground import codec
 from perdure._ground.clock import moment
 from perdure._model import Checkpoint, ToolCall, checkpoint_id
-from perdure._store import FrameRow
+from perdure._store import FrameRow, Store
 from perdure._tasks import history, moves, records, snapshots
 from perdure.errors import NotFound, RecordDamaged, TooLarge
 
@@ -128,8 +129,24 @@ async def carried(
     return None
 
 
+async def all_carried(store: Store, uid: str, part: str, *, cause: str) -> AsyncIterator[Any]:
+    """The part of every checkpoint with this cause, the set aside and superseded ones too.
+
+    Raises:
+        RecordDamaged, KeyMissing: one of them cannot be read.
+    """
+    for row in await _frames(store, uid):
+        if row.cause == cause:
+            parts = snapshots.contents((await snapshots.materialise(store, uid, row.seq))[0].raw)
+            if part in parts:
+                yield parts[part]
+
+
 async def _made_by(task: Task, cause: str) -> list[int]:
     """The numbers of the valid checkpoints with this cause, oldest first."""
-    found = await task._store.query("read_checkpoints", uid=task.uid, after=-1, limit=1 << 31)
-    rows = [FrameRow(*row) for row in found]
+    rows = await _frames(task._store, task.uid)
     return [row.seq for row in rows if row.cause == cause and row.valid and not row.superseded]
+
+
+async def _frames(store: Store, uid: str) -> list[FrameRow]:
+    return [FrameRow(*row) for row in await store.query("read_checkpoints", uid=uid, after=-1, limit=1 << 31)]

@@ -39,6 +39,7 @@ class WorkspaceType(UnitType):
     async def capture(self, live: KeptWorkspace, place: Place) -> Any:
         workspace = live.workspace
         cut = await Call(workspace.cut)
+        await Call(lambda: workspace.objects.note_owner(cut.id, place.uid))
         return {
             "cut": cut.id,
             "root": str(workspace.root),
@@ -77,7 +78,7 @@ class WorkspaceType(UnitType):
         if verdict.level == "rebuilt":
             place.context.need("write", f"putting files back into {workspace.root}")
             if workspace.root.is_dir():
-                kept.replaced = (await Call(workspace.cut)).id
+                kept.replaced = await Call(lambda: _cut_aside(workspace, place.uid))
             kept.swap = await Call(lambda: workspace.restore(recipe["cut"]))
         return kept
 
@@ -88,6 +89,13 @@ class WorkspaceType(UnitType):
     async def commit(self, live: KeptWorkspace, place: Place) -> None:
         if live.swap is not None:
             await Call(live.swap.done)
+
+
+def _cut_aside(workspace: Workspace, uid: str) -> str:
+    """What stands there now, kept for a while in case it was wanted after all."""
+    cut = workspace.cut().id
+    workspace.objects.note_owner(cut, uid)
+    return cut
 
 
 def _workspace(recipe: Any, place: Place) -> Workspace:

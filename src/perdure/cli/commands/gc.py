@@ -48,6 +48,7 @@ async def command(
     Without an option: what the tasks' own configs say, and what dead processes left behind. Never the state of a
     task, nor a pinned or labelled checkpoint, nor anything an unfinished task needs. Deleted tasks leave a tombstone.
     """
+    from perdure._runtime import tidy_cuts
     from perdure._tasks import Policy, collect
 
     policy = Policy(
@@ -58,12 +59,14 @@ async def command(
         archived_for=archived_for,
     )
     report = await collect(call.app._store, policy, dry_run=dry_run, shrink=shrink)
+    cuts = await tidy_cuts(call.app._store, dry_run=dry_run)
     counts = {"checkpoints": report.checkpoints, "tasks": report.tasks, "chunks": report.chunks}
-    counts |= {"forgotten": report.forgotten, "workers": report.workers, "bytes": report.bytes}
+    counts |= {"forgotten": report.forgotten, "workers": report.workers, "bytes": report.bytes, "cuts": len(cuts)}
     parts = [f"{report.checkpoints:,} checkpoints", f"{report.tasks:,} tasks"]
     parts += [f"{report.chunks:,} orphaned chunks"] if report.chunks else []
     parts += [f"{report.forgotten:,} expired memories"] if report.forgotten else []
     parts += [f"{report.workers:,} dead workers"] if report.workers else []
+    parts += [f"{len(cuts):,} cuts of workspaces"] if cuts else []
     verb = "would go" if dry_run else "removed"
     said = f"{verb}: {', '.join(parts)}; {'about ' if dry_run else ''}{max(report.bytes, 0):,} bytes"
     blocks: list[Block] = [line(said)]
