@@ -110,6 +110,17 @@ async def test_a_child_returned_twice_is_taken_over_once(url: str) -> None:
         assert [one["depth"] for one in state_of(memory)["checkpoints"]] == [7, 8]
 
 
+@pytest.mark.req("R140")
+async def test_a_child_returned_again_puts_no_old_value_over_a_newer_one(memory_url: str) -> None:
+    async with Perdure(memory_url) as app, app.memory("parent", [DurableTaskState()]) as memory:
+        child = await memory.spawn("child")
+        await child.layer("task_state").set_data({"phase": "by the child"})
+        await memory.returned(child)
+        await memory.layer("task_state").set_data({"phase": "by the parent, later"})
+        await memory.returned(child)
+        assert state_of(memory)["data"] == {"phase": "by the parent, later"}
+
+
 @pytest.mark.req("R127", "R140")
 async def test_how_a_child_ended_is_not_how_its_parent_ended(memory_url: str) -> None:
     async with Perdure(memory_url) as app, app.memory("parent", [DurableTaskState()]) as memory:

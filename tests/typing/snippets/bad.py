@@ -40,3 +40,4 @@ async def use(app: Perdure) -> None:
     task = await app.tasks.open("x")
     await task.pause("wait", reason="coffee")  # wrong
     await task.approve()  # wrong
+    app.memory("job", ["no layer"])  # wrong

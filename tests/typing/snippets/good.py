@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
@@ -22,6 +23,7 @@ from perdure import (
     step,
 )
 from perdure import pause as pauses
+from perdure.memory import Block, ContinuityLayer, DurableTaskState, Memory, PlanLayer
 from perdure.sync import Perdure as SyncPerdure
 
 
@@ -109,6 +111,10 @@ async def use(app: Perdure) -> None:
         assert_type(checkpoint, Checkpoint)
     async with app.worker(concurrency=3):
         pass
+    async with app.memory("job", [ContinuityLayer(), DurableTaskState(base_dir="out"), PlanLayer()]) as memory:
+        assert_type(await memory.prompt_blocks(budget=100), Sequence[Block])
+        assert_type(await memory.spawn("child"), Memory)
+        await memory.complete("success")
 
 
 def blocking() -> Any:
