@@ -13,8 +13,7 @@ from contextlib import AsyncExitStack, suppress
 
 from perdure._app import Perdure
 from perdure._ground.hop import Nap, drive
-from perdure._runtime import Runtime, running
-from perdure._runtime.units import Record
+from perdure._runtime import Record, Runtime, running
 from perdure._tasks import Task
 from perdure.errors import Conflict, NotFound, PerdureError
 
