@@ -30,3 +30,16 @@ def test_a_second_run_finds_the_server_of_the_first(place: Place) -> None:
     assert found[0][1] == found[1][1]
     assert (found[0][2], found[1][2]) == ("1", "2")
     assert run("--end") == "ended\n"
+
+
+def test_a_second_run_finds_the_shell_of_the_first(place: Place) -> None:
+    def run(*more: str) -> str:
+        argv = [sys.executable, str(EXAMPLES / "kept_shell.py"), *more]
+        env = {**os.environ, "PERDURE_URL": place.url}
+        return subprocess.run(argv, env=env, text=True, capture_output=True, timeout=100, check=True).stdout
+
+    first, second = run(), run()
+    found = [re.match(r"kept: (\d) times, in process (\d+)", text) for text in (first, second)]
+    assert found[0] and found[1]
+    assert (found[0][1], found[1][1]) == ("1", "2") and found[0][2] == found[1][2]
+    assert run("--end") == "ended\n"

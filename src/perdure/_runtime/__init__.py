@@ -17,7 +17,7 @@ if sys.platform == "win32":
     )
 
 if TYPE_CHECKING:
-    from perdure._runtime import keeping, running
+    from perdure._runtime import checkup, keeping, running
     from perdure._runtime.bundles import Exported, Imported, bring_in, export
     from perdure._runtime.conformance import check_unit_type
     from perdure._runtime.context import Context
@@ -192,6 +192,7 @@ __all__ = [
     "WorkspaceCut",
     "bring_in",
     "check_unit_type",
+    "checkup",
     "command",
     "context_of",
     "end_keeper",

@@ -105,6 +105,14 @@ async def forget(store: Store, records: Sequence[Record]) -> None:
             await here.ask("forget", unit=record.uid)
 
 
+async def end(store: Store, records: Sequence[Record]) -> None:
+    """End these units, with all they have started."""
+    here = find(store)
+    for record in records if here is not None else ():
+        if here is not None:
+            await here.ask("end", unit=record.uid)
+
+
 # ── what would end it ────────────────────────────────────────────────────────────────────────────
 
 

@@ -52,15 +52,21 @@ class Commands:
         for command in sorted(found, key=lambda one: one.number):
             self.all[command.id] = command
         self._journal = os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        for command in self.all.values():
+            if command.was_asked and command.id not in self.known:
+                self._note(command)
 
     def ask(self, id: str, text: str, now: float) -> Command:
         """A command that will be typed; once this returns, that is known for ever."""
         command = self._new(id, text, now)
         command.was_asked = True
-        self.known[id] = {"id": id, "digest": digest(text), "code": None}
-        self._write(self.known[id])
-        self.save(command)
+        self.save(command)  # first: a keeper that dies in between has asked for nothing yet
+        self._note(command)
         return command
+
+    def _note(self, command: Command) -> None:
+        self.known[command.id] = {"id": command.id, "digest": digest(command.text), "code": None}
+        self._write(self.known[command.id])
 
     def typed(self, offset: int, now: float) -> Command:
         """One that somebody has typed, known by its place in the output; what it says is learnt later."""
@@ -71,11 +77,13 @@ class Commands:
         number = max((one.number for one in self.all.values()), default=0) + 1
         command = self.all[id] = Command(id, number, text, asked_at=now)
         while len(self.all) > MOST_KEPT:
-            oldest = next(iter(self.all))
-            del self.all[oldest]
-            for file in self._live.glob(f"{_name(oldest)}.*"):
-                file.unlink()
+            self.forget(next(iter(self.all.values())))
         return command
+
+    def forget(self, command: Command) -> None:
+        self.all.pop(command.id, None)
+        for ending in ("json", "out"):
+            (self._live / f"{_name(command.id)}.{ending}").unlink(missing_ok=True)
 
     def ended(self, command: Command, output: bytes) -> None:
         if command.was_asked:

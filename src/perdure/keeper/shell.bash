@@ -8,7 +8,7 @@ __perdure='@PLACE@'
 # A command of `run` is in a file that the keeper wrote; the shell is told its id and refuses one it has begun.
 __perdure_begin() {
     if [[ -e '@PLACE@/begun/'$1 ]]; then
-        builtin printf 'perdure: this command was begun before and is not begun again\n'
+        builtin printf '\e]133;C;p=@NONCE@;id=again\aperdure: this command was begun before and is not begun again\n'
         return 1
     fi
     : >| '@PLACE@/begun/'$1 || return 1

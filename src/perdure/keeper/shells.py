@@ -14,7 +14,6 @@ import re
 import secrets
 import shutil
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from perdure.keeper import processes, recipes, ttys
@@ -22,6 +21,7 @@ from perdure.keeper.commands import Command, Commands, digest
 from perdure.keeper.kinds import Answer, Call, Kind, Refused, Verb
 from perdure.keeper.marks import Mark, Marks
 from perdure.keeper.outlog import Part
+from perdure.keeper.shell_state import ShellState, recipe_again
 from perdure.keeper.spawn import Command as Program
 from perdure.keeper.terminals import Terminal
 
@@ -29,9 +29,12 @@ if TYPE_CHECKING:
     from perdure.keeper.daemon import Keeper
     from perdure.keeper.units import Unit
 
-_RC = Path(__file__).with_name("shell.bash")
 # How long a new shell may take to its first prompt: its user's own start files are read before.
 PROMPT_SECONDS = 30.0
+# How long what a former keeper has typed may take to be read.
+ON_ITS_WAY_SECONDS = 2.0
+# What the shell says instead of an id it has begun before.
+REFUSED = "again"
 _ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
@@ -44,20 +47,21 @@ class Shell(Terminal):
         super().__init__(keeper, unit)
         self._is_shell = bool(unit.recipe.get("is_shell"))
         self._place = keeper.live / unit.uid
+        self._state = ShellState(self._place, keeper.units.folder(unit), unit.facts)
         self._at_prompt = False
         self._is_coming = True  # the next thing to come is the prompt
         self._is_typing = False  # somebody has written since the prompt came
         self._now: Command | None = None
         self._waiters: dict[str, list[asyncio.Future[Command]]] = {}
         self._for_prompt: list[asyncio.Future[None]] = []
+        self._for_mark: list[asyncio.Future[None]] = []
 
     # ── beginning ───────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
         if self._is_shell:
             self.unit.facts["nonce"] = secrets.token_hex(16)
-            (self._place / "begun").mkdir(mode=0o700, parents=True)
-            self._write_start()
+            self._state.write_start(self.unit.recipe, self.unit.facts["nonce"])
             former = self.unit.recipe.get("commands_of")
             if former:  # what was asked for before is still known, so a key is good for ever
                 with contextlib.suppress(OSError):
@@ -65,14 +69,6 @@ class Shell(Terminal):
                     shutil.copy(old, self.keeper.units.folder(self.unit) / "commands")
             self._open_commands()
         super().start()
-
-    def _write_start(self) -> None:
-        text = _RC.read_text().replace("@PLACE@", str(self._place)).replace("@NONCE@", self.unit.facts["nonce"])
-        (self._place / "rc").write_text(text)
-        restore = self.unit.recipe.get("restore")
-        if restore:
-            (self._place / "restore").write_text(str(restore))
-            (self._place / "history").write_text(str(self.unit.recipe.get("history", "")))
 
     def command(self) -> Program:
         found = super().command()
@@ -109,6 +105,10 @@ class Shell(Terminal):
                 self._marked(mark)
 
     def _marked(self, mark: Mark) -> None:
+        for waiter in self._for_mark:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._for_mark.clear()
         if mark.kind == "C":
             self._began(mark)
         elif mark.kind == "D":
@@ -122,10 +122,15 @@ class Shell(Terminal):
 
     def _began(self, mark: Mark) -> None:
         self._at_prompt = self._is_coming = False
+        if mark.id == REFUSED:  # a call that was typed twice; the first one counts
+            if self._now is not None:
+                self.commands.forget(self._now)
+            self._now = None
+            return
         known = self.commands.all.get(mark.id) if mark.id else None
         command = known or self.commands.typed(mark.end, self.keeper.now())
         if mark.id and self._now is not None and not self._now.was_asked:
-            self.commands.all.pop(self._now.id, None)  # the typed call that reads this one
+            self.commands.forget(self._now)  # the typed call that reads this one
         command.begun_at = command.begun_at or self.keeper.now()
         command.start = mark.end
         self._now = command
@@ -138,10 +143,10 @@ class Shell(Terminal):
             command.code, command.cwd, command.ended_at = mark.code, cwd, self.keeper.now()
             command.end = mark.start
             if not command.was_asked:
-                command.text = self._last_typed()
+                command.text = self._state.last_typed()
             self._finish(command)
         self._settle_untaken(command)
-        self._learn(mark.state)
+        self._state.learn(mark.state)
         self.unit.facts["looked_at"] = mark.end
         self.keeper.save(self.unit)
 
@@ -162,37 +167,6 @@ class Shell(Terminal):
 
     def _has_begun(self, id: str) -> bool:
         return (self._place / "begun" / id).exists()
-
-    def _last_typed(self) -> str:
-        with contextlib.suppress(OSError):
-            return (self._place / "history").read_text(errors="replace").rstrip("\n").rpartition("\n")[2]
-        return ""
-
-    def _learn(self, state: str) -> None:
-        """The recipe of the shell as it is now, to disk; the dump it was made of goes."""
-        folder, facts = self.keeper.units.folder(self.unit), self.unit.facts
-        dump, history = _text(self._place / f"state.{state}"), _text(self._place / "history")
-        was_secret = bool(facts.pop("secret_given", False))
-        found = recipes.recipe_of(
-            dump,
-            history,
-            tainted=facts.get("tainted", ()),
-            only_known=_text(folder / "restore") if was_secret else None,
-        )
-        with contextlib.suppress(OSError):
-            (self._place / f"state.{state}").unlink()
-        if found is None:
-            return
-        if was_secret:
-            facts["tainted"] = sorted({*facts.get("tainted", ()), *found.withheld})
-        (folder / "restore").write_text(found.script)
-        (folder / "history").write_text("\n".join([*recipes.kept_history(history), ""]))
-        facts["recipe"] = {
-            "directory": found.directory,
-            "exported": sorted(found.exported),
-            "withheld": list(found.withheld),
-            **found.counts,
-        }
 
     def exited(self) -> None:
         super().exited()
@@ -222,12 +196,15 @@ class Shell(Terminal):
         command = self.commands.all.get(id)
         if known is not None and (command is None or command.has_ended):
             return self._result(command, known)
-        if command is None or not self._has_begun(id):
+        if command is None:
             await self._wait_for_prompt()
             self._check_free()
-            if command is None:
-                command = self.commands.ask(id, text, self.keeper.now())
+            command = self.commands.ask(id, text, self.keeper.now())
             self._type(command)
+        elif not await self._has_come_to_begin(command):
+            self._type(command)
+        if command.has_ended:
+            return self._result(command, self.commands.known[id])
         waiter: asyncio.Future[Command] = self.keeper.loop.create_future()
         self._waiters.setdefault(id, []).append(waiter)
         seconds = call.values.get("within")
@@ -236,6 +213,21 @@ class Shell(Terminal):
         except TimeoutError:
             return Answer({"is_running": True})
         return self._result(ended, self.commands.known[id])
+
+    async def _has_come_to_begin(self, command: Command) -> bool:
+        """Whether a command that was asked for before has begun: it may have been typed, and be on its way."""
+        while not self._has_begun(command.id):
+            await self._wait_for_prompt()
+            if self._at_prompt and not self._has_begun(command.id):
+                self._check_free()
+                return False
+            changed: asyncio.Future[None] = self.keeper.loop.create_future()
+            self._for_mark.append(changed)
+            try:
+                await asyncio.wait_for(changed, ON_ITS_WAY_SECONDS)
+            except TimeoutError:
+                self._check_free()
+        return True
 
     async def _wait_for_prompt(self) -> None:
         """Between one command and the next, and at the start, the prompt is a moment away."""
@@ -313,17 +305,7 @@ class Shell(Terminal):
     @classmethod
     def rebuild(cls, keeper: Keeper, old: Unit) -> dict[str, Any]:
         """A shell as the old one was at its last prompt; any other program anew, as it was started."""
-        recipe, learnt = dict(old.recipe), old.facts.get("recipe")
-        recipe["commands_of"] = old.uid
-        if recipe.get("is_shell") and learnt:
-            folder = keeper.units.folder(old)
-            if os.path.isdir(learnt["directory"]):
-                recipe["cwd"] = learnt["directory"]
-            recipe["restore"] = (folder / "restore").read_text()
-            recipe["history"] = (folder / "history").read_text()
-            exported = set(learnt["exported"])
-            recipe["env"] = {name: value for name, value in recipe["env"].items() if name in exported}
-        return recipe
+        return recipe_again(old.recipe, old.facts, keeper.units.folder(old)) | {"commands_of": old.uid}
 
     def about(self) -> dict[str, Any]:
         told = super().about()
@@ -359,13 +341,6 @@ class Shell(Terminal):
         "command_state": command_state,
     }
     writes: ClassVar[frozenset[str]] = Terminal.writes | {"run"}
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(errors="replace")
-    except OSError:
-        return ""
 
 
 def _told(command: Command) -> dict[str, Any]:

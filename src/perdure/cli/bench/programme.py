@@ -7,7 +7,17 @@ import platform
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 
-from perdure.cli.bench import checkpoints, continuity, functions, journals, lifecycles, processes, sessions, workers
+from perdure.cli.bench import (
+    checkpoints,
+    continuity,
+    functions,
+    journals,
+    lifecycles,
+    processes,
+    sessions,
+    shells,
+    workers,
+)
 from perdure.cli.bench.bare import RawFile
 from perdure.cli.bench.figures import Figure, Report, Section, figure_of
 from perdure.cli.bench.rounds import middle_ms, take_turns
@@ -52,6 +62,7 @@ _LINES: dict[str, Measure] = {
     "session": sessions.session,
     "saving": continuity.saving,
     "workspace": continuity.workspace,
+    "shell": shells.shells,
     "share": processes.share,
     "memory": processes.memory,
 }

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
 
 from perdure.cli.drawing import Block, Cell, line
 from perdure.cli.invocation import Invocation
 from perdure.cli.verbs import Verb
+
+if TYPE_CHECKING:
+    from perdure._tasks import Finding
 
 _STYLES = {"ok": "completed", "note": "paused", "problem": "failed"}
 
@@ -22,7 +29,9 @@ async def command(call: Invocation, quiet: bool) -> None:
     """
     from perdure._tasks import examine
 
-    findings = [found for found in await examine(call.app._store) if not quiet or found.level != "ok"]
+    store = call.app._store
+    looked_at = [*await examine(store), *await _live(call)]
+    findings = [found for found in looked_at if not quiet or found.level != "ok"]
     problems = sum(found.level == "problem" for found in findings)
     blocks: list[Block] = []
     for found in findings:
@@ -35,3 +44,12 @@ async def command(call: Invocation, quiet: bool) -> None:
     call.answer({"items": findings, "problems": problems}, *blocks)
     if problems:
         raise click.exceptions.Exit(1)
+
+
+async def _live(call: Invocation) -> Sequence[Finding]:
+    """What is to be said of live things, where there are such."""
+    if sys.platform == "win32":
+        return []
+    from perdure._runtime import checkup
+
+    return await checkup.examine(call.app._store)

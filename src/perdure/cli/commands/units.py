@@ -20,15 +20,18 @@ if TYPE_CHECKING:
 @id_argument(required=False)
 @click.option("--all", "with_ended", is_flag=True, help="Also those that have ended.")
 @click.option("--forget", is_flag=True, help="Remove what is kept of those that have ended.")
+@click.option("--sweep", is_flag=True, help="End those whose task has ended.")
 @click.pass_obj
-async def command(call: Invocation, id: str | None, with_ended: bool, forget: bool) -> None:
+async def command(call: Invocation, id: str | None, with_ended: bool, forget: bool, sweep: bool) -> None:
     """List the live things kept for tasks, or for one task.
 
     `perdure attach ID NAME` shows a shell's or command's terminal.
     """
-    from perdure._runtime import keeping
+    from perdure._runtime import checkup, keeping
 
     store = call.app._store
+    if sweep:
+        await keeping.end(store, await checkup.finished(store, await keeping.units(store)))
     found = [
         one
         for one in await keeping.units(store)
