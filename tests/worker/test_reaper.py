@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from perdure import Config
+from perdure import Config, Perdure
+from perdure._ground.clock import MovableClock
+from perdure._tasks import forget_lease, take_lease
+from perdure._worker.reaper import Reaper
+from tests.crash.conftest import env_of
+from tests.crash.hands import ID, obey, order
 from tests.support.processes import Nursery
 from tests.torture.kills import Home
 from tests.worker.kit import events_of, kinds_of, lines, opened, poison, three, until, work
@@ -85,3 +90,46 @@ async def test_a_task_that_kills_its_workers_is_stopped_with_the_cause(
 async def _if_failed(handle):
     record = await (await handle.task()).record()
     return record if record.status == "failed" else None
+
+
+@pytest.mark.req("R55", "R111")
+async def test_a_process_that_held_nothing_for_long_is_not_silent_when_it_takes_a_lease(
+    home: Home, children: Nursery, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERDURE_TEST_CLOCK", str(clock.path))
+    hand = children.start(obey, home, env=env_of(clock))
+    hand.heard()
+    order(hand, "begin")
+    order(hand, "end")
+    async with opened(home) as app:
+        reaper = Reaper(app.tasks, lambda: None)
+        for _ in range(60):
+            clock.advance(seconds=1)
+            await reaper.round()
+        order(hand, "begin")
+        for _ in range(3):
+            await reaper.round()
+        assert "worker_lost" not in await kinds_of(app, ID)
+        order(hand, "checkpoint", 7)
+        reaper.watch.close()
+
+
+async def test_a_lease_that_its_own_process_has_forgotten_is_freed(url: str, movable: MovableClock) -> None:
+    async with Perdure(url) as app:
+        task = await app.tasks.open("task", state={})
+        hold = await take_lease(app._store, "task", task.uid, "")
+        forget_lease(app._store, hold)  # as when the store was out of reach at the end of an attempt
+        reaper = Reaper(app.tasks, lambda: None)
+        await reaper.round()
+        assert "worker_lost" not in await kinds_of(app, "task")
+        movable.advance(seconds=3)
+        await reaper.round()
+        record = await task.record()
+        assert [attempt.ended for attempt in record.attempts] == ["given up"]
+
+
+@pytest.fixture
+def movable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MovableClock:
+    found = MovableClock(tmp_path / "clock")
+    monkeypatch.setenv("PERDURE_TEST_CLOCK", str(found.path))
+    return found

@@ -156,7 +156,7 @@ async def _as_answered(walk: Walk, answer: Any) -> Outcome:
 # ── when ─────────────────────────────────────────────────────────────────────────────────────────
 
 # Ends of an attempt after which its process may still be running what it began.
-_UNSURE = frozenset({"", "silent for a whole lease", "stalled", "superseded", "rolled back", "cancelled"})
+_UNSURE = frozenset({"", "silent for a whole lease", "stalled", "given up", "superseded", "rolled back", "cancelled"})
 
 
 async def may_settle(run: Run, path: str, epoch: int, not_after: int) -> None:

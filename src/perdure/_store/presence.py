@@ -1,7 +1,7 @@
 """This process, as other processes see it: a row of its own, and a heart that keeps it fresh.
 
 The heart is a thread, so that a busy event loop does not make its process look dead. One row serves all
-leases of the process; while it holds none, the heart rests.
+leases of the process; when it has held none for a while, the heart rests.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Presence:
         self._mutex = threading.Lock()
         self._bell = threading.Event()
         self._held = 0
+        self._idle_since = 0.0
         self._registered = False
         self.held: dict[str, Any] = {}  # by task uid: what this process's attempts on it share
         self.seen: dict[str, Sighting] = {}  # by task uid: leases of others that may be over
@@ -77,10 +78,11 @@ class Presence:
                 self._thread.start()
 
     def let_go(self) -> None:
+        """One lease less. The heart goes on for a while: a process whose leases are short would else never beat."""
         with self._mutex:
             self._held -= 1
             if self._held <= 0:
-                self._rest()
+                self._idle_since = self._clock.boottime()
 
     def _rest(self) -> None:
         self._bell.set()
@@ -89,12 +91,20 @@ class Presence:
     def _beat(self, bell: threading.Event) -> None:
         # A third of the lease: one beat may be lost, and the next is still in time.
         interval = self.lease.total_seconds() / 3
-        while not self._clock.wait(interval, bell):
+        while not self._clock.wait(interval, bell) and not self._may_rest(bell):
             try:
                 self._committer.submit(self._write("beat"))
             except PerdureError as error:
                 log.warning("this process cannot renew its leases: %s", error.what)
                 return
+
+    def _may_rest(self, bell: threading.Event) -> bool:
+        """Whether there has been nothing to keep for a whole lease."""
+        with self._mutex:
+            idle = self._held <= 0 and self._clock.boottime() - self._idle_since >= self.lease.total_seconds()
+            if idle and self._bell is bell:
+                self._thread = None
+            return idle
 
     async def end(self) -> None:
         """The process gives up its leases; its row goes with them."""

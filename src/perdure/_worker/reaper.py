@@ -30,6 +30,9 @@ log = logging.getLogger("perdure.worker")
 # A process that registers and dies before it is watched is noticed within a fifth of a second.
 LOOK = timedelta(seconds=0.15)
 DIED, SILENT, STALLED = "its process died", "silent for a whole lease", "stalled"
+GIVEN_UP = "given up"
+# A lease of our own that no attempt of ours knows of: a claim that has just been made is known by then.
+FORGOTTEN_SECONDS = 2.0
 
 
 class Other(NamedTuple):
@@ -73,6 +76,7 @@ class Reaper:
     def __init__(self, tasks: Tasks, ring: Callable[[], None], spawn: Spawn | None = None) -> None:
         self._tasks, self._store, self._ring, self._spawn = tasks, tasks._store, ring, spawn
         self._seen: dict[str, Sighting] = {}
+        self._forgotten: dict[tuple[str, int], float] = {}  # by task uid and epoch: since when
         self.watch = Watch(ring)
         self.others: list[Other] = []
 
@@ -87,11 +91,17 @@ class Reaper:
                 await self._reap(other, why)
             if why == DIED:
                 await self._forget(other)
+        for own in rows:
+            if own.id == self._store.presence.worker and own.leases > len(self._store.presence.held):
+                await self._give_up_forgotten(own)
         return LOOK
 
     def _why_lost(self, other: Other) -> str | None:
         if is_proven_dead(other.process, same_machine=self._store.engine.is_local):
             return DIED
+        if not other.leases:
+            self._seen.pop(other.id, None)  # a heart with nothing to keep rests: that is no silence
+            return None
         now, lease = self._store.clock.boottime(), timedelta(milliseconds=other.lease_ms)
         holder = Holder(0, other.id, other.beats)
         sighting = self._seen[other.id] = Sighting.of(holder, now, self._seen.get(other.id), lease)
@@ -100,6 +110,16 @@ class Reaper:
     async def _forget(self, other: Other) -> None:
         """The row of a process proven dead is of no more use. One that was only silent keeps it: proof may come."""
         await Write(self._store.committer, "forget_worker", {"worker": other.id}, key=f"worker {other.id}")
+
+    async def _give_up_forgotten(self, own: Other) -> None:
+        """Free what an attempt of this process could not give back, because the store was out of reach."""
+        now, held = self._store.clock.boottime(), self._store.presence.held
+        found = [Held(*row) for row in await self._store.query("read_holding", worker=own.id)]
+        forgotten = {(one.uid, one.epoch): one for one in found if one.uid not in held}
+        self._forgotten = {attempt: self._forgotten.get(attempt, now) for attempt in forgotten}
+        for attempt, since in self._forgotten.items():
+            if now - since >= FORGOTTEN_SECONDS and forgotten[attempt].namespace == self._store.namespace:
+                await self.lose(forgotten[attempt], own, GIVEN_UP)
 
     # ── one loss ────────────────────────────────────────────────────────────────────────────────
 
