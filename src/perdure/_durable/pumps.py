@@ -94,6 +94,10 @@ class Pump:
         self._last = float("-inf")
         self._timer: asyncio.TimerHandle | None = None
 
+    @property
+    def is_started(self) -> bool:
+        return self._task is not None
+
     def start(self, scope: Scope) -> None:
         if self._task is not None:
             return

@@ -163,6 +163,9 @@ class _Walk:
     async def _more(self, number: int) -> None:
         """Wait until there is another piece, or the end."""
         run, pump = self._run, self._pump
+        if run.stopping and not pump.is_started:
+            run.check()
+            raise Paused  # nothing is asked of a model any more
         pump.start(self._scope)
         run.bodies += 1
         try:

@@ -75,3 +75,12 @@ class KillSwitch:
             "author": store.presence.author(),
         }
         await store.verb("set_switch", "", params, key=str(params["id"]))
+
+
+async def why_stopped(store: Store, id: str) -> str:
+    """What to tell a person who wonders why a task does not go on; empty if no switch is on for it."""
+    for switch_id, why, _, author in await store.query("read_switches", namespace=store.namespace):
+        if switch_id in ("", id):
+            who, off = json.loads(author).get("user", "?"), f"perdure kill-switch off {switch_id}".strip()
+            return f"{who} has stopped it by the kill switch{': ' if why else ''}{why}; {off} lets it go on"
+    return ""

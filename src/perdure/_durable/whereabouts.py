@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from perdure._durable.knowers import why_nobody
+from perdure._durable.switches import why_stopped
 from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
 from perdure._model import FINISHED, Entry, TaskRecord, decode_entry, name_of, scope_of
@@ -74,6 +75,7 @@ async def where(tasks: Tasks, id: str) -> Where:
     holder = await _holder(store, task.uid)
     blocked = await blockers(tasks, id)
     nobody = await why_nobody(store, call[0]) if call and not holder and record.status == "running" else ""
+    stopped = await why_stopped(store, id) if call and not record.is_finished else ""
     children = await store.query("children_of", uid=task.uid)
     return Where(
         id=id,
@@ -89,7 +91,7 @@ async def where(tasks: Tasks, id: str) -> Where:
         operation=record.progress.operation if record.progress else "",
         holder=holder,
         attempts=len(record.attempts),
-        next=_BLOCKED if blocked else _next(record, questions, frames, holder, nobody),
+        next=stopped or _BLOCKED if stopped or blocked else _next(record, questions, frames, holder, nobody),
         uncertain=[frame.name for frame in frames if frame.state == "uncertain"],
         thoughts=[frame.announcement for frame in await task.frames.open()],
         children=[await where(tasks, id) for _, id, status in children if status not in FINISHED],
@@ -115,7 +117,7 @@ def _frames(entries: Sequence[Entry], questions: Sequence[Question]) -> list[Fra
     open_: dict[str, Frame] = {}
     for entry in entries:
         if entry.kind == "intent" and entry.path not in ended:
-            state = "uncertain" if entry.op == "effect" else "under way"
+            state = "uncertain" if entry.op.partition(".")[0] == "effect" else "under way"
             note = f"try {(entry.note or {}).get('tries') or 1}"
             open_[entry.path] = Frame(
                 name=name_of(entry.path), scope=scope_of(entry.path), state=state, since=moment(entry.at), note=note
