@@ -10,18 +10,22 @@ from typing import Any, assert_type
 from perdure import (
     Approval,
     Checkpoint,
+    Do,
     Handle,
     Page,
     Perdure,
+    Reducer,
     Retry,
     Task,
     TaskRecord,
     checks,
     durable,
     effect,
+    instruction,
     signals,
     step,
 )
+from perdure import checkpoint as saves
 from perdure import pause as pauses
 from perdure.memory import Block, ContinuityLayer, DurableTaskState, Memory, PlanLayer
 from perdure.sync import Perdure as SyncPerdure
@@ -123,3 +127,37 @@ def blocking() -> Any:
         with task.attempt():
             task.checkpoint({"n": 1}, label="x")
         return task.record().state
+
+
+# ── steering, saving, folding ────────────────────────────────────────────────────────────────────
+
+
+@durable
+async def rounds(total: int) -> int:
+    state = await saves.last({"page": 0})
+    assert_type(state, dict[str, int])
+    goal = await instruction("in English")
+    assert_type(goal, str)
+    await saves.save({"page": state["page"] + total}, label=goal)
+    return state["page"]
+
+
+def add(total: int, event: str) -> tuple[int, list[Do]]:
+    return total + len(event), [Do(rounds, total)]
+
+
+totals = Reducer("totals", add, 0, str, is_over=lambda total: total > 10)
+
+
+async def steer(app: Perdure) -> None:
+    task = await app.tasks.handle("job")
+    assert_type(await task.fork("copy", at="rounds#1", set={"total": 2}), Task)
+    await task.rollback("1", undo=True)
+    await task.resume(instruction="in French")
+    await app.kill_switch.on("job", why="enough")
+    handle = await app.handle("job", rounds)
+    assert_type(handle, Handle[int])
+    assert_type(await handle.is_done(), bool)
+    assert_type(await app.run("sum", totals.function), int)
+    assert_type(await totals.state_at(app, "sum", 3), int)
+    await totals.send(app, "sum", "word")
