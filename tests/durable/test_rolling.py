@@ -41,7 +41,7 @@ async def publish(page: int) -> str:
 
 
 @durable
-async def importing(pages: int) -> list[int]:
+async def rolling_pages(pages: int) -> list[int]:
     state = await checkpoint.last({"page": 0})
     while state["page"] < pages:
         await read(state["page"])
@@ -56,7 +56,7 @@ async def importing(pages: int) -> list[int]:
 @pytest.mark.req("R27")
 async def test_effects_since_the_checkpoint_are_listed_and_nothing_is_changed(url: str) -> None:
     async with Perdure(url) as app:
-        await until_paused(app, "job", importing, 5)
+        await until_paused(app, "job", rolling_pages, 5)
         task = await app.tasks.handle("job")
         with pytest.raises(InvalidInput, match=r"2 effects since checkpoint 2: publish\(2\), publish\(3\)"):
             await task.rollback("2")
@@ -69,26 +69,26 @@ async def test_effects_since_the_checkpoint_are_listed_and_nothing_is_changed(ur
 @pytest.mark.req("R27", "R70")
 async def test_undone_first_they_are_done_anew_and_what_was_before_is_not(url: str) -> None:
     async with Perdure(url) as app:
-        await until_paused(app, "job", importing, 5)
+        await until_paused(app, "job", rolling_pages, 5)
         task = await app.tasks.handle("job")
         await task.rollback("2", undo=True)
         assert world.undone == ["page 3", "page 2"]
         assert task.status == "running" and task.state == {"page": 2}
-        await until_paused(app, "job", importing, 5)
+        await until_paused(app, "job", rolling_pages, 5)
         assert ran == [0, 1, 2, 3, 2, 3]
         assert world.done == ["page 0", "page 1", "page 2", "page 3", "page 2", "page 3"]
         assert len(set(world.keys)) == 6
         await task.answer("yes")
-        assert await app.run("job", importing, 5) == [5, 70]  # what was spent was spent
+        assert await app.run("job", rolling_pages, 5) == [5, 70]  # what was spent was spent
         assert [one.state for one in await app.effects.of("job")].count("undone") == 2
 
 
 async def test_kept_they_stay_done_and_are_done_again_because_somebody_said_so(quick_url: str) -> None:
     async with Perdure(quick_url) as app:
-        await until_paused(app, "job", importing, 5)
+        await until_paused(app, "job", rolling_pages, 5)
         task = await app.tasks.handle("job")
         await task.rollback("3", undo=False)
-        await until_paused(app, "job", importing, 5)
+        await until_paused(app, "job", rolling_pages, 5)
         assert world.undone == [] and world.done[-2:] == ["page 3", "page 3"] and len(world.done) == 5
 
 
@@ -115,7 +115,7 @@ async def test_without_effects_since_then_nobody_has_to_say_anything(quick_url: 
 async def test_from_the_shell(tmp_path: Path, capsys: Any) -> None:
     url = f"sqlite://{tmp_path}/p.db"
     async with Perdure(url) as app:
-        await until_paused(app, "job", importing, 5)
+        await until_paused(app, "job", rolling_pages, 5)
     assert main(["rollback", "job", "2", "--store", url]) == 2
     assert "--undo" in capsys.readouterr().err
     assert main(["rollback", "job", "2", "--undo", "--store", url]) == 0

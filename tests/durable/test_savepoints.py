@@ -48,7 +48,7 @@ async def publish(page: int) -> str:
 
 
 @durable
-async def importing(pages: int) -> list[int]:
+async def saving_pages(pages: int) -> list[int]:
     state = await checkpoint.last(Import())
     while state.page < pages:
         state.found.append(await read(state.page))
@@ -71,7 +71,7 @@ async def interrupted(app: Perdure, monkeypatch: Any, at: str, times: int, *args
 
     places.at(at, maybe)
     with pytest.raises(Died):
-        await app.run("job", importing, *args)
+        await app.run("job", saving_pages, *args)
     monkeypatch.undo()
 
 
@@ -90,7 +90,7 @@ async def test_from_a_checkpoint_or_by_replay_it_ends_as_an_uninterrupted_run(
                 return None
 
             monkeypatch.setattr(prepare, "resume_point", nowhere)
-        assert await app.run("job", importing, 5) == [0, 10, 20, 30, 40]
+        assert await app.run("job", saving_pages, 5) == [0, 10, 20, 30, 40]
         assert ran == ["read 4"]
         assert world.done == ["page 7"] * 5 and len(set(world.keys)) == 5
         record = await app.tasks.get("job")
@@ -153,7 +153,7 @@ async def test_a_checkpoint_that_is_gone_or_damaged_is_no_loss(url: str, monkeyp
         gone = await task.invalidate_if(lambda cp: cp.seq == 3)
         assert len(gone) == 1
         ran.clear()
-        assert await app.run("job", importing, 5) == [0, 10, 20, 30, 40]
+        assert await app.run("job", saving_pages, 5) == [0, 10, 20, 30, 40]
         assert ran == ["read 4"] and len(world.done) == 5
 
 
