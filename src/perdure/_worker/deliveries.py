@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import time
 from dataclasses import replace
 from datetime import timedelta
 
@@ -25,6 +26,7 @@ from perdure._tasks import (
     undelivered,
     why_lease_over,
 )
+from perdure._worker.duty import patient
 from perdure._worker.reaper import Other
 
 log = logging.getLogger("perdure.handlers")
@@ -60,11 +62,12 @@ class Deliveries:
         now = self._store.clock.boottime()
         is_sweep = self._swept is None or now - self._swept >= _SWEEP_SECONDS
         ended_since = 0 if is_sweep else self._store.clock.now_ms() - _RECENT_MS
+        began = time.monotonic()
         while await self._tell_some(record.value, ended_since):
             continue
         if is_sweep:
             self._swept = now
-        return LOOK
+        return patient(LOOK, time.monotonic() - began)
 
     async def _tell_some(self, record: HandlerRecord, ended_since: int) -> bool:
         """Whether there may be more."""

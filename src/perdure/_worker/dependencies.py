@@ -6,11 +6,13 @@ follows from what is in perdure/_model/dependency.py.
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
 from perdure._model import find_circle
 from perdure._tasks import Blocked, Tasks, fail_circle, read_blocked, settle_blocked
+from perdure._worker.duty import patient
 
 # A task is to begin well within a second of its last dependency's end.
 LOOK = timedelta(seconds=0.1)
@@ -27,13 +29,15 @@ class Dependencies:
         self._circles_at = 0.0
 
     async def round(self) -> timedelta | None:
+        began = time.monotonic()
         async for blocked in self._blocked(settled=True):
             await settle_blocked(self._tasks, blocked)
+        took = time.monotonic() - began
         now = self._tasks._store.clock.boottime()
         if now >= self._circles_at:
             self._circles_at = now + _CIRCLES_EVERY
             await self._break_circles()
-        return LOOK
+        return patient(LOOK, took)
 
     async def _break_circles(self) -> None:
         waiting = {blocked.id: blocked async for blocked in self._blocked(settled=False)}

@@ -24,6 +24,12 @@ FIRST_REST = 0.05
 LONGEST_REST = 2.0
 
 
+def patient(look: timedelta, took: float, longest: timedelta = timedelta(seconds=0.7)) -> timedelta:
+    """How long to wait after a look that took so many seconds: of a worker's time, and of the store's, looking is to
+    take a tenth at most, while nothing waits for much more than the longest."""
+    return max(look, min(timedelta(seconds=10 * took), longest))
+
+
 class Duty(Protocol):
     """Something a worker does for all tasks. Every worker has every duty: what is due is taken by exactly one of
     them because the verb that takes it is refused to the others."""

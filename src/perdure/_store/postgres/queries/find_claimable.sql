@@ -11,9 +11,9 @@ WHERE tasks.namespace = %(namespace)s::text AND tasks.status IN ('pending', 'run
   AND (tasks.depends_on = '[]' OR tasks.started_at IS NOT NULL
        OR (tasks.status = 'running' AND NOT EXISTS (
          SELECT 1 FROM jsonb_array_elements_text(tasks.depends_on::jsonb) AS wanted (value)
-         LEFT JOIN perdure.tasks AS other
-           ON other.namespace = tasks.namespace AND other.id = wanted.value AND other.is_current
-         WHERE other.status IS DISTINCT FROM 'completed')))
+         WHERE (SELECT other.status FROM perdure.tasks AS other
+                WHERE other.namespace = tasks.namespace AND other.id = wanted.value AND other.is_current)
+               IS DISTINCT FROM 'completed')))
   AND leases.worker IS NULL
   AND (calls.not_before IS NULL OR calls.not_before <= %(now)s::bigint)
   AND calls.queue IN (SELECT jsonb_array_elements_text(%(queues)s::jsonb))
