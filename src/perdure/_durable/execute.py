@@ -41,6 +41,8 @@ from perdure.errors import Conflict, InvalidTransition, LeaseHeld, PerdureError,
 
 _NOTHING_SAVED = Savings().as_event()
 HALTED = "stopped by the kill switch"
+# A pause may last for months; its process need not look fifty times a second.
+LONGEST_LOOK_SECONDS = 0.25
 
 
 async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any) -> Any:
@@ -76,14 +78,15 @@ async def carry_on_here(tasks: Tasks, task: Task) -> Any:
 
 
 async def _until_its_end(tasks: Tasks, task: Task, function: DurableFunction[..., Any]) -> Any:
-    store = tasks._store
+    store, resting = tasks._store, LOOK_SECONDS
     while True:
         row = await current_row(store, task.id, task.uid)
         if row.status in FINISHED:
             return result_of(store, row, function)
         if row.status == "paused":
             await look_after(tasks, task.uid)
-            await Nap(LOOK_SECONDS)
+            await Nap(min(resting, store.clock.longest_wait))
+            resting = min(resting * 1.5, LONGEST_LOOK_SECONDS)
             continue
         if await is_halted(store, task.id):
             await Nap(LOOK_SECONDS)
@@ -99,6 +102,7 @@ async def _until_its_end(tasks: Tasks, task: Task, function: DurableFunction[...
             await Nap(LOOK_SECONDS)
             continue
         await one_pass(tasks, task, hold, function)
+        resting = LOOK_SECONDS
 
 
 # ── one pass ─────────────────────────────────────────────────────────────────────────────────────

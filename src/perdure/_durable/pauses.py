@@ -61,7 +61,7 @@ class pause:
             raise InvalidInput(f"default is {default!r}", do="choose approve or reject")
 
         async def put(run: Run, path: str) -> Any:
-            due = _deadline(run, expires)
+            due = await _deadline(run, expires)
             asked = Asked(kind="approval", **due, default=default, has_default=True, editable=editable)
             details = {"expires": _moment(asked.expires_at), "default": default, "editable": editable}
             return await _ask(run, path, "human_approval", question, asked, **details)
@@ -81,7 +81,7 @@ class pause:
 
         async def put(run: Run, path: str) -> Any:
             plain = None if default is None else codec.decode(codec.encode(default, type))
-            due, has = _deadline(run, expires), default is not None
+            due, has = await _deadline(run, expires), default is not None
             asked = Asked(kind="input", **due, schema=schema_of(type), default=plain, has_default=has)
             details: dict[str, Any] = {"expires": _moment(asked.expires_at), "default": plain, "schema": asked.schema}
             return await _typed(run, path, "human_input", question, asked, type, **details)
@@ -131,7 +131,7 @@ class pause:
             if announce is not None and path not in run.asked and path not in run.answers:
                 await run.flush()
                 await announce(await make_token(run.store, run.uid, run.task_id, topic))
-            asked = Asked(kind="callback", **_deadline(run, expires), schema=schema_of(type))
+            asked = Asked(kind="callback", **(await _deadline(run, expires)), schema=schema_of(type))
             details = {"system": link or None, "expires": _moment(asked.expires_at)}
             return await _typed(run, path, "external_dependency", what, asked, type, topic=topic, **details)
 
@@ -166,7 +166,8 @@ class pause:
             raise InvalidInput(f"a wait of {length} is over before it begins", do="wait for a length above 0")
 
         async def put(run: Run, path: str) -> Any:
-            return await _wait_until(run, path, run.store.clock.now_ms() + _ms(length), f"{length} to pass")
+            due_at = await run.store.wall_ms() + _ms(length)
+            return await _wait_until(run, path, due_at, f"{length} to pass")
 
         await recorded("pause.wait", digest((length,), {}), put)
 
@@ -199,7 +200,7 @@ class pause:
         async def put(run: Run, path: str) -> Any:
             if path in run.asked or path in run.answers:
                 return await _ask(run, path, "rate_limit", _limit_text(provider), Asked(kind="rate_limit"))
-            now = run.store.clock.now_ms()
+            now = await run.store.wall_ms()
             target = await _patience(run, provider, _reset(now, retry_after, reset_at), now)
             if max_wait is not None and target - now > _ms(max_wait):
                 raise RateLimited(provider, moment(target))
@@ -240,7 +241,7 @@ class pause:
         """Let others have this worker's slot; go on when it is this task's turn again."""
 
         async def put(run: Run, path: str) -> Any:
-            asked = Asked(kind="yield", due_at=run.store.clock.now_ms())
+            asked = Asked(kind="yield", due_at=await run.store.wall_ms())
             return await _ask(run, path, "checkpoint", "its turn among the others", asked)
 
         await recorded("pause.yield_now", b"", put)
@@ -279,13 +280,13 @@ async def _wait_until(run: Run, path: str, due_at: int, text: str) -> Any:
     return await _ask(run, path, "scheduled_wait", text, asked, until=moment(due_at))
 
 
-def _deadline(run: Run, expires: timedelta | None) -> dict[str, Any]:
+async def _deadline(run: Run, expires: timedelta | None) -> dict[str, Any]:
     """When a question expires, and when it is reminded of: half-way there."""
     if expires is None:
         return {}
     if expires < timedelta(0):
         raise InvalidInput(f"expires is {expires}, which is over already")
-    now, length = run.store.clock.now_ms(), _ms(expires)
+    now, length = await run.store.wall_ms(), _ms(expires)
     return {"expires_at": now + length, "remind_at": now + length // 2}
 
 

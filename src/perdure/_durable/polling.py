@@ -52,7 +52,7 @@ class Poll:
         """
         if path in run.answers:
             return self._found(run.answers[path])
-        now, opened = run.store.clock.now_ms(), run.asked.get(path)
+        now, opened = await run.store.wall_ms(), run.asked.get(path)
         if opened is None:
             found, asked = await self._look(run, path), self._first(now)
         else:

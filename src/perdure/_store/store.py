@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from perdure._ground import codec, envelope
-from perdure._ground.clock import Clock, from_environment
+from perdure._ground.clock import Clock, SystemClock, from_environment
 from perdure._ground.config import Address
 from perdure._ground.crypto import KeyRing
 from perdure._ground.hop import Call
@@ -110,6 +110,13 @@ class Store:
         if self._shared.pid != os.getpid():
             raise StoreForked
         return Call(lambda: self.engine.query(name, params))
+
+    async def wall_ms(self) -> int:
+        """The time that the deadlines of pauses are in: where several machines share a store, the store's own."""
+        if self.engine.is_local or not isinstance(self.clock, SystemClock):
+            return self.clock.now_ms()
+        rows = await self.query("read_time")
+        return int(rows[0][0])
 
     # ── payloads ────────────────────────────────────────────────────────────────────────────────
 

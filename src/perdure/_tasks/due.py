@@ -223,7 +223,7 @@ async def _rearm_task(store: Store, row: TaskRow, pause: Pause, due_at: int | No
 async def look_after(tasks: Tasks, uid: str) -> int | None:
     """Take what is due of one task, for a process that drives no other; when it is worth looking again, if known."""
     store = tasks._store
-    now, resets = store.clock.now_ms(), await read_resets(store)
+    now, resets = await store.wall_ms(), await read_resets(store)
     later: list[int] = []
     rows = await store.query("get_task_by_uid", uid=uid)
     task = TaskRow(*rows[0])

@@ -17,11 +17,12 @@ Json = Any
 async def pause(task: Task, message: str, reason: Reason, checkpoint: Json, payload: Mapping[str, Json]) -> None:
     """What `Task.pause` promises."""
     store = task._store
-    made = make_pause(reason, message, payload, store.clock.now_ms(), task._tasks._author)
+    now = await store.wall_ms()
+    made = make_pause(reason, message, payload, now, task._tasks._author)
     columns = {
         "pause": store.seal(task.uid, "pause", made, Pause),
         "pause_reason": reason,
-        "due_at": first_look(of_pause(made), store.clock.now_ms()),
+        "due_at": first_look(of_pause(made), now),
     }
     raw = snapshots.document(checkpoint)[0] if checkpoint is not None else None
     stop = task._tasks._stopper(task)

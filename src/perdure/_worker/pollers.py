@@ -35,7 +35,7 @@ class Pollers:
     async def round(self) -> timedelta | None:
         self._end_with(asyncio.current_task())
         tasks, store = self._tasks, self._tasks._store
-        now = store.clock.now_ms()
+        now = await store.wall_ms()
         limit = MOST * 2
         questions = await store.query("due_pauses", namespace=store.namespace, polls=1, limit=limit)
         paused = await store.query("due_tasks", namespace=store.namespace, polls=1, limit=limit)

@@ -31,7 +31,7 @@ class Timers:
 
     async def round(self) -> timedelta | None:
         tasks, store = self._tasks, self._tasks._store
-        now = store.clock.now_ms()
+        now = await store.wall_ms()
         questions = await store.query("due_pauses", namespace=store.namespace, polls=0, limit=WINDOW)
         paused = await store.query("due_tasks", namespace=store.namespace, polls=0, limit=WINDOW)
         ended = await store.query("due_after_tasks", namespace=store.namespace, limit=WINDOW)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -113,6 +114,10 @@ def due_after_tasks(tables: Tables, p: Params) -> list[Row]:
     return sorted(rows, key=lambda row: (row[0], row[2]))[: p["limit"]]
 
 
+def read_time(tables: Tables, p: Params) -> list[Row]:
+    return [(time.time_ns() // 1_000_000,)]
+
+
 def find_paused(tables: Tables, p: Params) -> list[Row]:
     asked = json.loads(p["uids"])
     return sorted((uid, task.pause) for uid, task in tables.tasks.items() if uid in asked and task.status == "paused")
@@ -122,5 +127,5 @@ _VERBS: tuple[Callable[[Tables, Params], Row | None], ...]
 _VERBS = (rearm_pause, remind_pause, rearm_task, note_rate_limit)
 VERBS = {verb.__name__: verb for verb in _VERBS}
 _QUERIES: tuple[Callable[[Tables, Params], list[Row]], ...]
-_QUERIES = (read_rate_limits, due_pauses, due_tasks, due_after_tasks, find_paused)
+_QUERIES = (read_rate_limits, due_pauses, due_tasks, due_after_tasks, find_paused, read_time)
 QUERIES = {query.__name__: query for query in _QUERIES}

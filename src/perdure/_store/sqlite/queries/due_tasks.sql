@@ -1,6 +1,6 @@
 -- due_tasks: paused tasks that are to be looked at at some moment, the earliest first: those that wait for
 -- something outside, or the others.
-SELECT uid, due_at FROM tasks
+SELECT uid, due_at FROM tasks INDEXED BY tasks_due
 WHERE namespace = :namespace AND due_at IS NOT NULL AND status = 'paused'
   AND (COALESCE(pause_reason, '') = 'external_dependency') = (:polls = 1)
 ORDER BY due_at, uid LIMIT :limit;
