@@ -13,7 +13,7 @@ import pytest
 
 from perdure._ground.clock import MovableClock
 from perdure._runtime.sessions import ask
-from perdure.errors import InvalidInput, SessionLost, SessionUnavailable
+from perdure.errors import Conflict, InvalidInput, SessionLost, SessionUnavailable
 from tests.sessions import acts
 from tests.sessions.acts import IDENTITY, one
 from tests.sessions.kit import Stage
@@ -331,3 +331,23 @@ async def test_there_is_one_proxy_for_a_session(stage: Stage) -> None:
     answer = stage.place.launch("", {"name": "x", "folder": str(first.folder), "hold": 1}, first.folder)
     assert answer["kind"] == "twice"
     assert (await stage.open()).backend_pid == first.backend_pid
+
+
+async def test_a_name_is_one_session_and_its_hold_limit_is_the_last_one_asked_for(stage: Stage) -> None:
+    session = await stage.open(hold="10m")
+    with pytest.raises(Conflict, match="is open as postgres@"):
+        await stage.open(url=stage.url.replace("postgresql://postgres@", "postgresql://somebody@"))
+    await stage.open(hold="2h")
+    assert session.refresh()["hold_seconds"] == 7200
+
+
+async def test_visitors_that_say_nothing_keep_nobody_out(stage: Stage) -> None:
+    session = await stage.open()
+    silent = [socket.socket(socket.AF_UNIX) for _ in range(70)]
+    for link in silent:
+        link.connect(str(session.folder / ".s.PGSQL.5432"))
+    con = await session.connect()
+    assert await one(con, "SELECT 1") == (1,)
+    await con.close()
+    for link in silent:
+        link.close()

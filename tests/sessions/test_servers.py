@@ -163,7 +163,9 @@ async def test_tls_is_verified_and_its_session_is_lost_with_the_proxy(
         assert len(rows) == 3000
         await con.close()
         stage.kill_proxy()
-        assert (await stage.open(url=url)).level == "lost"
+        again = await stage.open(url=url)
+        assert again.level == "lost"
+        assert "encrypted" in again.verdict.reason
         await session.end()
 
 

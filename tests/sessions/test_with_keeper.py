@@ -69,6 +69,18 @@ async def test_the_same_transaction_after_the_death_of_agent_proxy_and_keeper(pl
         assert [unit.name for unit in await rt.units()] == ["postgres:main"]
 
 
+async def test_a_stray_sigterm_loses_nothing(place: Place, url: str) -> None:
+    async with place.runtime() as rt:
+        session = await rt.postgres("main", url, hold="10m")
+        con = await session.connect()
+        before = await one(con, IDENTITY)
+        os.kill(proxy_of(session), signal.SIGTERM)
+        con.pgconn.finish()
+        con = await session.connect()
+        assert await one(con, IDENTITY) == before
+        await con.close()
+
+
 async def test_keeper_and_proxy_die_together(place: Place, url: str) -> None:
     async with place.runtime() as rt:
         session = await rt.postgres("main", url, hold="10m")

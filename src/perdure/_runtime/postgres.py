@@ -21,7 +21,7 @@ from perdure._model import Level, Verdict
 from perdure._runtime import postgres_address
 from perdure._runtime.postgres_verdicts import kept, verdict_of
 from perdure._runtime.sessions import SessionPlace, ask, seconds_of, started
-from perdure.errors import SessionLost
+from perdure.errors import Conflict, SessionLost
 
 if TYPE_CHECKING:
     from perdure._runtime.postgres_connection import KeptConnection
@@ -137,9 +137,12 @@ class PostgresSession:
 
     def _open(self) -> None:
         """Find the session's proxy, or start one, which takes over what a dead one has left."""
+        options = postgres_address.options_of(self._dsn)
         state = ask(self._folder, {"ask": "state"})
+        if state is not None:
+            self._refuse_another(state, options)
         if state is not None and state["gone"] is None:
-            self._know(state)
+            self._know(self._ask({"ask": "hold", "seconds": self._hold}))
             self.verdict = kept(state)
             return
         lost, recipe = "", ""
@@ -148,11 +151,25 @@ class PostgresSession:
             ask(self._folder, {"ask": "end"})
         mark = self._folder / "was-here"
         was_here = mark.exists()
-        answer = self._launch(postgres_address.options_of(self._dsn), recipe)
+        answer = self._launch(options, recipe)
         state = self.refresh()
+        self._refuse_another(state, options)
         mark.touch()
         lost = lost or answer.get("lost") or ("its proxy is gone, and with it the connection" if was_here else "")
         self.verdict = verdict_of(answer, state, lost)
+
+    def _refuse_another(self, state: dict[str, Any], options: dict[str, str]) -> None:
+        """A name is one session: another database under it would be worked in by mistake."""
+        wanted = (options.get("user"), options.get("dbname"))
+        hosts = options.get("host", "").split(",")
+        is_there = state["route"]["host"] in hosts or hosts == [""]
+        if wanted != (state["user"], state["database"]) or not is_there:
+            where = f"{state['user']}@{state['route']['host']}/{state['database']}"
+            raise Conflict(
+                f"the session {self.name!r} is open as {where}",
+                kept="that session",
+                do="choose another name, or end it",
+            )
 
     def _recipe(self) -> str:
         return str((ask(self._folder, {"ask": "recipe"}) or {}).get("recipe") or "")

@@ -199,6 +199,7 @@ class SqliteSession:
             raise InvalidInput(
                 f"the session {self.name!r} is open on {state['path']}", do="choose another name, or end it first"
             )
+        self._ask({"ask": "hold", "seconds": self._hold})
         self.verdict = _verdict(state, is_new)
 
     def _attach(self) -> dict[str, Any]:

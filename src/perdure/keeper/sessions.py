@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -150,7 +151,7 @@ class Session(Held):
             unit.facts["why"] = f"it could not be started again: {error}"
             self.keeper.save(unit)
 
-    def end(self, number: int = 15) -> None:
+    def end(self, number: int = signal.SIGUSR1) -> None:
         """It rolls back, says goodbye to the server and lets go of what it has parked."""
         self._is_wanted = False
         super().end(number)

@@ -259,7 +259,7 @@ class _Conversation:
                     answer = {"error": f"{error}" if isinstance(error, PermissionError) else repr(error)}
                 self.link.sendall(json.dumps(answer).encode() + b"\n")
                 if self.holder.is_ending:
-                    os.kill(os.getpid(), signal.SIGTERM)
+                    os.kill(os.getpid(), signal.SIGUSR1)
         self.holder.detach(self.link)
 
     def _do(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -289,6 +289,11 @@ class _Conversation:
                 return holder.state()
             case "fence":
                 holder.fence()
+                return holder.state()
+            case "hold":
+                with holder.changed:
+                    holder.hold = float(asked["seconds"])
+                    holder.changed.notify_all()
                 return holder.state()
             case "end":
                 holder.is_ending = True
@@ -324,7 +329,7 @@ def main(config: dict[str, Any], answer: Tell | None = None) -> None:
         pass
     listener = _listen(os.path.join(folder, "control"))
     threading.Thread(target=holder.watch_the_time, daemon=True).start()
-    signal.signal(signal.SIGTERM, _told_to_end)
+    signal.signal(signal.SIGUSR1, _told_to_end)
     tell({"how": "new", "lost": lost})
     with contextlib.suppress(_Told):
         _serve(holder, listener)
@@ -334,7 +339,7 @@ def main(config: dict[str, Any], answer: Tell | None = None) -> None:
 
 
 class _Told(BaseException):
-    """SIGTERM: end."""
+    """SIGUSR1, from the keeper or from this process itself: end."""
 
 
 def _told_to_end(*_: object) -> None:

@@ -42,8 +42,10 @@ def adopt(name: str, parking: Parking) -> Adopted | None:
         Unusable: there was one, and it cannot go on. Its connection is closed.
     """
     parked, kept = parking.take(name), parking.take(f"{name}.notes")
-    if parked is None or kept is None:
+    if kept is None:
         return None
+    if parked is None:
+        raise Unusable("its connection was encrypted, and the keys died with its proxy")
     link, notes = socket.socket(fileno=parked[0]), Notebook(kept[0])
     recipe = parking.take(f"{name}.recipe")
     facts = notes.read()

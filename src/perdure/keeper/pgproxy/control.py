@@ -6,6 +6,8 @@
 {"ask": "fence", "why"}          the present client is not heard any more
 {"ask": "cancel"}                the running statement is cancelled
 {"ask": "commit" | "rollback"}   of the open transaction
+{"ask": "hold", "seconds"}       from now on
+{"ask": "recipe"}                what it takes to build the session anew
 {"ask": "end"}                   rolls back, closes the session, ends the process
 """
 
@@ -85,6 +87,10 @@ class Control:
                 self._waiting.append((link, lambda: session.is_quiet))
             case "recipe":
                 self._tell(link, {"recipe": as_text(getattr(session, "recipe", None))})
+            case "hold":
+                proxy.hold.limit = float(asked["seconds"])
+                proxy.write_facts()
+                self._tell(link, self.state())
             case "end":
                 self._tell(link, {"ended": True})
                 proxy.is_ending = True

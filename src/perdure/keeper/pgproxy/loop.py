@@ -179,8 +179,7 @@ class Proxy:
         self._forget(self._server)
         self.write_facts()
         if self.client is not None:
-            told = wire.fatal(f"the kept session is lost: {self.session.gone}")
-            self.session.to_client += told if not self.session.to_client.endswith(b"Z") else b""
+            self.session.to_client += wire.fatal(f"the kept session is lost: {self.session.gone}")
             self._hand_to_client()
             self._client_gone()
 
@@ -188,8 +187,7 @@ class Proxy:
 
     def arrived(self, link: socket.socket) -> None:
         if len(self._visitors) >= _MOST_VISITORS:
-            link.close()
-            return
+            self._send_away(next(iter(self._visitors.values())), "too many others are waiting")
         visitor = Visitor(link, self.user, self.database, self.secret)
         self._visitors[link.fileno()] = visitor
         self._watch(link, selectors.EVENT_READ, lambda: self._visitor_event(visitor))

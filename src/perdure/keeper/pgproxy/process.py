@@ -59,15 +59,16 @@ def main(config: dict[str, Any], answer: Answer | None = None) -> None:
     Control(proxy, _listen(folder, "control"), how)
     proxy.write_facts()
     tell(how)
-    signal.signal(signal.SIGTERM, _told_to_end)
+    # Not SIGTERM: whoever sends that only ends the process, and the next one goes on with its connection.
+    signal.signal(signal.SIGUSR1, _told_to_end)
     with contextlib.suppress(_Told):
         proxy.run()
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     _end(proxy, parking, config["name"])
 
 
 class _Told(BaseException):
-    """SIGTERM: end as if asked to."""
+    """SIGUSR1, from the keeper: end as if asked to."""
 
 
 def _told_to_end(*_: object) -> None:
@@ -101,8 +102,8 @@ def _new(
     proxy = Proxy(made.session, upstream, Notebook.new(), hold, options)
     proxy.write_facts()
     keep_recipe(proxy, page)
+    parking.put(f"{name}.notes", proxy.notes.fd)
     if not upstream.is_encrypted:
-        parking.put(f"{name}.notes", proxy.notes.fd)
         parking.put(name, upstream.socket.fileno())
     return proxy, {"how": made.how, "lost": lost, "refused": made.refused, "applied": made.applied}
 

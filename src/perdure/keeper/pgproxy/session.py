@@ -162,6 +162,8 @@ class Session:
                 self._refuse(kind)
                 continue
             self._batch += message
+            if len(self._batch) > wire.LONGEST_MESSAGE:
+                raise wire.Broken("a batch without an end")
             self._note(kind, message)
             if kind in _AT_BOUNDARY:
                 self._boundary(kind, message)
