@@ -17,6 +17,7 @@ from perdure._ground.clock import MovableClock
 from perdure.cli.lint import check_files, check_task_id, check_tasks
 from perdure.errors import InvalidInput, NotResumable, NotStorable
 from perdure.memory import EXCLUDE, DurableTaskState, Fields, recompute, verify_resumable
+from perdure.memory.recall import parse
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -167,6 +168,18 @@ def test_the_command_says_what_it_found_and_exits_with_one(tmp_path: Path) -> No
     (tmp_path / "other.py").write_text("from perdure import effect\n@effect\ndef pay(): ...\n")
     told = perdure("lint", "--code-only", "other.py")
     assert told.returncode == 1 and "effect-without-key other.py:3" in told.stdout
+
+
+@pytest.mark.req("R148", "R125")
+def test_a_person_sees_what_the_model_is_told(tmp_path: Path) -> None:
+    agent = [sys.executable, str(ROOT / "examples" / "planning_agent.py"), "0"]
+    assert "The handbook is written." in run(agent, tmp_path)
+    told = run([sys.executable, "-m", "perdure", "memory", "write-the-handbook"], tmp_path)
+    assert told.startswith("<task_state>\n{") and "5 of 5 done. Nothing is left." in told
+    found = json.loads(run([sys.executable, "-m", "perdure", "memory", "write-the-handbook", "--json"], tmp_path))
+    assert parse(found["items"][0]["text"])["data"] == {"last": "memory", "__outcome": "success"}
+    unknown = subprocess.run([sys.executable, "-m", "perdure", "memory", "nobody"], cwd=tmp_path, check=False)
+    assert unknown.returncode == 3
 
 
 # ── enough to go on with ─────────────────────────────────────────────────────────────────────────

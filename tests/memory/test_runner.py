@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure import Perdure
-from perdure.errors import InvalidInput
+from perdure.errors import InvalidInput, LeaseLost
 from perdure.memory import Block, Budget, ContinuityLayer, DurableTaskState, Layer, PlanLayer, Timeouts, estimate, kit
 from perdure.memory.budgets import allocate
 
@@ -207,6 +207,25 @@ async def test_store_hooks_run_side_by_side(memory_url: str) -> None:
     async with Perdure(memory_url) as app, app.memory("meeting", layers) as memory:
         await memory.after_turn()
         assert all("met" in layer.calls for layer in layers)
+
+
+@pytest.mark.req("R126", "R55")
+async def test_when_one_layer_says_to_stop_the_others_have_ended_first(memory_url: str) -> None:
+    class Stopping(Said):
+        async def store(self, turn: Any) -> None:
+            raise LeaseLost("task", "another attempt has taken over")
+
+    class Slower(Said):
+        async def store(self, turn: Any) -> None:
+            for _ in range(10):
+                await asyncio.sleep(0)
+            self.calls.append("ended")
+
+    stops, slower = Stopping("stops"), Slower("slower")
+    async with Perdure(memory_url) as app, app.memory("stop", [stops, slower]) as memory:
+        with pytest.raises(LeaseLost):
+            await memory.after_turn()
+        assert slower.calls[-1] == "ended"
 
 
 @pytest.mark.req("R129")

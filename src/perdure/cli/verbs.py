@@ -34,6 +34,7 @@ _SECTIONS = {
         "journal",
         "history",
         "frames",
+        "memory",
         "wait",
         "units",
     ),

@@ -10,7 +10,7 @@ from perdure.memory.plan import Item, PlanLayer
 from perdure.memory.procedures import Procedure, ProcedureLayer, ProcedureStep, When, publish, published
 from perdure.memory.resumable import Verification, verify_resumable
 from perdure.memory.runner import Memory, Note
-from perdure.memory.storage import ScopedStorage, StorageAdapter, get_many
+from perdure.memory.storage import ScopedStorage, StorageAdapter, get_many, owner_prefix
 from perdure.memory.task_state import DurableTaskState
 from perdure.memory.thread import Remembrance, ThreadMemory
 from perdure.memory.tokens import estimate
@@ -53,6 +53,7 @@ __all__ = [
     "When",
     "estimate",
     "get_many",
+    "owner_prefix",
     "publish",
     "published",
     "recompute",

@@ -74,7 +74,7 @@ class Memory:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await asyncio.gather(*(self._call(layer, "dispose", within="complete") for layer in self.layers))
+        await self._each(self.layers, "dispose", within="complete")
 
     def layer(self, id: str) -> Any:
         """The layer with this id.
@@ -107,14 +107,13 @@ class Memory:
             LeaseLost: another attempt works on the task now; stop.
         """
         turn = Turn(depth, self._now())
-        await asyncio.gather(*(self._call(layer, "store", turn, within="store") for layer in await self._begin()))
+        await self._each(await self._begin(), "store", turn, within="store")
 
     async def complete(self, outcome: Outcome) -> None:
         """The task has ended, as the agent sees it; its status is not touched."""
         if outcome not in OUTCOMES:
             raise InvalidInput(f"{outcome!r} is no outcome", do=f"one of {', '.join(OUTCOMES)}")
-        layers = await self._begin()
-        await asyncio.gather(*(self._call(layer, "on_complete", outcome, within="complete") for layer in layers))
+        await self._each(await self._begin(), "on_complete", outcome, within="complete")
 
     # ── children ────────────────────────────────────────────────────────────────────────────────
 
@@ -216,6 +215,13 @@ class Memory:
             taken.append(Block(block.role, text))
             share -= self._count(text)
         return taken
+
+    async def _each(self, layers: Iterable[Any], name: str, *args: Any, within: str) -> None:
+        """Call a hook of all layers side by side, and wait for all of them, also when one says to stop."""
+        calls = (self._call(layer, name, *args, within=within) for layer in layers)
+        for outcome in await asyncio.gather(*calls, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
 
     async def _call(self, layer: Any, name: str, *args: Any, within: str) -> hooks.Outcome:
         limit: timedelta = getattr(timeouts_of(layer), within)

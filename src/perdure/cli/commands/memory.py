@@ -1,0 +1,44 @@
+"""What a model is told of a task: its state, its plan, what is open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from perdure.cli.drawing import line
+from perdure.cli.invocation import Invocation
+from perdure.cli.verbs import Verb
+
+if TYPE_CHECKING:
+    from perdure.memory import Memory
+
+
+@click.command(cls=Verb)
+@click.argument("id")
+@click.option("--budget", type=click.IntRange(1), default=4000, show_default=True, help="Tokens, at most.")
+@click.pass_obj
+def command(call: Invocation, id: str, budget: int) -> None:
+    """What a model is told of a task: its state, its plan, what is open.
+
+    The layers perdure brings along, as they are kept in the store; layers of your own are not known here. Changes
+    nothing.
+    """
+    from perdure._ground.hop import on_a_loop
+    from perdure.errors import NotFound
+    from perdure.memory import AppStorage, ContinuityLayer, DurableTaskState, PlanLayer, owner_prefix
+
+    async def look() -> tuple[list[Any], list[str]]:
+        memory: Memory
+        kept = await AppStorage(call.app._store).list(owner_prefix("execution", id))
+        if not kept and await call.tasks.get(id) is None:
+            raise NotFound("task", id, call.place)
+        async with call.app.memory(id, [ContinuityLayer(), DurableTaskState(), PlanLayer()]) as memory:
+            blocks = list(await memory.prompt_blocks(budget=budget))
+            return blocks, [f"{note.layer}: {note.what}" for note in memory.notes]
+
+    blocks, notes = on_a_loop(look())
+    for note in notes:
+        call.note(note)
+    shown = [line(text) for block in blocks for text in block.text.split("\n")]
+    call.answer({"items": blocks, "notes": notes}, *shown)
