@@ -14,6 +14,7 @@ import pytest
 from perdure import Perdure, durable, step
 from perdure._model import Verdict
 from perdure._runtime import continuity, redaction, unit_types
+from perdure._runtime.context import narrowed
 from perdure._runtime.continuity import Continuity
 from perdure._runtime.credentials import Token
 from perdure._runtime.fingerprints import Fingerprint
@@ -596,6 +597,13 @@ async def test_gc_keeps_the_newest_cut(tmp_path: Path) -> None:
         await collect(app._store, Policy(keep_last=3))
         rt = await again(app)
         assert (await rt.restore()).cut.id == cut.id
+
+
+def test_permissions_are_what_both_runs_had() -> None:
+    assert narrowed(["read", "network"], frozenset({"read", "write"})) == {"read"}
+    assert narrowed(None, frozenset({"read"})) == {"read"}
+    assert narrowed(["read"], None) == {"read"}
+    assert narrowed(None, None) is None
 
 
 def test_a_verdict_reads_well() -> None:
