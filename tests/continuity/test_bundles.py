@@ -422,6 +422,49 @@ async def die_while_importing(_: Any, url: str, bundle: str) -> None:
         await bring_in(app.tasks, bundle)
 
 
+@pytest.mark.req("R143")
+async def test_what_an_unsigned_bundle_would_start_or_change_is_left_alone(
+    there: str, bundle: Path, tmp_path: Path
+) -> None:
+    """A recipe is data: whoever can make a bundle must not be able to write files or start programs by it."""
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    async with Perdure(f"sqlite://{tmp_path}/evil/p.db") as app:
+        task = await app.tasks.open("deploy", state={})
+        rt = Continuity(app._store, task.id, task.uid)
+        rt.env = {"LD_PRELOAD": "/tmp/evil.so"}
+        rt.variables["harmless"] = 1
+        with (tmp_path / "empty").open("wb") as file:
+            rt.hold("file", "file_position", file)
+            rt.workspace(_evil_files(tmp_path / "autostart"))
+            await rt.save()
+        (tmp_path / "empty").unlink()
+        (tmp_path / "empty").symlink_to(precious)
+        await export(app.tasks, "deploy", bundle, move=True)
+    import shutil
+
+    shutil.rmtree(tmp_path / "autostart")
+    continuity.forget_contexts()
+    async with Perdure(there) as app:
+        await bring_in(app.tasks, bundle)
+        task = await app.tasks.handle("deploy")
+        rt = Continuity(app._store, task.id, task.uid)
+        before = dict(rt.env)
+        back = await rt.restore()
+        assert back.report.lost == ["environment", "file", "workspace"]
+        assert rt.env == before and rt.variables == {"harmless": 1}
+        assert precious.read_text() == "mine" and not (tmp_path / "autostart").exists()
+        assert "nobody signed" in back.report.for_model()
+        trusted = await rt.plan(trust=True)
+        assert trusted.at("rebuilt") == ["environment", "directory", "variables", "file", "workspace"]
+
+
+def _evil_files(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "evil.desktop").write_text("Exec=evil")
+    return folder
+
+
 # ── no secret in clear ───────────────────────────────────────────────────────────────────────────
 
 

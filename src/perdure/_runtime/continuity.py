@@ -164,13 +164,17 @@ class Continuity:
             raise NotFound("cut of task", self._task_id, self._store.place, do="`await rt.save()` makes one")
         return cut_of(found[0], from_data(found[1], found[0].id))
 
-    async def plan(self, cut: Cut | str | None = None) -> RestorePlan:
+    async def plan(self, cut: Cut | str | None = None, *, trust: bool = False) -> RestorePlan:
         """What a restore would do now; nothing is touched."""
-        return (await plans.prepare(await self._task(), self.context, _id(cut))).plan
+        return (await plans.prepare(await self._task(), self.context, _id(cut), trust=trust)).plan
 
-    async def restore(self, cut: Cut | str | None = None, *, missing: Missing = "ask") -> Restored:
-        """Bring back what the task had around it (at its newest cut, if none is named), or change nothing."""
-        return await restores.restore(await self._task(), self.context, _id(cut), missing=missing)
+    async def restore(self, cut: Cut | str | None = None, *, missing: Missing = "ask", trust: bool = False) -> Restored:
+        """Bring back what the task had around it (at its newest cut, if none is named), or change nothing.
+
+        `trust` brings back all of a task that came in by a bundle nobody signed: its recipes may start programs and
+        change files.
+        """
+        return await restores.restore(await self._task(), self.context, _id(cut), missing=missing, trust=trust)
 
     async def last_report(self) -> RestoreReport | None:
         """How the last restore went; for the model: `.for_model()`."""

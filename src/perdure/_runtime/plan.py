@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,10 @@ from perdure._runtime.unit_types import Place, type_of
 from perdure._tasks import Task, arrival, carried
 from perdure.errors import Incompatible, NotFound, PerdureError, SecretMissing
 
+# What neither starts a process nor touches a file, whoever wrote its recipe.
+_HARMLESS = frozenset({"variables", "directory", "blob", "rate_limits"})
+_UNSIGNED = "the task came in by a bundle that nobody signed: what its recipe would start or change is left to you"
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -35,8 +39,10 @@ class Prepared:
     place: Place
 
 
-async def prepare(task: Task, context: Context, at: str | None = None) -> Prepared:
+async def prepare(task: Task, context: Context, at: str | None = None, *, trust: bool = False) -> Prepared:
     """Look at everything a restore of a checkpoint needs (the newest that was saved, if none is named).
+
+    A task that came in by a bundle nobody signed brings back only what is harmless, unless it is trusted.
 
     Raises:
         NotFound: nothing was saved.
@@ -48,13 +54,17 @@ async def prepare(task: Task, context: Context, at: str | None = None) -> Prepar
             "saved runtime of task", task.id, task._store.place, do="`await rt.save()` makes a checkpoint with one"
         )
     checkpoint, data, damaged = found
-    saved = await _as_here(task, from_data(data, checkpoint.id))
+    came = await arrival(task._store, task.uid) or {}
+    saved = _as_here(from_data(data, checkpoint.id), came.get("paths") or {})
+    is_trusted = trust or bool(came.get("signed", True))
     findings = await fingerprints.check(saved.fingerprints, list(context.fingerprints.values()))
     findings += _who(saved)
     is_fresh = any(finding.policy == "rebuild" and not finding.same for finding in findings)
     units = in_order(saved.units)
     coming = tuple(unit.recipe["root"] for unit in units if unit.kind == "workspace")
-    place = replace(place_for(task, context), fresh=is_fresh, coming=coming, from_host=saved.host)
+    place = replace(
+        place_for(task, context), fresh=is_fresh, coming=coming, from_host=saved.host, is_trusted=is_trusted
+    )
     lines: list[UnitLine] = []
     for unit in units:
         line, refusal = await _judge(unit, place, {line.name for line in lines if line.level == "lost"})
@@ -68,7 +78,7 @@ async def prepare(task: Task, context: Context, at: str | None = None) -> Prepar
         findings=findings,
         skipped=stands.done,
         rerun=_cut_off(stands),
-        missing=_missing(units),
+        missing=_missing([unit for unit in units if is_trusted or unit.kind in _HARMLESS]),
         damaged=damaged,
     )
     return Prepared(plan, checkpoint, saved, units, place)
@@ -89,10 +99,8 @@ def _cut_off(stands: Where) -> list[str]:
     return [frame.name for frame in stands.frames if frame.state in ("under way", "uncertain")]
 
 
-async def _as_here(task: Task, saved: Saved) -> Saved:
+def _as_here(saved: Saved, paths: Mapping[str, str]) -> Saved:
     """The same with its paths as they are on this machine, if the task came from another."""
-    came = await arrival(task._store, task.uid)
-    paths = came.get("paths") if came is not None else None
     if not paths:
         return saved
     units = [msgspec.structs.replace(unit, recipe=mapped(unit.recipe, paths)) for unit in saved.units]
@@ -106,6 +114,8 @@ async def _judge(unit: SavedUnit, place: Place, lost: set[str]) -> tuple[UnitLin
     gone = [name for name in unit.after if name in lost]
     if unit_type is None:
         verdict = Verdict("lost", f"nobody here knows units of kind {unit.kind!r}", options=("install its package",))
+    elif not place.is_trusted and unit.kind not in _HARMLESS:
+        verdict = Verdict("lost", _UNSIGNED, options=("rt.restore(trust=True) brings it back",))
     elif gone:
         verdict = Verdict("lost", f"it needs {', '.join(gone)}, which is lost")
     else:

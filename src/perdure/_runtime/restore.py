@@ -52,7 +52,9 @@ class _Back:
     live: Any
 
 
-async def restore(task: Task, context: Context, at: str | None = None, *, missing: Missing = "ask") -> Restored:
+async def restore(
+    task: Task, context: Context, at: str | None = None, *, missing: Missing = "ask", trust: bool = False
+) -> Restored:
     """Fill `context` from a checkpoint (the newest that was saved, if none is named).
 
     A secret that cannot be had pauses the task for human_input; with missing="leave" what needs it is lost instead.
@@ -64,7 +66,7 @@ async def restore(task: Task, context: Context, at: str | None = None, *, missin
         LeaseHeld, InvalidTransition: this process may not work on the task; nothing was touched.
     """
     await take_lease(task._store, task.id, task.uid, task._agent)
-    prepared = await prepare(task, context, at)
+    prepared = await prepare(task, context, at, trust=trust)
     plan = prepared.plan
     if plan.refusals:
         raise Incompatible(plan.checkpoint, [(finding.name, finding.why) for finding in plan.refusals])

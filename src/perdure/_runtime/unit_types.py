@@ -44,6 +44,7 @@ class Place:
     namespace: str = "default"
     can_seal: bool = False  # what is captured is sealed by a key, so it may hold a secret
     fresh: bool = False  # make anew what could be reattached: a fingerprint asks for it
+    is_trusted: bool = True  # its recipes were written here, or signed
     from_host: str = ""  # where it was saved
     coming: tuple[str, ...] = ()  # folders that a workspace will put back
 
