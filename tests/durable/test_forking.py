@@ -9,7 +9,20 @@ from typing import Any
 
 import pytest
 
-from perdure import Budget, Perdure, budgets, checkpoint, durable, effect, idempotency_key, pause, signals, span, step
+from perdure import (
+    Budget,
+    Perdure,
+    budgets,
+    carry_over,
+    checkpoint,
+    durable,
+    effect,
+    idempotency_key,
+    pause,
+    signals,
+    span,
+    step,
+)
 from perdure.cli import main
 from perdure.errors import AlreadyExists, BudgetExhausted, InvalidInput, NotFound
 from tests.durable.effects_kit import Died, Places, World, raising, until_paused, wait_until
@@ -288,3 +301,19 @@ async def test_a_budget_is_the_forks_too(quick_url: str) -> None:
         await task.fork("b", at="ask#1", set={"times": 3})
         with pytest.raises(BudgetExhausted):
             await app.run("b", talk, 3)
+
+
+async def test_what_was_spent_comes_along_to_the_next_line(url: str) -> None:
+    @durable
+    async def rounds(n: int) -> list[float]:
+        budgets.spend(tokens=10, money=0.25)
+        await price("x")
+        if n > 1:
+            await carry_over(n - 1)
+        spent = budgets.spent()
+        return [spent.tokens, spent.money]
+
+    async with Perdure(url) as app:
+        assert await app.run("a", rounds, 4) == [40, 1.0]
+        fork = await (await app.tasks.handle("a")).fork("b", at="0")
+        assert fork.created and await app.run("b", rounds, 1) == [40, 1.0]
