@@ -304,7 +304,7 @@ def dump(engine: Engine) -> dict[str, Any]:
         whole[f"{namespace}: limits"] = read("read_rate_limits", here)
         functions = {"queues": json.dumps(QUEUES), "functions": json.dumps([f"{FUNCTIONS[0]} 1"]), "now": 1_020}
         functions |= {"upgrading": json.dumps(FUNCTIONS[1:]), "limit": 1000}
-        whole[f"{namespace}: overdue"] = read("find_overdue", {**here, "limit": 1000})
+        whole[f"{namespace}: overdue"] = read("find_overdue", {**here, "since": 1_005, "limit": 1000})
         whole[f"{namespace}: switches"] = read("read_switches", here)
         some = {"uids": json.dumps(UIDS)}
         whole[f"{namespace}: signalled"] = read("find_signalled", {**some, "signal": TOPICS[0]})

@@ -13,6 +13,8 @@ from perdure.errors import NotFound
 log = logging.getLogger("perdure.worker")
 
 _SOME = 100
+# A task may have been started by a clock that goes behind ours.
+_SKEW_MS = 600_000
 LOOK = timedelta(seconds=0.2)
 
 
@@ -21,15 +23,17 @@ class Deadlines:
 
     def __init__(self, tasks: Tasks, cancel: Callable[[str], None]) -> None:
         self._tasks, self._store, self._cancel = tasks, tasks._store, cancel
+        self._since = 0  # what was due before it has been seen to
 
     async def round(self) -> timedelta | None:
-        rows = await self._store.query("find_overdue", namespace=self._store.namespace, limit=_SOME)
         now = self._store.clock.now_ms()
+        rows = await self._store.query("find_overdue", namespace=self._store.namespace, since=self._since, limit=_SOME)
         overdue = [row for row in rows if row[2] <= now]
         for uid, id, deadline_at in overdue:
             await self._end(uid, id, deadline_at)
         if len(overdue) == _SOME:
             return timedelta(0)
+        self._since = max(now - _SKEW_MS, 0)
         later = next((row[2] for row in rows if row[2] > now), None)
         # One that starts meanwhile may be due sooner, so the answer is never far off.
         return min(LOOK, timedelta(milliseconds=later - now)) if later is not None else LOOK

@@ -156,6 +156,7 @@ def find_overdue(tables: Tables, p: Params) -> list[Row]:
         (call.deadline_at, uid, tables.tasks[uid].id)
         for uid, call in tables.calls.items()
         if call.deadline_at is not None
+        and call.deadline_at > p["since"]
         and tables.tasks[uid].namespace == p["namespace"]
         and tables.tasks[uid].status in _LIVE
     ]
