@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -22,7 +24,9 @@ from perdure.cli.story.agent import Stage
 from perdure.cli.story.play import who_serves
 from perdure.cli.story.stage import Agent, agent, rows, set_stage
 from perdure.cli.story.world import World, running_world
-from tests.runtime.kit import Place, until
+from perdure.keeper import processes
+from perdure.keeper.access import is_below
+from tests.runtime.kit import Place, is_alive, until
 from tests.support import postgres
 
 SIZE = 5_000_000
@@ -70,7 +74,7 @@ async def answer(stage: Stage, secret: str) -> None:
         await shell.answer(secret)
 
 
-def check_end(stage: Stage, world: World, result: dict[str, Any]) -> None:
+def check_end(stage: Stage, world: World, result: dict[str, Any], *, said: str = "got:42") -> None:
     assert rows(stage.dsn) == list(range(1, 11))
     assert len(world.requests) == len(world.keys) == 10
     assert world.model_calls == 3
@@ -80,7 +84,7 @@ def check_end(stage: Stage, world: World, result: dict[str, Any]) -> None:
     first, rest = data[: SIZE * 2 // 5], data[SIZE * 2 // 5 :]
     assert result["first"] == f"{hashlib.sha256(first).hexdigest()} {len(first)}"
     assert result["rest"] == f"{hashlib.sha256(rest).hexdigest()} {len(rest)}"
-    assert result["said"].endswith("got:42")
+    assert result["said"].endswith(said)
 
 
 def finish(stage: Stage, second: Agent) -> dict[str, Any]:
@@ -129,6 +133,36 @@ def test_where_tells_what_it_was_in_the_middle_of(stage: Stage) -> None:
     units = {unit["name"]: unit for unit in told["units"]}
     assert units["main"]["waiting"] == "secret"
     assert units["web"]["is_alive"]
+
+
+@pytest.mark.req("R79", "R82", "R89")
+def test_b_a_host_that_died_is_rebuilt_and_nothing_is_called_kept(stage: Stage, world: World, place: Place) -> None:
+    with agent(stage, waits=True) as first:
+        first.until("waiting")
+        server = who_serves(stage)
+        anchor = place.anchor
+        everything = [*below(anchor), anchor]
+        first.kill()
+        for pid in everything:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        until(lambda: not any(is_alive(pid) for pid in everything))
+    assert rows(stage.dsn) == []
+
+    with agent(stage) as second:
+        second.until("committed")
+        result = json.loads(second.until("result").removeprefix("result "))
+    said = "\n".join(second.lines)
+    assert "the dev server is rebuilt" in said
+    assert "the shell is lost" in said
+    assert "the database session is rebuilt" in said
+    assert who_serves(stage) != server
+    assert who_serves(stage).split()[2] == "migrate", "its environment is that of its start"
+    check_end(stage, world, result, said="lost")
+
+
+def below(anchor: int) -> list[int]:
+    return [pid for pid in processes.all_pids() if pid != anchor and is_below(pid, anchor)]
 
 
 @pytest.mark.req("R60", "R64")

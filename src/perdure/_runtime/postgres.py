@@ -118,7 +118,8 @@ class PostgresSession:
 
     async def end(self) -> None:
         """Roll back, close the session, and leave nothing behind."""
-        (self._folder / "was-here").unlink(missing_ok=True)
+        for trace in ("was-here", "recipe"):
+            (self._folder / trace).unlink(missing_ok=True)
         await Call(lambda: ask(self._folder, {"ask": "end"}))
 
     def detach(self) -> None:

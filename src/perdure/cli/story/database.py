@@ -29,7 +29,7 @@ class Database(Protocol):
 
 async def open_database(stage: Stage, rt: Runtime) -> Database:
     if stage.dsn.startswith("postgresql:"):
-        session = await rt.postgres("main", stage.dsn, hold=HOLD)
+        session = await rt.postgres("main", stage.dsn, hold=HOLD, rebuild="auto")
         return _Postgres(session, await session.connect(autocommit=not stage.in_transaction))
     return _Sqlite(await rt.sqlite("main", stage.dsn, hold=HOLD))
 

@@ -79,13 +79,17 @@ def _built(options: dict[str, str], recipe: Recipe) -> Made:
 # ── where recipes are kept ───────────────────────────────────────────────────────────────────────
 
 
+# Beside the session's sockets: it outlives the proxy and the anchor, and goes with the session.
+RECIPE = "recipe"
+
+
 def kept_recipe(config: Mapping[str, Any], parking: Parking) -> tuple[Recipe | None, Notebook | None]:
     """The recipe of the session before, and the page it is to be written on; none unless it is asked for."""
     if config.get("rebuild", "never") == "never":
         return None, None
     name = f"{config['name']}.recipe"
     parked = parking.take(name)
-    page = Notebook(parked[0]) if parked is not None else Notebook.new()
+    page = Notebook(parked[0]) if parked is not None else Notebook.in_file(f"{config['folder']}/{RECIPE}")
     if parked is None:
         parking.put(name, page.fd)
     given = config.get("recipe")
