@@ -64,6 +64,7 @@ class Run:
     ) -> None:
         self.store, self.fence, self.line, self.loop = store, fence, line, loop
         self.task_id, self.uid, self.epoch = fence.task_id, fence.uid, fence.epoch
+        self.began = store.clock.now_ms()
         self.entries = entries  # as this attempt found them
         self.point = point  # where this attempt begins, if not at the journal's beginning
         self.cursor = Cursor(entries, after=0 if point is None else point.position)

@@ -125,7 +125,7 @@ class Account:
         self._run = run
         self._before = spent_in(entry for _, entry in run.entries)
         self._tokens, self._money = self._before.tokens, self._before.money
-        self._began = run.store.clock.now_ms()
+        self._began = run.began
         self._mutex = threading.Lock()  # plain functions call models from their threads
         self.budget: Budget | None = None
 
@@ -192,5 +192,7 @@ def seal_budget(store: Store, uid: str, budget: Budget | None) -> bytes | None:
 
 def open_account(run: Run, stored: bytes | None, chosen: Budget | None) -> None:
     """A budget that is named now goes before the one the task was started with: so it can be raised."""
+    if stored is None and chosen is None:
+        return  # most tasks: the account is made when something is spent
     budget: Budget | None = run.store.unseal(run.uid, "budget", stored, Budget) if stored else None
     run.part(Account).budget = chosen if chosen is not None else budget
