@@ -159,6 +159,9 @@ def test_what_happens_is_followed_until_the_end(tmp_path: Path):
         task.complete({"done": True})
         kinds = [json.loads(line)["kind"] for line in following.stdout]
         assert kinds[-1] == "completed" and following.wait() == 0
+    with perdure(tmp_path, "attach", "t", "--events", "--json") as attached:
+        assert attached.stdout is not None
+        assert [json.loads(line)["kind"] for line in attached.stdout][-1] == "completed"
 
 
 def test_a_task_is_watched_while_another_process_works_on_it(tmp_path: Path):

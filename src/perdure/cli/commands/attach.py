@@ -18,13 +18,21 @@ if TYPE_CHECKING:
 @id_argument()
 @click.argument("unit", required=False)
 @click.option("--take", is_flag=True, help="Take the right to type from whoever has it.")
+@click.option("--events", is_flag=True, help="Print what happens to the task instead, until it has come to its end.")
 @click.pass_obj
-def command(call: Invocation, id: str, unit: str | None, take: bool) -> None:
+def command(call: Invocation, id: str, unit: str | None, take: bool, events: bool) -> None:
     """Show the terminal of a task's command or shell, and type into it. Ctrl-] detaches; nothing ends by that.
 
     Many may watch; one types. Without UNIT it is what `perdure run` started, or the task's only terminal.
     """
     from perdure._ground.hop import drive
+
+    if events:
+        from perdure._model import FINISHED
+        from perdure.cli.watching import follow
+
+        drive(follow(call, id, last=None, is_over=lambda status: status in FINISHED))
+        return
     from perdure.cli.attaching import Attached
 
     found = drive(_found(call, id, unit))
