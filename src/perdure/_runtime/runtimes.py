@@ -52,15 +52,17 @@ class Runtime(Continuity):
         cwd: str | Path | None = None,
         env: Mapping[str, str] = {},
         rebuild: Rebuild = "ask",
+        limits: Mapping[Literal["seconds", "idle_seconds", "memory"], float] = {},
     ) -> Shell:
         """The task's shell of this name; made the first time, the same one afterwards.
 
-        `argv` for any other program on a terminal: a REPL, ssh, psql.
+        `argv` for any other program on a terminal: a REPL, ssh, psql. Past its limits (seconds in all, seconds
+        without input or output, bytes of memory) it is ended, and its record says so.
         """
         command = list(argv) if argv else [shutil.which("bash") or "/bin/sh"]
         recipe, secrets = self._recipe(command, cwd, env)
         recipe["is_shell"] = argv is None
-        return await self._opened(Shell, "shell", name, recipe, secrets=secrets, rebuild=rebuild)
+        return await self._opened(Shell, "shell", name, recipe, secrets=secrets, rebuild=rebuild, limits=limits)
 
     async def service(
         self,
@@ -189,10 +191,20 @@ class Runtime(Continuity):
         secrets: Mapping[str, str] = {},
         body: bytes = b"",
         fds: tuple[int, ...] = (),
+        limits: Mapping[Any, float] = {},
     ) -> U:
         check_id(name, "name of a unit")
         record, was_made, is_rebuilt = await opened(
-            self._client, self._owner, kind, name, recipe, secrets=secrets, rebuild=rebuild, body=body, fds=fds
+            self._client,
+            self._owner,
+            kind,
+            name,
+            recipe,
+            secrets=secrets,
+            rebuild=rebuild,
+            limits=limits,
+            body=body,
+            fds=fds,
         )
         unit = cls(self._client, self._owner, record, verdict_of(record, was_made, is_rebuilt, recipe))
         unit.was_made = was_made

@@ -38,6 +38,8 @@ log = logging.getLogger("perdure.keeper")
 _PR_SET_DUMPABLE = 4
 # Between being asked to end and being killed.
 GRACE_SECONDS = 5.0
+# How long what has ended is kept beside the one in its place.
+SUPERSEDED_SECONDS = 3600.0
 UNSEEN = -1
 
 
@@ -282,6 +284,14 @@ class Keeper:
     def _kill(self, unit: Unit) -> None:
         if unit.is_alive:
             processes.kill(processes.of_unit(unit.pid, unit.uid, self.anchor_pid))
+
+    def tidy(self) -> None:
+        """Forget what has ended, an hour after something new took its place."""
+        for unit in self.units:
+            if not unit.is_alive and self.now() - (unit.ended_at or 0.0) > SUPERSEDED_SECONDS:
+                newest = self.units.find(unit.owner.namespace, unit.owner.uid, unit.name)
+                if newest is not None and newest.uid != unit.uid:
+                    self.forget(unit)
 
     def forget(self, unit: Unit) -> None:
         """Remove the record of a unit that has ended, with all that was kept of it."""

@@ -25,6 +25,7 @@ class Limits:
         self._keeper = keeper
 
     def watch(self) -> None:
+        self._keeper.tidy()
         for unit in self._keeper.units:
             if unit.is_alive and unit.limits and (what := self._passed(unit)):
                 unit.facts["why"] = f"it had passed its limit: {what}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import re
 import secrets
@@ -28,6 +29,8 @@ from perdure.keeper.terminals import Terminal
 if TYPE_CHECKING:
     from perdure.keeper.daemon import Keeper
     from perdure.keeper.units import Unit
+
+log = logging.getLogger("perdure.keeper")
 
 # How long a new shell may take to its first prompt: its user's own start files are read before.
 PROMPT_SECONDS = 30.0
@@ -146,12 +149,17 @@ class Shell(Terminal):
                 command.text = self._state.last_typed()
             self._finish(command)
         self._settle_untaken(command)
-        self._state.learn(mark.state)
         self.unit.facts["looked_at"] = mark.end
-        self.keeper.save(self.unit)
+        with contextlib.suppress(OSError):  # a full disk: the recipe of the prompt before is still there
+            self._state.learn(mark.state)
+            self.keeper.save(self.unit)
 
     def _finish(self, command: Command) -> None:
-        self.commands.ended(command, self.log.read(command.start, max(0, command.end - command.start)).data)
+        output = self.log.read(command.start, max(0, command.end - command.start)).data
+        try:
+            self.commands.ended(command, output)
+        except OSError as error:  # whoever waits gets the result; after a restart of the machine it is uncertain
+            log.warning("the result of a command could not be written down: %s", error)
         for waiter in self._waiters.pop(command.id, ()):
             if not waiter.done():
                 waiter.set_result(command)
