@@ -61,6 +61,11 @@ def has_home(store: Store) -> bool:
     return places.home_of(store.address).is_dir()
 
 
+def socket_of(store: Store) -> str:
+    """Where a keeper that lives is spoken to."""
+    return os.path.join((places.anchor_of(places.home_of(store.address)) or {}).get("live", ""), "sock")
+
+
 def find(store: Store) -> client.Client | None:
     return client.find(places.home_of(store.address))
 

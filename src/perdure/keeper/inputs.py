@@ -9,11 +9,13 @@ unit is gone too.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Literal
 
 State = Literal["begun", "done"]
 _MOST = 20_000
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
 
 class Inputs:
@@ -24,8 +26,7 @@ class Inputs:
         if path.exists():
             for line in path.read_text(errors="replace").splitlines():
                 self._read(line)
-        self._file = path.open("a")
-        path.chmod(0o600)
+        self._file = os.open(path, _APPEND, 0o600)
 
     def _read(self, line: str) -> None:
         try:
@@ -47,8 +48,7 @@ class Inputs:
 
     def _note(self, id: str, state: State, length: int) -> None:
         self._states[id] = state
-        self._file.write(json.dumps([id, state, length, self.last_at]) + "\n")
-        self._file.flush()
+        os.write(self._file, f'["{id}","{state}",{length},{self.last_at}]\n'.encode())
         if len(self._states) > _MOST:
             self._shorten()
 
@@ -57,8 +57,8 @@ class Inputs:
         fresh = self._path.with_name("inputs.new")
         fresh.write_text("".join(json.dumps([id, state, 0, self.last_at]) + "\n" for id, state in self._states.items()))
         fresh.replace(self._path)
-        self._file.close()
-        self._file = self._path.open("a")
+        os.close(self._file)
+        self._file = os.open(self._path, _APPEND, 0o600)
 
     def close(self) -> None:
-        self._file.close()
+        os.close(self._file)

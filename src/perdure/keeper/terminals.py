@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 from collections import deque
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from perdure.keeper.processes import COOKIE
 from perdure.keeper.spawn import Command
 
 ROWS, COLUMNS = 40, 120
+_ID = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
 # How often a terminal is looked at while an answer waits for echo to go off.
 _LOOK_SECONDS = 0.02
 
@@ -87,7 +89,7 @@ class Terminal(Held):
     def _prepare(self) -> None:
         self._inputs = Inputs(self.keeper.units.folder(self.unit) / "inputs")
         self._to_write: deque[tuple[str, memoryview, asyncio.Future[Answer]]] = deque()
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: list[tuple[asyncio.Future[Answer], int]] = []
 
     # ── output ──────────────────────────────────────────────────────────────────────────────────
 
@@ -101,20 +103,27 @@ class Terminal(Held):
         self._wake()
 
     def _wake(self) -> None:
-        for waiter in self._waiting:
-            if not waiter.done():
-                waiter.set_result(None)
+        for waiter, start in self._waiting:
+            self._answer_waiter(waiter, start)
         self._waiting.clear()
 
-    async def wait(self, call: Call) -> Answer:
+    def wait(self, call: Call) -> Answer | asyncio.Future[Answer]:
         """Answered as soon as there is output after an offset, or there will be none, or some seconds have passed."""
-        start, seconds = call.get("start", int, 0), float(call.values.get("seconds", 10))
-        if self.log.end <= start and not self.has_ended and self.unit.is_alive:
-            waiter: asyncio.Future[None] = self.keeper.loop.create_future()
-            self._waiting.append(waiter)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(waiter, seconds)
-        part = self.log.read(max(0, start))
+        start, seconds = max(0, call.get("start", int, 0)), float(call.values.get("seconds", 10))
+        if self.log.end > start or self.has_ended or not self.unit.is_alive:
+            return self._from(start)
+        waiter: asyncio.Future[Answer] = self.keeper.loop.create_future()
+        timer = self.keeper.loop.call_later(seconds, self._answer_waiter, waiter, start)
+        self._waiting.append((waiter, start))
+        waiter.add_done_callback(lambda _: timer.cancel())
+        return waiter
+
+    def _answer_waiter(self, waiter: asyncio.Future[Answer], start: int) -> None:
+        if not waiter.done():
+            waiter.set_result(self._from(start))
+
+    def _from(self, start: int) -> Answer:
+        part = self.log.read(start)
         return Answer(self._place_of(part), part.data)
 
     def saw(self, part: Part) -> None:
@@ -139,8 +148,7 @@ class Terminal(Held):
 
     def read(self, call: Call) -> Answer:
         """What was put out from an offset on."""
-        part = self.log.read(max(0, call.get("start", int, 0)))
-        return Answer(self._place_of(part), part.data)
+        return self._from(max(0, call.get("start", int, 0)))
 
     def _place_of(self, part: Part) -> dict[str, Any]:
         return {
@@ -155,7 +163,7 @@ class Terminal(Held):
 
     def send(self, call: Call) -> Answer | asyncio.Future[Answer]:
         """Write it once, whatever becomes of the question; answered when all of it is written."""
-        id = call.get("id", str, "")
+        id = _checked(call.get("id", str, ""))
         known = self._inputs.state(id)
         if known == "done":
             return Answer({"again": True, "offset": self._inputs.last_at})
@@ -197,7 +205,7 @@ class Terminal(Held):
 
     async def answer(self, call: Call) -> Answer:
         """Write an answer once echo is off; what it says is kept nowhere."""
-        id, seconds = call.get("id", str, ""), float(call.values.get("seconds", 30))
+        id, seconds = _checked(call.get("id", str, "")), float(call.values.get("seconds", 30))
         if self._inputs.state(id) == "done":
             return Answer({"again": True})
         if self._inputs.state(id) == "begun":
@@ -282,3 +290,9 @@ class Terminal(Held):
         "state": state,
     }
     writes: ClassVar[frozenset[str]] = frozenset({"send", "answer", "resize", "signal"})
+
+
+def _checked(id: str) -> str:
+    if not _ID.fullmatch(id):
+        raise Refused("invalid", what=f"an input without an id: {id!r}")
+    return id
