@@ -10,8 +10,10 @@ import pytest
 
 from perdure import Config, Perdure
 from perdure._ground.clock import MovableClock
+from perdure._ground.ids import this_process
 from perdure._tasks import forget_lease, take_lease
 from perdure._worker.reaper import Reaper
+from perdure._worker.watch import Watch
 from tests.crash.conftest import env_of
 from tests.crash.hands import ID, obey, order
 from tests.support.processes import Nursery
@@ -85,6 +87,32 @@ async def test_a_task_that_kills_its_workers_is_stopped_with_the_cause(
         record = await until(lambda: _if_failed(handle))
     assert record.error["message"].startswith("2 attempts in a row were lost after note without getting further")
     assert lines(said) == ["before"]
+
+
+@pytest.mark.req("R114")
+async def test_by_choice_such_a_task_is_paused_for_a_person(sqlite_home: Home, children: Nursery, folder: Path) -> None:
+    async with opened(sqlite_home) as app, app.worker(queues=["another"]):
+        chosen = poison.options(config=Config(max_retries=0, on_failure="pause"))
+        handle = await app.start("bad", chosen, str(folder / "said"))
+        child = children.start(work, sqlite_home)
+        child.heard()
+        child.wait()
+        record = await until(lambda: _if_paused(handle))
+    assert record.pause.reason == "human_input" and "1 attempt was lost after note" in record.pause.message
+
+
+async def test_a_pid_that_came_back_as_another_process_is_not_watched() -> None:
+    me = this_process()
+    watch = Watch(lambda: None)
+    watch.follow([me, me._replace(start=me.start - 1), me._replace(boot_id="another machine")])
+    assert list(watch._fds) == [me]
+    watch.close()
+    assert not watch._fds
+
+
+async def _if_paused(handle):
+    record = await (await handle.task()).record()
+    return record if record.status == "paused" else None
 
 
 async def _if_failed(handle):

@@ -195,4 +195,5 @@ async def _entries(store: Store, held: Held) -> list[Entry]:
 def _cause(loss: Loss, entries: list[Entry], who: str, why: str) -> str:
     last = name_of(entries[-1].path) if entries else ""
     place = f"after {last}" if last else "before its first step"
-    return f"{loss.losses} attempts in a row were lost {place} without getting further; the last: {who}, {why}"
+    count = "1 attempt was" if loss.losses == 1 else f"{loss.losses} attempts in a row were"
+    return f"{count} lost {place} without getting further; the last: {who}, {why}"
