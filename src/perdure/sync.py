@@ -100,6 +100,15 @@ class Perdure:
         self.schedules = Schedules(self._inner.schedules)
         self.triggers = Triggers(self._inner.triggers)
         self.events = Events(self._inner.events)
+        self._live: LoopThread | None = None
+
+    def runtime(self, task_id: str) -> Any:
+        """The live things of a task; it and what it gives have the methods of the async face, without await."""
+        from perdure._runtime import Unit
+
+        if self._live is None:
+            self._live = LoopThread()
+        return Blocking(self._live.run(self._inner.runtime(task_id)), self._live, (Unit,))
 
     def schedule(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> ScheduleDraft:
         """A draft of a schedule for this call; `.cron(…)` or `.every(…)` says when, and keeps it."""
@@ -144,6 +153,9 @@ class Perdure:
 
     def close(self) -> None:
         """Give back what this app holds and commit what is queued."""
+        if self._live is not None:
+            self._live.close()
+            self._live = None
         drive(self._inner.close())
 
     def __enter__(self) -> Perdure:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure import Perdure, Runtime, Shell, durable, errors, runtime
+from perdure import Perdure, Runtime, Shell, durable, errors, runtime, sync
 from perdure._runtime import client
 from tests.runtime.kit import Place, is_alive, until, until_text
 from tests.support.processes import ChildDied, Link, die, nursery
@@ -402,3 +402,12 @@ def slow_agent(link: Link, url: str, file: str, go: str) -> str:
             return await app.run("work", work)
 
     return asyncio.run(run())
+
+
+def test_blocking_code_has_shells_too(place: Place, env: dict[str, str]) -> None:
+    with sync.Perdure(place.url) as app:
+        app.tasks.open("work", state={})
+        shell = app.runtime("work").shell("main", env=env)
+        assert shell.run("echo $((6 * 7))").output == "42\n" and shell.level == "kept"
+        shell.send("echo sent\n")
+        assert shell.expect("\nsent")

@@ -251,10 +251,13 @@ class LoopThread:
 
 
 class Blocking:
-    """An object of the async face for blocking code: what it would await, it waits for."""
+    """An object of the async face for blocking code: what it would await, it waits for.
 
-    def __init__(self, inner: Any, loop: LoopThread) -> None:
-        self._inner, self._loop = inner, loop
+    Of what it gives, objects of the types in `also` are such ones again.
+    """
+
+    def __init__(self, inner: Any, loop: LoopThread, also: tuple[type, ...] = ()) -> None:
+        self._inner, self._loop, self._also = inner, loop, also
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._inner, name)
@@ -263,9 +266,14 @@ class Blocking:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             done = value(*args, **kwargs)
-            return self._loop.run(done) if asyncio.iscoroutine(done) else done
+            return self._face(self._loop.run(done) if asyncio.iscoroutine(done) else done)
 
         return call
+
+    def _face(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._face(one) for one in value]
+        return Blocking(value, self._loop, self._also) if isinstance(value, self._also) else value
 
 
 def on_a_loop(work: Coroutine[Any, Any, T]) -> T:
