@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from perdure._ground import codec
 from perdure._ground.clock import moment
 from perdure._model import Checkpoint, ToolCall, checkpoint_id
-from perdure._store import FrameRow, Store
+from perdure._store import Store
 from perdure._tasks import history, moves, records, snapshots
+from perdure._tasks.upkeep import outline
 from perdure.errors import NotFound, RecordDamaged, TooLarge
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ async def all_carried(store: Store, uid: str, part: str, *, cause: str) -> Async
     Raises:
         RecordDamaged, KeyMissing: one of them cannot be read.
     """
-    for row in await _frames(store, uid):
+    for row in await outline(store, uid):
         if row.cause == cause:
             parts = snapshots.contents((await snapshots.materialise(store, uid, row.seq))[0].raw)
             if part in parts:
@@ -144,9 +145,5 @@ async def all_carried(store: Store, uid: str, part: str, *, cause: str) -> Async
 
 async def _made_by(task: Task, cause: str) -> list[int]:
     """The numbers of the valid checkpoints with this cause, oldest first."""
-    rows = await _frames(task._store, task.uid)
+    rows = await outline(task._store, task.uid)
     return [row.seq for row in rows if row.cause == cause and row.valid and not row.superseded]
-
-
-async def _frames(store: Store, uid: str) -> list[FrameRow]:
-    return [FrameRow(*row) for row in await store.query("read_checkpoints", uid=uid, after=-1, limit=1 << 31)]
