@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from perdure._runtime.units import Record, Unit
     from perdure._runtime.verdicts import ending
     from perdure._runtime.workspace import Workspace, WorkspaceCut
+    from perdure._runtime.world import pause_in_a_changed_world
 
 _HOMES = {
     "bundles": ("Exported", "Imported", "bring_in", "export"),
@@ -136,6 +137,7 @@ _HOMES = {
     ),
     "verdicts": ("ending",),
     "running": ("Command",),
+    "world": ("pause_in_a_changed_world",),
     "workspace": (
         "Workspace",
         "WorkspaceCut",
@@ -208,6 +210,7 @@ __all__ = [
     "log_line",
     "looks_secret",
     "open_postgres",
+    "pause_in_a_changed_world",
     "plan_for",
     "port",
     "redact",

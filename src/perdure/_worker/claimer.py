@@ -18,9 +18,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from perdure._durable import Beginning, function_for, known_versions, one_pass, stop_soon
+from perdure._durable import Beginning, DurableFunction, function_for, known_versions, one_pass, stop_soon
 from perdure._ground import envelope
 from perdure._tasks import Hold, Task, Tasks, release_lease, take_free_lease, take_lease
 from perdure._worker.limits import Limit, Limits
@@ -162,11 +162,26 @@ class Claimer:
             made = self.passes[turn.uid] = Pass(turn, task, hold, limits)
         finally:
             self._claiming.discard(turn.uid)
-        made.work = asyncio.create_task(
-            one_pass(self._tasks, task, hold, function, beginning), name=f"perdure task {turn.id}"
-        )
+        made.work = asyncio.create_task(self._carry_on(task, hold, function, beginning), name=f"perdure task {turn.id}")
         made.work.add_done_callback(lambda done: self._ended(made, done))
         self._tell("started", made, None)
+
+    async def _carry_on(
+        self, task: Task, hold: Hold, function: DurableFunction[..., Any], beginning: Beginning | None
+    ) -> None:
+        """One pass; a task that was at work before is not carried on in a world that has changed under it."""
+        if beginning is None and hold.fence.epoch > 1 and await self._has_changed(task, hold):
+            return
+        await one_pass(self._tasks, task, hold, function, beginning)
+
+    async def _has_changed(self, task: Task, hold: Hold) -> bool:
+        from perdure._runtime import pause_in_a_changed_world
+
+        try:
+            return await pause_in_a_changed_world(task)
+        except BaseException:
+            await release_lease(self._tasks._store, hold, "could not begin")
+            raise
 
     async def _open(self, turn: Turn, hold: Hold, version: int) -> tuple[Task, Beginning | None]:
         store = self._tasks._store
