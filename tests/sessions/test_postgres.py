@@ -351,3 +351,18 @@ async def test_visitors_that_say_nothing_keep_nobody_out(stage: Stage) -> None:
     await con.close()
     for link in silent:
         link.close()
+
+
+async def test_a_session_without_a_keeper_ends_when_nobody_comes_any_more(stage: Stage, clock: MovableClock) -> None:
+    stage.env = {"PERDURE_TEST_CLOCK": str(clock.path)}
+    session = await stage.open(hold="10m")
+    con = await session.connect()
+    await con.execute("INSERT INTO t VALUES (1)")
+    clock.advance(minutes=30)
+    await con.execute("INSERT INTO t VALUES (2)")
+    await con.close()
+    stage.wait("alone")
+    clock.advance(minutes=10.5)
+    stage.wait("none")
+    clock.advance(minutes=61)
+    assert stage.proxies[-1].wait() == 0

@@ -226,3 +226,14 @@ async def test_a_task_has_it_by_its_runtime_and_never_on_the_store_itself(tmp_pa
     finally:
         place.clear()
     assert outside(file) == [1]
+
+
+async def test_a_session_without_a_keeper_ends_when_nobody_comes_any_more(
+    stage: Stage, file: Path, clock: MovableClock
+) -> None:
+    stage.env = {"PERDURE_TEST_CLOCK": str(clock.path)}
+    session = await opened(stage, file, hold="10m")
+    await session.close()
+    stage.wait("alone")
+    clock.advance(minutes=71)
+    assert stage.proxies[-1].wait() == 0

@@ -45,6 +45,7 @@ class Holder:
         self.changed = threading.Condition()
         self.client: socket.socket | None = None
         self.epoch = 0
+        self.idle_limit = 0.0  # seconds without client and transaction, after which it ends; 0 is never
         self.is_busy = self.is_ending = False
         self.left = holdclock.seconds()
         self.outcome: dict[str, Any] | None = None
@@ -208,6 +209,12 @@ class Holder:
         while not self.is_ending:
             with self.changed:
                 is_orphan = self.client is None and self.connection.in_transaction and not self.is_busy
+                if self.idle_limit and self.client is None and not is_orphan and not self.is_busy:
+                    if holdclock.seconds() >= self.left + self.idle_limit:
+                        os.kill(os.getpid(), signal.SIGUSR1)
+                        return
+                    self.changed.wait(holdclock.longest_wait())
+                    continue
                 rest = self.left + self.hold - holdclock.seconds()
                 if not is_orphan or rest > 0:
                     longest = holdclock.longest_wait()
@@ -327,6 +334,8 @@ def main(config: dict[str, Any], answer: Tell | None = None) -> None:
         return
     with open(mark, "w"):
         pass
+    if "channel" not in config:  # nobody else would ever end it
+        holder.idle_limit = float(config["hold"]) + 3600
     listener = _listen(os.path.join(folder, "control"))
     threading.Thread(target=holder.watch_the_time, daemon=True).start()
     signal.signal(signal.SIGUSR1, _told_to_end)

@@ -48,6 +48,7 @@ class Proxy:
         self.waiting: Visitor | None = None
         self.is_ending = False
         self.is_cut = False  # from the server
+        self.idle_limit = 0.0  # seconds without client and transaction, after which it ends; 0 is never
         self.on_change: Callable[[], None] = lambda: None
         self.on_rest: Callable[[], None] = lambda: None  # nothing is under way any more
         self._key = b""
@@ -69,6 +70,8 @@ class Proxy:
         longest = clock.longest_wait()
         if self.is_orphan:
             return max(0.0, min(self.hold.deadline()[0] - clock.seconds(), longest))
+        if self.idle_limit and self.client is None:
+            return max(0.0, min(self.hold.left + self.idle_limit - clock.seconds(), longest))
         return longest
 
     def _move(self) -> None:
@@ -339,6 +342,8 @@ class Proxy:
                 told = f"the open transaction was rolled back: nobody came back to it within {whose}"
                 self.lost_parts.append(told)
                 self.session.rolled_back(told)
+        elif self.idle_limit and self.client is None and self.waiting is None and self.session.is_quiet:
+            self.is_ending = clock.seconds() >= self.hold.left + self.idle_limit or self.is_ending
 
     def cancel(self) -> None:
         """Ask the server to cancel what is running, without waiting for it."""

@@ -55,6 +55,8 @@ def main(config: dict[str, Any], answer: Answer | None = None) -> None:
         tell({"error": str(problem), "kind": "lost", "recipe": as_text(recipe)})
         return
     proxy.secret = config.get("secret") or ""
+    if "channel" not in config:  # nobody else would ever end it
+        proxy.idle_limit = float(config["hold"]) + 3600
     proxy.poller.listen(_listen(folder, ".s.PGSQL.5432"), proxy.arrived)
     Control(proxy, _listen(folder, "control"), how)
     proxy.write_facts()
