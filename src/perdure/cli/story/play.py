@@ -34,7 +34,7 @@ class Proof:
     is_good: bool
 
 
-def play(stage: Stage, world: World, say: Callable[[str, str], None]) -> list[Proof]:
+def perform(stage: Stage, world: World, say: Callable[[str, str], None]) -> list[Proof]:
     """All of it; `say` gets a line and what it is: title, agent, note, bad."""
     say("the agent works", "title")
     with agent(stage, waits=True) as first:
