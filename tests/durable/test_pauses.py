@@ -232,6 +232,7 @@ async def test_a_callback_counts_once_and_its_token_is_stored_nowhere(url: str) 
         assert await app.tasks.deliver(token, {"state": "green"})
         assert not await app.tasks.deliver(token, {"state": "red"})
         assert await ended(handle) == {"state": "green"}
+        assert tokens == [token], "it was announced once, though its code ran twice"
         uid = (await handle.task()).uid
         kept = repr([await app._store.query(name, uid=uid) for name in ("read_signals", "read_pauses")])
         assert token not in kept and token.rpartition("-")[2] not in kept
@@ -513,16 +514,25 @@ async def test_app_run_waits_for_its_own_timers_without_a_worker(quick_url: str,
 
 @pytest.mark.req("R34")
 async def test_a_pause_that_the_code_cancels_is_over_in_every_replay(url: str) -> None:
+    @step
+    async def until_asked() -> None:
+        uid = (await apps[0].tasks.handle("asks")).uid
+        while not await apps[0]._store.query("read_pauses", uid=uid):
+            await look_again()
+
     @durable
     async def asks() -> str:
         async with asyncio.TaskGroup() as group:
             asking = group.create_task(pause.input("Anybody there?", str))
+            await until_asked()
             await note("nobody")
             asking.cancel()
         await pause.approval("Go on?")
         return "done"
 
+    apps: list[Perdure] = []
     async with at_work(url) as app:
+        apps.append(app)
         handle = await app.start("asks", asks)
         await paused(app, "asks", "human_approval")
         task = await app.tasks.handle("asks")
@@ -530,6 +540,8 @@ async def test_a_pause_that_the_code_cancels_is_over_in_every_replay(url: str) -
             await task.answer("me", key="|pause.input#1")
         await task.approve(by="ada")
         assert await ended(handle) == "done"
+        asked = [row[0] for row in await app._store.query("read_pauses", uid=task.uid)]
+        assert len(asked) == 2, "a replay asks nothing again"
     assert ran == ["nobody"]
 
 

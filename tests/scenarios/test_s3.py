@@ -112,8 +112,9 @@ async def test_a_task_goes_through_every_pause_while_everything_is_killed_and_re
             events = Counter(event.kind for event in await app.tasks.events("journey"))
             ended = {kind: events[kind] for kind in ("approved", "answered", "called back", "checked", "due")}
             assert ended == {"approved": 1, "answered": 1, "called back": 2, "checked": 1, "due": 4}
-            assert events["paused"] == 8
-            assert events["attempt started"] == events["paused"] + 1, "each was resumed by one of three"
+            # A yield may be answered before its attempt has come to rest: then it never counts as paused.
+            assert events["paused"] in (7, 8)
+            assert events["attempt started"] == 9, "each was resumed by one of three"
     begun = ["begin", "approved by ada", "7 of them", "early webhook", "webhook", "green", "waited", "called"]
     assert (tmp_path / "notes").read_text().splitlines() == [*begun, "after b", "yielded", "the new step"]
     assert len(world.calls) == 2 and world.calls[1] >= world.calls[0] + 2_000

@@ -107,3 +107,44 @@ def test_what_has_ended_takes_neither_answer_nor_signal(hand: Hand, end: str) ->
     with unchanged(hand.engine):
         assert hand.answer(UID) is None
         assert hand.signal(UID, "news") is None
+
+
+# ── looking again ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.req("R49")
+def test_only_the_one_who_saw_when_a_question_was_due_puts_it_off(hand: Hand) -> None:
+    hand.ask(UID, hand.running(), due_at=10)
+    seen = {"uid": UID, "path": "1", "seen_due_at": 10}
+    assert hand.do("rearm_pause", **seen, due_at=20, question=b"and now?") == ("1",)
+    with unchanged(hand.engine):
+        assert hand.do("rearm_pause", **seen, due_at=30, question=b"late") is None
+        assert hand.do("remind_pause", **seen, due_at=30, **hand.event("reminded")) is None
+    assert hand.do("remind_pause", **{**seen, "seen_due_at": 20}, due_at=None, **hand.event("reminded")) == ("1",)
+    assert questions(hand)["1"][3:6:2] == (b"and now?", None)
+
+
+@pytest.mark.req("R49")
+def test_an_answered_question_is_not_put_off(hand: Hand) -> None:
+    hand.ask(UID, hand.running(), due_at=10)
+    hand.answer(UID)
+    with unchanged(hand.engine):
+        assert hand.do("rearm_pause", uid=UID, path="1", seen_due_at=10, due_at=20, question=b"late") is None
+
+
+@pytest.mark.req("R49")
+def test_only_the_one_who_saw_when_a_paused_task_was_due_puts_it_off(hand: Hand) -> None:
+    hand.running()
+    hand.move(UID, "pause", pause=b"why", pause_reason="scheduled_wait", due_at=5)
+    assert hand.do("rearm_task", uid=UID, seen_due_at=5, due_at=9, pause=b"later") is not None
+    with unchanged(hand.engine):
+        assert hand.do("rearm_task", uid=UID, seen_due_at=5, due_at=7, pause=b"late") is None
+    assert (hand.task(UID).due_at, hand.task(UID).pause) == (9, b"later")
+
+
+@pytest.mark.req("R38")
+def test_an_answer_leaves_a_task_alone_that_somebody_has_paused(hand: Hand) -> None:
+    hand.ask(UID, hand.running())
+    hand.move(UID, "pause", pause=b"hold it", pause_reason="human_input")
+    assert hand.answer(UID) == ("1",)
+    assert (hand.task(UID).status, hand.task(UID).pause) == ("paused", b"hold it")

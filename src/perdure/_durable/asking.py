@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from perdure._durable.calls import cut_off, never
+from perdure._durable.calls import cut, never
 from perdure._durable.run import Paused, Run
 from perdure._durable.scopes import current
 from perdure._durable.values import decode_error, encode_error
@@ -154,8 +154,11 @@ async def recorded(name: str, asked: bytes, put: Callable[[Run, str], Awaitable[
     except asyncio.CancelledError:
         if not run.is_ending:
             run.gate.passed(position)
+            # First the cut: a question that is open for nobody does no harm, one that nobody can answer would.
+            place = cut(run, name, path, asked)
             close_question(run, path, "withdrawn", {"withdrawn": True})
-            await cut_off(run, name, path, asked)
+            if place is not None and (run.scopes > 1 or run.always_replay):
+                await run.hand_out(place[0])
         raise
     if entry.error is not None:
         raise decode_error(entry.error, ())
