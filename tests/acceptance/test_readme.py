@@ -71,12 +71,6 @@ def test_the_blocking_example_waits_for_an_answer_given_in_the_shell(tmp_path):
     assert "published 42" in run(script, tmp_path)
 
 
-@pytest.mark.req("R59", "R64")
-def test_the_demo_kills_its_agent_three_times_and_nothing_is_done_twice(tmp_path):
-    told = run([sys.executable, "-m", "perdure", "demo", "--fast"], tmp_path)
-    assert told.count("killed by SIGKILL") == 3 and "nothing was done twice" in told
-
-
 @pytest.mark.req("R40", "R120")
 def test_a_report_is_steered_from_outside(tmp_path):
     said = run([sys.executable, str(ROOT / "examples/steering.py")], tmp_path).splitlines()
