@@ -51,7 +51,6 @@ async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], a
     task, beginning = await start(tasks, id, function, args, kwargs, here=not await is_halted(store, id))
     hold = held_lease(store, task.uid) if task.created else None
     if hold is not None:
-        hold.is_exclusive = True
         sealed = await one_pass(tasks, task, hold, function, beginning)
         if sealed is not None:
             return store.unseal(task.uid, "result", sealed, function.signature.returns)

@@ -35,6 +35,7 @@ class Presence:
         self._idle_since = 0.0
         self._registered = False
         self.held: dict[str, Any] = {}  # by task uid: what this process's attempts on it share
+        self.taking: set[str] = set()  # task uids whose lease is being taken
         self.seen: dict[str, Sighting] = {}  # by task uid: leases of others that may be over
         self._thread: threading.Thread | None = None
         self.author = lru_cache(maxsize=64)(self._author)

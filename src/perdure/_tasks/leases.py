@@ -16,6 +16,7 @@ from datetime import timedelta
 from shlex import quote
 from typing import Any
 
+from perdure._ground.hop import Nap
 from perdure._ground.ids import Process, is_proven_dead
 from perdure._model import FINISHED, Holder, Sighting, refuse_move
 from perdure._store import Fence, HolderRow, Store, TaskRow, Write
@@ -25,6 +26,10 @@ from perdure.errors import InvalidTransition, LeaseHeld, NotFound, TaskBlocked
 
 # Set for a command under `perdure run`: the task's uid, and the pid of who holds its lease only for the command.
 HANDED_OVER = "PERDURE_TASK_HOLDER"
+
+
+# Between two looks whether another part of this program has come to its lease.
+_MOMENT = 0.001
 
 
 @dataclass(slots=True)
@@ -87,19 +92,20 @@ async def take(
         LeaseHeld: another attempt is alive.
         InvalidTransition: the task is paused, finished, or waits for others; nobody can work on it now.
     """
-    hold = held(store, uid)
-    if hold is not None:
-        if is_exclusive and hold.is_exclusive:
-            raise _held_here(store, task_id)
-        hold.is_exclusive = hold.is_exclusive or is_exclusive
-        return hold
-    if is_new:
+    if is_new and held(store, uid) is None and uid not in store.presence.taking:
         # What was written a moment ago is most likely still so; if not, the claim is refused, and we look.
-        hold = await _claim(store, task_id, uid, agent, Holder(0, None), "running", "released")
+        hold = await _claim(store, task_id, uid, agent, Holder(0, None), "running", "released", is_exclusive)
         if hold is not None:
-            hold.is_exclusive = is_exclusive
             return hold
     while True:
+        while uid in store.presence.taking:  # another part of this program is about to have it, or not
+            await Nap(_MOMENT)
+        hold = held(store, uid)
+        if hold is not None:
+            if is_exclusive and hold.is_exclusive:
+                raise _held_here(store, task_id)
+            hold.is_exclusive = hold.is_exclusive or is_exclusive
+            return hold
         rows = await store.query("get_task_by_uid", uid=uid)
         if not rows:
             raise NotFound("task", task_id, store.place)
@@ -110,21 +116,19 @@ async def take(
             former = f"taken over by {store.presence.user} on {store.presence.process.host}"
         if former is None:
             raise _held_by(task_id, holder)
-        hold = await _claim(store, task_id, uid, agent, holder, status, former)
+        if held(store, uid) is not None or uid in store.presence.taking:
+            continue  # since we looked
+        hold = await _claim(store, task_id, uid, agent, holder, status, former, is_exclusive)
         if hold is not None:
-            hold.is_exclusive = is_exclusive
             return hold
 
 
 async def take_free(store: Store, task_id: str, uid: str, epoch: int) -> Hold | None:
     """The lease of a task under way that was seen free; None when somebody else was quicker."""
     await store.presence.register()
-    if held(store, uid) is not None:
+    if held(store, uid) is not None or uid in store.presence.taking:
         return None
-    hold = await _claim(store, task_id, uid, "", Holder(epoch, None), "running", "released")
-    if hold is not None:
-        hold.is_exclusive = True
-    return hold
+    return await _claim(store, task_id, uid, "", Holder(epoch, None), "running", "released", is_exclusive=True)
 
 
 async def _workable_status(store: Store, row: TaskRow) -> str:
@@ -142,11 +146,10 @@ async def _workable_status(store: Store, row: TaskRow) -> str:
 
 
 async def _claim(
-    store: Store, task_id: str, uid: str, agent: str, holder: Holder, status: str, former: str
+    store: Store, task_id: str, uid: str, agent: str, holder: Holder, status: str, former: str, is_exclusive: bool
 ) -> Hold | None:
     presence = store.presence
-    if held(store, uid) is not None:  # another part of this program was quicker
-        return held(store, uid)
+    await presence.register()  # first: from here on nothing is awaited but the claim itself
     taken = not holder.is_free and holder.worker != presence.worker
     data: dict[str, Any] = {"epoch": holder.epoch + 1}
     if taken:
@@ -158,10 +161,10 @@ async def _claim(
         "before": status,
         "former": former if taken else "superseded",
         "agent": agent,
-        **await holder_columns(store),
+        **holder_columns(store),
     }
     write = store.verb("claim", uid, params, key=task_id)
-    return await taking(store, write, task_id, uid, epoch=holder.epoch + 1)
+    return await taking(store, write, task_id, uid, epoch=holder.epoch + 1, is_exclusive=is_exclusive)
 
 
 def _told_of(holder: Holder) -> dict[str, Any]:
@@ -170,10 +173,26 @@ def _told_of(holder: Holder) -> dict[str, Any]:
     return {"user": holder.user, "host": process.host, "pid": process.pid} if process else {}
 
 
-async def taking(store: Store, write: Write, task_id: str, uid: str, *, epoch: int = 1) -> Hold | None:
-    """The lease that this write takes, unless it is refused. Whoever stops waiting for it does not keep it."""
+async def taking(
+    store: Store, write: Write, task_id: str, uid: str, *, epoch: int = 1, is_exclusive: bool = False
+) -> Hold | None:
+    """The lease that this write takes, unless it is refused. Whoever stops waiting for it does not keep it.
+
+    While it is under way, no other part of this program tries to: it would find the lease to be this process's, and
+    take it for one that nobody works under any more.
+    """
     presence = store.presence
-    hold = Hold(Fence(task_id, uid, epoch, presence.worker), store)
+    if uid in presence.taking:
+        return None
+    presence.taking.add(uid)
+    try:
+        return await _taken(store, write, Hold(Fence(task_id, uid, epoch, presence.worker), store, is_exclusive))
+    finally:
+        presence.taking.discard(uid)
+
+
+async def _taken(store: Store, write: Write, hold: Hold) -> Hold | None:
+    presence, uid = store.presence, hold.fence.uid
     try:
         if await write is None:
             return None
@@ -191,10 +210,9 @@ async def taking(store: Store, write: Write, task_id: str, uid: str, *, epoch: i
 NOBODY: dict[str, Any] = {"worker": None, "host": None, "pid": None, "user": None}
 
 
-async def holder_columns(store: Store) -> dict[str, Any]:
-    """The same of this process, which is known to the store from then on."""
+def holder_columns(store: Store) -> dict[str, Any]:
+    """The same of this process, which has to be registered."""
     presence = store.presence
-    await presence.register()
     process = presence.process
     return {"worker": presence.worker, "host": process.host, "pid": process.pid, "user": presence.user}
 

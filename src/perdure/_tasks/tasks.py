@@ -161,9 +161,11 @@ class Tasks:
         if call is not None:
             for column, value in call.items():
                 params[column] = value(store, uid) if callable(value) else value
-            params.update(await leases.holder_columns(store) if here else leases.NOBODY)
+            if here:
+                await store.presence.register()
+            params.update(leases.holder_columns(store) if here else leases.NOBODY)
         write = store.verb(verb, uid, params, key=id)
-        if await (leases.taking(store, write, id, uid) if here else write) is None:
+        if await (leases.taking(store, write, id, uid, is_exclusive=True) if here else write) is None:
             return None
         key = (id, uid, params["status"])
         return Task(self, key, copy["state"], frame.snapshot(0, raw), agent=agent, created=True)
