@@ -127,7 +127,7 @@ class Spooled(Held):
         """What was put out from an offset on."""
         start = max(0, call.get("start", int, 0))
         size = self.size
-        begin = min(max(start, self._first), size)
+        begin = min(max(start, size - KEPT), size)
         data = os.pread(self._fd, min(_CHUNK, size - begin), begin)
         place = {"start": begin, "gap": max(0, begin - start) if start <= size else 0, "end": size}
         return Answer({**place, "status": self.unit.ended}, data)
@@ -176,7 +176,7 @@ class Spooled(Held):
             caller.tell("ended", {"unit": self.unit.uid, "status": self.unit.ended, "end": size})
 
     def about(self) -> dict[str, Any]:
-        return {"end": self.size, "begin": self._first}
+        return {"end": self.size, "begin": max(0, self.size - KEPT)}
 
     def left(self, caller: Caller) -> None:
         self._followers.pop(caller, None)
