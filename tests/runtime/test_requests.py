@@ -26,6 +26,7 @@ class Target:
         self.asked: list[tuple[str, dict[str, str], bytes]] = []
         self.go = threading.Event()
         self.cut = False
+        self.first, self.times = b"first ", 1
         target = self
 
         class Answers(BaseHTTPRequestHandler):
@@ -37,7 +38,8 @@ class Target:
                 self.send_response(200)
                 self.send_header("Transfer-Encoding", "chunked")
                 self.end_headers()
-                self.piece(b"first ")
+                for _ in range(target.times):
+                    self.piece(target.first)
                 target.go.wait(60)
                 if target.cut:
                     self.close_connection = True
@@ -162,3 +164,12 @@ async def test_what_was_under_way_when_its_program_was_killed_is_not_made_again(
         again = await rt.request("llm-1", "POST", target.url)
         assert again.level == "lost"
     assert len(target.asked) == 1
+
+
+async def test_a_large_answer_is_kept_whole(place: Place, target: Target) -> None:
+    target.first, target.times = b"x" * 1_000_000, 40
+    target.go.set()
+    async with place.runtime() as rt:
+        body = await (await rt.request("large", "POST", target.url)).read()
+    assert len(body) == 40_000_006
+    assert body.endswith(b"xsecond")

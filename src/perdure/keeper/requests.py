@@ -27,6 +27,7 @@ _SCHEMES = ("http://", "https://")
 
 class Request(Spooled):
     file = "body"
+    kept = 1 << 62  # an answer is kept whole
 
     @classmethod
     def check(cls, recipe: dict[str, Any]) -> None:

@@ -18,7 +18,6 @@ from perdure.keeper.outlog import give_back
 from perdure.keeper.processes import COOKIE
 from perdure.keeper.spawn import Command
 
-KEPT = 16 << 20
 _SLACK = 1 << 20
 _CHUNK = 1 << 18
 # How often a file is looked at while somebody follows it, and while nobody does.
@@ -31,6 +30,7 @@ class Spooled(Held):
     """Any program that writes to a file of ours."""
 
     file = "output"
+    kept = 16 << 20  # of the newest bytes; older ones may be gone
     with_token = False  # whether it may speak to the keeper
 
     def start(self) -> None:
@@ -102,8 +102,8 @@ class Spooled(Held):
             self._news.set()
         for caller, sent in list(self._followers.items()):
             self._tell(caller, sent, size)
-        if size - KEPT - self._first > _SLACK:
-            first = (size - KEPT) & ~4095
+        if size - self.kept - self._first > _SLACK:
+            first = (size - self.kept) & ~4095
             give_back(self._fd, self._first, first - self._first)
             self._first = first
         if self.unit.is_alive or self._followers or self._waiting:
@@ -127,7 +127,7 @@ class Spooled(Held):
         """What was put out from an offset on."""
         start = max(0, call.get("start", int, 0))
         size = self.size
-        begin = min(max(start, size - KEPT), size)
+        begin = min(max(start, size - self.kept), size)
         data = os.pread(self._fd, min(_CHUNK, size - begin), begin)
         place = {"start": begin, "gap": max(0, begin - start) if start <= size else 0, "end": size}
         return Answer({**place, "status": self.unit.ended}, data)
@@ -176,7 +176,7 @@ class Spooled(Held):
             caller.tell("ended", {"unit": self.unit.uid, "status": self.unit.ended, "end": size})
 
     def about(self) -> dict[str, Any]:
-        return {"end": self.size, "begin": max(0, self.size - KEPT)}
+        return {"end": self.size, "begin": max(0, self.size - self.kept)}
 
     def left(self, caller: Caller) -> None:
         self._followers.pop(caller, None)
