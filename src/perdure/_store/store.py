@@ -116,7 +116,7 @@ class Store:
         if self.engine.is_local or not isinstance(self.clock, SystemClock):
             return self.clock.now_ms()
         rows = await self.query("read_time")
-        return int(rows[0][0])
+        return int(rows[0][0]) if rows else self.clock.now_ms()  # a store that is not there yet has no time
 
     # ── payloads ────────────────────────────────────────────────────────────────────────────────
 
