@@ -41,3 +41,20 @@ async def test_a_worker_and_a_run_in_one_program_do_not_get_in_each_others_way(u
             assert await handle.result() == 6
             record = await app.tasks.get(f"task-{number}")
             assert record is not None and len(record.attempts) == 1
+
+
+@pytest.mark.req("R55")
+async def test_who_stops_waiting_for_a_lease_does_not_keep_it(url: str) -> None:
+    async with Perdure(url) as app:
+        task = await app.tasks.open("task", state={})
+        store = task._store
+        await store.presence.register()
+        with store.committer.stopped():
+            taking = asyncio.create_task(take_lease(store, task.id, task.uid, "", is_new=True))
+            while task.uid not in store.presence.taking:
+                await asyncio.sleep(0)
+            taking.cancel()
+            await asyncio.gather(taking, return_exceptions=True)
+        await asyncio.to_thread(store.committer.flush)
+        assert (await read_holder(store, task.uid)).is_free
+        await task.checkpoint({"goes": "on"})

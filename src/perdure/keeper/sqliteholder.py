@@ -27,6 +27,7 @@ import apsw
 
 from perdure.keeper import holdclock
 from perdure.keeper.access import peer_of
+from perdure.keeper.holding import listen, tell_starter
 
 _BATCH = 500  # rows in one answer
 _LONGEST_LINE = 64 << 20
@@ -314,7 +315,7 @@ Tell = Callable[[dict[str, Any]], None]
 
 def main(config: dict[str, Any], answer: Tell | None = None) -> None:
     """Be the holder of one session; returns when it has been ended."""
-    tell = answer or _answer
+    tell = answer or tell_starter
     for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
         signal.signal(ignored, signal.SIG_IGN)
     folder = config["folder"]
@@ -336,7 +337,7 @@ def main(config: dict[str, Any], answer: Tell | None = None) -> None:
         pass
     if "channel" not in config:  # nobody else would ever end it
         holder.idle_limit = float(config["hold"]) + 3600
-    listener = _listen(os.path.join(folder, "control"))
+    listener = listen(os.path.join(folder, "control"))
     threading.Thread(target=holder.watch_the_time, daemon=True).start()
     signal.signal(signal.SIGUSR1, _told_to_end)
     tell({"how": "new", "lost": lost})
@@ -362,26 +363,6 @@ def _serve(holder: Holder, listener: socket.socket) -> None:
             link.close()
             continue
         threading.Thread(target=_Conversation(holder, link).run, daemon=True).start()
-
-
-def _listen(path: str) -> socket.socket:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
-    listener = socket.socket(socket.AF_UNIX)
-    before = os.umask(0o177)
-    try:
-        listener.bind(path)
-    finally:
-        os.umask(before)
-    listener.listen(64)
-    return listener
-
-
-def _answer(what: dict[str, Any]) -> None:
-    with contextlib.suppress(OSError):
-        sys.stdout.write(json.dumps(what) + "\n")
-        sys.stdout.flush()
-        os.dup2(os.open(os.devnull, os.O_RDWR), 1)
 
 
 if __name__ == "__main__":

@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
-import json
 import os
 import signal
 import socket
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from perdure.keeper import holdclock as clock
+from perdure.keeper.holding import listen, tell_starter
 from perdure.keeper.pgproxy import wire
 from perdure.keeper.pgproxy.adopt import Adopted, Unusable, adopt
 from perdure.keeper.pgproxy.control import Control
@@ -32,7 +31,7 @@ Answer = Callable[[dict[str, Any]], None]
 
 def main(config: dict[str, Any], answer: Answer | None = None) -> None:
     """Be the proxy of one session; returns when it has been ended."""
-    tell = answer or _answer
+    tell = answer or tell_starter
     for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
         signal.signal(ignored, signal.SIG_IGN)
     with contextlib.suppress(OSError, AttributeError):
@@ -57,8 +56,8 @@ def main(config: dict[str, Any], answer: Answer | None = None) -> None:
     proxy.secret = config.get("secret") or ""
     if "channel" not in config:  # nobody else would ever end it
         proxy.idle_limit = float(config["hold"]) + 3600
-    proxy.poller.listen(_listen(folder, ".s.PGSQL.5432"), proxy.arrived)
-    Control(proxy, _listen(folder, "control"), how)
+    proxy.poller.listen(listen(os.path.join(folder, ".s.PGSQL.5432")), proxy.arrived)
+    Control(proxy, listen(os.path.join(folder, "control")), how)
     proxy.write_facts()
     tell(how)
     # Not SIGTERM: whoever sends that only ends the process, and the next one goes on with its connection.
@@ -123,28 +122,6 @@ def _proxy_of(adopted: Adopted, config: Mapping[str, Any]) -> Proxy:
     proxy.lost_parts = list(facts["lost_parts"])
     keep_recipe(proxy, adopted.page)
     return proxy
-
-
-def _listen(folder: str, name: str) -> socket.socket:
-    path = os.path.join(folder, name)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
-    listener = socket.socket(socket.AF_UNIX)
-    before = os.umask(0o177)
-    try:
-        listener.bind(path)
-    finally:
-        os.umask(before)
-    listener.listen(64)
-    return listener
-
-
-def _answer(what: dict[str, Any]) -> None:
-    with contextlib.suppress(OSError):
-        sys.stdout.write(json.dumps(what) + "\n")
-        sys.stdout.flush()
-        # Whoever started us waits for the end of this, not of us.
-        os.dup2(os.open(os.devnull, os.O_RDWR), 1)
 
 
 def _end(proxy: Proxy, parking: Parking, name: str) -> None:
