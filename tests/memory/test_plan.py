@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from perdure import Perdure, durable, step
 from perdure.errors import Conflict, InvalidInput, OutOfOrder
-from perdure.memory import DurableTaskState, Item, PlanLayer
+from perdure.memory import AppStorage, DurableTaskState, Item, PlanLayer
 from perdure.memory.plan import parse, take_over, tick, written
 
 NINE = [f"step {number}" for number in range(1, 10)]
@@ -193,3 +193,21 @@ def test_no_file_however_cut_off_makes_a_plan_shorter_or_unticks_it(texts: Any, 
     assert [item.text for item in after[: len(plan)]] == texts
     assert all(now.is_done >= then.is_done for then, now in zip(plan, after, strict=False))
     assert take_over(plan, parse(written(plan)), "later") == plan
+
+
+@pytest.mark.req("R132", "R95")
+async def test_a_damaged_plan_is_set_aside_and_the_file_is_read(memory_url: str, tmp_path: Path) -> None:
+    async with Perdure(memory_url) as app:
+        async with app.memory("planned", [PlanLayer(folder=tmp_path)]) as memory:
+            await memory.layer("plan").author(["one", "two", "three"])
+            await memory.layer("plan").tick(1)
+        storage = AppStorage(app._store)
+        await storage.set("execution/planned/plan/plan", [{"text": 5}])
+        async with app.memory("planned", [PlanLayer(folder=tmp_path)]) as memory:
+            assert [(item.text, item.is_done) for item in memory.layer("plan").items] == [
+                ("one", True),
+                ("two", False),
+                ("three", False),
+            ]
+            assert "damaged" in memory.notes[0].what
+        assert await storage.get("execution/planned/plan/plan.damaged") == [{"text": 5}]

@@ -15,8 +15,9 @@ import pytest
 
 from perdure import Perdure
 from perdure.errors import InvalidData, InvalidInput, LeaseLost, NotStorable
-from perdure.memory import DurableTaskState, InMemoryStorage, Slot
+from perdure.memory import AppStorage, DurableTaskState, FileStorage, InMemoryStorage, Slot
 from perdure.memory.recall import parse
+from tests.tasks.upkeep_kit import sql
 
 
 def data_of(memory: Any) -> dict[str, Any]:
@@ -75,6 +76,91 @@ async def test_a_damaged_copy_on_disk_is_not_believed(tmp_path: Path, memory_url
     async with Perdure(memory_url) as app, app.memory("refactor", [DurableTaskState(base_dir=tmp_path)]) as memory:
         assert memory.layer("task_state").state["checkpoints"] == []
         assert "copy on disk" in memory.notes[0].what
+
+
+def spoil(url: str, key: str) -> bytes:
+    """Damage what is kept under a key, as a bad disk would; the bytes as they are then."""
+    ((value,),) = sql(url, "SELECT value FROM {memory} WHERE key = ? AND life = ''", key)
+    spoiled = bytearray(value)
+    spoiled[len(spoiled) // 2] ^= 1
+    sql(url, "UPDATE {memory} SET value = ? WHERE key = ?", bytes(spoiled), key)
+    return bytes(spoiled)
+
+
+@pytest.mark.req("R124", "R95")
+@pytest.mark.parametrize("has_copy", [True, False])
+async def test_a_damaged_row_is_set_aside_and_the_copy_on_disk_is_used(
+    shared_url: str, tmp_path: Path, has_copy: bool
+) -> None:
+    base = tmp_path / "out" if has_copy else None
+    async with Perdure(shared_url) as app, app.memory("spoiled", [DurableTaskState(base_dir=base)]) as memory:
+        await memory.layer("task_state").set_data({"phase": "analysis"})
+        await memory.after_turn(depth=1)
+        before = memory.layer("task_state").state
+    spoiled = spoil(shared_url, "execution/spoiled/task_state/state")
+    async with Perdure(shared_url) as app:
+        async with app.memory("spoiled", [DurableTaskState(base_dir=base)]) as memory:
+            assert memory.layer("task_state").state == (before if has_copy else DurableTaskState().state)
+            assert "damaged" in memory.notes[0].what and "set aside" in memory.notes[0].what
+            await memory.after_turn(depth=2)
+            storage = AppStorage(app._store)
+            (aside,) = await storage.list("execution/spoiled/task_state/state.damaged")
+            assert await storage.get(aside) == spoiled
+        async with app.memory("spoiled", [DurableTaskState(base_dir=base)]) as memory:
+            depths = [one["depth"] for one in memory.layer("task_state").state["checkpoints"]]
+            assert depths == ([1, 2] if has_copy else [2])
+            assert not memory.notes
+
+
+@pytest.mark.req("R124", "R94")
+@pytest.mark.parametrize(
+    "stored, is_used",
+    [
+        ({"checkpoints": [], "files": [], "data": {"bare": 1}}, True),
+        ({"checkpoints": [], "files": [], "data": {}, "made": "many"}, False),
+        ({"checkpoints": [{"depth": 1}], "files": [], "data": {}}, False),
+        ({"checkpoints": [], "files": [7], "data": {}}, False),
+        ({"checkpoints": [], "files": [], "data": []}, False),
+        ("nonsense", False),
+        (b"\xff", False),
+    ],
+)
+async def test_what_is_stored_and_is_no_state_is_set_aside(memory_url: str, stored: Any, is_used: bool) -> None:
+    async with Perdure(memory_url) as app:
+        storage = AppStorage(app._store)
+        await storage.set("execution/odd/task_state/state", stored)
+        async with app.memory("odd", [DurableTaskState()]) as memory:
+            assert data_of(memory) == ({"bare": 1} if is_used else {})
+            await memory.after_turn()
+        assert await storage.get("execution/odd/task_state/state.damaged") == (None if is_used else stored)
+        async with app.memory("odd", [DurableTaskState()]) as memory:
+            assert len(memory.layer("task_state").state["checkpoints"]) == 1
+
+
+@pytest.mark.req("R94", "R124")
+async def test_a_state_written_by_a_newer_perdure_is_left_alone(memory_url: str, tmp_path: Path) -> None:
+    newer = {"format": 99, "checkpoints": [], "files": [], "data": {}, "more": {}}
+    async with Perdure(memory_url) as app:
+        storage = AppStorage(app._store)
+        await storage.set("execution/later/task_state/state", newer)
+        async with app.memory("later", [DurableTaskState(base_dir=tmp_path)]) as memory:
+            await memory.after_turn()
+            assert "newer perdure" in memory.notes[0].what
+        assert await storage.get("execution/later/task_state/state") == newer
+
+
+@pytest.mark.req("R124", "R135")
+async def test_a_damaged_file_of_a_folder_is_set_aside_too(memory_url: str, tmp_path: Path) -> None:
+    storage = FileStorage(tmp_path / "kept")
+    async with Perdure(memory_url) as app:
+        for _ in range(2):
+            async with app.memory("filed", [DurableTaskState(base_dir=tmp_path / "out")], storage=storage) as memory:
+                await memory.after_turn()
+                count = len(memory.layer("task_state").state["checkpoints"])
+            (file,) = (tmp_path / "kept").glob("*.mem")
+            file.write_bytes(file.read_bytes()[:-3])
+        assert count == 2
+        assert len(list((tmp_path / "kept").glob("*.damaged-*"))) == 1
 
 
 @pytest.mark.req("R128")

@@ -31,7 +31,7 @@ def sql(url: str, statement: str, *values: Any) -> list[tuple[Any, ...]]:
     """Run one statement on a store as a stranger would; `{events}` stands for the table, `?` for a value."""
     address = find_address(url)
     names = ("tasks", "checkpoints", "chunks", "events", "journal", "leases", "workers", "tombstones")
-    names += ("calls", "pauses", "signals")
+    names += ("calls", "pauses", "signals", "memory")
     if address.engine == "sqlite":
         with closing(apsw.Connection(address.target)) as connection:
             connection.set_busy_timeout(10_000)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from perdure._store import Fence, Store
 from perdure._tasks.upkeep import in_slices
-from perdure.errors import InvalidInput, LeaseLost
+from perdure.errors import InvalidInput, LeaseLost, RecordDamaged
 
 MOST_KEY_BYTES = 1024
 _PAGE = 1000
@@ -59,6 +59,18 @@ async def get(store: Store, key: str, *, life: str = "") -> Remembered | None:
     if expires_at is not None and expires_at <= store.clock.now_ms():
         return None
     return Remembered(store.unseal(bound_to(store.namespace, key), _KIND, sealed), version)
+
+
+async def damaged(store: Store, key: str) -> Remembered | None:
+    """The bytes of a value that cannot be read, as they are; None when it can be, or there is none."""
+    rows = await store.query("get_memory", namespace=store.namespace, life="", key=check_key(key))
+    if not rows:
+        return None
+    try:
+        store.unseal(bound_to(store.namespace, key), _KIND, rows[0][3])
+    except RecordDamaged:
+        return Remembered(bytes(rows[0][3]), rows[0][0])
+    return None
 
 
 async def put(

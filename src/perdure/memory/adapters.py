@@ -16,6 +16,7 @@ from typing import Any
 from perdure._ground import codec, envelope
 from perdure._ground.crypto import KeyRing
 from perdure._ground.hop import Call
+from perdure._ground.ids import new_uid
 from perdure._tasks import memories
 from perdure.errors import RecordDamaged
 from perdure.memory.storage import Loaded
@@ -88,6 +89,12 @@ class FileStorage:
 
     async def list(self, prefix: str) -> Sequence[str]:
         return await Call(lambda: sorted(key for key in self._keys() if key.startswith(prefix)))
+
+    async def set_aside(self, key: str, aside: str) -> int | None:
+        """Keep a file that is damaged as it is, under another name, which is no key's; for a person to look at."""
+        path = self._path(memories.check_key(key))
+        await Call(lambda: path.replace(path.with_suffix(f".damaged-{new_uid(0)}")) if path.exists() else None)
+        return 0
 
     # ── files ───────────────────────────────────────────────────────────────────────────────────
 

@@ -48,6 +48,14 @@ class AppStorage:
     async def swap(self, key: str, value: Any, seen: int | None, *, expires_at: int | None = None) -> int | None:
         return await self._put(key, value, seen, expires_at)
 
+    async def set_aside(self, key: str, aside: str) -> int | None:
+        """Keep the bytes of a value that is damaged under another key; the version to swap it for."""
+        found = await memories.damaged(self._store, key)
+        if found is None:
+            return None
+        await self.set(f"{aside}.{found.version}", found.value)
+        return found.version
+
     async def _put(self, key: str, value: Any, seen: int | None, expires_at: int | None) -> int | None:
         owner = task_of(memories.check_key(key))
         fence = await self._fence(owner) if owner else None

@@ -15,8 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from perdure._runtime import redact
-from perdure.errors import Conflict, InvalidInput, OutOfOrder, PathRefused
+from perdure.errors import Conflict, InvalidInput, OutOfOrder, PathRefused, RecordDamaged
 from perdure.memory import artifacts
 from perdure.memory.hooks import in_thread
 from perdure.memory.layer import Block, Budget, LayerContext, Scope, Slot, Turn
@@ -107,6 +109,13 @@ def parse(text: str) -> list[tuple[str, bool]]:
 
 def written(plan: Plan) -> str:
     return "# Plan\n\n" + "".join(f"{item.line}\n" for item in plan)
+
+
+async def _from_stored(value: Any) -> Plan:
+    try:
+        return msgspec.convert(value, Plan)
+    except msgspec.ValidationError as error:
+        raise RecordDamaged("the stored plan of a task", str(error)) from None
 
 
 def _one_line(text: str) -> str:
@@ -236,9 +245,8 @@ class PlanLayer:
 
     async def _load(self) -> None:
         assert self._context is not None
-        loaded = await self._context.storage.load(_NAME)
-        self._version = (loaded.version or 1) if loaded is not None else 0
-        self._plan = tuple(Item(**item) for item in loaded.value) if loaded is not None else ()
+        plan, self._version = await self._context.storage.load_good(_NAME, _from_stored, self._context.note)
+        self._plan = plan or ()
 
     async def _change(self, change: Any) -> None:
         """Put a change on the plan as it is, also when another process has just written it."""

@@ -13,10 +13,9 @@ from typing import Any
 
 from perdure.memory.redacting import clean
 from perdure.memory.state import OUTCOME
+from perdure.memory.tokens import CHARACTERS_PER_TOKEN
 
 TAG = "task_state"
-# No tokenizer makes so few tokens of text that a text this much longer than its budget could fit.
-_CHARACTERS_PER_TOKEN = 64
 _SHORTEST_TEXT = 12
 _LONGEST_SECRET = 4_000
 # How the room is shared; what one part does not need, the next may have.
@@ -26,12 +25,12 @@ _DATA, _FILES = 0.6, 0.7
 def render(state: Mapping[str, Any], budget: int, count: Callable[[str], int]) -> str | None:
     """The block, at most `budget` tokens by this count; None when not even the smallest fits."""
     shortest = wrap({"checkpoints": [], "files": [], "data": {}, "left_out": _left_out(state, 0, 0, 0)})
-    if not _is_huge(state, budget * _CHARACTERS_PER_TOKEN):
+    if not _is_huge(state, budget * CHARACTERS_PER_TOKEN):
         whole = wrap(clean(state))
         if count(whole) <= budget:
             return whole
     best = shortest if count(shortest) <= budget else None
-    low, high = 1, budget * _CHARACTERS_PER_TOKEN // 4
+    low, high = 1, budget * CHARACTERS_PER_TOKEN // 4
     while low <= high:  # more room, more text: as much of it as fits
         room = (low + high) // 2
         text = wrap(shortened(state, room))

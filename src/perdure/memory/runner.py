@@ -197,14 +197,14 @@ class Memory:
         given = (await self._call(layer, "recall", share, within="recall")).value
         try:
             blocks = _blocks(given)
-            used = sum(self._count(block.text) for block in blocks)
         except InvalidInput as error:
             self._note(layer, "recall", error.what)
             return []
-        if used <= share:
-            return blocks
-        self._note(layer, "recall", f"gave {used} tokens for a budget of {share}; it was cut")
-        return self._cut(blocks, share)
+        taken = self._cut(blocks, share)
+        if taken != blocks:
+            said = sum(len(block.text) for block in blocks)
+            self._note(layer, "recall", f"gave {said:,} characters for a budget of {share} tokens; it was cut")
+        return taken
 
     def _cut(self, blocks: list[Block], share: int) -> list[Block]:
         taken: list[Block] = []

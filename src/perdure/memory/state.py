@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+
 from perdure.errors import InvalidInput, NotStorable, RecordDamaged
 
 Merge = Literal["shallow", "namespace"]
@@ -261,14 +263,14 @@ def from_stored(stored: Any) -> Doc:
 
     Raises:
         RecordDamaged: it is none.
+        InvalidInput: it was written by a newer perdure, and may say what we do not understand.
     """
     try:
-        if stored.get("format", _FORMAT) > _FORMAT:
-            raise ValueError("it was written by a newer perdure")
-        checkpoints = tuple({"timestamp": one["timestamp"], "depth": one["depth"]} for one in stored["checkpoints"])
-        files, data = tuple(map(str, stored["files"])), dict(stored["data"])
-        more = {name: stored[name] for name in Doc._fields[3:] if name in stored}
-        more["tokens"] = tuple(more.get("tokens", ()))
+        written_as = stored.get("format", _FORMAT)
+        checkpoints = [{"timestamp": one["timestamp"], "depth": one["depth"]} for one in stored["checkpoints"]]
+        given = {**EMPTY._asdict(), "made": len(checkpoints), **stored, "checkpoints": checkpoints}
+        if written_as <= _FORMAT:
+            return msgspec.convert([given[name] for name in Doc._fields], Doc)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise RecordDamaged("the stored state of a task", f"{type(error).__name__}: {error}") from None
-    return Doc(checkpoints, files, data, **{"made": len(checkpoints), **more})
+    raise InvalidInput("the state was written by a newer perdure, and is left as it is", do="use that version")

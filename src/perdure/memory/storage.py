@@ -7,10 +7,14 @@ Adapters are for layers only: they know no lease and cannot fence. The one on th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from perdure.errors import InvalidInput
+from perdure.errors import Conflict, InvalidInput, RecordDamaged
+
+T = TypeVar("T")
+# Another process may write it anew at the moment it is found damaged, again and again.
+_TRIES = 100
 
 
 @runtime_checkable
@@ -96,6 +100,40 @@ class ScopedStorage:
             await self.set(name, value)
             return 0
         version: int | None = await own(self._key(name), value, seen, expires_at=expires_at)
+        return version
+
+    async def load_good(
+        self, name: str, read: Callable[[Any], Awaitable[T]], note: Callable[[str], None]
+    ) -> tuple[T | None, int]:
+        """What `read` makes of the value, with the version to give to `swap`; None where nothing is kept.
+
+        A value that is damaged, as `read` or the storage say by RecordDamaged, is set aside under `<name>.damaged` and
+        noted, and counts as nothing kept: the next `swap` may take its place.
+        """
+        for _ in range(_TRIES):
+            loaded = None
+            try:
+                loaded = await self.load(name)
+                return (None, 0) if loaded is None else (await read(loaded.value), loaded.version or 1)
+            except RecordDamaged as error:
+                version = await self._set_aside(name, loaded)
+                if version is not None:
+                    note(f"{error.what}. It is set aside, and what is kept elsewhere is used, if there is something")
+                    return None, version
+        raise Conflict(f"{name!r} of a layer is written by others all the time")
+
+    async def _set_aside(self, name: str, loaded: Loaded | None) -> int | None:
+        """The version of what was set aside; None when it is not damaged any more.
+
+        What can be read as bytes and no more, the adapter has to keep. One that knows no way to, leaves it where it
+        is until it is replaced.
+        """
+        aside = self._key(f"{name}.damaged")
+        if loaded is not None:
+            await self._adapter.set(aside, loaded.value)
+            return loaded.version or 1
+        own = getattr(self._adapter, "set_aside", None)
+        version: int | None = 0 if own is None else await own(self._key(name), aside)
         return version
 
     def _key(self, name: str) -> str:

@@ -223,13 +223,16 @@ class DurableTaskState:
     async def _load(self) -> None:
         """What is kept: in the store, else on disk, else nothing yet."""
         assert self._context is not None
-        loaded = await self._context.storage.load(_NAME)
-        if loaded is not None:
-            self._kept, self._version = from_stored(await self._deserialize(loaded.value)), loaded.version or 1
+        doc, self._version = await self._context.storage.load_good(_NAME, self._read, self._context.note)
+        if doc is not None:
+            self._kept = doc
             self._land()
         else:
-            self._kept, self._version = await self._from_disk() or self._seed, 0
+            self._kept = await self._from_disk() or self._seed
         self._doc = fold(self._kept, self._new)
+
+    async def _read(self, value: Any) -> Doc:
+        return from_stored(await self._deserialize(value))
 
     def _land(self) -> None:
         """A write that was cut off may be in after all; then its events are not to be put on top once more."""
@@ -319,7 +322,7 @@ class DurableTaskState:
             data = await in_thread(path.read_bytes)
             plain = envelope.unseal(data, kind="state", bound_to="", ring=context.tasks._store.ring)
             task_id, value = codec.decode(plain)
-            doc = from_stored(await self._deserialize(value))
+            doc = await self._read(value)
         except (OSError, RecordDamaged, ValueError) as error:
             context.note(f"the copy on disk cannot be read: {error}")
             return None

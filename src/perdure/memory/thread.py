@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from perdure._ground.clock import moment, to_ms
-from perdure.errors import Conflict, InvalidData, InvalidInput
+from perdure.errors import Conflict, InvalidData, InvalidInput, RecordDamaged
 from perdure.memory.layer import Block, Budget, LayerContext, Scope, Slot, Turn
 from perdure.memory.redacting import clean
 from perdure.memory.state import plain_values
@@ -135,9 +135,8 @@ class ThreadMemory:
 
     async def _load(self) -> None:
         assert self._context is not None
-        loaded = await self._context.storage.load(_NAME)
-        self._version = (loaded.version or 1) if loaded is not None else 0
-        self._entries = dict(loaded.value) if loaded is not None else {}
+        entries, self._version = await self._context.storage.load_good(_NAME, _from_stored, self._context.note)
+        self._entries = entries or {}
 
     async def _change(self, change: Any) -> None:
         if self._context is None:
@@ -153,6 +152,15 @@ class ThreadMemory:
                     return
                 await self._load()
         raise Conflict("the thread's memory is written by others all the time")
+
+
+async def _from_stored(value: Any) -> dict[str, dict[str, Any]]:
+    try:
+        return {
+            key: {"value": one["value"], "kind": one["kind"], "until": int(one["until"])} for key, one in value.items()
+        }
+    except (AttributeError, TypeError, KeyError, ValueError) as error:
+        raise RecordDamaged("the stored memory of a thread", f"{type(error).__name__}: {error}") from None
 
 
 def _without(entries: Mapping[str, Any], key: str) -> dict[str, Any]:

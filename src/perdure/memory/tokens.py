@@ -1,42 +1,80 @@
 """How many tokens a text is, without asking the model's own tokenizer.
 
-The default needs no dependency, and for English, code and JSON rather counts too much than too little. It is no
-tokenizer: give your model's own as `count=` to `app.memory` where a budget has to be kept to the token.
+The default needs no dependency. Against five public tokenizers and some eighty kinds of text it was never more than
+a quarter too low, and never too low for English, code and JSON (docs/reference/tokens.md). It is no tokenizer: give
+your model's own as `count=` to `app.memory` where a budget has to be kept to the token.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 Counter = Callable[[str], int]
 
-# Words, runs of digits, runs of white space, and every other character by itself.
-_PIECES = re.compile(r"[A-Za-z]+|[0-9]+|\s+|[^A-Za-z0-9\s]")
-_LETTERS_PER_TOKEN = 4
-_DIGITS_PER_TOKEN = 2
+# A text this much longer than its budget is cut without being counted, so that a huge one costs nothing.
+CHARACTERS_PER_TOKEN = 64
+
+# What tokenizers never join: words at a change of case, digits (some take them one by one), kinds of white space.
+# No piece is long, so that those remembered are not either.
+_PIECES = re.compile(
+    r"""[A-Z]?[a-z]{1,64}|[A-Z]{1,64}| ?[0-9]| {1,64}|\t{1,64}|\n{1,64}|\r{1,64}|["':,(){}\[\]]{1,64}|.""", re.DOTALL
+)
+# Where several consonants meet, it is no word that a tokenizer knows, and it falls into small pieces.
+_CLUSTERS = re.compile(r"[bcdfghjklmnpqrstvwxz]{3,}", re.IGNORECASE)
+_USUAL_WORD = 12
+# First and last code point, and tokens a character; any other character may cost as many as it has bytes.
+_SCRIPTS = (
+    (0x0370, 0x052F, 1.25),  # Greek, Cyrillic
+    (0x0590, 0x06FF, 1.25),  # Hebrew, Arabic
+    (0x0900, 0x0EFF, 2.0),  # the scripts of India, Thai, Lao
+    (0x3040, 0x9FFF, 2.0),  # kana, Chinese characters
+    (0xAC00, 0xD7AF, 2.0),  # Hangul
+)
 
 
 def estimate(text: str) -> int:
-    """About how many tokens this is.
+    """About how many tokens this is, rather too many than too few.
 
-    Letters go four to a token, digits two, a character outside ASCII by its bytes, a sign by itself; a space
-    before a word costs nothing, as tokenizers put it into the word.
+    Letters go four to a token, in long or unpronounceable words fewer; capitals three to two; brackets, quotes and
+    commas in a row two to one; a digit or another sign by itself. A space before a word costs nothing, as
+    tokenizers put it into the word.
     """
-    total = 0
-    for piece in _PIECES.findall(text):
-        first = piece[0]
-        if first.isspace():
-            total += 0 if piece == " " else (len(piece) + 1) // 2
-        elif first.isascii() and first.isalpha():
-            total += -(-len(piece) // _LETTERS_PER_TOKEN)
-        elif first.isascii() and first.isdigit():
-            total += -(-len(piece) // _DIGITS_PER_TOKEN)
-        elif first.isascii():
-            total += 1
-        else:
-            total += max(1, len(first.encode("utf-8", "replace")) - 1)
-    return total
+    return math.ceil(sum(map(_of_piece, _PIECES.findall(text))))
+
+
+@lru_cache(maxsize=4096)  # a text is made of few different pieces, and is counted again and again while it is cut
+def _of_piece(piece: str) -> float:
+    length, last = len(piece), piece[-1]
+    if not last.isascii():
+        return _of_character(piece)
+    if last.islower():
+        return _of_word(piece)
+    if last.isupper():
+        return length - length // 3
+    if last.isspace():
+        return 0 if piece == " " else 1 + length // 16
+    if last.isdigit():
+        return length  # with the space before it
+    return -(-length // 2)
+
+
+def _of_word(word: str) -> int:
+    usual, more = min(len(word), _USUAL_WORD), max(0, len(word) - _USUAL_WORD)
+    clusters = sum(len(found) - 2 for found in _CLUSTERS.findall(word))
+    return -(-usual // 4) - (-more // 2) + clusters
+
+
+def _of_character(character: str) -> float:
+    code = ord(character)
+    found = next((tokens for first, last, tokens in _SCRIPTS if first <= code <= last), None)
+    return found if found is not None else len(character.encode("utf-8", "replace"))
+
+
+def fits(text: str, budget: int, count: Counter = estimate) -> bool:
+    return len(text) <= budget * CHARACTERS_PER_TOKEN and count(text) <= budget
 
 
 def cut(text: str, budget: int, count: Counter = estimate) -> str | None:
@@ -44,13 +82,13 @@ def cut(text: str, budget: int, count: Counter = estimate) -> str | None:
 
     A tag around the whole text is closed again, so that what follows is not swallowed by it.
     """
-    if count(text) <= budget:
+    if fits(text, budget, count):
         return text
     tag = re.match(r"\s*<([A-Za-z_][\w.-]*)[^<>]*>", text)
     closing = f"</{tag[1]}>" if tag and text.rstrip().endswith(f"</{tag[1]}>") else ""
     body = text.rstrip().removesuffix(closing)
     ending = "\n[cut to fit]" + (f"\n{closing}" if closing else "")
-    low, high = 0, len(body)
+    low, high = 0, min(len(body), budget * CHARACTERS_PER_TOKEN)
     while low < high:
         middle = (low + high + 1) // 2
         if count(body[:middle].rstrip() + ending) <= budget:
