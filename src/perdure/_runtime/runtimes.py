@@ -28,7 +28,7 @@ from perdure._runtime.service import Service
 from perdure._runtime.service import recipe_of as service_recipe
 from perdure._runtime.shell import Shell
 from perdure._runtime.sqlite import SqliteSession, open_sqlite
-from perdure._runtime.units import Owner, Record, U, Unit, opened
+from perdure._runtime.units import Owner, Record, Rest, U, Unit, opened
 from perdure._runtime.verdicts import verdict_of
 from perdure._store import Store
 from perdure.errors import NoTask
@@ -60,9 +60,10 @@ class Runtime(Continuity):
         without input or output, bytes of memory) it is ended, and its record says so.
         """
         command = list(argv) if argv else [shutil.which("bash") or "/bin/sh"]
-        recipe, secrets = self._recipe(command, cwd, env)
-        recipe["is_shell"] = argv is None
-        return await self._opened(Shell, "shell", name, recipe, secrets=secrets, rebuild=rebuild, limits=limits)
+        recipe = {**self._sketch(command, cwd), "is_shell": argv is None}
+        return await self._opened(
+            Shell, "shell", name, recipe, rest=lambda: self._rest(env), rebuild=rebuild, limits=limits
+        )
 
     async def service(
         self,
@@ -83,9 +84,8 @@ class Runtime(Continuity):
             UnitEnded: it ended before it was ready.
             TimedOut: it is not ready in time, and goes on.
         """
-        recipe, secrets = self._recipe(list(argv), cwd, env)
-        recipe |= service_recipe(ready, restart)
-        unit = await self._opened(Service, "service", name, recipe, secrets=secrets, rebuild=rebuild)
+        recipe = {**self._sketch(list(argv), cwd), **service_recipe(ready, restart)}
+        unit = await self._opened(Service, "service", name, recipe, rest=lambda: self._rest(env), rebuild=rebuild)
         if ready is not None and unit.level != "lost":
             await unit.wait_ready(ready, timeout=timeout)
         return unit
@@ -189,6 +189,7 @@ class Runtime(Continuity):
         *,
         rebuild: Rebuild,
         secrets: Mapping[str, str] = {},
+        rest: Rest | None = None,
         body: bytes = b"",
         fds: tuple[int, ...] = (),
         limits: Mapping[Any, float] = {},
@@ -201,6 +202,7 @@ class Runtime(Continuity):
             name,
             recipe,
             secrets=secrets,
+            rest=rest,
             rebuild=rebuild,
             limits=limits,
             body=body,
@@ -214,17 +216,19 @@ class Runtime(Continuity):
         self, argv: list[str], cwd: str | Path | None, env: Mapping[str, str]
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """All that a process is made with, and beside it what must not be written down."""
+        rest, secrets = self._rest(env)
+        return {**self._sketch(argv, cwd), **rest}, secrets
+
+    def _sketch(self, argv: list[str], cwd: str | Path | None) -> dict[str, Any]:
+        """What of a process can be compared with one that is there."""
+        return {"argv": argv, "cwd": str(self.cwd / (cwd or ".")), "umask": self.context.umask}
+
+    def _rest(self, env: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
         whole = {name: value for name, value in {**self.env, **env}.items() if name not in _OF_ANOTHER}
         captured = environment.capture(whole, self.context.rules)
-        recipe = {
-            "argv": argv,
-            "cwd": str(self.cwd / (cwd or ".")),
-            "env": captured.values,
-            "secret_env": captured.secrets,
-            "umask": self.context.umask,
-            "most_files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
-        }
-        return recipe, {name: _value(whole[name]) for name in captured.secrets}
+        most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        rest = {"env": captured.values, "secret_env": captured.secrets, "most_files": most_files}
+        return rest, {name: _value(whole[name]) for name in captured.secrets}
 
 
 def _value(text: str) -> str:

@@ -5,7 +5,7 @@ To add a kind, derive from Unit, open it with `opened`, and ask it by `self.ask(
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -16,6 +16,8 @@ from perdure._runtime.secrets import Secret
 from perdure.errors import SecretMissing, UnitEnded, UnitHeld
 
 U = TypeVar("U", bound="Unit")
+# More of a recipe, and beside it what must not be written down.
+Rest = Callable[[], tuple[dict[str, Any], Mapping[str, str]]]
 
 
 @dataclass
@@ -142,24 +144,26 @@ async def opened(
     name: str,
     recipe: dict[str, Any],
     *,
-    secrets: Mapping[str, str],
     rebuild: Rebuild,
+    secrets: Mapping[str, str] = {},
+    rest: Rest | None = None,
     limits: Mapping[str, float] | None = None,
     body: bytes = b"",
     fds: tuple[int, ...] = (),
 ) -> tuple[Record, bool, bool]:
-    """The task's unit of this name: its record, whether it was made now, and whether in place of a former one."""
-    reply = await client.ask(
-        "open",
-        body,
-        fds,
-        kind=kind,
-        name=name,
-        owner=owner.told(),
-        recipe=recipe,
-        secrets=dict(secrets),
-        limits=dict(limits or {}),
-    )
+    """The task's unit of this name: its record, whether it was made now, and whether in place of a former one.
+
+    What `rest` adds to the recipe, and its secrets, are only asked for if the unit has to be made.
+    """
+    who: dict[str, Any] = {"kind": kind, "name": name, "owner": owner.told()}
+    reply = await client.ask("open", **who, recipe=recipe, find=True) if rest is not None else None
+    if reply is None or reply.args["unit"] is None:
+        if rest is not None:
+            more, secrets = rest()
+            recipe = {**recipe, **more}
+        reply = await client.ask(
+            "open", body, fds, **who, recipe=recipe, secrets=dict(secrets), limits=dict(limits or {})
+        )
     record, was_made = Record.read(reply.args["unit"]), bool(reply.args["made"])
     if record.is_alive or rebuild != "auto":
         return record, was_made, "instead_of" in record.facts

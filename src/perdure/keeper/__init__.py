@@ -9,9 +9,11 @@ from pathlib import Path
 from perdure.keeper.channel import Channel, ChannelRefused
 from perdure.keeper.spawn import TOKEN_FD
 from perdure.keeper.wire import (
+    AT_ONCE,
     VERSIONS,
     BadFrame,
     Decoder,
+    Message,
     News,
     Refusal,
     Reply,
@@ -23,12 +25,14 @@ from perdure.keeper.wire import (
 
 __all__ = [
     "ANCHOR",
+    "AT_ONCE",
     "TOKEN_FD",
     "VERSIONS",
     "BadFrame",
     "Channel",
     "ChannelRefused",
     "Decoder",
+    "Message",
     "News",
     "Refusal",
     "Reply",

@@ -13,6 +13,7 @@ from perdure.keeper import wire
 
 # News for a client that has so much unread are left out; it is told, and reads by offset instead.
 MOST_UNREAD = 4 << 20
+_SMALL = 1 << 13  # smaller ones go out together
 
 
 class Connection:
@@ -26,14 +27,17 @@ class Connection:
     ) -> None:
         self._loop, self.sock, self._asked, self._left = loop, sock, asked, left
         self._decoder = wire.Decoder()
-        self._out: deque[tuple[memoryview, tuple[int, ...]]] = deque()
+        self._out: deque[tuple[bytes | memoryview, tuple[int, ...]]] = deque()
         self._unread = 0
+        self._is_writer = False  # the loop tells when more can be written
+        self._is_answering = False  # what is said meanwhile goes out together
+        self._fd = sock.fileno()
         self.is_open = True
         self.version = 0  # until it has said hello
         self.speaks_for = ""  # the unit whose token it has brought
         self.pid = 0
         sock.setblocking(False)
-        loop.add_reader(sock, self._read)
+        loop.add_reader(self._fd, self._read)
 
     # ── in ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -43,6 +47,7 @@ class Connection:
             if not data:
                 self.close()
                 return
+            self._is_answering = True
             for message in self._decoder.feed(data, fds):
                 if not isinstance(message, wire.Request):
                     raise wire.BadFrame("only requests come this way")
@@ -51,6 +56,10 @@ class Connection:
             return
         except (OSError, wire.BadFrame):
             self.close()
+        finally:
+            self._is_answering = False
+            if self.is_open and self._out and not self._is_writer:
+                self._write()
 
     # ── out ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -60,10 +69,14 @@ class Connection:
             for fd in message.fds:
                 os.close(fd)
             return
-        data = memoryview(wire.encode(message))
-        self._out.append((data, message.fds))
+        data = wire.encode(message)
+        if self._out and not message.fds and len(self._out[-1][0]) < _SMALL:
+            before, fds = self._out.pop()
+            self._out.append((bytes(before) + data, fds))
+        else:
+            self._out.append((data, message.fds))
         self._unread += len(data)
-        if len(self._out) == 1:
+        if not self._is_answering and not self._is_writer:
             self._write()
 
     def tell(self, topic: str, values: dict[str, Any], body: bytes = b"") -> bool:
@@ -81,23 +94,26 @@ class Connection:
                     os.close(fd)
                 self._unread -= sent
                 if sent < len(data):
-                    self._out[0] = (data[sent:], ())
+                    self._out[0] = (memoryview(data)[sent:], ())
                 else:
                     self._out.popleft()
-            self._loop.remove_writer(self.sock)
+            if self._is_writer:
+                self._is_writer = False
+                self._loop.remove_writer(self._fd)
         except BlockingIOError:
-            self._loop.add_writer(self.sock, self._write)
+            self._is_writer = True
+            self._loop.add_writer(self._fd, self._write)
         except OSError:
             self.close()
 
     def close(self) -> None:
         if self.is_open:
             self.is_open = False
-            self._loop.remove_reader(self.sock)
-            self._loop.remove_writer(self.sock)
+            self._loop.remove_reader(self._fd)
+            self._loop.remove_writer(self._fd)
             self.sock.close()
             self._decoder.close()
-            for _, fds in self._out:
-                for fd in fds:
+            while self._out:
+                for fd in self._out.popleft()[1]:
                     os.close(fd)
             self._left(self)

@@ -27,7 +27,7 @@ from perdure._ground.ids import boot_id
 from perdure.keeper import access, processes, wire
 from perdure.keeper.anchored import Anchored, AnchorGone, Exit
 from perdure.keeper.connection import Connection
-from perdure.keeper.kinds import Answer, Call, Gone, Held, Refused, all_kinds
+from perdure.keeper.kinds import Answer, Call, Gone, Held, Refused, Soon, all_kinds
 from perdure.keeper.limits import Limits
 from perdure.keeper.questions import QUESTIONS
 from perdure.keeper.spawn import CannotStart, Command, spawn
@@ -46,6 +46,7 @@ UNSEEN = -1
 class Keeper:
     def __init__(self, home: Path, link: socket.socket, listener: socket.socket, argv: list[str]) -> None:
         self.home, self.listener, self.argv = home, listener, argv
+        self.live = Path(listener.getsockname()).parent  # for what must not reach a disk
         self.loop = asyncio.new_event_loop()
         self.anchored = Anchored(link)
         self.anchor_pid = os.getppid()
@@ -156,12 +157,14 @@ class Keeper:
                     os.close(fd)
         if isinstance(answer, Answer):
             self._reply(connection, request, answer)
+        elif isinstance(answer, Soon):
+            answer.then(lambda: self._given(connection, request, answer))
         else:
             waiting = asyncio.ensure_future(answer, loop=self.loop)
             self._answering.add(waiting)
             waiting.add_done_callback(lambda done: self._answered(connection, request, done))
 
-    def _answer(self, connection: Connection, request: wire.Request) -> Answer | Awaitable[Answer]:
+    def _answer(self, connection: Connection, request: wire.Request) -> Answer | Soon | Awaitable[Answer]:
         if not connection.version and request.verb != "hello":
             raise Refused("say hello first")
         call = Call(connection, request.args, request.body, request.fds)
@@ -172,7 +175,7 @@ class Keeper:
             raise Refused("unknown verb", verb=request.verb)
         return question(self, connection, call)
 
-    def _ask_unit(self, connection: Connection, call: Call) -> Answer | Awaitable[Answer]:
+    def _ask_unit(self, connection: Connection, call: Call) -> Answer | Soon | Awaitable[Answer]:
         uid, verb = call.get("unit", str, ""), call.get("do", str, "")
         held = self.held.get(uid) or self._recalled(uid)
         if held is None:
@@ -199,6 +202,14 @@ class Keeper:
     def check_lease(self, connection: Connection, unit: Unit, epoch: int) -> None:
         if epoch != unit.epoch or self.writers.get(unit.uid) is not connection:
             raise Refused("stale", epoch=unit.epoch)
+
+    def _given(self, connection: Connection, request: wire.Request, soon: Soon) -> None:
+        try:
+            answer = soon.result()
+        except Exception as error:
+            self._refuse(connection, request, error)
+        else:
+            self._reply(connection, request, answer)
 
     def _answered(self, connection: Connection, request: wire.Request, done: asyncio.Future[Answer]) -> None:
         self._answering.discard(done)
@@ -321,11 +332,6 @@ class Keeper:
         for fd in (link, listener):
             os.set_inheritable(fd, True)
         os.execv(self.argv[0], [*self.argv, str(self.home), str(link), str(listener)])
-
-    @property
-    def live(self) -> Path:
-        """The folder of the socket, and of what must not reach a disk."""
-        return Path(self.listener.getsockname()).parent
 
     def stop(self) -> None:
         shutil.rmtree(self.live, ignore_errors=True)

@@ -2,8 +2,8 @@
 
 An id is on record before its first byte is written, and again when its last one was. After the keeper's death an
 id that was begun and not done is uncertain: part of it may have been read. It is never sent again. Of the text
-itself nothing is kept but its length. The file lives through the keeper's death, not through a power cut: then the
-unit is gone too.
+itself nothing is kept but its length. The file is in the live folder: it outlives the keeper, not the machine's
+running, and then the unit is gone too.
 """
 
 from __future__ import annotations

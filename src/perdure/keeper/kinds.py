@@ -28,8 +28,9 @@ Nothing here may block: the keeper is one loop, for all units.
 
 from __future__ import annotations
 
+import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -67,6 +68,46 @@ class Answer:
     fds: tuple[int, ...] = ()
 
 
+class Soon:
+    """An answer that is not there yet. Whoever waits gets it the moment it is given; later ones are ignored."""
+
+    __slots__ = ("_given", "_then")
+
+    def __init__(self) -> None:
+        self._given: Answer | Exception | None = None
+        self._then: list[Callable[[], None]] = []
+
+    @property
+    def is_given(self) -> bool:
+        return self._given is not None
+
+    def give(self, answer: Answer | Exception) -> None:
+        """The answer, or why there is none."""
+        if self._given is None:
+            self._given = answer
+            for act in self._then:
+                act()
+
+    def then(self, act: Callable[[], None]) -> None:
+        if self._given is None:
+            self._then.append(act)
+        else:
+            act()
+
+    def result(self) -> Answer:
+        if isinstance(self._given, Exception):
+            raise self._given
+        assert self._given is not None
+        return self._given
+
+    def __await__(self) -> Generator[Any, None, Answer]:
+        if self._given is None:
+            bell: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.then(lambda: None if bell.done() else bell.set_result(None))
+            yield from bell
+        return self.result()
+
+
 class Caller(Protocol):
     """Who asks: one connection."""
 
@@ -96,7 +137,7 @@ class Call:
         return value
 
 
-Verb = Callable[[Any, Call], Answer | Awaitable[Answer]]
+Verb = Callable[[Any, Call], Answer | Soon | Awaitable[Answer]]
 
 
 class Held:

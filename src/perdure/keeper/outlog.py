@@ -9,6 +9,7 @@ Without splice (macOS), bytes pass through the keeper, and a kill between readin
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -21,6 +22,7 @@ KEPT = 1 << 20
 # Old pages go when so many bytes more than asked for are there.
 _SLACK = 1 << 18
 _CHUNK = 1 << 16
+_ALL_A_TERMINAL_HAS = 1024  # what gives less at once has no more just now
 _PUNCH_HOLE = 0x1 | 0x2  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
 _NONBLOCK = 0x02  # SPLICE_F_NONBLOCK
 _CAN_SPLICE = hasattr(os, "splice")
@@ -43,7 +45,9 @@ class OutLog:
         self._log, (self._out, self._in), self._kept = log, pipe, kept
         self.end = os.lseek(log, 0, os.SEEK_CUR)
         self._first = max(0, self.end - kept - _SLACK)
-        self._drain()
+        if _CAN_SPLICE:
+            os.set_blocking(self._out, False)
+            self._empty_pipe()
 
     @classmethod
     def create(cls, anchored: Anchored, name: str, kept: int = KEPT, path: str | None = None) -> OutLog:
@@ -79,7 +83,7 @@ class OutLog:
             while self.end - start < 4 * _CHUNK:
                 moved = self._move(source)
                 is_over = not moved
-                if is_over:
+                if moved < _ALL_A_TERMINAL_HAS:  # all there was; of more one is told
                     break
         except BlockingIOError:
             pass
@@ -97,19 +101,18 @@ class OutLog:
             data = os.read(source, _CHUNK)
             self.write(data)
             return len(data)
-        moved = os.splice(source, self._in, _CHUNK, flags=_NONBLOCK)
-        self._drain()
+        moved = waiting = os.splice(source, self._in, _CHUNK, flags=_NONBLOCK)
+        while waiting:
+            stored = os.splice(self._out, self._log, waiting, flags=_NONBLOCK)
+            self.end += stored
+            waiting -= stored
         return moved
 
-    def _drain(self) -> None:
-        """From the pipe to the file."""
-        if _CAN_SPLICE:
-            os.set_blocking(self._out, False)
-            try:
-                while moved := os.splice(self._out, self._log, _CHUNK, flags=_NONBLOCK):
-                    self.end += moved
-            except BlockingIOError:
-                pass
+    def _empty_pipe(self) -> None:
+        """What a former keeper had taken, and not stored."""
+        with contextlib.suppress(BlockingIOError):
+            while stored := os.splice(self._out, self._log, _CHUNK, flags=_NONBLOCK):
+                self.end += stored
 
     def write(self, data: bytes) -> None:
         while data:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from perdure._ground.ids import boot_id
@@ -59,23 +58,29 @@ def status(keeper: Keeper, connection: Connection, call: Call) -> Answer:
 
 def shown(keeper: Keeper, unit: Unit) -> dict[str, Any]:
     """A unit as clients see it: its record without its environment, and what its kind says of it now."""
-    told = asdict(unit)
-    told["recipe"] = {name: value for name, value in unit.recipe.items() if name != "env"}
-    held = keeper.held.get(unit.uid)
-    writer = keeper.writers.get(unit.uid)
-    return {**told, "about": held.about() if held else {}, "writer": writer.pid if writer else 0}
+    held, writer = keeper.held.get(unit.uid), keeper.writers.get(unit.uid)
+    return {
+        **vars(unit),
+        "owner": vars(unit.owner),
+        "recipe": {name: value for name, value in unit.recipe.items() if name != "env"},
+        "about": held.about() if held else {},
+        "writer": writer.pid if writer else 0,
+    }
 
 
 # ── units ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def open_unit(keeper: Keeper, connection: Connection, call: Call) -> Answer:
-    """The task's unit of this name; made if there is none. One that has ended is given as it is."""
+    """The task's unit of this name. One that has ended is given as it is; if there is none it is made, or, by `find`,
+    nothing is."""
     kind, name, recipe = call.get("kind", str, ""), call.get("name", str, ""), call.get("recipe", dict, {})
     if kind not in keeper.kinds:
         raise Refused("unknown kind", kind=kind, kinds=sorted(keeper.kinds))
     owner = _owner(call)
     found = keeper.units.find(owner.namespace, owner.uid, name)
+    if found is None and call.get("find", bool, False):
+        return Answer({"unit": None, "made": False})
     if found is None:
         return Answer({"unit": shown(keeper, _make(keeper, kind, name, owner, recipe, call)), "made": True})
     identity = keeper.kinds[kind].identity

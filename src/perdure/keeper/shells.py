@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from perdure.keeper import processes, recipes, ttys
 from perdure.keeper.commands import Command, Commands, digest
-from perdure.keeper.kinds import Answer, Call, Kind, Refused, Verb
+from perdure.keeper.kinds import Answer, Call, Kind, Refused, Soon, Verb
 from perdure.keeper.marks import Mark, Marks
 from perdure.keeper.outlog import Part
 from perdure.keeper.shell_state import ShellState, recipe_again
@@ -49,8 +49,7 @@ class Shell(Terminal):
     def __init__(self, keeper: Keeper, unit: Unit) -> None:
         super().__init__(keeper, unit)
         self._is_shell = bool(unit.recipe.get("is_shell"))
-        self._place = keeper.live / unit.uid
-        self._state = ShellState(self._place, keeper.units.folder(unit), unit.facts)
+        self._state = ShellState(self.place, keeper.units.folder(unit), unit.facts)
         self._at_prompt = False
         self._is_coming = True  # the next thing to come is the prompt
         self._is_typing = False  # somebody has written since the prompt came
@@ -76,12 +75,12 @@ class Shell(Terminal):
     def command(self) -> Program:
         found = super().command()
         if self._is_shell:
-            argv = [*found.argv, "--rcfile", str(self._place / "rc"), "-i"]
+            argv = [*found.argv, "--rcfile", str(self.place / "rc"), "-i"]
             found = Program(argv, found.cwd, found.env, found.umask, found.most_files)
         return found
 
     def _open_commands(self) -> None:
-        self.commands = Commands(self.keeper.units.folder(self.unit) / "commands", self._place / "commands")
+        self.commands = Commands(self.keeper.units.folder(self.unit) / "commands", self.place / "commands")
         self._marks = Marks(self.unit.facts["nonce"], int(self.unit.facts.get("looked_at", 0)))
 
     def recover(self) -> None:
@@ -174,7 +173,7 @@ class Shell(Terminal):
                         waiter.set_exception(Refused("busy", what="something else was typed on the same line"))
 
     def _has_begun(self, id: str) -> bool:
-        return (self._place / "begun" / id).exists()
+        return (self.place / "begun" / id).exists()
 
     def exited(self) -> None:
         super().exited()
@@ -263,7 +262,7 @@ class Shell(Terminal):
             "__perdure_last",
             command.text,
         ]
-        (self._place / command.id).write_text("\n".join([*lines, ""]))
+        (self.place / command.id).write_text("\n".join([*lines, ""]))
         self.write(f"run-{command.id}-{secrets.token_hex(4)}", f' . "$__perdure/{command.id}"\r'.encode())
         self._at_prompt = False
 
@@ -274,13 +273,13 @@ class Shell(Terminal):
             return Answer({"code": known["code"], "cwd": known.get("cwd", ""), "text": "", "is_bare": True})
         return Answer(_told(command), self.commands.output(command))
 
-    def write(self, id: str, data: bytes) -> asyncio.Future[Answer]:
+    def write(self, id: str, data: bytes) -> Soon:
         if self._is_shell and self._asks_for_secret():  # a variable may hold it afterwards
             self.unit.facts["secret_given"] = True
             self.keeper.save(self.unit)
         return super().write(id, data)
 
-    def send(self, call: Call) -> Answer | asyncio.Future[Answer]:
+    def send(self, call: Call) -> Answer | Soon:
         answer = super().send(call)
         self._is_typing = True
         return answer
@@ -339,7 +338,6 @@ class Shell(Terminal):
         super().forget()
         with contextlib.suppress(AttributeError, OSError):
             self.commands.close()
-        shutil.rmtree(self._place, ignore_errors=True)
 
     verbs: ClassVar[Mapping[str, Verb]] = {
         **Terminal.verbs,

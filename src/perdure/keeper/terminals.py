@@ -10,14 +10,16 @@ import asyncio
 import contextlib
 import os
 import re
+import shutil
 import signal
 from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 from perdure.keeper import ttys
 from perdure.keeper.inputs import Inputs
-from perdure.keeper.kinds import Answer, Call, Gone, Held, Refused, Verb
+from perdure.keeper.kinds import Answer, Call, Gone, Held, Refused, Soon, Verb
 from perdure.keeper.outlog import OutLog, Part
 from perdure.keeper.processes import COOKIE
 from perdure.keeper.spawn import Command
@@ -32,6 +34,11 @@ class Terminal(Held):
     """Any program on a terminal."""
 
     with_token = False
+
+    @property
+    def place(self) -> Path:
+        """A folder that outlives the keeper, not the machine's running: in memory where that is possible."""
+        return self.keeper.live / self.unit.uid
 
     def start(self) -> None:
         recipe, uid = self.unit.recipe, self.unit.uid
@@ -87,9 +94,12 @@ class Terminal(Held):
         self.keeper.loop.add_reader(self._master, self._read)
 
     def _prepare(self) -> None:
-        self._inputs = Inputs(self.keeper.units.folder(self.unit) / "inputs")
-        self._to_write: deque[tuple[str, memoryview, asyncio.Future[Answer]]] = deque()
-        self._waiting: list[tuple[asyncio.Future[Answer], int]] = []
+        self.place.mkdir(mode=0o700, exist_ok=True)
+        self._inputs = Inputs(self.place / "inputs")
+        self._to_write: deque[tuple[str, memoryview, Soon]] = deque()
+        self._waiting: list[tuple[Soon, int, float]] = []  # for output after an offset, until a moment
+        self._is_writer = False  # the loop tells when more can be written
+        self._patience: asyncio.TimerHandle | None = None
 
     # ── output ──────────────────────────────────────────────────────────────────────────────────
 
@@ -103,24 +113,40 @@ class Terminal(Held):
         self._wake()
 
     def _wake(self) -> None:
-        for waiter, start in self._waiting:
-            self._answer_waiter(waiter, start)
-        self._waiting.clear()
+        """Answer those who wait for what is there now, or, once it is over, for what will not come."""
+        if self._waiting:
+            is_over = self.has_ended or not self.unit.is_alive
+            for waiter, start, _ in self._waiting:
+                if is_over or start < self.log.end:
+                    waiter.give(self._from(start))
+            self._waiting = [one for one in self._waiting if not one[0].is_given]
 
-    def wait(self, call: Call) -> Answer | asyncio.Future[Answer]:
+    def wait(self, call: Call) -> Answer | Soon:
         """Answered as soon as there is output after an offset, or there will be none, or some seconds have passed."""
         start, seconds = max(0, call.get("start", int, 0)), float(call.values.get("seconds", 10))
         if self.log.end > start or self.has_ended or not self.unit.is_alive:
             return self._from(start)
-        waiter: asyncio.Future[Answer] = self.keeper.loop.create_future()
-        timer = self.keeper.loop.call_later(seconds, self._answer_waiter, waiter, start)
-        self._waiting.append((waiter, start))
-        waiter.add_done_callback(lambda _: timer.cancel())
+        waiter, until = Soon(), self.keeper.loop.time() + seconds
+        self._waiting.append((waiter, start, until))
+        self._be_patient(until)
         return waiter
 
-    def _answer_waiter(self, waiter: asyncio.Future[Answer], start: int) -> None:
-        if not waiter.done():
-            waiter.set_result(self._from(start))
+    def _be_patient(self, until: float) -> None:
+        if self._patience is not None and self._patience.when() > until:
+            self._patience.cancel()
+            self._patience = None
+        if self._patience is None:
+            self._patience = self.keeper.loop.call_at(until, self._lose_patience)
+
+    def _lose_patience(self) -> None:
+        """Answer those who have waited long enough."""
+        now, self._patience = self.keeper.loop.time(), None
+        for waiter, start, until in self._waiting:
+            if until <= now:
+                waiter.give(self._from(start))
+        self._waiting = [one for one in self._waiting if not one[0].is_given]
+        if self._waiting:
+            self._be_patient(min(until for _, _, until in self._waiting))
 
     def _from(self, start: int) -> Answer:
         part = self.log.read(start)
@@ -135,8 +161,7 @@ class Terminal(Held):
         self.keeper.loop.remove_writer(self._master)
         self.has_ended = True
         for _, _, done in self._to_write:
-            if not done.done():
-                done.set_exception(Refused("ended"))
+            done.give(Refused("ended"))
         self._to_write.clear()
         self._wake()
 
@@ -161,7 +186,7 @@ class Terminal(Held):
 
     # ── input ───────────────────────────────────────────────────────────────────────────────────
 
-    def send(self, call: Call) -> Answer | asyncio.Future[Answer]:
+    def send(self, call: Call) -> Answer | Soon:
         """Write it once, whatever becomes of the question; answered when all of it is written."""
         id = _checked(call.get("id", str, ""))
         known = self._inputs.state(id)
@@ -171,14 +196,14 @@ class Terminal(Held):
             raise Refused("uncertain", id=id)
         return self.write(id, call.body)
 
-    def write(self, id: str, data: bytes) -> asyncio.Future[Answer]:
+    def write(self, id: str, data: bytes) -> Soon:
         if self.has_ended or not self.unit.is_alive:
             raise Refused("ended")
         for waiting, _, done in self._to_write:
             if id == waiting:
                 return done
         self._inputs.begin(id, len(data), self.log.end)
-        done = self.keeper.loop.create_future()
+        done = Soon()
         self._to_write.append((id, memoryview(data), done))
         self.touch()
         self._write()
@@ -195,10 +220,12 @@ class Terminal(Held):
                     continue
                 self._to_write.popleft()
                 self._inputs.end(id)
-                if not done.done():
-                    done.set_result(Answer({"offset": self._inputs.last_at}))
-            loop.remove_writer(self._master)
+                done.give(Answer({"offset": self._inputs.last_at}))
+            if self._is_writer:
+                self._is_writer = False
+                loop.remove_writer(self._master)
         except BlockingIOError:
+            self._is_writer = True
             loop.add_writer(self._master, self._write)
         except OSError:
             self._hang_up()
@@ -278,6 +305,7 @@ class Terminal(Held):
                 os.close(self._master)
             self._inputs.close()
             self.log.forget(self.keeper.anchored, f"{self.unit.uid}/out")
+        shutil.rmtree(self.place, ignore_errors=True)
 
     verbs: ClassVar[Mapping[str, Verb]] = {
         "read": read,

@@ -28,6 +28,11 @@ VERSIONS = (1,)
 LARGEST_HEADER = 1 << 20
 LARGEST_BODY = 16 << 20
 MOST_FDS = 16
+_MOST_AT_ONCE = 1 << 17
+_FDS_SPACE = socket.CMSG_SPACE(MOST_FDS * array.array("i").itemsize)
+# As plain numbers: the enumeration of flags costs more than the system call.
+_CLOEXEC, _CUT_OFF = int(getattr(socket, "MSG_CMSG_CLOEXEC", 0)), int(socket.MSG_CTRUNC)
+AT_ONCE = int(socket.MSG_DONTWAIT)
 _LENGTHS = struct.Struct(">II")
 
 
@@ -70,6 +75,7 @@ class News:
 
 
 Message = Request | Reply | Refusal | News
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def encode(message: Message) -> bytes:
@@ -78,19 +84,19 @@ def encode(message: Message) -> bytes:
     Raises:
         BadFrame: it would be too large to be taken at the other end.
     """
-    head: dict[str, Any] = {"args": message.args}
+    head: dict[str, Any]
     match message:
-        case Request():
-            head |= {"ask": message.id, "verb": message.verb}
         case Reply():
-            head |= {"re": message.id}
+            head = {"re": message.id, "args": message.args}
+        case Request():
+            head = {"ask": message.id, "verb": message.verb, "args": message.args}
         case Refusal():
-            head |= {"re": message.id, "error": message.error}
+            head = {"re": message.id, "error": message.error, "args": message.args}
         case News():
-            head |= {"news": message.topic}
+            head = {"news": message.topic, "args": message.args}
     if message.fds:
         head["fds"] = len(message.fds)
-    header = json.dumps(head, separators=(",", ":")).encode()
+    header = _to_json(head).encode()
     if len(header) > LARGEST_HEADER or len(message.body) > LARGEST_BODY or len(message.fds) > MOST_FDS:
         raise BadFrame(f"a frame of {len(header)} + {len(message.body)} bytes and {len(message.fds)} descriptors")
     return b"".join((_LENGTHS.pack(len(header), len(message.body)), header, message.body))
@@ -115,21 +121,22 @@ class Decoder:
             head, body = _LENGTHS.unpack_from(self._bytes)
             if head > LARGEST_HEADER or body > LARGEST_BODY:
                 raise BadFrame(f"a frame of {head} + {body} bytes")
-            end = _LENGTHS.size + head + body
+            middle = _LENGTHS.size + head
+            end = middle + body
             if len(self._bytes) < end:
                 return
-            header = bytes(self._bytes[_LENGTHS.size : _LENGTHS.size + head])
-            content = bytes(self._bytes[_LENGTHS.size + head : end])
+            header = self._bytes[_LENGTHS.size : middle]
+            content = bytes(self._bytes[middle:end]) if body else b""
             del self._bytes[:end]
             yield self._message(header, content)
 
-    def _message(self, header: bytes, body: bytes) -> Message:
+    def _message(self, header: bytearray, body: bytes) -> Message:
         try:
-            head = json.loads(header)
+            head = json.loads(header.decode())
             args, count = head.get("args", {}), head.get("fds", 0)
             if not isinstance(args, dict) or not 0 <= count <= len(self._fds):
                 raise BadFrame("a header that does not fit its frame")
-            fds = tuple(self._fds.popleft() for _ in range(count))
+            fds = tuple(self._fds.popleft() for _ in range(count)) if count else ()
             if "ask" in head:
                 return Request(int(head["ask"]), str(head["verb"]), args, body, fds)
             if "news" in head:
@@ -146,19 +153,20 @@ class Decoder:
             os.close(self._fds.popleft())
 
 
-def receive(sock: socket.socket, size: int = 1 << 18) -> tuple[bytes, list[int]]:
-    """What has come, with its descriptors, which no child process inherits; b"" at the end.
+def receive(sock: socket.socket, how: int = 0) -> tuple[bytes, list[int]]:
+    """What has come, with its descriptors, which no child process inherits; b"" at the end. `how`: AT_ONCE, or wait.
 
     Raises:
         BadFrame: descriptors were sent that this process could not take.
     """
-    space = socket.CMSG_SPACE(MOST_FDS * array.array("i").itemsize)
-    data, extra, flags, _ = sock.recvmsg(size, space, getattr(socket, "MSG_CMSG_CLOEXEC", 0))
+    data, extra, flags, _ = sock.recvmsg(_MOST_AT_ONCE, _FDS_SPACE, _CLOEXEC | how)
+    if not extra and not flags & _CUT_OFF:
+        return data, []
     fds = array.array("i")
     for level, kind, content in extra:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
-    if flags & socket.MSG_CTRUNC:
+    if flags & _CUT_OFF:
         for fd in fds:
             os.close(fd)
         raise BadFrame("more descriptors than a frame may have, or than this process may open")
