@@ -62,7 +62,7 @@ def test_blocking_code_inside_a_loop_that_is_held_up_gets_its_answers(here: clie
 def test_a_loop_that_stands_still_while_a_thread_reads_on_finds_the_next_keeper(
     here: client.Client, place: Place
 ) -> None:
-    """The number of the old connection's descriptor may be the new one's: the loop must not mistake one for the other."""
+    """The new connection may get the number of the old one: the loop must not mistake one for the other."""
     loop = asyncio.new_event_loop()
     try:
         first = loop.run_until_complete(told(here))
