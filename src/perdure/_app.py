@@ -16,7 +16,7 @@ from perdure._ground.config import find_address
 from perdure._ground.crypto import KeyRing
 from perdure._ground.ids import check_id
 from perdure._store import Store, share
-from perdure._tasks import Task, Tasks, make_handler, release_all
+from perdure._tasks import Task, Tasks, has_carried, make_handler, release_all
 from perdure.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Perdure:
         self._store = Store(share(find_address(url)), KeyRing.load(key), namespace)
         self.tasks = Tasks(self._store)
         self.tasks._canceller, self.tasks._forker, self.tasks._roller = _cancel, _fork, _keep_for_rollback
-        self.tasks._stopper = _stopper
+        self.tasks._stopper, self.tasks._returner = _stopper, _come_back
         self._inbox: Inbox | None = None
         self._queues: dict[str, Queue] = {}
         self._kill_switch: KillSwitch | None = None
@@ -236,6 +236,14 @@ def _stopper(task: Task) -> Callable[[bool], None] | None:
     wishes = sys.modules.get("perdure._durable.wishes")
     found: Callable[[bool], None] | None = wishes.stopper(task) if wishes is not None else None
     return found
+
+
+async def _come_back(task: Task, epoch: int) -> None:
+    """What was saved of a task's surroundings is brought back before it is carried on; most have saved nothing."""
+    if await has_carried(task, "save"):
+        from perdure._runtime import come_back
+
+        await come_back(task, epoch)
 
 
 async def _cancel(task: Task, undo: bool) -> bool:

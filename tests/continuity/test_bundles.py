@@ -16,7 +16,7 @@ from perdure import Perdure, durable, effect, pause, step
 from perdure._ground import crash
 from perdure._ground.crypto import KeyRing
 from perdure._ground.hop import drive
-from perdure._runtime import bundle_file, continuity, redaction
+from perdure._runtime import bundle_file, contexts, redaction
 from perdure._runtime.bundle_file import Bundle, Header
 from perdure._runtime.bundles import bring_in, export
 from perdure._runtime.continuity import Continuity
@@ -42,10 +42,10 @@ OTHER_KEY = "other:" + "YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXoxMjM0NTY="
 @pytest.fixture(autouse=True)
 def fresh_process() -> Iterator[None]:
     redaction.forget_all()
-    continuity.forget_contexts()
+    contexts.forget_contexts()
     yield
     redaction.forget_all()
-    continuity.forget_contexts()
+    contexts.forget_contexts()
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ async def test_a_task_goes_to_another_home_with_its_files_and_finishes_there(
         assert left is not None and left.status == "cancelled"
     assert b"planted-token-value" not in bundle.read_bytes() and b"hello" not in bundle.read_bytes()
 
-    continuity.forget_contexts()
+    contexts.forget_contexts()
     new.mkdir()
     monkeypatch.setenv("HOME", str(new))
     monkeypatch.setenv("APP_TOKEN", "the one of this machine")
@@ -289,7 +289,7 @@ def made(there: str, bundle: Path, tmp_path: Path) -> Path:
             await export(app.tasks, "deploy", bundle, move=True)
 
     asyncio.run(make())
-    continuity.forget_contexts()
+    contexts.forget_contexts()
     return bundle
 
 
@@ -401,7 +401,7 @@ async def test_names_and_links_that_lead_out_of_the_workspace_are_refused(
         rt.workspace(root)
         await rt.save()
         await export(app.tasks, "deploy", bundle, move=True)
-    continuity.forget_contexts()
+    contexts.forget_contexts()
     await _refused(bundle, there, BundleRefused, "workspace", tmp_path)
 
 
@@ -444,7 +444,7 @@ async def test_what_an_unsigned_bundle_would_start_or_change_is_left_alone(
     import shutil
 
     shutil.rmtree(tmp_path / "autostart")
-    continuity.forget_contexts()
+    contexts.forget_contexts()
     async with Perdure(there) as app:
         await bring_in(app.tasks, bundle)
         task = await app.tasks.handle("deploy")

@@ -13,17 +13,18 @@ import pytest
 
 from perdure import Perdure, durable, step
 from perdure._model import Verdict
-from perdure._runtime import continuity, redaction, unit_types
+from perdure._runtime import contexts, redaction, unit_types
 from perdure._runtime.context import narrowed
 from perdure._runtime.continuity import Continuity
 from perdure._runtime.credentials import Token
 from perdure._runtime.fingerprints import Fingerprint
-from perdure._runtime.kinds import QueuedRequest
+from perdure._runtime.kinds import QueuedRequest, RequestQueue
 from perdure._runtime.unit_types import Place, UnitType
 from perdure.errors import (
     CredentialRefused,
     Incompatible,
     InvalidInput,
+    KeyMissing,
     NotAllowed,
     NotFound,
     NotStorable,
@@ -38,10 +39,10 @@ KEY = "test-key:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
 @pytest.fixture(autouse=True)
 def fresh_process() -> Iterator[None]:
     redaction.forget_all()
-    continuity.forget_contexts()
+    contexts.forget_contexts()
     yield
     redaction.forget_all()
-    continuity.forget_contexts()
+    contexts.forget_contexts()
 
 
 async def runtime_of(app: Perdure, id: str = "migrate") -> Continuity:
@@ -51,7 +52,7 @@ async def runtime_of(app: Perdure, id: str = "migrate") -> Continuity:
 
 async def again(app: Perdure, id: str = "migrate") -> Continuity:
     """As a fresh process finds it."""
-    continuity.forget_contexts()
+    contexts.forget_contexts()
     task = await app.tasks.handle(id)
     return Continuity(app._store, task.id, task.uid)
 
@@ -190,6 +191,17 @@ async def test_what_was_used_of_an_allowance_stays_used(clock: Any) -> None:
         assert not limits.take("llm", "my-key-1234", count=4)
         clock.advance(seconds=61)
         assert limits.left("llm", "my-key-1234") == 10
+
+
+@pytest.mark.req("R142")
+async def test_with_a_key_a_queue_lies_sealed_and_is_read_only_with_it(tmp_path: Path) -> None:
+    async with Perdure(f"sqlite://{tmp_path}/p.db", key=KEY) as app:
+        queue = (await runtime_of(app)).queue("out")
+        queue.add(QueuedRequest("r1", "POST", "https://telltale.example/", body=b"telltale"))
+        assert b"telltale" not in queue.path.read_bytes()
+        assert RequestQueue(queue.path, app._store.ring).waiting == ["r1"]
+    with pytest.raises(KeyMissing):
+        RequestQueue(queue.path)
 
 
 @pytest.mark.req("R85", "R71")
@@ -423,8 +435,8 @@ async def test_a_value_known_to_be_secret_is_not_saved_in_clear(monkeypatch: pyt
         await rt.save()
 
 
-def _logged_in(rt: Continuity, now: datetime, **ways: Any) -> Any:
-    session = rt.http("site", "https://site.example", **ways)
+async def _logged_in(rt: Continuity, now: datetime, **ways: Any) -> Any:
+    session = await rt.http("site", "https://site.example", **ways)
     session.token = Token("session-token-1", now + timedelta(seconds=5))
     session.headers["X-Api-Key"] = "planted-header-key"
     session.headers["Accept"] = "text/html"
@@ -442,7 +454,7 @@ async def test_a_session_comes_back_with_its_token_or_a_renewed_one_or_asks(cloc
 
     async with Perdure(f"sqlite://{tmp_path}/p.db", key=KEY) as app:
         rt = await runtime_of(app)
-        _logged_in(rt, now)
+        await _logged_in(rt, now)
         cut = await rt.save()
         assert "planted-header-key" not in repr(cut.connections) and cut.connections[0]["type"] == "http"
 
@@ -454,13 +466,13 @@ async def test_a_session_comes_back_with_its_token_or_a_renewed_one_or_asks(cloc
         clock.advance(seconds=6)
         rt = await again(app)
         assert (await rt.plan()).lost == ["site"], "nobody has said how to renew it"
-        rt.http("site", "https://site.example", refresh=refuse, login=lambda: "by-login")
+        await rt.http("site", "https://site.example", refresh=refuse, login=lambda: "by-login")
         rt.context.units.clear()
         await rt.restore()
         assert (rt["site"].token.value, refused) == ("by-login", ["asked"])
 
         rt = await again(app)
-        rt.http("site", "https://site.example", refresh=refuse, login=refuse)
+        await rt.http("site", "https://site.example", refresh=refuse, login=refuse)
         rt.context.units.clear()
         with pytest.raises(CredentialRefused, match="refresh: PermissionError: 401; login"):
             await rt.restore()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from perdure._ground.crypto import Key, KeyRing
 from perdure._runtime import kinds, unit_types
 from perdure._runtime.conformance import check_unit_type
 from perdure._runtime.context import Context
@@ -116,7 +117,7 @@ def _limits() -> RateLimits:
 def _workspace(folder: Path) -> KeptWorkspace:
     (folder / "work").mkdir(exist_ok=True)
     (folder / "work/a").write_text("a")
-    return KeptWorkspace(Workspace(folder / "work", folder / "home"))
+    return KeptWorkspace(Workspace(folder / "work", folder / "home", ring=KeyRing([Key("conformance", bytes(32))])))
 
 
 BUILT_IN: dict[str, tuple[Callable[[Path, Context], Any], Callable[[Any, Any], bool]]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import resource
 import signal
@@ -12,13 +13,16 @@ import msgspec
 import pytest
 
 from perdure._ground import crash
-from perdure._runtime import workspace_objects, workspace_swap
+from perdure._ground.crypto import Key, KeyRing
+from perdure._runtime import workspace_contents, workspace_objects, workspace_swap
 from perdure._runtime.workspace import Workspace
+from perdure._runtime.workspace_sealing import Sealer
 from perdure._runtime.workspace_walk import git_changes
-from perdure.errors import CutFailed, NotFound, RestoreFailed
+from perdure.errors import CutFailed, KeyMissing, NotFound, RecordDamaged, RestoreFailed
 from tests.continuity.trees import git, hash_of, looks, make_project
 from tests.support.processes import ChildDied, Link, Nursery
 
+KEY, OTHER_KEY = Key("cuts", b"k" * 32), Key("newer", b"n" * 32)
 IGNORED = ("node_modules", "debug.log", "x.tmp")
 
 
@@ -27,9 +31,9 @@ def project(tmp_path: Path) -> Path:
     return make_project(tmp_path / "project")
 
 
-@pytest.fixture
-def workspace(project: Path, tmp_path: Path) -> Workspace:
-    return Workspace(project, tmp_path / "home")
+@pytest.fixture(params=["in clear", "sealed"])
+def workspace(project: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Workspace:
+    return Workspace(project, tmp_path / "home", ring=KeyRing([KEY] if request.param == "sealed" else []))
 
 
 def test_all_that_git_loses_comes_back_elsewhere(workspace: Workspace, project: Path, tmp_path: Path) -> None:
@@ -214,16 +218,17 @@ def test_a_process_killed_in_the_middle_of_a_restore_is_undone_by_the_next(
         (project / name).write_text("later")
     (project / "extra").mkdir()
     before = looks(project)
+    is_sealed = workspace.objects.sealer is not None
     with pytest.raises(ChildDied):
-        children.run(die_while_restoring, str(project), str(workspace.home), cut.id, place)
+        children.run(die_while_restoring, str(project), str(workspace.home), cut.id, place, is_sealed)
     assert workspace_swap.recover(workspace.home) == [str(project)]
     assert looks(project) == before
     assert not [path for path in project.parent.iterdir() if path.name.startswith(".perdure-restore-")]
 
 
-def die_while_restoring(_: Link, project: str, home: str, cut: str, place: int) -> None:
+def die_while_restoring(_: Link, project: str, home: str, cut: str, place: int, is_sealed: bool) -> None:
     crash.arm("workspace.step", place)
-    Workspace(project, home).restore(cut)
+    Workspace(project, home, ring=KeyRing([KEY] if is_sealed else [])).restore(cut)
 
 
 def test_a_full_disk_in_the_middle_of_a_cut_is_told_and_harms_no_earlier_cut(
@@ -356,3 +361,72 @@ async def test_gc_forgets_the_cuts_that_no_checkpoint_names_and_no_other(tmp_pat
         await task.complete()
         await task.delete()
         assert len(await tidy_cuts(app._store)) == 1 and objects.cuts() == {}
+
+
+# ── sealed ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.req("R109", "R142")
+def test_with_a_key_neither_contents_nor_names_of_a_cut_lie_in_clear(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspace_contents, "_IN_MEMORY", 3 << 20)
+    (project / "telltale-name.txt").write_bytes(b"telltale-content\n" * 100)
+    (project / "telltale-large").write_bytes(b"telltale-content\n" + os.urandom(5 << 20))
+    (project / "link").symlink_to("telltale-name.txt")
+    workspace = Workspace(project, tmp_path / "home", ring=KeyRing([KEY]))
+    cut = workspace.cut()
+
+    for word in (b"telltale", b"main.py", b"node_modules"):
+        assert not _found(word, workspace.home), word
+    workspace.restore(cut.id, tmp_path / "elsewhere").done()
+    assert looks(tmp_path / "elsewhere") == looks(project, without=(".git", *IGNORED))
+    with pytest.raises(KeyMissing):
+        Workspace(project, tmp_path / "home").restore(cut.id, tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def _found(word: bytes, home: Path) -> list[str]:
+    """Where a word stands: in a file as it lies there, or in an object as git unpacks it."""
+    found = [str(path) for path in home.rglob("*") if path.is_file() and word in path.read_bytes()]
+    objects = workspace_objects.Objects(home)
+    listed = objects.run("cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype)").decode()
+    for oid, kind in (line.split() for line in listed.splitlines()):
+        found += [f"{kind} {oid}"] if word in objects.run("cat-file", kind, oid) else []
+    return found
+
+
+@pytest.mark.req("R142")
+def test_after_a_change_of_keys_old_cuts_are_read_and_the_next_is_sealed_by_the_new_one(
+    project: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    plain = Workspace(project, home).cut()
+    old = Workspace(project, home, ring=KeyRing([KEY])).cut()
+    both = Workspace(project, home, ring=KeyRing([OTHER_KEY, KEY]))
+    new = both.cut()
+    assert both.objects.keys() == {plain.id: "", old.id: "cuts", new.id: "newer"}
+    for cut in (plain, old, new):
+        both.restore(cut.id, tmp_path / cut.id).done()
+        assert looks(tmp_path / cut.id) == looks(project, without=(".git", *IGNORED))
+    assert Workspace(project, home, ring=KeyRing([OTHER_KEY])).cut().id == new.id
+
+
+def test_a_sealed_content_that_was_altered_is_noticed(tmp_path: Path) -> None:
+    sealer = Sealer(KEY)
+    for data in (b"", b"short", b"long " * 100_000, os.urandom(3_000_000)):
+        sealed = sealer.whole(data)
+        assert _opened(sealer, sealed) == data and sealer.whole(data) == sealed
+        for altered in (sealed[:-1], sealed + b"x", sealed[: len(sealed) // 2], b"\0" + sealed, b"", sealed[:1]):
+            with pytest.raises(RecordDamaged):
+                _opened(sealer, altered)
+    two = sealer.whole(os.urandom(2 << 20))
+    piece = (1 << 20) + 28
+    with pytest.raises(RecordDamaged):
+        _opened(sealer, two[:1] + two[1 + piece :] + two[1 : 1 + piece])
+
+
+def _opened(sealer: Sealer, sealed: bytes) -> bytes:
+    out = io.BytesIO()
+    sealer.open(io.BytesIO(sealed), out)
+    return out.getvalue()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from perdure import Perdure, log_line, port
-from perdure._runtime import client, continuity, unit_types
+from perdure._runtime import client, contexts, unit_types
 from perdure._runtime.unit_types import UnitType
 from perdure.errors import RestoreFailed
 from tests.runtime.kit import Place, until
@@ -22,9 +22,9 @@ SERVER = [sys.executable, "-c", "import http.server,sys; s=http.server.HTTPServe
 
 @pytest.fixture(autouse=True)
 def fresh_process() -> Iterator[None]:
-    continuity.forget_contexts()
+    contexts.forget_contexts()
     yield
-    continuity.forget_contexts()
+    contexts.forget_contexts()
 
 
 def _end_all(place: Place) -> None:
@@ -42,7 +42,7 @@ async def test_units_that_live_are_kept_and_the_plan_says_so_in_a_fresh_process(
         cut = await rt.save()
         assert {"shell main", "service web"} <= {unit["name"] for unit in cut.units}
         pids = (shell.record.pid, web.record.pid)
-    continuity.forget_contexts()
+    contexts.forget_contexts()
     async with place.runtime() as rt:
         plan = await rt.plan()
         back = await rt.restore()
@@ -68,7 +68,7 @@ async def test_a_service_that_is_gone_is_made_anew_once_and_a_shell_that_is_gone
         await rt.service("web", argv, ready=port(free_port))
         await rt.save()
     _end_all(place)
-    continuity.forget_contexts()
+    contexts.forget_contexts()
     told = json.loads(_perdure(place, "resume", "--plan", "work", "--json"))
     async with place.runtime() as rt:
         back = await rt.restore()
@@ -98,7 +98,7 @@ async def test_a_service_that_a_failed_restore_has_made_is_gone_again(place: Pla
         await rt.service("web", [*SERVER, str(free_port)], ready=port(free_port))
         await rt.save()
     _end_all(place)
-    continuity.forget_contexts()
+    contexts.forget_contexts()
     async with place.runtime() as rt:
         # The one that fails comes last, after the service was made anew.
         task = await rt._task()

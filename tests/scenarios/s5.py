@@ -72,7 +72,7 @@ async def _surround(rt: Continuity, work: Path, app: Perdure) -> None:
     rt.context.cwd = work
     rt.variables["saves"] = 1
     rt.workspace(work)
-    session = rt.http("site", "https://site.example")
+    session = await rt.http("site", "https://site.example")
     session.token = Token("s5-session-token", moment(app._store.clock.now_ms()) + timedelta(seconds=5))
 
 

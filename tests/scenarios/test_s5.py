@@ -11,7 +11,7 @@ import pytest
 
 from perdure import Perdure, Secret, redact
 from perdure._ground.clock import MovableClock
-from perdure._runtime import bring_in, continuity, export, redaction
+from perdure._runtime import bring_in, contexts, continuity, export, redaction
 from perdure._tasks import dump, verify
 from perdure.errors import CredentialRefused, Incompatible, InvalidTransition, LeaseLost
 from tests.scenarios import s5
@@ -22,10 +22,10 @@ from tests.support.processes import ChildDied, Nursery, nursery
 def fresh_process() -> Iterator[None]:
     for known in (s5.generated, s5.markers, s5.thoughts):
         known.clear()
-    continuity.forget_contexts()
+    contexts.forget_contexts()
     redaction.forget_all()
     yield
-    continuity.forget_contexts()
+    contexts.forget_contexts()
     redaction.forget_all()
 
 
@@ -64,7 +64,7 @@ async def test_a_killed_task_goes_on_on_another_machine_after_everything_went_wr
     _nowhere(b"s5-session-token", [tmp_path / "store", bundle])
 
     # ── host B: another home, an expired token, a schema that has moved on ──
-    continuity.forget_contexts()
+    contexts.forget_contexts()
     monkeypatch.setenv("HOME", str(home_b))
     monkeypatch.setenv("APP_TOKEN", "the token of host B")
     clock.advance(seconds=30)
@@ -89,7 +89,7 @@ async def test_a_killed_task_goes_on_on_another_machine_after_everything_went_wr
                 raise PermissionError(answers.pop())
             return "a token of host B"
 
-        rt.http("site", "https://site.example", refresh=renew, login=renew)
+        await rt.http("site", "https://site.example", refresh=renew, login=renew)
         rt.context.units.clear()
         with pytest.raises(CredentialRefused):
             await rt.restore()
@@ -188,7 +188,7 @@ async def test_forty_planted_secrets_are_found_nowhere(
         for name, value in env.items():
             monkeypatch.setenv(name, value)
         rt.env = {"PATH": "/usr/bin", **env}
-        session = rt.http("site", "https://site.example", login=lambda: values[25])
+        session = await rt.http("site", "https://site.example", login=lambda: values[25])
         session.token = s5.Token(values[25])
         session.headers.update({f"X-Secret-{n}": value for n, value in enumerate(values[26:35])})
         for number, value in enumerate(values[35:]):
@@ -200,7 +200,7 @@ async def test_forty_planted_secrets_are_found_nowhere(
         cut = await rt.save()
         logging.getLogger("agent").warning("saved %s with %s", cut, values)
         shown += [repr(cut), str(await rt.plan())]
-        continuity.forget_contexts()
+        contexts.forget_contexts()
         rt = continuity.Continuity(app._store, task.id, task.uid)
         back = await rt.restore()
         assert rt.env == {"PATH": "/usr/bin", **env}, "and yet they all came back"

@@ -12,7 +12,7 @@ from perdure._durable.effect_call import (
 )
 from perdure._durable.effects import Effect, effect
 from perdure._durable.endings import cancel
-from perdure._durable.execute import carry_on_here, one_pass, run_here
+from perdure._durable.execute import carry_on_here, come_back, one_pass, run_here
 from perdure._durable.forking import fork
 from perdure._durable.framing import frames
 from perdure._durable.functions import DurableFunction, durable, known_functions, step
@@ -41,6 +41,7 @@ from perdure._durable.sources import ReplayFilter, get_logger, is_replaying, rec
 from perdure._durable.spans import span
 from perdure._durable.spending import Budget, Spent, budgets
 from perdure._durable.starting import Beginning, Handle, handle_on, start_or_adopt
+from perdure._durable.still import stand_still
 from perdure._durable.streams import Stream, stream
 from perdure._durable.switches import KillSwitch, Switch
 from perdure._durable.testing_mode import always_replay
@@ -101,6 +102,7 @@ __all__ = [
     "budgets",
     "cancel",
     "carry_on_here",
+    "come_back",
     "carry_over",
     "draft",
     "current_run",
@@ -137,6 +139,7 @@ __all__ = [
     "span",
     "start_or_adopt",
     "step",
+    "stand_still",
     "stop_soon",
     "stored_bytes",
     "stream",

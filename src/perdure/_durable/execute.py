@@ -100,8 +100,24 @@ async def _until_its_end(tasks: Tasks, task: Task, function: DurableFunction[...
         except (LeaseHeld, InvalidTransition):
             await Nap(LOOK_SECONDS)
             continue
+        await come_back(tasks, task, hold)
         await one_pass(tasks, task, hold, function)
         resting = LOOK_SECONDS
+
+
+async def come_back(tasks: Tasks, task: Task, hold: Hold) -> None:
+    """What a task that was at work before had around it: checked, and brought back; else the lease is given back.
+
+    Raises:
+        Incompatible: the world is not as it was at the last save; nothing was touched.
+        CredentialRefused, RestoreFailed: it could not be brought back; nothing is left of the try.
+    """
+    if hold.fence.epoch > 1 and tasks._returner is not None:
+        try:
+            await tasks._returner(task, hold.fence.epoch)
+        except BaseException:
+            await release_lease(tasks._store, hold, "could not begin")
+            raise
 
 
 # ── one pass ─────────────────────────────────────────────────────────────────────────────────────

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from perdure._runtime.bundles import Exported, Imported, bring_in, export
     from perdure._runtime.conformance import check_unit_type
     from perdure._runtime.context import Context
-    from perdure._runtime.continuity import Continuity, context_of
+    from perdure._runtime.contexts import context_of
+    from perdure._runtime.continuity import Continuity
     from perdure._runtime.credentials import Token
     from perdure._runtime.environment import Rules
     from perdure._runtime.files import KeptFile, KeptListener, KeptPipe
@@ -45,22 +46,20 @@ if TYPE_CHECKING:
     from perdure._runtime.sessions import SessionPlace
     from perdure._runtime.shell import CommandResult, Shell, exit_code
     from perdure._runtime.sqlite import SqliteOutcome, SqliteResult, SqliteSession
-    from perdure._runtime.tidying import tidy_cuts
+    from perdure._runtime.tidying import keys_of_cuts, tidy_cuts
     from perdure._runtime.unit_types import Place, UnitType
     from perdure._runtime.unit_types import register as register_unit_type
     from perdure._runtime.units import Record, Unit
     from perdure._runtime.verdicts import ending
     from perdure._runtime.workspace import Workspace, WorkspaceCut
-    from perdure._runtime.world import pause_in_a_changed_world
+    from perdure._runtime.world import come_back
 
 _HOMES = {
     "bundles": ("Exported", "Imported", "bring_in", "export"),
     "conformance": ("check_unit_type",),
     "context": ("Context",),
-    "continuity": (
-        "Continuity",
-        "context_of",
-    ),
+    "contexts": ("context_of",),
+    "continuity": ("Continuity",),
     "credentials": ("Token",),
     "files": (
         "KeptFile",
@@ -125,7 +124,7 @@ _HOMES = {
         "Shell",
         "exit_code",
     ),
-    "tidying": ("tidy_cuts",),
+    "tidying": ("keys_of_cuts", "tidy_cuts"),
     "unit_types": (
         "Place",
         "UnitType",
@@ -137,7 +136,7 @@ _HOMES = {
     ),
     "verdicts": ("ending",),
     "running": ("Command",),
-    "world": ("pause_in_a_changed_world",),
+    "world": ("come_back",),
     "workspace": (
         "Workspace",
         "WorkspaceCut",
@@ -195,6 +194,7 @@ __all__ = [
     "bring_in",
     "check_unit_type",
     "checkup",
+    "come_back",
     "command",
     "context_of",
     "end_keeper",
@@ -206,11 +206,11 @@ __all__ = [
     "is_telling",
     "keeping",
     "kept_for",
+    "keys_of_cuts",
     "last_report",
     "log_line",
     "looks_secret",
     "open_postgres",
-    "pause_in_a_changed_world",
     "plan_for",
     "port",
     "redact",

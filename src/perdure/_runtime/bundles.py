@@ -135,7 +135,7 @@ async def _refuse_secrets(task: Task, saved: Saved | None, cuts: Mapping[str, st
             continue
     found = await _in_records(task)
     for cut in cuts:
-        found += await Call(lambda cut=cut: _in_files(Objects(home_of(task._store)), cut))  # type: ignore[misc]
+        found += await Call(lambda cut=cut: _in_files(Objects(home_of(task._store), task._store.ring), cut))  # type: ignore[misc]
     if found:
         more = f" and {len(found) - 5} more" if len(found) > 5 else ""
         raise NotAllowed(
@@ -170,7 +170,7 @@ def _in_files(objects: Objects, cut: str) -> list[str]:
     paths = {oid: path for path, (_, oid) in files.items()}
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        for oid, content in objects.contents(list(paths), Path(folder)):
+        for oid, content in objects.contents(cut, list(paths), Path(folder)):
             data = content.read_bytes()
             content.unlink()
             if redaction.known_in(data) or redaction.holds_a_token(data):
@@ -289,7 +289,7 @@ def _take_workspace(store: Store, bundle: Bundle) -> bool:
         with (apart / "pack").open("w+b") as pack:
             bundle.copy_pack(pack)
             pack.seek(0)
-            looked_at = Objects(apart)
+            looked_at = Objects(apart, store.ring)
             looked_at.unpack(pack, cuts)
             for cut in cuts:
                 _check_cut(looked_at, cut, apart)
@@ -312,7 +312,7 @@ def _check_cut(objects: Objects, cut: str, apart: Path) -> None:
     scratch = apart / "looked-at"
     scratch.mkdir(exist_ok=True)
     links = {oid: path for path, (mode, oid) in files.items() if mode == "120000"}
-    for oid, content in objects.contents(list(links), scratch):
+    for oid, content in objects.contents(cut, list(links), scratch):
         target = content.read_bytes()
         content.unlink()
         for path in [path for path, (_, named) in files.items() if named == oid]:

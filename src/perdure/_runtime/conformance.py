@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure._ground import codec
+from perdure._ground.crypto import Key, KeyRing
 from perdure._model import Verdict
 from perdure._runtime import redaction
 from perdure._runtime.context import Context
@@ -37,7 +38,8 @@ async def check_unit_type(
         AssertionError: a promise is not kept; the message says which.
     """
     context = Context(env={}, folder=folder)
-    place = Place("conformance", "conformance", "here", 1_900_000_000_000, context, folder / "home", can_seal=can_seal)
+    ring = KeyRing([Key("conformance", bytes(32))] if can_seal else [])
+    place = Place("conformance", "conformance", "here", 1_900_000_000_000, context, folder / "home", ring=ring)
     live = _made(make, context)
     recipe = await unit_type.capture(live, place)
     stored = _stored(unit_type, recipe)

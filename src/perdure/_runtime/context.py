@@ -47,6 +47,23 @@ class Context:
     fingerprints: dict[tuple[str, str], Fingerprint] = field(default_factory=dict)
     # What a kind needs in this process to bring its unit back: functions that renew a credential, and the like.
     given: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    # Of the attempt at a durable function that it belongs to; 0 when nobody's.
+    epoch: int = 0
+    # Brought back at the claim, and not yet taken up by the code.
+    brought: set[str] = field(default_factory=set)
+    # What only the code can bring back or look at, once it has come to it again: saved units, recorded fingerprints.
+    waiting: dict[str, Any] = field(default_factory=dict)
+    unlooked: dict[tuple[str, str], Any] = field(default_factory=dict)
+
+    def begin(self, epoch: int) -> None:
+        """Another attempt in this process: its code says its variables again, from the beginning."""
+        if epoch not in (0, self.epoch):
+            self.epoch = epoch
+            self.variables, self.messages, self.partial_results = {}, None, {}
+
+    def anew(self, epoch: int) -> Context:
+        """As in a fresh process, but for the functions this one has been given."""
+        return Context(epoch=epoch, rules=self.rules, fingerprints=self.fingerprints, given=self.given)
 
     @property
     def cwd(self) -> Path:

@@ -10,32 +10,23 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from perdure._durable import once
+from perdure._durable import current_run, once
 from perdure._runtime import plan as plans
 from perdure._runtime import restore as restores
 from perdure._runtime import save as saves
-from perdure._runtime.context import Context, Held
+from perdure._runtime import world
+from perdure._runtime.context import Held
+from perdure._runtime.contexts import context_of
 from perdure._runtime.fingerprints import Fingerprint
 from perdure._runtime.kinds import Back, HttpSession, KeptWorkspace, RateLimits, RequestQueue
+from perdure._runtime.paths import mapped
 from perdure._runtime.report import RestorePlan, RestoreReport
 from perdure._runtime.restore import Missing, Restored
 from perdure._runtime.saved import Cut, bare_cut, cut_of, from_data
 from perdure._runtime.workspace import Workspace
 from perdure._store import Store
-from perdure._tasks import Task, Tasks, carried
+from perdure._tasks import Task, Tasks, arrival, carried
 from perdure.errors import NotFound, RecordDamaged
-
-_contexts: dict[tuple[str, str], Context] = {}
-
-
-def context_of(store: Store, uid: str) -> Context:
-    """This process's context for a task."""
-    return _contexts.setdefault((store.place, uid), Context())
-
-
-def forget_contexts() -> None:
-    """As in a fresh process: for tests, and after a fork."""
-    _contexts.clear()
 
 
 class Continuity:
@@ -69,12 +60,28 @@ class Continuity:
         return self.context.variables
 
     async def chdir(self, path: str | Path) -> None:
-        """Another working directory for what is started from now on."""
-        self.context.chdir(path)
+        """Another working directory for what is started from now on.
+
+        Inside a durable function it is recorded: a replay, wherever it runs, comes to the same folder.
+        """
+        if current_run() is None:
+            self.context.chdir(path)
+            return
+        was = self.context.cwd
+
+        async def change() -> str:
+            self.context.chdir(path)
+            return str(self.context.cwd)
+
+        folder = await once("chdir", str, change)
+        came = await arrival(self._store, self._uid) or {}
+        self.context.previous_cwd, self.context.cwd = was, Path(mapped(folder, came.get("paths") or {}))
 
     async def expect(self, *fingerprints: Fingerprint) -> None:
         """Have these parts of the world recorded by every save, and checked before every restore."""
         self.context.expect(*fingerprints)
+        if self.context.unlooked:
+            await world.look_now(await self._task(), self.context, fingerprints)
 
     def allow(self, *permissions: str) -> None:
         """Let this run do only so much from now on: read, write, run, network. It is never widened again."""
@@ -85,7 +92,14 @@ class Continuity:
     # ── units that need no keeper ───────────────────────────────────────────────────────────────
 
     def hold(self, name: str, kind: str, live: Any, *, after: Sequence[str] = ()) -> Held:
-        """Save this live thing with the rest, and bring it back before those that come `after` it."""
+        """Save this live thing with the rest, and bring it back before those that come `after` it.
+
+        In a durable function that was claimed again, the one that was brought back is given instead of `live`.
+        """
+        held = self.context.units.get(name)
+        if held is not None and held.kind == kind and name in self.context.brought:
+            self.context.brought.discard(name)
+            return held
         return self.context.hold(name, kind, live, after=after)
 
     def __getitem__(self, name: str) -> Any:
@@ -99,11 +113,12 @@ class Continuity:
         self, root: str | Path, *, ignored: bool = False, repositories: bool = False, back: Back = "missing"
     ) -> KeptWorkspace:
         """Cut this folder at every save. `back` says when a restore puts it back: missing, always or never."""
-        workspace = Workspace(root, saves.home_of(self._store), ignored=ignored, repositories=repositories)
-        kept: KeptWorkspace = self.hold("workspace", "workspace", KeptWorkspace(workspace, back)).live
+        home, ring = saves.home_of(self._store), self._store.ring
+        workspace = Workspace(root, home, ignored=ignored, repositories=repositories, ring=ring)
+        kept: KeptWorkspace = self.context.hold("workspace", "workspace", KeptWorkspace(workspace, back)).live
         return kept
 
-    def http(
+    async def http(
         self,
         name: str,
         base_url: str = "",
@@ -112,9 +127,15 @@ class Continuity:
         login: Callable[[], Any] | None = None,
         make: Callable[[], Any] | None = None,
     ) -> HttpSession:
-        """A session that is saved with its cookies and token; the functions renew an expired one at a restore."""
+        """A session that is saved with its cookies and token; the functions renew an expired one at a restore.
+
+        Raises:
+            CredentialRefused: it came back with an expired token, and the functions gave no other.
+        """
         ways = {"refresh": refresh, "login": login, **({"make": make} if make else {})}
         self.context.given[base_url or "http"] = ways
+        if name in self.context.waiting:
+            await world.bring_back_now(await self._task(), self.context, name)
         if name not in self.context.units:
             session = (make or HttpSession)()
             if isinstance(session, HttpSession):
@@ -125,7 +146,6 @@ class Continuity:
 
     def rate_limits(self, name: str = "rate-limits") -> RateLimits:
         """Counters of what was used of each provider's allowance."""
-        self.context.given["rate_limits"] = {"clock": self._store.clock}
         if name not in self.context.units:
             self.hold(name, "rate_limits", RateLimits(self._store.clock))
         found: RateLimits = self[name]
@@ -135,7 +155,7 @@ class Continuity:
         """Requests that are sent once each, also by the next process."""
         if name not in self.context.units:
             path = saves.home_of(self._store) / "queues" / f"{self._uid}-{name}"
-            self.hold(name, "queue", RequestQueue(path))
+            self.hold(name, "queue", RequestQueue(path, self._store.ring))
         found: RequestQueue = self[name]
         return found
 
@@ -144,14 +164,21 @@ class Continuity:
     async def save(self, *, label: str = "") -> Cut:
         """A checkpoint of the task's state and of all it has around it; once this returns, it outlives the process."""
 
+        was_made = False
+
         async def make() -> str:
+            nonlocal was_made
+            was_made = True
             return (await saves.save(await self._task(), self.context, label=label)).id
 
         id = await once("save", str, make)
         try:
-            return await self.cut(id)
+            cut = await self.cut(id)
         except (NotFound, RecordDamaged):
             return bare_cut(id)  # a replay long after: gc or a bad disk has taken it, and the code goes on all the same
+        if not was_made:
+            await restores.surround_again(await self._task(), self.context, id)
+        return cut
 
     async def cut(self, id: str | None = None) -> Cut:
         """A cut that was saved: the one named, or the newest.

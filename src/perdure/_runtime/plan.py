@@ -25,6 +25,7 @@ from perdure.errors import Incompatible, NotFound, PerdureError, SecretMissing
 
 # What neither starts a process nor touches a file, whoever wrote its recipe.
 _HARMLESS = frozenset({"variables", "directory", "blob", "rate_limits"})
+WAITS = "when the code comes to it: only that knows how"
 _UNSIGNED = "the task came in by a bundle that nobody signed: what its recipe would start or change is left to you"
 
 
@@ -39,10 +40,13 @@ class Prepared:
     place: Place
 
 
-async def prepare(task: Task, context: Context, at: str | None = None, *, trust: bool = False) -> Prepared:
+async def prepare(
+    task: Task, context: Context, at: str | None = None, *, trust: bool = False, is_claim: bool = False
+) -> Prepared:
     """Look at everything a restore of a checkpoint needs (the newest that was saved, if none is named).
 
-    A task that came in by a bundle nobody signed brings back only what is harmless, unless it is trusted.
+    A task that came in by a bundle nobody signed brings back only what is harmless, unless it is trusted. At a claim
+    the task goes on from its journal's end, not from the save: see `_as_claimed`.
 
     Raises:
         NotFound: nothing was saved.
@@ -54,20 +58,20 @@ async def prepare(task: Task, context: Context, at: str | None = None, *, trust:
             "saved runtime of task", task.id, task._store.place, do="`await rt.save()` makes a checkpoint with one"
         )
     checkpoint, data, damaged = found
-    came = await arrival(task._store, task.uid) or {}
-    saved = _as_here(from_data(data, checkpoint.id), came.get("paths") or {})
-    is_trusted = trust or bool(came.get("signed", True))
+    saved, is_signed = await as_here(task, checkpoint.id, data)
+    is_trusted = trust or is_signed
     findings = await fingerprints.check(saved.fingerprints, list(context.fingerprints.values()))
     findings += _who(saved)
     is_fresh = any(finding.policy == "rebuild" and not finding.same for finding in findings)
-    units = in_order(saved.units)
+    units = in_order(_as_claimed(saved.units) if is_claim else saved.units)
     coming = tuple(unit.recipe["root"] for unit in units if unit.kind == "workspace")
     place = replace(
         place_for(task, context), fresh=is_fresh, coming=coming, from_host=saved.host, is_trusted=is_trusted
     )
     lines: list[UnitLine] = []
     for unit in units:
-        line, refusal = await _judge(unit, place, {line.name for line in lines if line.level == "lost"})
+        lost = {line.name for line in lines if line.level == "lost"}
+        line, refusal = await _judge(unit, place, lost, is_claim=is_claim)
         lines.append(line)
         findings += refusal
     stands = await where(task._tasks, task.id)
@@ -99,6 +103,12 @@ def _cut_off(stands: Where) -> list[str]:
     return [frame.name for frame in stands.frames if frame.state in ("under way", "uncertain")]
 
 
+async def as_here(task: Task, checkpoint: str, data: Any) -> tuple[Saved, bool]:
+    """What was saved, as it is on this machine; and whether somebody this one trusts has written it."""
+    came = await arrival(task._store, task.uid) or {}
+    return _as_here(from_data(data, checkpoint), came.get("paths") or {}), bool(came.get("signed", True))
+
+
 def _as_here(saved: Saved, paths: Mapping[str, str]) -> Saved:
     """The same with its paths as they are on this machine, if the task came from another."""
     if not paths:
@@ -108,7 +118,20 @@ def _as_here(saved: Saved, paths: Mapping[str, str]) -> Saved:
     return msgspec.structs.replace(saved, units=units, fingerprints=marks)
 
 
-async def _judge(unit: SavedUnit, place: Place, lost: set[str]) -> tuple[UnitLine, list[Finding]]:
+def _as_claimed(units: Sequence[SavedUnit]) -> list[SavedUnit]:
+    """What a claim brings back: replaying the code gives the variables, and what it did to its files stays done."""
+    return [
+        msgspec.structs.replace(unit, recipe={**unit.recipe, "back": "missing"})
+        if unit.kind == "workspace" and unit.recipe["back"] == "always"
+        else unit
+        for unit in units
+        if unit.kind != "variables"
+    ]
+
+
+async def _judge(
+    unit: SavedUnit, place: Place, lost: set[str], *, is_claim: bool = False
+) -> tuple[UnitLine, list[Finding]]:
     refusals: list[Finding] = []
     unit_type = type_of(unit.kind)
     gone = [name for name in unit.after if name in lost]
@@ -118,6 +141,8 @@ async def _judge(unit: SavedUnit, place: Place, lost: set[str]) -> tuple[UnitLin
         verdict = Verdict("lost", _UNSIGNED, options=("rt.restore(trust=True) brings it back",))
     elif gone:
         verdict = Verdict("lost", f"it needs {', '.join(gone)}, which is lost")
+    elif is_claim and unit_type.waits(unit.recipe, place):
+        verdict = Verdict("rebuilt", WAITS)
     else:
         try:
             verdict = await unit_type.validate(unit.recipe, place)

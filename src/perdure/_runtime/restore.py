@@ -8,6 +8,7 @@ written, those before it are undone in reverse; the context is then what it was,
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +19,11 @@ from perdure._ground import crash
 from perdure._model import Verdict
 from perdure._runtime import report as reports
 from perdure._runtime.context import Context, Held, narrowed
-from perdure._runtime.plan import Prepared, prepare
+from perdure._runtime.plan import WAITS, Prepared, as_here, prepare
 from perdure._runtime.report import RestoreReport, UnitLine
-from perdure._runtime.save import SURROUNDINGS
+from perdure._runtime.save import CAUSE as SAVE
+from perdure._runtime.save import PART as SAVED
+from perdure._runtime.save import SURROUNDINGS, place_for
 from perdure._runtime.saved import Cut, SavedUnit, cut_of
 from perdure._runtime.unit_types import Place, UnitType, type_of
 from perdure._tasks import Task, carried, carry, take_lease
@@ -65,19 +68,26 @@ async def restore(
         RestoreFailed: a unit could not be brought back; everything is as it was.
         LeaseHeld, InvalidTransition: this process may not work on the task; nothing was touched.
     """
-    await take_lease(task._store, task.id, task.uid, task._agent)
+    hold = await take_lease(task._store, task.id, task.uid, task._agent)
     prepared = await prepare(task, context, at, trust=trust)
     plan = prepared.plan
     if plan.refusals:
         raise Incompatible(plan.checkpoint, [(finding.name, finding.why) for finding in plan.refusals])
     if plan.missing and missing == "ask":
         error = SecretMissing(*plan.missing[0])
-        await _ask(task, error, [reference for reference, _ in plan.missing])
+        await ask(task, error, [reference for reference, _ in plan.missing])
         raise error
-    return await _carry_out(task, context, prepared)
+    try:
+        back = await carry_out(task, context, prepared)
+    except (SecretMissing, CredentialRefused) as error:
+        await ask(task, error, [])
+        raise
+    context.partial_results = dict(prepared.saved.partial_results)
+    context.epoch = hold.fence.epoch
+    return back
 
 
-async def _carry_out(task: Task, context: Context, prepared: Prepared) -> Restored:
+async def carry_out(task: Task, context: Context, prepared: Prepared) -> Restored:
     before = context.permissions
     context.permissions = narrowed(prepared.saved.permissions, before)
     back: list[_Back] = []
@@ -86,8 +96,8 @@ async def _carry_out(task: Task, context: Context, prepared: Prepared) -> Restor
     try:
         for unit, line in zip(prepared.units, prepared.plan.units, strict=True):
             doing = unit.name
-            is_lost = line.level == "lost"
-            lines.append(line if is_lost else await _bring_back(unit, line, prepared.place, back))
+            stays = line.level == "lost" or line.verdict.reason == WAITS
+            lines.append(line if stays else await _bring_back(unit, line, prepared.place, back))
             crash.place("restore.unit")
         doing = "the report"
         report = _report(prepared, lines, task)
@@ -95,17 +105,30 @@ async def _carry_out(task: Task, context: Context, prepared: Prepared) -> Restor
     except BaseException as error:
         context.permissions = before
         left = await _take_back(back, prepared.place)
-        if isinstance(error, SecretMissing | CredentialRefused):
-            await _ask(task, error, [])
         if isinstance(error, SecretMissing | CredentialRefused) or not isinstance(error, Exception):
             raise
         told = error.what if isinstance(error, PerdureError) else f"{type(error).__name__}: {error}"
         raise RestoreFailed(doing, told, left) from error
     for one in back:
         await _let_go(one, prepared.place)
-    context.partial_results = dict(prepared.saved.partial_results)
+    context.waiting = {unit.name: unit for unit in prepared.units if unit.name in _waiting(lines)}
     context.units.update({b.unit.name: Held(b.unit.name, b.unit.kind, b.live, b.unit.after) for b in _outer(back)})
     return Restored(task, context, cut_of(prepared.checkpoint, prepared.saved), report)
+
+
+async def surround_again(task: Task, context: Context, at: str) -> None:
+    """The variables, messages and partial results of a save that a replay has come past; directory and environment
+    too."""
+    found = await carried(task, SAVED, cause=SAVE, at=at)
+    if found is None:
+        return
+    saved, _ = await as_here(task, found[0].id, found[1])
+    place = dataclasses.replace(place_for(task, context), from_host=saved.host)
+    for kind in SURROUNDINGS:
+        unit_type, recipe = type_of(kind), saved.recipe(kind)
+        if unit_type is not None and recipe is not None:
+            await unit_type.restore(recipe, place)
+    context.partial_results = dict(saved.partial_results)
 
 
 async def _bring_back(unit: SavedUnit, line: UnitLine, place: Place, back: list[_Back]) -> UnitLine:
@@ -136,6 +159,10 @@ async def _let_go(one: _Back, place: Place) -> None:
         log.warning("unit %s came back, but what it replaced is still there: %s", one.unit.name, error)
 
 
+def _waiting(lines: Sequence[UnitLine]) -> set[str]:
+    return {line.name for line in lines if line.verdict.reason == WAITS}
+
+
 def _outer(back: Sequence[_Back]) -> list[_Back]:
     """The units a user holds; the surroundings are the context itself, and the keeper holds its own."""
     return [one for one in back if one.unit.kind not in (*SURROUNDINGS, "kept")]
@@ -163,7 +190,7 @@ async def last_report(task: Task) -> RestoreReport | None:
     return reports.from_data(found[1]) if found is not None and found[1] is not None else None
 
 
-async def _ask(task: Task, error: PerdureError, references: Sequence[str]) -> None:
+async def ask(task: Task, error: PerdureError, references: Sequence[str]) -> None:
     """Have a person put the credential in its place. The answer carries none: answers are stored."""
     names = ", ".join(references) if references else error.what
     await task.pause(

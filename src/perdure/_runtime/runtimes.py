@@ -248,7 +248,9 @@ class runtime:
         here = inside()
         if here is None:
             raise NoTask("runtime.open()")
-        return runtime_of(here.store, here.task_id, here.uid, here.epoch)
+        found = runtime_of(here.store, here.task_id, here.uid, here.epoch)
+        found.context.begin(here.epoch)
+        return found
 
 
 def runtime_of(store: Store, task_id: str, uid: str, epoch: int = 0) -> Runtime:

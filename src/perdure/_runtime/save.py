@@ -118,7 +118,7 @@ def place_for(task: Task, context: Context) -> Place:
         home=home_of(store),
         keeper_home=places.home_of(store.address),
         namespace=store.namespace,
-        can_seal=store.ring.current is not None,
+        ring=store.ring,
     )
 
 

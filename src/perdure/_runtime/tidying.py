@@ -1,4 +1,4 @@
-"""Forget the workspace cuts that no checkpoint names any more, and give back their space.
+"""Forget the workspace cuts that no checkpoint names any more, and give back their space; which keys cuts still need.
 
 A cut is noted as its task's before the checkpoint that names it is written. It stays while any checkpoint of one of its
 tasks names it, while one of those cannot be read, and for an hour in any case: a save may be under way.
@@ -7,6 +7,7 @@ tasks names it, while one of those cannot be read, and for an hour in any case: 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from pathlib import Path
 
 from perdure._ground.hop import Call
@@ -18,6 +19,11 @@ from perdure._tasks import all_carried
 from perdure.errors import KeyMissing, RecordDamaged
 
 _AT_LEAST_SECONDS = 3600.0
+
+
+async def keys_of_cuts(store: Store) -> Counter[str]:
+    """How many cuts each key seals; '' stands for none."""
+    return Counter((await Call(lambda: Objects(home_of(store)).keys())).values())
 
 
 async def tidy_cuts(store: Store, *, dry_run: bool = False) -> list[str]:

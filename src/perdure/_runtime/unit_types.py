@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from perdure._ground.crypto import KeyRing
 from perdure._model import Verdict
 from perdure._runtime.context import Context
 from perdure.errors import InvalidInput
@@ -42,11 +43,16 @@ class Place:
     home: Path  # a private folder beside the store, for large things
     keeper_home: Path = Path(os.devnull)
     namespace: str = "default"
-    can_seal: bool = False  # what is captured is sealed by a key, so it may hold a secret
+    ring: KeyRing = field(default_factory=KeyRing)  # the keys at hand
     fresh: bool = False  # make anew what could be reattached: a fingerprint asks for it
     is_trusted: bool = True  # its recipes were written here, or signed
     from_host: str = ""  # where it was saved
     coming: tuple[str, ...] = ()  # folders that a workspace will put back
+
+    @property
+    def can_seal(self) -> bool:
+        """Whether what is captured is sealed by a key, so that it may hold a secret."""
+        return self.ring.current is not None
 
     @property
     def has_moved(self) -> bool:
@@ -75,6 +81,10 @@ class UnitType:
             Incompatible: it must not be brought back; the whole restore is refused.
         """
         return Verdict("rebuilt", f"made anew from what was saved of the {self.kind}")
+
+    def waits(self, recipe: Json, place: Place) -> bool:
+        """Whether only the task's own code can bring it back: it has a function for it that is not given here yet."""
+        return False
 
     async def restore(self, recipe: Json, place: Place) -> Any:
         """Bring it back; what is returned is given to `rollback` if a later unit fails.

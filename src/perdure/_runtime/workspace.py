@@ -22,6 +22,8 @@ from pathlib import Path
 
 import msgspec
 
+from perdure._ground import envelope
+from perdure._ground.crypto import KeyRing
 from perdure._ground.ids import new_uid
 from perdure._runtime import workspace_manifest as manifests
 from perdure._runtime import workspace_swap as swaps
@@ -30,7 +32,7 @@ from perdure._runtime.workspace_manifest import Entry, Manifest
 from perdure._runtime.workspace_objects import Objects
 from perdure._runtime.workspace_swap import Swap
 from perdure._runtime.workspace_walk import Walked, git_head, walk
-from perdure.errors import CutFailed, NotFound, RestoreFailed
+from perdure.errors import CutFailed, KeyMissing, NotFound, RecordDamaged, RestoreFailed, TooLarge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,7 @@ class WorkspaceCut:
 
 
 class Workspace:
-    """One folder and its cuts; `home` is where they are kept."""
+    """One folder and its cuts; `home` is where they are kept, sealed if the ring has a key."""
 
     def __init__(
         self,
@@ -56,10 +58,12 @@ class Workspace:
         *,
         ignored: bool = False,
         repositories: bool = False,
+        ring: KeyRing | None = None,
     ) -> None:
         self.root, self.home = Path(root).absolute(), Path(home).absolute()
         self.ignored, self.repositories = ignored, repositories
-        self.objects = Objects(self.home)
+        self._ring = ring or KeyRing()
+        self.objects = Objects(self.home, self._ring)
 
     # ── cutting ─────────────────────────────────────────────────────────────────────────────────
 
@@ -80,13 +84,13 @@ class Workspace:
         walked = walk(self.root, ignored=self.ignored, repositories=self.repositories, home=self.home)
         head = git_head(self.root)
         last = self._last()
-        contents = Contents(self.root, self.home, walked, last.seen if last else ())
+        contents = Contents(self.root, self.home, walked, last.seen if last else (), self.objects.sealer)
         if last is not None and not contents.differ and self._manifest(walked, head) == last.manifest:
             return self._told(last.cut, walked, head)
         cut = new_uid(time.time_ns() // 1_000_000)
         written = self.objects.write(cut, contents, lambda: self._manifest(walked, head), last.files if last else "")
         manifest = self._manifest(walked, head)
-        self._remember(Last(cut, written.files, contents.seen(began), manifest))
+        self._remember(Last(cut, written.files, contents.seen(began), manifest, self._key))
         return self._told(cut, walked, head, contents.new)
 
     def _manifest(self, walked: Walked, head: str | None) -> bytes:
@@ -146,12 +150,13 @@ class Workspace:
         try:
             made = swaps.make_root(target)
             now = walk(target, ignored=manifest.with_ignored, repositories=manifest.with_repositories, home=self.home)
-            steps = swaps.steps_to(manifest, files, now, lambda found: oid_at(target, found))
+            sealer = self.objects.sealer_of(cut)
+            steps = swaps.steps_to(manifest, files, now, lambda found: oid_at(target, found, sealer))
             stage = swaps.make_stage(target)
         except OSError as error:
             raise RestoreFailed("the workspace", f"{error.filename}: {error.strerror}") from error
         try:
-            self._fill(stage, manifest, files, steps)
+            self._fill(stage, cut, manifest, files, steps)
             swap = Swap.prepare(self.home, target, stage, steps, made)
         except BaseException as error:
             shutil.rmtree(stage, ignore_errors=True)
@@ -163,14 +168,14 @@ class Workspace:
         return swap
 
     def _fill(
-        self, stage: Path, manifest: Manifest, files: Mapping[bytes, tuple[str, str]], steps: list[swaps.Step]
+        self, stage: Path, cut: str, manifest: Manifest, files: Mapping[bytes, tuple[str, str]], steps: list[swaps.Step]
     ) -> None:
         """Everything that is to be put, ready in the stage with its mode and times."""
         entries = {entry.path: entry for entry in manifest.entries}
         puts = [(number, entries[step.path]) for number, step in enumerate(steps) if step.act == "put"]
         scratch = stage / "read"
         scratch.mkdir()
-        contents = self.objects.contents([files[entry.path][1] for _, entry in puts], scratch)
+        contents = self.objects.contents(cut, [files[entry.path][1] for _, entry in puts], scratch)
         for (number, entry), (_, content) in zip(puts, contents, strict=True):
             ready = stage / "new" / str(number)
             if entry.kind == "link":
@@ -190,16 +195,22 @@ class Workspace:
 
     def _last(self) -> Last | None:
         try:
-            found = msgspec.msgpack.decode(self._memory.read_bytes(), type=Last)
-        except (OSError, msgspec.MsgspecError):
+            told = envelope.unseal(self._memory.read_bytes(), kind="seen", bound_to=self._memory.name, ring=self._ring)
+            found = msgspec.msgpack.decode(told, type=Last)
+        except (OSError, msgspec.MsgspecError, RecordDamaged, KeyMissing):
             return None  # then everything is read again
-        return found if self.objects.has(found.cut) else None
+        return found if found.key == self._key and self.objects.has(found.cut) else None
+
+    @property
+    def _key(self) -> str:
+        return self._ring.current.id if self._ring.current is not None else ""
 
     def _remember(self, last: Last) -> None:
         self._memory.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh = self._memory.with_name(f"{self._memory.name}.{os.getpid()}")
         try:
-            fresh.write_bytes(msgspec.msgpack.encode(last))
+            told = msgspec.msgpack.encode(last)
+            fresh.write_bytes(envelope.seal(told, kind="seen", bound_to=self._memory.name, ring=self._ring))
             fresh.replace(self._memory)
-        except OSError:
+        except (OSError, TooLarge):
             fresh.unlink(missing_ok=True)  # the cut stands; the next one reads everything again

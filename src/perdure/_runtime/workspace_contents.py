@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
 from perdure._runtime.workspace_objects import Blob, oid_of
+from perdure._runtime.workspace_sealing import PIECE, Sealer, sealed_size
 from perdure._runtime.workspace_walk import Found, Walked
 
 # Up to here a file is read into memory; a larger one is copied aside first, so that it cannot change in between.
@@ -47,13 +48,16 @@ class Last(msgspec.Struct, frozen=True):
     files: str
     seen: list[Seen]
     manifest: bytes
+    key: str = ""  # that it is sealed with
 
 
 class Contents:
     """What a cut adds to the last one; `walked` is corrected where a file changed since it was looked at."""
 
-    def __init__(self, root: Path, home: Path, walked: Walked, last: Iterable[Seen]) -> None:
-        self._root, self._home, self._walked = os.fsencode(root), home, walked
+    def __init__(
+        self, root: Path, home: Path, walked: Walked, last: Iterable[Seen], sealer: Sealer | None = None
+    ) -> None:
+        self._root, self._home, self._walked, self._sealer = os.fsencode(root), home, walked, sealer
         known = {seen.path: seen for seen in last}
         found = walked.found
         self._oids = {path: seen.oid for path, seen in known.items() if path in found}
@@ -78,7 +82,7 @@ class Contents:
         if looks_the_same and seen.is_settled:
             return False
         try:
-            return oid_at(self._root, found) != seen.oid
+            return oid_at(self._root, found, self._sealer) != seen.oid
         except OSError:
             return True
 
@@ -125,39 +129,64 @@ class Contents:
     def _read(self, found: Found) -> Blob:
         place = os.path.join(self._root, found.path)
         if found.kind == "link":
-            target = os.readlink(place)
+            target = _as_stored(os.readlink(place), self._sealer)
             return Blob(oid_of(len(target), [target]), len(target), target)
-        before, source, after = self._take(place)
+        before, source, size, after = self._take(place)
         for _ in range(_TRIES):
             if _times(before) == _times(after):
                 break
-            before, source, after = self._take(place)
-        size = len(source) if isinstance(source, bytes) else source.stat().st_size
+            before, source, size, after = self._take(place)
         now = Found(found.path, "file", stat.S_IMODE(after.st_mode), size, after.st_ino, *_times(after)[1:])
         self._walked.found[found.path] = now
-        return Blob(oid_of(size, _parts(source)), size, source)
+        stored = len(source) if isinstance(source, bytes) else source.stat().st_size
+        return Blob(oid_of(stored, _parts(source)), stored, source)
 
-    def _take(self, place: bytes) -> tuple[os.stat_result, bytes | Path, os.stat_result]:
+    def _take(self, place: bytes) -> tuple[os.stat_result, bytes | Path, int, os.stat_result]:
+        """The contents as they are stored, and their size in clear; how the file looked before and after."""
         with open(place, "rb") as file:
             before = os.fstat(file.fileno())
             source: bytes | Path
             if before.st_size <= _IN_MEMORY:
-                source = file.read()
+                data = file.read()
+                source, size = _as_stored(data, self._sealer), len(data)
             else:
                 source = self._home / f"aside-{secrets.token_hex(8)}"
-                with source.open("wb") as aside:
-                    shutil.copyfileobj(file, aside, 1 << 20)
-            return before, source, os.fstat(file.fileno())
+                size = self._copy_aside(file, before.st_size, source)
+            return before, source, size, os.fstat(file.fileno())
+
+    def _copy_aside(self, file: IO[bytes], size: int, aside: Path) -> int:
+        """As much of the file as it had when it was looked at; never in clear where there is a key."""
+        parts = _pieces(file, size)
+        with aside.open("wb") as out:
+            for part in self._sealer.pieces(parts) if self._sealer else parts:
+                out.write(part)
+        return file.tell()
 
 
-def oid_at(root: Path | bytes, found: Found) -> str:
+def oid_at(root: Path | bytes, found: Found, sealer: Sealer | None = None) -> str:
     """The name of a thing's contents as they are now."""
     place = os.path.join(os.fsencode(root), found.path)
     if found.kind == "link":
-        target = os.readlink(place)
+        target = _as_stored(os.readlink(place), sealer)
         return oid_of(len(target), [target])
     with open(place, "rb") as file:
-        return oid_of(found.size, iter(lambda: file.read(1 << 20), b""))
+        if sealer is None:
+            return oid_of(found.size, _pieces(file, found.size))
+        if found.size <= _IN_MEMORY:
+            stored = sealer.whole(file.read())
+            return oid_of(len(stored), [stored])
+        return oid_of(sealed_size(found.size), sealer.pieces(_pieces(file, found.size)))
+
+
+def _as_stored(data: bytes, sealer: Sealer | None) -> bytes:
+    return sealer.whole(data) if sealer else data
+
+
+def _pieces(file: IO[bytes], size: int) -> Iterator[bytes]:
+    """So many bytes of a file, piece by piece. It may have shrunk since: what is missing is not made up."""
+    while size > 0 and (part := file.read(min(size, PIECE))):
+        size -= len(part)
+        yield part
 
 
 def git_mode(found: Found | Seen) -> str:

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from perdure._runtime.workspace_objects import is_inside
+from perdure._runtime.workspace_names import is_inside
 from perdure.errors import CutFailed
 
 FORMAT = 1

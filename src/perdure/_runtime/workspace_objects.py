@@ -4,6 +4,8 @@ A cut is one commit without a parent, under `refs/cuts/<id>`: the folder `files`
 the file `manifest` what git does not know (modes, times, empty folders). Contents are named by their SHA-256, so
 a file that did not change costs nothing, and a damaged one is noticed when it is read.
 
+If the store has a key, contents and names are sealed by it (workspace_sealing.py); the commit's message names the key.
+
 A cut is written by one `git fast-import`: its objects are synced, then its ref appears. If that fails half-way,
 there is no ref, and every earlier cut is as it was.
 """
@@ -11,24 +13,25 @@ there is no ref, and every earlier cut is as it was.
 from __future__ import annotations
 
 import hashlib
+import io
 import os
-import re
 import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 
-from perdure._runtime.workspace_walk import REPOSITORY, clean_environment
-from perdure.errors import CutFailed
+from perdure._ground.crypto import KeyRing
+from perdure._runtime.workspace_names import is_inside, quoted, stored, unstored
+from perdure._runtime.workspace_sealing import Sealer
+from perdure._runtime.workspace_walk import clean_environment
+from perdure.errors import CutFailed, RecordDamaged
 
 _CHUNK = 1 << 20
 # Durable when it returns: loose objects too, synced together.
 _SAFELY = ("-c", "core.fsync=all", "-c", "core.fsyncMethod=batch")
 _FOREIGN = ("-c", "core.protectNTFS=false", "-c", "core.protectHFS=false")
-# git takes no folder called .git inside a tree, so those are stored under another name.
-_SHIELDED = re.compile(rb"\.git%*", re.IGNORECASE)
 
 
 class Blob(NamedTuple):
@@ -56,9 +59,36 @@ class Written(NamedTuple):
 class Objects:
     """The object store in one folder, made when it is first written to."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, ring: KeyRing | None = None) -> None:
         self.home = home
         self.folder = home / "objects.git"
+        self._ring = ring or KeyRing()
+        self._sealers: dict[str, Sealer] = {}
+
+    # ── sealing ─────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def sealer(self) -> Sealer | None:
+        """What seals the next cut; None without a key."""
+        return self._sealer(self._ring.current.id) if self._ring.current is not None else None
+
+    def sealer_of(self, cut: str) -> Sealer | None:
+        """What has sealed a cut; None if it lies in clear.
+
+        Raises:
+            KeyMissing: its key is not here.
+        """
+        key = self.keys([cut]).get(cut)
+        return self._sealer(key) if key else None
+
+    def keys(self, names: Sequence[str] = ()) -> dict[str, str]:
+        """Every cut (or those named) and the id of the key it is sealed with; none for one in clear."""
+        return {cut: key for cut, (_, key) in self._listed(names).items()}
+
+    def _sealer(self, key: str) -> Sealer:
+        if key not in self._sealers:
+            self._sealers[key] = Sealer(self._ring.get(key))
+        return self._sealers[key]
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -110,14 +140,17 @@ class Objects:
             for part in _parts(blob.source):
                 out.write(part)
             out.write(b"\n")
-        out.write(b"commit refs/cuts/%b\nmark :1\ncommitter perdure <> 0 +0000\ndata 0\n" % cut.encode())
+        sealer = self.sealer
+        key = sealer.id.encode() if sealer else b""
+        out.write(b"commit refs/cuts/%b\nmark :1\ncommitter perdure <> 0 +0000\n" % cut.encode())
+        out.write(b"data %d\n%b\n" % (len(key), key))
         if base:
             out.write(b'M 040000 %b "files"\n' % base.encode())
         for path in news.removed:
-            out.write(b"D %b\n" % _quoted(b"files/" + shield(path)))
+            out.write(b"D %b\n" % quoted(stored(path, sealer)))
         for path, mode, oid in news.changes:
-            out.write(b"M %b %b %b\n" % (mode.encode(), oid.encode(), _quoted(b"files/" + shield(path))))
-        told = manifest()
+            out.write(b"M %b %b %b\n" % (mode.encode(), oid.encode(), quoted(stored(path, sealer))))
+        told = sealer.whole(manifest()) if sealer else manifest()
         out.write(b'M 100644 inline "manifest"\ndata %d\n' % len(told) + told + b"\n")
         out.write(b'get-mark :1\nls :1 "files"\ndone\n')
         out.flush()
@@ -150,14 +183,38 @@ class Objects:
 
     def cuts(self, names: Sequence[str] = ()) -> dict[str, str]:
         """Every cut (or those named) and its commit."""
+        return {cut: commit for cut, (commit, _) in self._listed(names).items()}
+
+    def _listed(self, names: Sequence[str]) -> dict[str, tuple[str, str]]:
         if not (self.folder / "HEAD").exists():
             return {}
         patterns = [f"refs/cuts/{name}" for name in names] or ["refs/cuts"]
-        lines = self.run("for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", *patterns).decode().split()
-        return dict(zip(lines[::2], lines[1::2], strict=True))
+        form = "--format=%(refname:lstrip=2) %(objectname) %(contents:subject)"
+        lines = self.run("for-each-ref", form, *patterns).decode(errors="replace").splitlines()
+        parts = [line.split(" ", 2) for line in lines]
+        return {cut: (commit, key) for cut, commit, key in parts}
 
     def manifest(self, cut: str) -> bytes:
-        return self.run("cat-file", "blob", f"refs/cuts/{cut}:manifest")
+        """
+        Raises:
+            CutFailed: it is damaged.
+            KeyMissing: its key is not here.
+        """
+        stored = self.run("cat-file", "blob", f"refs/cuts/{cut}:manifest")
+        sealer = self.sealer_of(cut)
+        if sealer is None:
+            return stored
+        opened = io.BytesIO()
+        with self._as_cut_failed():
+            sealer.open(io.BytesIO(stored), opened)
+        return opened.getvalue()
+
+    @contextmanager
+    def _as_cut_failed(self) -> Iterator[None]:
+        try:
+            yield
+        except RecordDamaged as error:
+            raise CutFailed(str(self.folder), f"{error.record}: {error.problem}", do="use an earlier cut") from None
 
     def files(self, cut: str) -> dict[bytes, tuple[str, str]]:
         """Each path of a cut with its git mode and the name of its contents.
@@ -167,23 +224,26 @@ class Objects:
         """
         listed = self.run("ls-tree", "-r", "-z", "--full-tree", f"refs/cuts/{cut}")
         found: dict[bytes, tuple[str, str]] = {}
+        sealer = self.sealer_of(cut)
         for line in filter(None, listed.split(b"\0")):
-            about, _, stored = line.partition(b"\t")
-            if not stored.startswith(b"files/"):
+            about, _, name = line.partition(b"\t")
+            if not name.startswith(b"files/"):
                 continue
             mode, _, oid = about.decode().split()
-            path = unshield(stored.removeprefix(b"files/"))
+            with self._as_cut_failed():
+                path = unstored(name, sealer)
             if path in found or not is_inside(path):
                 raise CutFailed(str(self.folder), f"cut {cut} holds the name {os.fsdecode(path)!r}", do="do not use it")
             found[path] = (mode, oid)
         return found
 
-    def contents(self, oids: Sequence[str], scratch: Path) -> Iterator[tuple[str, Path]]:
-        """Each content as a file of its own in `scratch`, checked against its name.
+    def contents(self, cut: str, oids: Sequence[str], scratch: Path) -> Iterator[tuple[str, Path]]:
+        """Each content of a cut as a file of its own in `scratch`, checked against its name.
 
         Raises:
             CutFailed: one is missing or damaged.
         """
+        sealer = self.sealer_of(cut)
         argv = ["git", "cat-file", "--batch"]
         pipe = subprocess.PIPE
         with subprocess.Popen(argv, cwd=self.folder, env=self._environment(), stdin=pipe, stdout=pipe) as child:
@@ -194,6 +254,8 @@ class Objects:
                 for number, oid in enumerate(oids):
                     target = scratch / str(number)
                     self._receive(child.stdout, oid, target)
+                    if sealer is not None:
+                        self._open(sealer, target)
                     yield oid, target
             finally:
                 child.kill()
@@ -216,6 +278,12 @@ class Objects:
         stream.read(1)
         if left or digest.hexdigest() != oid:
             raise CutFailed(str(self.folder), f"the content {oid} is damaged", do="use an earlier cut")
+
+    def _open(self, sealer: Sealer, target: Path) -> None:
+        plain = target.with_suffix(".plain")
+        with self._as_cut_failed(), target.open("rb") as source, plain.open("wb") as out:
+            sealer.open(source, out)
+        plain.replace(target)
 
     # ── keeping in order, and moving ────────────────────────────────────────────────────────────
 
@@ -301,25 +369,6 @@ def oid_of(size: int, parts: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-def shield(path: bytes) -> bytes:
-    """A path as it is stored: parts called .git get another name."""
-    if REPOSITORY not in path.lower():
-        return path
-    return b"/".join(part + b"%" if _SHIELDED.fullmatch(part) else part for part in path.split(b"/"))
-
-
-def unshield(path: bytes) -> bytes:
-    if REPOSITORY not in path.lower():
-        return path
-    return b"/".join(part.removesuffix(b"%") if _SHIELDED.fullmatch(part) else part for part in path.split(b"/"))
-
-
-def is_inside(path: bytes) -> bool:
-    """Whether a path stays in the folder it is put into."""
-    parts = path.split(b"/")
-    return bool(path) and b"\0" not in path and not any(part in (b"", b".", b"..") for part in parts)
-
-
 def _parts(source: bytes | Path) -> Iterator[bytes]:
     if isinstance(source, bytes):
         yield source
@@ -327,10 +376,6 @@ def _parts(source: bytes | Path) -> Iterator[bytes]:
     with source.open("rb") as file:
         while part := file.read(_CHUNK):
             yield part
-
-
-def _quoted(path: bytes) -> bytes:
-    return b'"' + path.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"'
 
 
 def _first_line(text: str) -> str:

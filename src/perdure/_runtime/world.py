@@ -1,31 +1,112 @@
-"""Before a task is carried on again: is the world still the one it was saved in?"""
+"""Before a task is carried on again: is the world still the one it was saved in? Then what it had around it is back.
+
+    claim → the newest save → fingerprints → units, in order → the report → replay
+
+Whoever claims a durable function's task that was at work before comes through here, a worker as well as `app.run`.
+The journal says what was done since the save, so only what it cannot say is brought back: the environment, the
+directory and the units. Variables and messages come when the replay passes the save they were saved by.
+
+Some of it only the code can tell: a function that looks at the world, or one that renews a token. That part waits in
+the context until the code, replayed, comes to it (`unlooked`, `waiting`).
+"""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from perdure._durable import stand_still
 from perdure._runtime import fingerprints
-from perdure._runtime.continuity import context_of
-from perdure._runtime.save import CAUSE, PART
-from perdure._runtime.saved import from_data
-from perdure._tasks import Task, carried
+from perdure._runtime import restore as restores
+from perdure._runtime.context import Context, Held
+from perdure._runtime.contexts import context_of, keep_context
+from perdure._runtime.fingerprints import Finding, Fingerprint
+from perdure._runtime.plan import Prepared, prepare
+from perdure._runtime.save import place_for
+from perdure._runtime.saved import SavedUnit
+from perdure._runtime.unit_types import type_of
+from perdure._tasks import Task
+from perdure.errors import CredentialRefused, Incompatible, PerdureError
+
+log = logging.getLogger("perdure.runtime")
 
 
-async def pause_in_a_changed_world(task: Task) -> bool:
-    """Pause the task and say why, if a fingerprint of its newest save refuses; whether it did.
+async def come_back(task: Task, epoch: int) -> None:
+    """What a claimed task had around it at its newest save, checked and brought back.
 
-    Only what this process can look at counts: a function that nobody gave here is left to `rt.restore`.
+    A process that was at work on the task just before has it all still: there only the world is looked at.
+
+    Raises:
+        Incompatible: a fingerprint with policy `refuse` differs; nothing was touched.
+        CredentialRefused, RestoreFailed: it could not be brought back; nothing is left of the try.
     """
-    found = await carried(task, PART, cause=CAUSE)
-    if found is None:
-        return False
-    saved = from_data(found[1], found[0].id)
-    here = context_of(task._store, task.uid).fingerprints.values()
-    findings = await fingerprints.check(saved.fingerprints, list(here))
-    changed = [f"{finding.name}: {finding.why}" for finding in findings if finding.refuses and finding.looked]
-    if not changed:
-        return False
-    await task.pause(
-        f"The world has changed since the last save. {'; '.join(changed)}. Put it right, then resume.",
-        reason="human_input",
-        question="Is the world as the task needs it?",
-    )
-    return True
+    known = context_of(task._store, task.uid)
+    if known.epoch == epoch:
+        return
+    context = known.anew(epoch)
+    prepared = await prepare(task, context, is_claim=True)
+    refuse(prepared.plan.checkpoint, [found for found in prepared.plan.findings if found.looked])
+    if known.epoch == epoch - 1 and not prepared.place.fresh:
+        return
+    back = await restores.carry_out(task, context, prepared)
+    context.unlooked = _unlooked(prepared)
+    context.brought = set(context.units)
+    keep_context(task._store, task.uid, context)
+    log.info("task %s came back from checkpoint %s: lost %s", task.id, back.cut.id, back.report.lost or "nothing")
+
+
+def refuse(checkpoint: str, findings: Sequence[Finding]) -> None:
+    """
+    Raises:
+        Incompatible: one of them refuses.
+    """
+    changed = [(found.name, found.why) for found in findings if found.refuses]
+    if changed:
+        raise Incompatible(checkpoint, changed)
+
+
+def _unlooked(prepared: Prepared) -> dict[tuple[str, str], Any]:
+    names = {found.name for found in prepared.plan.findings if not found.looked}
+    return {(one.kind, one.name): one for one in prepared.saved.fingerprints if one.name in names}
+
+
+# ── what waited for the code ─────────────────────────────────────────────────────────────────────
+
+
+async def look_now(task: Task, context: Context, given: Sequence[Fingerprint]) -> None:
+    """The fingerprints nobody here could look at before, now that the code has said how.
+
+    Raises:
+        Incompatible: one refuses. A durable function's task is paused first, and waits to be resumed.
+    """
+    recorded = [context.unlooked.pop((one.kind, one.name), None) for one in given]
+    try:
+        refuse("", await fingerprints.check([one for one in recorded if one is not None], given))
+    except Incompatible as error:
+        await _wait_for_a_person(task, error)
+        raise
+
+
+async def bring_back_now(task: Task, context: Context, name: str) -> None:
+    """A unit only the code can bring back, now that it has said how.
+
+    Raises:
+        CredentialRefused: a durable function's task is paused first, and waits to be resumed.
+    """
+    unit: SavedUnit = context.waiting[name]
+    unit_type = type_of(unit.kind)
+    assert unit_type is not None
+    try:
+        live = await unit_type.restore(unit.recipe, place_for(task, context))
+    except CredentialRefused as error:
+        await _wait_for_a_person(task, error)
+        raise
+    context.units[name] = Held(name, unit.kind, live, unit.after)
+    del context.waiting[name]
+
+
+async def _wait_for_a_person(task: Task, error: PerdureError) -> None:
+    log.warning("task %s waits: %s", task.id, error.what)
+    await restores.ask(task, error, [])
+    await stand_still()

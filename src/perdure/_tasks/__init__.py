@@ -11,7 +11,7 @@ from perdure._tasks.beginning import fail_circle
 from perdure._tasks.beginning import settle as settle_blocked
 from perdure._tasks.callbacks import make_token
 from perdure._tasks.callbacks import topic_of as callback_topic
-from perdure._tasks.checkpointing import all_carried, carried, carry
+from perdure._tasks.checkpointing import all_carried, carried, carry, has_carried
 from perdure._tasks.dependencies import Blocked, blocked_by, blockers, read_blocked
 from perdure._tasks.due import (
     POLL_TOPIC,
@@ -116,6 +116,7 @@ __all__ = [
     "forget_lease",
     "give_back_space",
     "handlers_of",
+    "has_carried",
     "has_had",
     "held_lease",
     "keys_in_use",

@@ -143,6 +143,11 @@ async def all_carried(store: Store, uid: str, part: str, *, cause: str) -> Async
                 yield parts[part]
 
 
+async def has_carried(task: Task, cause: str) -> bool:
+    """Whether there is a valid checkpoint with this cause."""
+    return bool(await _made_by(task, cause))
+
+
 async def _made_by(task: Task, cause: str) -> list[int]:
     """The numbers of the valid checkpoints with this cause, oldest first."""
     rows = await outline(task._store, task.uid)

@@ -44,6 +44,8 @@ class Tasks:
         self._roller: Callable[[Task, int, bool | None], Awaitable[str | None]] | None = None
         # How it is forked: with its journal. None for a task of no durable function.
         self._forker: Callable[[Task, str, str | None, Mapping[str, Json]], Awaitable[Task | None]] | None = None
+        # How what a task had around it comes back when it is claimed again. Set by the app.
+        self._returner: Callable[[Task, int], Awaitable[None]] | None = None
         # How to stop the attempt at a durable function that this process is at, if it is. Set by the app.
         self._stopper: Callable[[Task], Callable[[bool], None] | None] = lambda _: None
 

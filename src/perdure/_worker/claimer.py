@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from perdure._durable import Beginning, DurableFunction, function_for, known_versions, one_pass, stop_soon
+from perdure._durable import Beginning, DurableFunction, come_back, function_for, known_versions, one_pass, stop_soon
 from perdure._ground import envelope
 from perdure._tasks import Hold, Task, Tasks, release_lease, take_free_lease, take_lease
 from perdure._worker.limits import Limit, Limits
 from perdure._worker.queues import Queues
-from perdure.errors import InvalidTransition, LeaseHeld, NotFound, PerdureError
+from perdure.errors import CredentialRefused, Incompatible, InvalidTransition, LeaseHeld, NotFound, PerdureError
 
 log = logging.getLogger("perdure.worker")
 
@@ -169,19 +169,19 @@ class Claimer:
     async def _carry_on(
         self, task: Task, hold: Hold, function: DurableFunction[..., Any], beginning: Beginning | None
     ) -> None:
-        """One pass; a task that was at work before is not carried on in a world that has changed under it."""
-        if beginning is None and hold.fence.epoch > 1 and await self._has_changed(task, hold):
-            return
+        """One pass. A task that was at work before gets back what it had around it; it is not carried on in a world
+        that has changed under it, or without its credentials, but asks."""
+        if beginning is None:
+            try:
+                await come_back(self._tasks, task, hold)
+            except (Incompatible, CredentialRefused) as error:
+                await task.pause(
+                    f"{error.what}. Put it right, then resume.",
+                    reason="human_input",
+                    question="Is the world as the task needs it?",
+                )
+                return
         await one_pass(self._tasks, task, hold, function, beginning)
-
-    async def _has_changed(self, task: Task, hold: Hold) -> bool:
-        from perdure._runtime import pause_in_a_changed_world
-
-        try:
-            return await pause_in_a_changed_world(task)
-        except BaseException:
-            await release_lease(self._tasks._store, hold, "could not begin")
-            raise
 
     async def _open(self, turn: Turn, hold: Hold, version: int) -> tuple[Task, Beginning | None]:
         store = self._tasks._store

@@ -71,6 +71,9 @@ class HttpType(UnitType):
             "sealed": sealed if place.can_seal else None,
         }
 
+    def waits(self, recipe: Any, place: Place) -> bool:
+        return not place.given(_name(recipe, place))
+
     async def validate(self, recipe: Any, place: Place) -> Verdict:
         token, ways = _token(recipe), place.given(_name(recipe, place))
         now = moment(place.now_ms)

@@ -4,7 +4,8 @@ Every step is on disk before the next: queued, being sent, sent. A request that 
 is not known to have arrived: it is sent again only where the other side honours its key, else it stays uncertain and
 is named. A request made for another version of the API is not sent; it can be made again.
 
-Owns a small file of its own beside the store, so that no save is needed between two requests.
+Owns a small file of its own beside the store, so that no save is needed between two requests; sealed, if the store has
+a key.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from zlib import crc32
 
 import msgspec
 
-from perdure._ground import crash
+from perdure._ground import crash, envelope
+from perdure._ground.crypto import KeyRing
 from perdure._ground.hop import Call
 from perdure._ground.ids import check_id
 from perdure._model import Verdict
@@ -52,8 +54,13 @@ Send = Callable[[QueuedRequest], "Any | Awaitable[Any]"]
 class RequestQueue:
     """A queue of requests in one file."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, ring: KeyRing | None = None) -> None:
+        """
+        Raises:
+            RecordDamaged: a record in the middle of its file is not what was written.
+            KeyMissing: it is sealed with a key that is not here.
+        """
+        self.path, self._ring = Path(path), ring or KeyRing()
         self.is_new = not self.path.exists()
         self._requests: dict[str, QueuedRequest] = {}
         self._stages: dict[str, Stage] = {}
@@ -139,11 +146,13 @@ class RequestQueue:
                 break
             if crc32(body) != int.from_bytes(data[at + 4 : at + 8]):
                 raise RecordDamaged(f"the queue {self.path}", f"the record at byte {at} is not what was written")
-            self._note(msgspec.msgpack.decode(body, type=_Line))
+            told = envelope.unseal(body, kind="queue", bound_to=self.path.name, ring=self._ring)
+            self._note(msgspec.msgpack.decode(told, type=_Line))
             at = end
 
     def _write(self, line: _Line) -> None:
-        body = msgspec.msgpack.encode(line)
+        told = msgspec.msgpack.encode(line)
+        body = envelope.seal(told, kind="queue", bound_to=self.path.name, ring=self._ring)
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(self.path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
             file.write(len(body).to_bytes(4) + crc32(body).to_bytes(4) + body)
@@ -164,23 +173,23 @@ class QueueType(UnitType):
         return {"path": str(live.path), "requests": live.told()}
 
     async def validate(self, recipe: Any, place: Place) -> Verdict:
-        queue = await Call(lambda: RequestQueue(recipe["path"]))
+        queue = await Call(lambda: RequestQueue(recipe["path"], place.ring))
         if queue.is_new:
             return Verdict("rebuilt", f"{len(recipe['requests'])} requests from the checkpoint")
         unsure = tuple(f"whether {id} was sent is not known" for id in queue.uncertain)
         return Verdict("kept", f"{len(queue.waiting)} requests wait to be sent", do_not_assume=unsure)
 
     async def restore(self, recipe: Any, place: Place) -> RequestQueue:
-        return await Call(lambda: _restored(recipe))
+        return await Call(lambda: _restored(recipe, place.ring))
 
     async def rollback(self, live: RequestQueue, place: Place) -> None:
         if live.is_new:
             live.path.unlink(missing_ok=True)
 
 
-def _restored(recipe: Any) -> RequestQueue:
+def _restored(recipe: Any, ring: KeyRing) -> RequestQueue:
     """The queue from its own file, which knows best; where that is gone, from the checkpoint."""
-    queue = RequestQueue(recipe["path"])
+    queue = RequestQueue(recipe["path"], ring)
     for told in recipe["requests"] if queue.is_new else ():
         request = msgspec.convert(told, QueuedRequest)
         queue.add(request)

@@ -99,11 +99,18 @@ def _cut_aside(workspace: Workspace, uid: str) -> str:
 
 
 def _workspace(recipe: Any, place: Place) -> Workspace:
-    return Workspace(Path(recipe["root"]), place.home, ignored=recipe["ignored"], repositories=recipe["repositories"])
+    return Workspace(
+        Path(recipe["root"]),
+        place.home,
+        ignored=recipe["ignored"],
+        repositories=recipe["repositories"],
+        ring=place.ring,
+    )
 
 
 def _changes(workspace: Workspace, cut: str) -> int:
     manifest, files = workspace.read(cut)
     now = walk(workspace.root, ignored=workspace.ignored, repositories=workspace.repositories, home=workspace.home)
-    steps = swaps.steps_to(manifest, files, now, lambda found: oid_at(workspace.root, found))
+    sealer = workspace.objects.sealer_of(cut)
+    steps = swaps.steps_to(manifest, files, now, lambda found: oid_at(workspace.root, found, sealer))
     return sum(step.act != "settle" or step.before != step.after for step in steps)

@@ -47,22 +47,29 @@ def generate(call: Invocation, key_id: str | None, out: str | None) -> None:
 @click.pass_obj
 async def list_(call: Invocation) -> None:
     """List the keys that records are sealed with, and those at hand."""
+    from perdure._runtime import keys_of_cuts
     from perdure._tasks import keys_in_use
 
     store = call.app._store
     counts, current = await keys_in_use(store), store.ring.current
+    cuts = await keys_of_cuts(store)
     plain = counts.pop("", 0)
     items = [
         {
             "id": name,
             "records": counts.get(name, 0),
+            "cuts": cuts[name],
             "is_here": name in store.ring.ids,
             "is_current": current is not None and name == current.id,
         }
-        for name in dict.fromkeys([*store.ring.ids, *counts])
+        for name in dict.fromkeys([*store.ring.ids, *counts, *filter(None, cuts)])
     ]
-    rows = [(Cell(str(item["id"]), "strong"), f"{item['records']:,}", _about(item)) for item in items]
-    table = Table(("key", "records", ""), rows) if rows else line("no key is at hand, and none is in use")
+    rows = [
+        (Cell(str(item["id"]), "strong"), f"{item['records']:,}", f"{item['cuts']:,}", _about(item)) for item in items
+    ]
+    table = (
+        Table(("key", "records", "workspace cuts", ""), rows) if rows else line("no key is at hand, and none is in use")
+    )
     call.answer({"items": items, "unsealed": plain}, table, line(f"{plain:,} records are not sealed"))
 
 
@@ -71,7 +78,7 @@ def _about(item: dict[str, object]) -> Cell:
         return Cell("missing", "failed")
     if item["is_current"]:
         return Cell("current", "completed")
-    return Cell("" if item["records"] else "no longer needed", "faint")
+    return Cell("" if item["records"] or item["cuts"] else "no longer needed", "faint")
 
 
 @command.command("rotate")
