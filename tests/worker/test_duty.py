@@ -40,8 +40,8 @@ class Counting:
 
 
 @asynccontextmanager
-async def going(duty: Counting, clock: MovableClock | SystemClock) -> AsyncIterator[DutyLoop]:
-    loop = DutyLoop(duty, clock)
+async def going(duty: Counting, clock: MovableClock | SystemClock, *, calm: bool = False) -> AsyncIterator[DutyLoop]:
+    loop = DutyLoop(duty, clock, calm=calm)
     running = asyncio.create_task(loop.run())
     try:
         yield loop
@@ -66,8 +66,15 @@ async def test_a_ring_makes_a_duty_look_at_once() -> None:
         await duty.reaches(1)
         loop.ring()
         await duty.reaches(2)
-        await asyncio.to_thread(loop.ring_from_thread)
-        await duty.reaches(3)
+
+
+async def test_a_calm_duty_rests_between_rings_and_comes_to_all_of_them() -> None:
+    duty = Counting()
+    async with going(duty, Patient(), calm=True) as loop:
+        for count in (1, 2, 3):
+            await duty.reaches(count)
+            loop.ring()
+        await duty.reaches(4)
 
 
 async def test_a_moved_clock_is_noticed(clock: MovableClock) -> None:

@@ -77,14 +77,21 @@ async def carry_on_here(tasks: Tasks, task: Task) -> Any:
 
 
 async def _until_its_end(tasks: Tasks, task: Task, function: DurableFunction[..., Any]) -> Any:
+    with tasks._store.bell.listening():
+        return await _carried(tasks, task, function)
+
+
+async def _carried(tasks: Tasks, task: Task, function: DurableFunction[..., Any]) -> Any:
     store, resting = tasks._store, LOOK_SECONDS
     while True:
+        moves = store.bell.moves
         row = await current_row(store, task.id, task.uid)
         if row.status in FINISHED:
             return result_of(store, row, function)
         if row.status == "paused":
             await look_after(tasks, task.uid)
-            await Nap(min(resting, store.clock.longest_wait))
+            longest = min(resting, store.clock.longest_wait)
+            await store.bell.moved_since(moves, longest, unheard=longest, gap=longest / 4)
             resting = min(resting * 1.5, LONGEST_LOOK_SECONDS)
             continue
         if await is_halted(store, task.id):

@@ -147,6 +147,11 @@ def result_of(store: Store, row: TaskRow, function: DurableFunction[..., Any]) -
     raise TaskFailed(row.id, row.status, "completed", error)
 
 
+def _moment(store: Store, end: float | None) -> float:
+    """How long to wait for an end that has to come until then."""
+    return 60.0 if end is None else max(min(end - store.clock.boottime(), store.clock.longest_wait), 0.0)
+
+
 class Handle(Generic[R]):
     """A task that was started, wherever it runs."""
 
@@ -192,7 +197,7 @@ class Handle(Generic[R]):
                 raise TimedOut(f"task {self.id!r} is {row.status} after {timeout}", kept="the task goes on")
             # A moment at a time where there is an end to it, as the clock may be moved; else for ever, and looked up
             # together with all others that are waited for.
-            while not await Ended(store, self._uid, 60.0 if end is None else LOOK_SECONDS) and end is None:
+            while not await Ended(store, self._uid, _moment(store, end)) and end is None:
                 pass
 
     async def _recorded(self, scope: Scope) -> R:

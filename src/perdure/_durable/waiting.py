@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Generator
 from contextvars import Context
 from typing import Any
@@ -12,8 +11,6 @@ from typing import Any
 from perdure._ground.hop import Hop
 from perdure._store import Store
 from perdure.errors import PerdureError
-
-LOOK_SECONDS = 0.02
 
 
 class Ended(Hop[bool]):
@@ -25,9 +22,12 @@ class Ended(Hop[bool]):
         self._store, self._uid, self._seconds = store, uid, seconds
 
     def block(self) -> bool:
-        is_live = bool(self._store.engine.query("find_live", {"uids": json.dumps([self._uid])}))
-        if is_live:
-            time.sleep(min(self._seconds, LOOK_SECONDS))
+        bell = self._store.bell
+        with bell.listening():
+            moves = bell.moves
+            is_live = bool(self._store.engine.query("find_live", {"uids": json.dumps([self._uid])}))
+            if is_live:
+                bell.moved_since(moves, self._seconds).block()
         return not is_live
 
     def on_loop(self) -> Generator[Any, None, bool]:
@@ -81,11 +81,14 @@ class _Waits:
                 del self._futures[uid]
 
     async def _look(self) -> None:
+        bell = self.store.bell
         try:
-            while self._futures:
-                await self._look_once()
-                if self._futures:
-                    await asyncio.sleep(LOOK_SECONDS)
+            with bell.listening():
+                while self._futures:
+                    moves = bell.moves
+                    await self._look_once()
+                    if self._futures:
+                        await bell.moved_since(moves)
         finally:
             self._looking = None
 

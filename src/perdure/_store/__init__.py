@@ -1,5 +1,6 @@
 """Durable rows: verbs that are written, queries that are read, on SQLite or PostgreSQL."""
 
+from perdure._store.bell import MOVED, WORK, Bell, kinds_of
 from perdure._store.committer import Committer, flush_on_sigterm
 from perdure._store.contract import (
     Again,
@@ -8,6 +9,7 @@ from perdure._store.contract import (
     EventRow,
     FrameRow,
     HolderRow,
+    Kinds,
     Row,
     TaskRow,
     ValueRow,
@@ -17,14 +19,18 @@ from perdure._store.store import Shared, Store, make_engine, share
 from perdure._store.write import Fence, Write
 
 __all__ = [
+    "MOVED",
+    "WORK",
     "Again",
     "AttemptRow",
+    "Bell",
     "Committer",
     "Engine",
     "EventRow",
     "Fence",
     "FrameRow",
     "HolderRow",
+    "Kinds",
     "Presence",
     "Row",
     "Shared",
@@ -33,6 +39,7 @@ __all__ = [
     "ValueRow",
     "Write",
     "flush_on_sigterm",
+    "kinds_of",
     "make_engine",
     "share",
 ]

@@ -70,6 +70,32 @@ if TYPE_CHECKING:
 
 Row = tuple[Any, ...]
 Params = Mapping[str, Any]
+# Of what kind a change was, for those who are told of it: see bell.py.
+Kinds = frozenset[str]
+ALL_KINDS: Kinds = frozenset({"work", "moved"})
+
+
+class Line(Protocol):
+    """The way to the other processes that use a store."""
+
+    has_to_be_told: bool  # others hear nothing unless they are told
+    is_open: bool  # what others say is heard
+
+    def tell(self, kinds: Kinds) -> None:
+        """Tell others; if that cannot be done, they find out by themselves."""
+        ...
+
+    def hear(self) -> Kinds:
+        """Wait until others have said something, a second at most; what it was."""
+        ...
+
+    def interrupt(self) -> None:
+        """Let `hear` return now. From any thread."""
+        ...
+
+    def hang_up(self) -> None:
+        """Nobody listens any more; the next `hear` begins anew."""
+        ...
 
 
 class Engine(Protocol):
@@ -89,6 +115,10 @@ class Engine(Protocol):
 
     def query(self, name: str, params: Params) -> list[Row]:
         """Read; a store that was never written to answers with no rows."""
+        ...
+
+    def line(self) -> Line | None:
+        """The way to other processes that use this store, always the same; None where there are none."""
         ...
 
     def close(self) -> None: ...

@@ -17,6 +17,7 @@ from perdure._ground.config import Address
 from perdure._ground.crypto import KeyRing
 from perdure._ground.hop import Call
 from perdure._model import digest
+from perdure._store.bell import Bell
 from perdure._store.committer import Committer
 from perdure._store.contract import Engine, Row
 from perdure._store.presence import Presence
@@ -32,6 +33,7 @@ class Shared:
         self.engine = make_engine(address)
         self.committer = Committer(self.engine)
         self.presence = Presence(self.committer, clock)
+        self.bell = Bell(self.engine, self.committer)
         self.pid = os.getpid()
         self.users = 0
 
@@ -89,7 +91,7 @@ class Store:
     def __init__(self, shared: Shared, ring: KeyRing, namespace: str) -> None:
         self._shared = shared
         self.engine, self.committer = shared.engine, shared.committer
-        self.presence, self.clock = shared.presence, shared.clock
+        self.presence, self.clock, self.bell = shared.presence, shared.clock, shared.bell
         self.ring, self.namespace = ring, namespace
         self.place, self.address = shared.engine.place, shared.address
 
@@ -149,4 +151,5 @@ class Store:
 
     def _close_engine(self) -> None:
         self.committer.close()
+        self.bell.close()
         self.engine.close()

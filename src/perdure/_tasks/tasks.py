@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import Any, get_args
 
 from perdure._ground.clock import to_ms
-from perdure._ground.hop import Nap
 from perdure._ground.ids import check_id, new_uid
 from perdure._model import (
     FINISHED,
@@ -29,7 +28,6 @@ from perdure.errors import AlreadyExists, InvalidInput, NotFound, TaskFailed, Ti
 
 Json = Any
 # Between two looks at a task another process works on. A read takes a tenth of a millisecond.
-_LOOK_SECONDS = 0.02
 
 
 class Tasks:
@@ -248,8 +246,14 @@ class Tasks:
             TaskFailed: it has ended otherwise.
             TimedOut: it has not got there in time; it goes on.
         """
-        end = None if timeout is None else self._store.clock.boottime() + timeout.total_seconds()
+        store = self._store
+        end = None if timeout is None else store.clock.boottime() + timeout.total_seconds()
+        with store.bell.listening():
+            return await self._reached(id, status, end, timeout)
+
+    async def _reached(self, id: str, status: Status, end: float | None, timeout: timedelta | None) -> TaskRecord:
         while True:
+            moves = self._store.bell.moves
             row = await self._row(check_id(id))
             if row is None:
                 raise NotFound("task", id, self._store.place)
@@ -264,7 +268,8 @@ class Tasks:
                     kept="the task goes on",
                     do="wait longer, or look at it with `perdure show`",
                 )
-            await Nap(_LOOK_SECONDS)
+            left = self._store.clock.longest_wait if end is None else max(end - self._store.clock.boottime(), 0.0)
+            await self._store.bell.moved_since(moves, min(left, self._store.clock.longest_wait))
 
     async def deliver(self, token: str, value: Json = None, *, by: str = "") -> bool:
         """Bring the answer of another system, by the token it was given. True when it counts; False when one has

@@ -29,8 +29,9 @@ from perdure.errors import CredentialRefused, Incompatible, InvalidTransition, L
 
 log = logging.getLogger("perdure.worker")
 
-# Between two looks when nothing rings. A claim that waits for its turn costs a look, not a thread.
-LOOK = timedelta(seconds=0.05)
+# Between two looks when nothing rings: where other processes are heard, and where they are not, or something waits
+# for room that nobody will ring for.
+LOOK, SOON = timedelta(seconds=0.25), timedelta(seconds=0.05)
 AHEAD = 500
 # What was found is looked for anew after so long: others may have taken it, or more urgent tasks have come.
 FRESH_SECONDS = 0.25
@@ -100,7 +101,14 @@ class Claimer:
             chosen = self._choose(free)
             await asyncio.gather(*(self._claim_in_order(turns) for turns in self._apart(chosen)))
             free = self._concurrency - len(self.passes)
-        return timedelta(0) if self._turns and free > 0 else LOOK
+        if self._turns and free > 0:
+            return timedelta(0)
+        return LOOK if self._tasks._store.bell.is_heard and not self._full else SOON
+
+    @property
+    def waits_for_room(self) -> bool:
+        """Whether something was left at the last look because its queue or key was full."""
+        return bool(self._full)
 
     async def _look(self, now: float) -> None:
         store, known = self._tasks._store, known_versions()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from datetime import timedelta
 from typing import Protocol
 
@@ -46,13 +47,17 @@ class Duty(Protocol):
 
 
 class DutyLoop:
-    """One duty, round after round, until it is cancelled."""
+    """One duty, round after round, until it is cancelled.
 
-    def __init__(self, duty: Duty, clock: Clock) -> None:
+    A bell that never stops keeps a duty at work all the time, unless it is `calm`: after a round, such a one rests
+    twice as long as that took.
+    """
+
+    def __init__(self, duty: Duty, clock: Clock, *, calm: bool = False) -> None:
         self.duty = duty
+        self._calm = calm
         self._clock = clock
         self._bell = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
         self._trouble = ""  # what the last round met, already told
         self._rest = FIRST_REST
 
@@ -60,24 +65,23 @@ class DutyLoop:
         """There may be something to do now. From the loop's own thread."""
         self._bell.set()
 
-    def ring_from_thread(self) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._bell.set)
-
     async def run(self) -> None:
         while True:
             self._bell.clear()  # first: a ring during the round means another round
+            began = time.monotonic()
             try:
                 answer = await self.duty.round()
             except Exception as error:
                 await self._rest_after(error)
             else:
                 self._has_gone_well()
-                await self._wait(answer)
+                await self._wait(answer, 2 * (time.monotonic() - began) if self._calm else 0.0)
 
-    async def _wait(self, answer: timedelta | None) -> None:
+    async def _wait(self, answer: timedelta | None, rest: float) -> None:
         longest = self._clock.longest_wait
         seconds = longest if answer is None else min(max(answer.total_seconds(), 0.0), longest)
+        if rest and seconds:
+            await asyncio.sleep(min(rest, seconds))
         try:
             async with asyncio.timeout(seconds):
                 await self._bell.wait()

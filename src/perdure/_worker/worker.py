@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 from types import TracebackType
 
-from perdure._store import Write
+from perdure._store import MOVED, WORK, Kinds
 from perdure._tasks import Tasks
 from perdure._worker.attendance import Attendance
 from perdure._worker.claimer import Claimer, Observer
@@ -29,8 +29,8 @@ from perdure._worker.triggers import Triggers
 from perdure.errors import InvalidInput, PerdureError
 
 GRACE = timedelta(seconds=10)
-# After one of these some task may be for somebody to take. Other processes' are found by looking.
-_WAKING = frozenset({"start_function", "answer_pause", "send_signal", "move_task", "release", "reap", "rollback"})
+# What follows when a task has another status: pauses until it ends, tasks that depend on it.
+_AFTER_MOVES = (Timers, Dependencies)
 STALLED_AFTER = timedelta(minutes=15)
 
 
@@ -72,7 +72,7 @@ class Worker:
         self._loops: list[DutyLoop] = []
         self._running: list[asyncio.Task[None]] = []
         self._draining: asyncio.Task[None] | None = None
-        self._listener: Callable[[Sequence[Write]], None] | None = None
+        self._stack = ExitStack()
         self.drained = asyncio.Event()
 
     def _duties(self) -> list[Duty]:
@@ -89,14 +89,10 @@ class Worker:
 
     async def __aenter__(self) -> None:
         clock = self._tasks._store.clock
-        self._loops = [DutyLoop(duty, clock) for duty in self._duties()]
+        self._loops = [DutyLoop(duty, clock, calm=isinstance(duty, _AFTER_MOVES)) for duty in self._duties()]
         claiming = next(loop for loop in self._loops if loop.duty is self._claimer)
         self._claimer.ring = claiming.ring
-        self._listener = partial(_listen, claiming)
-        self._tasks._store.committer.listeners.append(self._listener)
-        timers = next(loop for loop in self._loops if isinstance(loop.duty, Timers))
-        # An attempt that has ended may have paused for a moment that is near, or for its turn.
-        self.observe(lambda what, *_: timers.ring() if what == "ended" else None)
+        self._stack.enter_context(self._tasks._store.bell.subscribed(Hearing(self._heard).ring))
         self._running = [asyncio.create_task(loop.run(), name=f"perdure {loop.duty.name}") for loop in self._loops]
 
     async def __aexit__(
@@ -111,8 +107,7 @@ class Worker:
             if isinstance(loop.duty, Deliveries):
                 with suppress(PerdureError):  # out of reach, it is left when this process is gone
                     await loop.duty.leave()
-        if self._listener is not None:
-            self._tasks._store.committer.listeners.remove(self._listener)
+        self._stack.close()
         self._reaper.watch.close()
         self._attendance.end()
 
@@ -121,6 +116,15 @@ class Worker:
         self._claimer.others = len(self._reaper.others)
         for loop in self._loops:
             loop.ring()
+
+    def _heard(self, kinds: Kinds) -> None:
+        """Something was written, here or by another process."""
+        for loop in self._loops:
+            if loop.duty is self._claimer:
+                if WORK in kinds or self._claimer.waits_for_room:
+                    loop.ring()
+            elif MOVED in kinds and isinstance(loop.duty, _AFTER_MOVES):
+                loop.ring()
 
     def observe(self, observer: Observer) -> None:
         """Have an observer told of every attempt that starts and ends here."""
@@ -147,7 +151,22 @@ class Worker:
                 made.work.cancel()
 
 
-def _listen(claiming: DutyLoop, writes: Sequence[Write]) -> None:
-    """In the committer's thread: what this process has written may be work for its own worker."""
-    if any(write.verb in _WAKING and write.row is not None for write in writes):
-        claiming.ring_from_thread()
+class Hearing:
+    """Rings on their way from other threads to the worker's loop; however many there are, it is woken once."""
+
+    def __init__(self, heard: Callable[[Kinds], None]) -> None:
+        self._heard, self._loop = heard, asyncio.get_running_loop()
+        self._mutex = threading.Lock()
+        self._kinds: Kinds = frozenset()
+
+    def ring(self, kinds: Kinds) -> None:
+        with self._mutex:
+            before, self._kinds = self._kinds, self._kinds | kinds
+        if not before:
+            with suppress(RuntimeError):  # the loop was closed meanwhile; nobody is left to wake
+                self._loop.call_soon_threadsafe(self._pass_on)
+
+    def _pass_on(self) -> None:
+        with self._mutex:
+            kinds, self._kinds = self._kinds, frozenset()
+        self._heard(kinds)

@@ -59,6 +59,9 @@ class MemoryEngine:
             rows: list[Row] = QUERIES[name](self._tables, params)
             return rows
 
+    def line(self) -> None:
+        """No other process has it."""
+
     def close(self) -> None:
         """Nothing to give back; a store with a name stays until the process ends."""
 

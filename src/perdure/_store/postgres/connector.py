@@ -86,7 +86,7 @@ class Connector:
             self._check_version(connection)
             connection.isolation_level, connection.read_only = psycopg.IsolationLevel.READ_COMMITTED, False
             arrays.adapt(connection)
-            if self._may_prepare and _is_direct(connection):
+            if self._may_prepare and is_direct(connection):
                 connection.execute(_KEEP_TO_INDEXES)
                 connection.prepare_threshold = 0
         except psycopg.Error as error:
@@ -136,6 +136,7 @@ class Connector:
         return trouble.unreachable(error, self.place, self._params, tried=tried, kept=kept)
 
 
-def _is_direct(connection: Connection) -> bool:
+def is_direct(connection: Connection) -> bool:
+    """Whether the process that answers is the one that greeted us, so that nobody stands in between."""
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
     return row is not None and row[0] == connection.info.backend_pid

@@ -1,7 +1,8 @@
 """The scale-out engine: one PostgreSQL database, written and read by many processes on many machines.
 
-Nothing that we rely on outlives a transaction on the server: no session settings, locks or listeners. So
-it works through PgBouncer in transaction mode. All our tables are in the schema `perdure`.
+Nothing that we rely on outlives a transaction on the server: no session settings, locks or listeners (where
+one can listen, one looks sooner, that is all). So it works through PgBouncer in transaction mode. All our
+tables are in the schema `perdure`.
 
 Owns the readers and the housekeeping. Writing is in writer.py, what a verb does in `queries/`, one
 statement each: the first part carries the verb's condition, and the rest is made from what it returned.
@@ -11,12 +12,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import psycopg
 
 from perdure._store.contract import Again, Params, Row
 from perdure._store.postgres import fork, form, trouble
 from perdure._store.postgres.connector import PATIENCE_SECONDS, Connection, Connector, Lost
+from perdure._store.postgres.line import CHANNEL, PostgresLine
 from perdure._store.postgres.writer import Writer
 from perdure._store.sql import Queries
 from perdure._store.write import Write
@@ -43,6 +47,7 @@ class PostgresEngine:
         self._queries = Queries(_HERE / "queries")
         self._writer = Writer(self._connector, self._open_writer)
         self._readers: list[Connection] = []
+        self._line = PostgresLine(self._connector, self._notify)
         self._is_closed = False
         self._is_ready = False  # the schema is there, in the form we know
         self._mutex = threading.Lock()
@@ -120,6 +125,15 @@ class PostgresEngine:
         for reader in (*idle, *others):
             reader.close()
 
+    # ── ringing ─────────────────────────────────────────────────────────────────────────────────
+
+    def line(self) -> PostgresLine:
+        return self._line
+
+    def _notify(self, payload: str) -> None:
+        with suppress(PerdureError, Lost, psycopg.Error), self._reader() as reader:
+            reader.execute(b"SELECT pg_notify(%s, %s)", (CHANNEL, payload))
+
     # ── housekeeping ────────────────────────────────────────────────────────────────────────────
 
     def shrink(self) -> None:
@@ -150,6 +164,7 @@ class PostgresEngine:
 
     def close(self) -> None:
         self._is_closed = True  # a read still under way closes its own connection
+        self._line.close()
         self._writer.close()
         self._close_readers()
 
@@ -158,6 +173,7 @@ class PostgresEngine:
         for reader in self._readers:
             fork.leave_alone(reader)
         self._readers = []
+        self._line.mark_forked()
         # Whoever held them does not exist here.
         self._mutex, self._preparing = threading.Lock(), threading.Lock()
 

@@ -26,6 +26,7 @@ from perdure._store.contract import Params, Row
 from perdure._store.sql import Queries, split
 from perdure._store.sqlite import place
 from perdure._store.sqlite.gate import Gate
+from perdure._store.sqlite.line import SqliteLine
 from perdure._store.sqlite.turn import Turnstile
 from perdure._store.write import Write
 from perdure.errors import StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
@@ -57,8 +58,10 @@ class SqliteEngine:
         self._writer: apsw.Connection | None = None
         self._turnstile = Turnstile(path, PATIENCE_SECONDS)
         self._readers: list[apsw.Connection] = []
+        self._listening: apsw.Connection | None = None
         self._mutex = threading.Lock()
         self._gate = Gate(path, self.close)
+        self._line = SqliteLine(self._data_version)
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -124,6 +127,19 @@ class SqliteEngine:
         finally:
             with self._mutex:
                 self._readers.append(reader)
+
+    def line(self) -> SqliteLine:
+        return self._line
+
+    def _data_version(self) -> int:
+        """A number that is another one when somebody else has written; it belongs to one connection."""
+        with self._errors(), self._gate.open():
+            if self._listening is None:
+                if self._writer is None:
+                    return 0  # nothing here to hear yet
+                self._listening = self._connect()
+            version: Any = self._listening.execute("PRAGMA data_version").fetchall()[0][0]
+            return int(version)
 
     # ── opening ─────────────────────────────────────────────────────────────────────────────────
 
@@ -219,16 +235,17 @@ class SqliteEngine:
 
     def close(self) -> None:
         with self._mutex:
-            for connection in self._readers:
-                connection.close()
+            for connection in (*self._readers, self._listening):
+                if connection is not None:
+                    connection.close()
             if self._writer is not None:
                 self._writer.close()
                 self._turnstile.close()
-            self._readers, self._writer = [], None
+            self._readers, self._writer, self._listening = [], None, None
 
     def mark_forked(self) -> None:
         """In the child of a fork: never close what the parent has open, not even at exit."""
-        for connection in (self._writer, *self._readers):
+        for connection in (self._writer, self._listening, *self._readers):
             if connection is not None:
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
         # Their locks last as long as any process has them open, and the parent may be killed in its turn.

@@ -1,0 +1,173 @@
+"""Hear at once that there may be something to do: from this process, and from others that use the same store.
+
+Looking is what everybody relies on. A ring makes them look sooner, and one that is lost costs as much as the time
+until the next look. It says of what kind the change was, not which task has changed: the store knows that.
+
+    work     some task may be for somebody to take
+    moved    some task has another status
+
+Owns who is told, and what is worth telling. The way to other processes is in far.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from perdure._ground.hop import Hop
+from perdure._store.committer import Committer
+from perdure._store.contract import ALL_KINDS, Engine, Kinds
+from perdure._store.far import Listener, Teller
+from perdure._store.write import Write
+
+WORK, MOVED = "work", "moved"
+_NOTHING: Kinds = frozenset()
+_ONLY_WORK: Kinds = frozenset({WORK})
+_RINGING: dict[str, Kinds] = {
+    "answer_pause": ALL_KINDS,
+    "delete_task": frozenset({MOVED}),
+    "fork_function": _ONLY_WORK,
+    "import_task": _ONLY_WORK,
+    "move_task": ALL_KINDS,
+    "reap": _ONLY_WORK,
+    "release": _ONLY_WORK,
+    "rollback": ALL_KINDS,
+    "send_signal": _ONLY_WORK,
+    "set_switch": _ONLY_WORK,
+    "start_function": _ONLY_WORK,
+    "suspend": frozenset({MOVED}),
+}
+# Those who wait look again after this many seconds, if others can be heard; else after so few.
+_PATIENT, _IMPATIENT = 0.25, 0.02
+_GAP = 0.005
+
+Subscriber = Callable[[Kinds], None]
+
+
+def kinds_of(writes: Sequence[Write]) -> Kinds:
+    """What these writes, which are done, are worth telling. A task that begins in its own process is no news."""
+    found = _NOTHING
+    for write in writes:
+        kinds = _RINGING.get(write.verb)
+        if kinds is None or write.row is None or kinds <= found:
+            continue
+        if write.verb != "start_function" or write.params["worker"] is None:
+            found |= kinds
+    return found
+
+
+class Bell:
+    """One for all apps of a process that use one store."""
+
+    def __init__(self, engine: Engine, committer: Committer) -> None:
+        self._subscribers: tuple[Subscriber, ...] = ()
+        self._changed = threading.Condition()
+        self._moves = 0
+        self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+        line = engine.line()
+        self._listener, self._teller = Listener(line, self._ring), Teller(line)
+        committer.listeners.append(self._committed)
+
+    def _committed(self, writes: Sequence[Write]) -> None:
+        """In the committing thread: not a moment more than it takes to pass it on."""
+        kinds = kinds_of(writes)
+        if kinds:
+            self._teller.tell(kinds)
+            self._ring(kinds)
+
+    def _ring(self, kinds: Kinds) -> None:
+        for subscriber in self._subscribers:
+            subscriber(kinds)
+        if MOVED in kinds:
+            with self._changed:
+                self._moves += 1
+                self._changed.notify_all()
+                waiters, self._waiters = self._waiters, []
+            for loop, future in waiters:
+                with suppress(RuntimeError):  # the loop was closed meanwhile; nobody is left to wake
+                    loop.call_soon_threadsafe(_wake, future)
+
+    # ── those who are told ──────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def subscribed(self, subscriber: Subscriber) -> Iterator[None]:
+        """Have it called, in whatever thread, whenever something has happened here or elsewhere."""
+        self._subscribers = (*self._subscribers, subscriber)
+        try:
+            with self.listening():
+                yield
+        finally:
+            self._subscribers = tuple(other for other in self._subscribers if other is not subscriber)
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Hear other processes while the block lasts."""
+        self._listener.join()
+        try:
+            yield
+        finally:
+            self._listener.leave()
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether what others ring reaches us, as far as can be known."""
+        return self._listener.is_open
+
+    # ── those who wait ──────────────────────────────────────────────────────────────────────────
+
+    @property
+    def moves(self) -> int:
+        """How many rings there were about tasks with another status; to be read before a look."""
+        return self._moves
+
+    def moved_since(
+        self, moves: int, longest: float = _PATIENT, *, unheard: float = _IMPATIENT, gap: float = _GAP
+    ) -> Moved:
+        """Await the next such ring, if there was none since; after a while it is worth a look anyway. However often
+        somebody rings, it takes as long as `gap`."""
+        return Moved(self, moves, gap, min(longest, _PATIENT if self.is_heard else unheard))
+
+    def close(self) -> None:
+        self._teller.close()
+        self._listener.close()
+
+
+class Moved(Hop[None]):
+    __slots__ = ("_bell", "_gap", "_moves", "_seconds")
+
+    def __init__(self, bell: Bell, moves: int, gap: float, seconds: float) -> None:
+        self._bell, self._moves = bell, moves
+        self._gap, self._seconds = min(gap, seconds), max(seconds - gap, 0.0)
+
+    def block(self) -> None:
+        bell = self._bell
+        time.sleep(self._gap)
+        with bell._changed:
+            bell._changed.wait_for(lambda: bell._moves != self._moves, self._seconds)
+
+    def on_loop(self) -> Generator[Any, None, None]:
+        return (yield from self._wait().__await__())
+
+    async def _wait(self) -> None:
+        bell, loop = self._bell, asyncio.get_running_loop()
+        await asyncio.sleep(self._gap)
+        waiter = (loop, loop.create_future())
+        with bell._changed:
+            if bell._moves != self._moves:
+                return
+            bell._waiters.append(waiter)
+        try:
+            await asyncio.wait({waiter[1]}, timeout=self._seconds)
+        finally:
+            with bell._changed:
+                if waiter in bell._waiters:
+                    bell._waiters.remove(waiter)
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
