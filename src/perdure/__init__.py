@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         Budget,
         DidNotHappen,
         Do,
+        Durable,
         DurableFunction,
         Effect,
         EffectRecord,
@@ -134,6 +135,7 @@ if TYPE_CHECKING:
         runtime,
     )
     from perdure._tasks import Task, Tasks, checks
+    from perdure.errors import Rejected
 
 __version__ = "0.1.0"
 
@@ -145,6 +147,7 @@ _HOMES = {
         "DID_NOT_HAPPEN",
         "DidNotHappen",
         "Do",
+        "Durable",
         "DurableFunction",
         "Effect",
         "EffectRecord",
@@ -229,6 +232,7 @@ _HOMES = {
         "Verdict",
     ),
     "perdure._tasks": ("Task", "Tasks", "checks"),
+    "perdure.errors": ("Rejected",),
     "perdure._runtime": (
         "CommandResult",
         "Cut",
@@ -280,6 +284,7 @@ __all__ = [
     "DID_NOT_HAPPEN",
     "DidNotHappen",
     "Do",
+    "Durable",
     "DurableFunction",
     "Effect",
     "EffectRecord",
@@ -317,6 +322,7 @@ __all__ = [
     "Received",
     "RedactingFilter",
     "Reducer",
+    "Rejected",
     "ReplayFilter",
     "RequestQueue",
     "RestorePlan",

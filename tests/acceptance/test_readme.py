@@ -95,3 +95,20 @@ def test_the_approval_example_waits_through_a_kill_and_goes_on_when_it_was_appro
     assert "Charge 500 cents for tea?" in run([*cli, "show", "order-42"], tmp_path)
     run([*cli, "approve", "order-42", "--by", "ada", "--comment", "fine"], tmp_path)
     assert run(script, tmp_path).splitlines() == ["charged 500 cents, approved by ada (fine)"]
+
+
+@pytest.mark.req("R33", "R147")
+def test_the_plain_example_waits_through_a_kill_and_fetches_nothing_again(tmp_path):
+    (tmp_path / ".perdure").mkdir()
+    script = [sys.executable, str(ROOT / "examples/plain_agent.py")]
+    cli = [sys.executable, "-m", "perdure"]
+    with subprocess.Popen(script, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        fetched = [child.stdout.readline().strip() for _ in range(4)]
+        while "paused" not in run([*cli, "show", "report-7"], tmp_path):
+            pass
+        child.kill()
+    assert fetched[:3] == ["fetching page 1", "fetching page 2", "fetching page 3"]
+    run([*cli, "answer", "report-7", "yes"], tmp_path)
+    said = run(script, tmp_path).splitlines()
+    assert said[1:] == ["publishing 600 words", "published 600 words"]

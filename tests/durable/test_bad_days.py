@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from perdure import Perdure, durable, effect, idempotency_key, pause, step
+from perdure import Perdure, durable, effect, idempotency_key, pause, signals, step
 from perdure._durable.ledger import read_entries
 from perdure.errors import InvalidInput, LeaseLost, NotStorable, ReplayDiverged, ResultNotStorable, TooLarge
 from perdure.sync import progress as plain_progress
@@ -322,3 +323,51 @@ async def test_a_plain_step_marks_its_progress_and_goes_on_there(quick_url: str,
         assert ran == [0, 1, 2]
         assert await app.run("job", plain, 6) == 6
         assert ran == [0, 1, 2, 3, 4, 5]
+
+
+# ── pauses that cannot be ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: pause.approval(""),
+        lambda: pause.input("  ", str),
+        lambda: pause.input("how many?", int, default="three"),  # type: ignore[type-var, arg-type]
+        lambda: pause.poll(_nothing, every=timedelta(milliseconds=10)),
+        lambda: pause.wait(days=10**8),
+        lambda: pause.until("tomorrow"),  # type: ignore[arg-type]
+        lambda: pause.rate_limit(retry_after=float("nan")),
+        lambda: signals.next("", str),
+    ],
+    ids=["no question", "blank", "default", "too often", "too long", "no moment", "no number", "no name"],
+)
+async def test_a_pause_that_no_task_can_have_is_refused_where_it_is_asked_for(quick_url: str, ask: Any) -> None:
+    @durable
+    async def asks() -> str:
+        try:
+            await ask()
+        except InvalidInput as error:
+            return error.what
+        return "it went on"
+
+    async with Perdure(quick_url) as app:
+        assert await app.run("job", asks) != "it went on"
+
+
+async def _nothing() -> None:
+    return None
+
+
+async def test_a_signal_and_a_question_may_have_any_characters(quick_url: str) -> None:
+    @durable
+    async def waits() -> list[str]:
+        return [await signals.next("a|b#1/c", str), await pause.input("x|y#2?", str), await note("z")]
+
+    async with Perdure(quick_url) as app:
+        await until_paused(app, "job", waits)
+        task = await app.tasks.handle("job")
+        await task.signal("a|b#1/c", "one")
+        await until_paused(app, "job", waits)
+        await task.answer("two", by="ada")
+        assert await app.run("job", waits) == ["one", "two", "z"] and ran == ["z"]

@@ -458,3 +458,51 @@ async def test_what_is_no_text_is_refused(quick_home: Home) -> None:
 def test_a_name_that_would_blur_paths_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput):
         stream(name, _pieces())
+
+
+# ── pieces waited for one by one ─────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("in_step", [False, True], ids=["function", "step"])
+async def test_pieces_that_are_each_waited_for_with_a_timeout_are_all_there(quick_home: Home, in_step: bool) -> None:
+    """asyncio.wait_for has each of them awaited in a task of its own, before Python 3.12."""
+
+    async def model(_: Prefix) -> AsyncIterator[str]:
+        for piece in ("a", "b", "c"):
+            yield piece
+            await asyncio.sleep(0)
+
+    async def reading() -> str:
+        source, text = stream("answer", model), ""
+        while (piece := await asyncio.wait_for(anext(source, None), 60)) is not None:
+            text += piece
+        return text
+
+    reading_step = step(reading)
+
+    @durable
+    async def reads() -> str:
+        return await (reading_step() if in_step else reading())
+
+    async with quick_home.open() as app:
+        assert await app.run("job", reads) == "abc"
+
+
+async def test_a_stream_that_was_closed_is_not_taken_for_a_whole_one(quick_home: Home) -> None:
+    async def model(_: Prefix) -> AsyncIterator[str]:
+        yield "a"
+        await asyncio.Event().wait()
+
+    @durable
+    async def reads() -> str:
+        source = stream("answer", model)
+        text = await anext(source)
+        await source.aclose()
+        try:
+            await anext(source)
+        except InvalidInput as error:
+            return f"{text}: {error.what}"
+        return text
+
+    async with quick_home.open() as app:
+        assert "was closed" in await app.run("job", reads)

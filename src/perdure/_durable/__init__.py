@@ -1,6 +1,7 @@
 """Durable functions: finished steps never run again, effects are never silently repeated."""
 
 from perdure._durable import loops, scheduling, triggering
+from perdure._durable.blocking import Waits, as_async, waited
 from perdure._durable.carrying import carry_over
 from perdure._durable.effect_call import (
     DID_NOT_HAPPEN,
@@ -15,7 +16,7 @@ from perdure._durable.endings import cancel
 from perdure._durable.execute import carry_on_here, come_back, one_pass, run_here
 from perdure._durable.forking import fork
 from perdure._durable.framing import frames
-from perdure._durable.functions import DurableFunction, durable, known_functions, step
+from perdure._durable.functions import Durable, DurableFunction, durable, known_functions, step
 from perdure._durable.inbox import Choice, Inbox, UncertainEffect
 from perdure._durable.inside import Inside, inside, is_in_effect
 from perdure._durable.instructions import instruction
@@ -61,6 +62,7 @@ __all__ = [
     "Choice",
     "DidNotHappen",
     "Do",
+    "Durable",
     "DurableFunction",
     "Effect",
     "EffectRecord",
@@ -95,9 +97,11 @@ __all__ = [
     "Switch",
     "UncertainEffect",
     "Usage",
+    "Waits",
     "Where",
     "account_of",
     "always_replay",
+    "as_async",
     "bind",
     "budgets",
     "cancel",
@@ -129,6 +133,7 @@ __all__ = [
     "once",
     "one_pass",
     "pause",
+    "plain",
     "plain_progress",
     "progress",
     "read_stream",
@@ -143,6 +148,7 @@ __all__ = [
     "stop_soon",
     "stored_bytes",
     "stream",
+    "waited",
     "where",
     "recorded",
     "is_replaying",

@@ -15,7 +15,7 @@ from perdure._durable.run import Paused, Run
 from perdure._durable.scopes import current
 from perdure._durable.values import decode_error, encode_error
 from perdure._ground import codec
-from perdure._model import Asked, Entry, to_stored
+from perdure._model import Asked, Entry, make_pause, to_stored
 from perdure._replay import Cut, Diverged, Recorded
 from perdure._store import Write
 from perdure.errors import InvalidInput, LeaseLost, NoTask
@@ -50,6 +50,8 @@ async def answer_to(
     if run.unwinding:
         raise Paused
     if path not in run.asked:
+        # As the task's pause will be made of it: what no pause can be is refused here, where the code hears of it.
+        make_pause(reason, str(question["question"]), question.get("details") or {}, run.store.clock.now_ms(), {})
         await run.flush()
         if await _opened(run, path, reason, question, due_at, topic) is None:
             lost = LeaseLost(run.task_id, "another attempt has the lease, so a question was refused")

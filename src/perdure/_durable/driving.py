@@ -107,21 +107,3 @@ def _tell(loop: asyncio.AbstractEventLoop, done: asyncio.Future[Any], value: Any
 
     if not loop.is_closed():
         loop.call_soon_threadsafe(tell)
-
-
-def wait_on_loop(work: Any) -> Any:
-    """In the thread of a plain durable function: have a coroutine done on its loop, in this scope."""
-    scope = scopes.current.get()
-    assert scope is not None
-    run, context = scope.run, copy_context()
-    ended = threading.Event()
-    tasks: list[asyncio.Task[Any]] = []
-
-    def begin() -> None:
-        task = asyncio.Task(work, loop=run.loop, context=context)
-        tasks.append(task)
-        task.add_done_callback(lambda _: ended.set())
-
-    run.loop.call_soon_threadsafe(begin)
-    ended.wait()
-    return tasks[0].result()

@@ -15,7 +15,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from perdure._durable import settling
 from perdure._durable.calls import Note, cut_off
@@ -201,7 +201,10 @@ class Walk:
     @contextmanager
     def _inside(self) -> Iterator[None]:
         """The body's surroundings: its key, and a scope in which nothing is numbered."""
-        scope, key = current.set(Scope(self.run, self.path, is_body=True)), running_key.set(self.key)
+        inside = Scope(self.run, self.path, is_body=True)
+        if not self.is_inline:
+            inside.task = cast("asyncio.Task[Any]", asyncio.current_task())
+        scope, key = current.set(inside), running_key.set(self.key)
         walking = running_walk.set(self)
         try:
             yield

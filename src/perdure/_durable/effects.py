@@ -54,7 +54,21 @@ def effect(
     identity: Callable[..., Any] | None = None,
     raises: Sequence[type[BaseException]] = (),
 ) -> Callable[[Callable[P, R]], Effect[P, R]]: ...
-def effect(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+def effect(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str = "",
+    verify: Callable[..., Any] | None = None,
+    keyed: bool = False,
+    on_uncertain: Literal["ask", "fail"] = "ask",
+    undo: Callable[..., Any] | None = None,
+    retry: Retry | None = None,
+    timeout: timedelta = LONGEST,
+    failed_on: Sequence[type[BaseException]] = (),
+    identity: Callable[..., Any] | None = None,
+    raises: Sequence[type[BaseException]] = (),
+) -> Any:
     """A call that touches the world: its intent is on disk before it starts, and it is never repeated silently.
 
     verify         verify(*same args) finds out: Happened(value), DID_NOT_HAPPEN or UNKNOWN; may be async
@@ -69,9 +83,21 @@ def effect(function: Callable[..., Any] | None = None, /, **options: Any) -> Any
     """
 
     def decorate(function: Callable[..., Any]) -> Effect[..., Any]:
-        made: Effect[..., Any] = Effect(EffectCall(function, **options))
-        remember(made.call)
-        return made
+        call = EffectCall(
+            function,
+            name=name,
+            verify=verify,
+            keyed=keyed,
+            on_uncertain=on_uncertain,
+            undo=undo,
+            retry=retry,
+            timeout=timeout,
+            failed_on=failed_on,
+            identity=identity,
+            raises=raises,
+        )
+        remember(call)
+        return Effect(call)
 
     return decorate if function is None else decorate(function)
 

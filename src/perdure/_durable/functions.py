@@ -6,9 +6,9 @@ import functools
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from perdure._durable.calls import Call
 from perdure._durable.retry import Retry
@@ -19,7 +19,10 @@ from perdure._durable.versions import known_functions, remember
 from perdure._model import Config, Policy
 from perdure.errors import InvalidInput
 
-__all__ = ["DurableFunction", "SyncDurableFunction", "durable", "known_functions", "step"]
+if TYPE_CHECKING:
+    from perdure._durable.spending import Budget
+
+__all__ = ["Durable", "DurableFunction", "SyncDurableFunction", "durable", "known_functions", "step"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,7 +40,17 @@ def step(
     identity: Callable[..., Any] | None = None,
     raises: Sequence[type[BaseException]] = (),
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def step(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+def step(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str = "",
+    retry: Retry | None = None,
+    timeout: timedelta | None = None,
+    flush: bool | None = None,
+    identity: Callable[..., Any] | None = None,
+    raises: Sequence[type[BaseException]] = (),
+) -> Any:
     """A call whose result is kept. Cut off half-way it may be run again: it is for work that may be repeated.
 
     Without a task it just runs. `flush` says whether its result is waited for on its way to disk; by
@@ -45,7 +58,7 @@ def step(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        call = Call(function, **options)
+        call = Call(function, name=name, retry=retry, timeout=timeout, flush=flush, identity=identity, raises=raises)
         return async_step(call) if call.is_async else sync_step(call)
 
     return decorate if function is None else decorate(function)
@@ -60,7 +73,7 @@ class Options:
     priority: int = 0
     key: str = ""
     timeout: timedelta | None = None
-    budget: Any = None
+    budget: Budget | None = None
     depends_on: Sequence[str] = ()
     dependency_policy: Policy = "wait"
     debounce: timedelta | None = None  # it begins so long after the last start with its id, with those arguments
@@ -97,9 +110,35 @@ class DurableFunction(Generic[P, R]):
         made: Awaitable[R] = self.function(*args, **kwargs)
         return made
 
-    def options(self, **chosen: Any) -> DurableFunction[P, R]:
-        """The same function, started with these options."""
-        made: DurableFunction[P, R] = self._like(self.function, Options(**chosen))
+    def options(
+        self,
+        *,
+        queue: str | None = None,
+        priority: int | None = None,
+        key: str | None = None,
+        timeout: timedelta | None = None,
+        budget: Budget | None = None,
+        depends_on: Sequence[str] | None = None,
+        dependency_policy: Policy | None = None,
+        debounce: timedelta | None = None,
+        singleton: bool | None = None,
+        config: Config | None = None,
+    ) -> DurableFunction[P, R]:
+        """The same function, started with these options; those that were chosen before stay."""
+        given: dict[str, Any] = {
+            "queue": queue,
+            "priority": priority,
+            "key": key,
+            "timeout": timeout,
+            "budget": budget,
+            "depends_on": depends_on,
+            "dependency_policy": dependency_policy,
+            "debounce": debounce,
+            "singleton": singleton,
+            "config": config,
+        }
+        chosen = replace(self.chosen, **{name: value for name, value in given.items() if value is not None})
+        made: DurableFunction[P, R] = self._like(self.function, chosen)
         return made
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
@@ -108,6 +147,9 @@ class DurableFunction(Generic[P, R]):
 
     def _like(self, function: Callable[..., Any], options: Options) -> Any:
         return type(self)(function, self.name, self.version, self.upgrade, options, self.compensate)
+
+
+Durable = DurableFunction  # the name for annotations
 
 
 class SyncDurableFunction(DurableFunction[P, R]):
@@ -126,7 +168,15 @@ def durable(function: Callable[P, R], /) -> SyncDurableFunction[P, R]: ...
 def durable(
     *, name: str = "", version: int = 1, upgrade: Callable[..., Any] | None = None, compensate: bool = False
 ) -> Callable[[Callable[P, Awaitable[R]]], DurableFunction[P, R]]: ...
-def durable(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+def durable(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str = "",
+    version: int = 1,
+    upgrade: Callable[..., Any] | None = None,
+    compensate: bool = False,
+) -> Any:
     """A function whose task carries on after its process dies: its finished steps are never run again.
 
     version, upgrade   a changed function is a new version; `upgrade(*old arguments)` gives the new arguments
@@ -136,7 +186,7 @@ def durable(function: Callable[..., Any] | None = None, /, **options: Any) -> An
 
     def decorate(function: Callable[..., Any]) -> DurableFunction[..., Any]:
         kind = DurableFunction if inspect.iscoroutinefunction(function) else SyncDurableFunction
-        made: DurableFunction[..., Any] = kind(function, **options)
+        made: DurableFunction[..., Any] = kind(function, name, version, upgrade, compensate=compensate)
         remember(made)
         return made
 

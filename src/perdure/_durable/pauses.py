@@ -28,6 +28,7 @@ from perdure.errors import InvalidInput, RateLimited, Rejected, TaskFailed, Time
 T = TypeVar("T")
 Json = Any
 
+LONGEST_WAIT = timedelta(days=36_525)
 # Without a word of the provider's the first wait, the longest, and after how long it counts as a new beginning.
 FIRST_WAIT_MS, LONGEST_WAIT_MS, QUIET_MS = 1_000, 300_000, 600_000
 
@@ -80,7 +81,7 @@ class pause:
         """
 
         async def put(run: Run, path: str) -> Any:
-            plain = None if default is None else codec.decode(codec.encode(default, type))
+            plain = None if default is None else _default_as(default, type)
             due, has = await _deadline(run, expires), default is not None
             asked = Asked(kind="input", **due, schema=schema_of(type), default=plain, has_default=has)
             details: dict[str, Any] = {"expires": _moment(asked.expires_at), "default": plain, "schema": asked.schema}
@@ -162,8 +163,8 @@ class pause:
     async def wait(*, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
         """Let so much time pass, by the clock on the wall; later if the machine was off."""
         length = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-        if length < timedelta(0):
-            raise InvalidInput(f"a wait of {length} is over before it begins", do="wait for a length above 0")
+        if not timedelta(0) <= length <= LONGEST_WAIT:
+            raise InvalidInput(f"a wait of {length} is none", do="wait for a length from 0 to a hundred years")
 
         async def put(run: Run, path: str) -> Any:
             due_at = await run.store.wall_ms() + _ms(length)
@@ -174,6 +175,8 @@ class pause:
     @staticmethod
     async def until(moment: datetime) -> None:
         """Go on at this moment, or as soon as possible after it. The moment that was given first stands."""
+        if not isinstance(moment, datetime):
+            raise InvalidInput(f"the moment is {moment!r}", do="give an aware datetime")
         due_at = to_ms(moment)
 
         async def put(run: Run, path: str) -> Any:
@@ -275,6 +278,16 @@ async def _typed(
             said = f"{text} (the answer {answer['value']!r} does not fit: {str(problem).splitlines()[0]})"
 
 
+def _default_as(default: Any, as_type: Any) -> Any:
+    """The default as an answer would be; one that no answer could be is refused before anybody is asked."""
+    plain = codec.decode(codec.encode(default, as_type))
+    try:
+        codec.decode(codec.encode(plain), as_type)
+    except Exception as problem:
+        raise InvalidInput(f"the default {default!r} is none of {as_type}: {str(problem).splitlines()[0]}") from None
+    return plain
+
+
 async def _wait_until(run: Run, path: str, due_at: int, text: str) -> Any:
     asked = Asked(kind="wait", due_at=due_at)
     return await _ask(run, path, "scheduled_wait", text, asked, until=moment(due_at))
@@ -305,6 +318,8 @@ def _reset(now: int, retry_after: float | None, reset_at: datetime | None) -> in
     if retry_after is not None and reset_at is not None:
         raise InvalidInput("a rate limit takes either retry_after or reset_at, not both")
     if retry_after is not None:
+        if not retry_after <= LONGEST_WAIT.total_seconds():
+            raise InvalidInput(f"retry_after is {retry_after!r}", do="give the seconds that the provider has named")
         return now + int(max(retry_after, 0) * 1000)
     return None if reset_at is None else to_ms(reset_at)
 

@@ -86,7 +86,7 @@ class Pump:
         self._produce, self._silence, self._retry = produce, silence, retry
         self.news, self.made_room = asyncio.Event(), asyncio.Event()
         self.given = 0
-        self.is_over = False
+        self.is_over = self.was_stopped = False
         self.error: BaseException | None = None
         self._task: asyncio.Task[None] | None = None
         self._held: list[str] = []
@@ -108,7 +108,7 @@ class Pump:
             self._task = run.loop.create_task(self._work())
         finally:
             current.reset(token)
-        user = asyncio.current_task()
+        user = scope.whose()
         if user is not None:
             user.add_done_callback(lambda _: self.stop())
 
@@ -123,6 +123,9 @@ class Pump:
             await self._produce_all()
         except Exception as error:
             self.error = error
+        except asyncio.CancelledError:
+            self.was_stopped = True  # which is no end of the stream
+            raise
         finally:
             self.is_over = True
             self.news.set()

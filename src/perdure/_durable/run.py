@@ -120,6 +120,10 @@ class Run:
         else:
             self.loop.call_soon_threadsafe(act)
 
+    def is_elsewhere(self) -> bool:
+        """Whether this is another thread than the attempt's loop has: that of a plain function."""
+        return threading.get_ident() != self._thread
+
     def check(self) -> None:
         """Every call begins with this.
 

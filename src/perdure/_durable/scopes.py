@@ -35,7 +35,9 @@ R = TypeVar("R")
 class Scope:
     """One line of execution inside a run; `is_body` for a step's or effect's own code."""
 
-    __slots__ = ("_children", "batch", "is_body", "path", "run", "track")
+    __slots__ = ("_children", "batch", "is_body", "path", "run", "task", "track")
+
+    task: asyncio.Task[Any]  # of a body: the one that runs it
 
     def __init__(self, run: Run, path: str, *, is_body: bool = False) -> None:
         self.run, self.path, self.is_body = run, path, is_body
@@ -49,6 +51,13 @@ class Scope:
             children = self._children = {}
         number = children[name] = children.get(name, 0) + 1
         return Scope(self.run, f"{self.path}/{name}#{number}")
+
+    def whose(self) -> asyncio.Future[Any] | None:
+        """The task whose end is the end of this scope; not the one of a helper, as `wait_for` makes it."""
+        if self.is_body:
+            return getattr(self, "task", self.run.body)
+        tasks = (task for task, scope in self.run.alive.values() if scope is self)
+        return next(tasks, self.run.body)
 
     def numbers(self) -> tuple[dict[str, int], dict[str, int]]:
         """How many calls and scopes of each name it has made."""

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from perdure._durable.asking import answer_to, recorded
 from perdure._durable.run import Run
 from perdure._ground import codec
+from perdure._ground.ids import check_id
 from perdure._replay import digest
 
 T = TypeVar("T")
@@ -25,11 +26,13 @@ class signals:
         Raises:
             InvalidInput: what was sent does not fit the type; the next call takes the next signal.
         """
+        check_id(name, "signal's name")
         text = f"waits for the signal {name!r}"
 
         async def put(run: Run, path: str) -> Any:
             found = await answer_to(run, path, "external_dependency", {"question": text}, topic=name)
             return codec.decode(codec.encode(found), type)
 
-        value: T = await recorded(f"signal {name}", digest((text,), {}), put, type)
+        shown = name.replace("|", "/").replace("#", "%")  # which divide paths
+        value: T = await recorded(f"signal {shown}", digest((text,), {}), put, type)
         return value

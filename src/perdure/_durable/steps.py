@@ -110,7 +110,9 @@ async def _run_body(call: Call, ending: _Ending, args: tuple[Any, ...], kwargs: 
     assert task is not None
     before = task.cancelling()
     run.fresh += 1
-    token = current.set(Scope(run, ending.path, is_body=True))
+    scope = Scope(run, ending.path, is_body=True)
+    scope.task = task
+    token = current.set(scope)
     ending.began = time.perf_counter()
     try:
         if call.is_plain:

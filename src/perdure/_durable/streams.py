@@ -182,6 +182,12 @@ class _Walk:
             if run.pausing:
                 run.look_for_unwinding()
         run.fence.check()
+        if pump.was_stopped and number >= len(self.kept.pieces):
+            raise InvalidInput(
+                f"the stream {name_of(self._path)!r} was closed, and is read on",
+                kept=f"its {len(self.kept.pieces)} pieces so far",
+                do="read it in the task that began it, or begin it again",
+            )
 
     async def _end(self) -> str:
         """Record how the stream ended, and say it."""

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Itera
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -250,13 +250,19 @@ class LoopThread:
         self._loop.close()
 
 
+class Waiter(Protocol):
+    """What runs a coroutine to its end while the caller waits."""
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T: ...
+
+
 class Blocking:
     """An object of the async face for blocking code: what it would await, it waits for.
 
     Of what it gives, objects of the types in `also` are such ones again.
     """
 
-    def __init__(self, inner: Any, loop: LoopThread, also: tuple[type, ...] = ()) -> None:
+    def __init__(self, inner: Any, loop: Waiter, also: tuple[type, ...] = ()) -> None:
         self._inner, self._loop, self._also = inner, loop, also
 
     def __getattr__(self, name: str) -> Any:

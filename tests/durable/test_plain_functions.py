@@ -1,0 +1,296 @@
+"""Durable functions that are a plain `def`, with the names of `perdure.sync`: what async ones await, they wait for."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import perdure
+from perdure import sync
+from perdure._ground.hop import Nap, drive
+from perdure.errors import InvalidInput, NoTask, Rejected
+from perdure.sync import (
+    Handle,
+    Perdure,
+    budgets,
+    carry_over,
+    checkpoint,
+    durable,
+    effect,
+    idempotency_key,
+    instruction,
+    loops,
+    pause,
+    read_stream,
+    recorded,
+    signals,
+    span,
+    step,
+    stream,
+    timeout,
+)
+from tests.support.processes import Link, Nursery
+
+ran: list[Any] = []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_has_run_yet() -> None:
+    ran.clear()
+
+
+def until(found: Callable[[], Any]) -> None:
+    while not found():
+        drive(_a_moment())
+
+
+async def _a_moment() -> None:
+    await Nap(0.005)
+
+
+def waits_for(app: Perdure, id: str, message: str) -> None:
+    def is_asked() -> bool:
+        record = app.tasks.get(id)
+        return record is not None and record.pause is not None and message in record.pause.message
+
+    until(is_asked)
+
+
+@step
+def look(number: int) -> int:
+    ran.append(number)
+    return number * 2
+
+
+@effect
+def send(to: str) -> str:
+    ran.append(f"sent to {to}")
+    return idempotency_key()
+
+
+# ── the same names ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.req("R147")
+def test_perdure_sync_has_every_public_name_of_perdure_and_none_of_them_is_to_be_awaited() -> None:
+    for name in perdure.__all__:
+        found = getattr(sync, name)
+        methods = [found] if inspect.isfunction(found) else []
+        if name in ("pause", "signals", "checkpoint", "frames", "loops", "Handle", "Task", "Tasks", "Perdure"):
+            methods = [member for _, member in inspect.getmembers(found, inspect.isfunction)]
+        assert not any(map(inspect.iscoroutinefunction, methods)), name
+
+
+def test_a_name_that_is_not_there_says_so() -> None:
+    with pytest.raises(AttributeError, match=r"perdure\.sync"):
+        sync.nothing_of_the_kind  # noqa: B018
+
+
+# ── a walk through all of them ───────────────────────────────────────────────────────────────────
+
+
+@durable
+def child(number: int) -> int:
+    return look(number)
+
+
+def pieces(prefix: str) -> Iterator[str]:
+    yield from ("one ", "two ", "three")[len(str(prefix).split()) :]
+
+
+def is_there() -> int | None:
+    ran.append("check")
+    return 5 if ran.count("check") > 1 else None
+
+
+@step
+def copies(path: str) -> int:
+    done = 0
+    with loops.appending(path) as out:
+        for line in loops.each(["a", "b", "c"][out.done :]):
+            out.write(line)
+            done += 1
+    return done
+
+
+_app: list[Perdure] = []
+
+
+@durable
+def journey(path: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"looked": look(1)}
+    with span("research"):
+        look(2)
+    found["name"] = pause.input("name?", str)
+    try:
+        pause.approval("first?")
+    except Rejected as no:
+        found["no"] = no.by
+    found["yes"] = pause.approval("second?").by
+    found["key"] = send(found["name"])
+    found["signal"] = signals.next("go", int)
+    found["text"] = "".join(stream("answer", pieces))
+    found["poll"] = pause.poll(is_there, every=timedelta(milliseconds=100))
+    kid: Handle[int] = _app[0].start("kid", child, 3)
+    found["kid"] = kid.result()
+    found["task"] = pause.task("kid")
+    found["goal"] = instruction("the first")
+    found["copied"] = copies(path)
+    found["again"] = recorded.now() == recorded.now()
+    pause.yield_now()
+    pause.wait(seconds=0.001)
+    return found
+
+
+def test_a_plain_function_pauses_and_goes_on_as_an_async_one_does(shared_url: str, tmp_path: Path) -> None:
+    with Perdure(shared_url) as app:
+        _app[:] = [app]
+        with app.worker():
+            handle = app.start("job", journey, str(tmp_path / "out.txt"))
+            task = handle.task()
+            waits_for(app, "job", "name?")
+            task.answer("bob", by="ada")
+            waits_for(app, "job", "first?")
+            task.reject(by="eve")
+            waits_for(app, "job", "second?")
+            task.approve(by="ada")
+            waits_for(app, "job", "signal 'go'")
+            task.signal("go", 7)
+            found = handle.result()
+        assert found | {"key": "", "again": None} == {
+            "looked": 2, "name": "bob", "no": "eve", "yes": "ada", "key": "", "signal": 7, "text": "one two three",
+            "poll": 5, "kid": 6, "task": 6, "goal": "the first", "copied": 3, "again": None,
+        }  # fmt: skip
+        assert [one for one in ran if one != "check"] == [1, 2, "sent to bob", 3]  # each once, however often replayed
+        assert (tmp_path / "out.txt").read_text() == "abc"
+        assert [cp.label for cp in task.checkpoints() if cp.label] == ["research"]
+        assert read_stream(app, "job", "answer").text == "one two three"
+        assert handle.is_done() and app.handle("job", journey).result() == found
+
+
+@durable
+def rounds(number: int) -> int:
+    state = checkpoint.last({"page": 0})
+    while state["page"] < 2:
+        look(state["page"])
+        state["page"] += 1
+        checkpoint.save(state)
+    if number < 2:
+        carry_over(number + 1)
+    return number
+
+
+def test_a_plain_function_saves_and_carries_over(shared_url: str) -> None:
+    with Perdure(shared_url) as app:
+        assert app.run("job", rounds, 0) == 2
+        assert ran[:2] == [0, 1]
+
+
+# ── refusals ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_blocking_names_are_refused_on_an_event_loop_and_without_a_task(shared_url: str) -> None:
+    @perdure.durable
+    async def awaits() -> str:
+        try:
+            pause.input("name?", str)
+        except InvalidInput as error:
+            return f"{error.what}; {error.do}"
+        return "it waited"
+
+    with Perdure(shared_url) as app:
+        assert "import the same name from perdure, and await it" in app.run("job", awaits)
+    with pytest.raises(NoTask):
+        pause.input("name?", str)
+    with pytest.raises(InvalidInput, match="nothing can cut off"):
+        timeout(3)
+
+
+def test_a_pause_is_not_swallowed_by_a_plain_functions_except(shared_url: str) -> None:
+    @durable
+    def catches() -> str:
+        try:
+            return pause.input("name?", str)
+        except Exception:
+            return "swallowed"
+
+    with Perdure(shared_url) as app, app.worker():
+        handle = app.start("job", catches)
+        waits_for(app, "job", "name?")
+        handle.task().answer("bob", by="ada")
+        assert handle.result() == "bob"
+
+
+def test_a_plain_handler_is_told_by_the_blocking_worker(shared_url: str) -> None:
+    heard = threading.Event()
+    with Perdure(shared_url) as app:
+
+        @app.on("completed")
+        def tell(event: Any) -> None:
+            heard.set()
+
+        with app.worker():
+            app.start("job", child, 3).result()
+            assert heard.wait(20)
+
+
+# ── real deaths ──────────────────────────────────────────────────────────────────────────────────
+
+
+@effect(keyed=True)
+def note(file: str, line: str) -> int:
+    with open(file, "a", encoding="utf-8") as out:
+        out.write(f"{idempotency_key()} {line}\n")
+    return os.getpid()
+
+
+@durable
+def two_notes(file: str) -> str:
+    note(file, "first")
+    name = pause.input("name?", str)
+    note(file, name)
+    budgets.spend(tokens=1)
+    pause.input("and now?", str)
+    return name
+
+
+def carry(link: Link, url: str, file: str) -> None:
+    with Perdure(url) as app, app.worker():
+        handle = app.start("job", two_notes, file)
+        link.send(("said", "ready"))
+        link.send(("said", handle.result()))
+
+
+def test_a_plain_function_whose_process_was_killed_goes_on_in_another(
+    shared_url: str, children: Nursery, tmp_path: Path
+) -> None:
+    file = tmp_path / "notes"
+    with Perdure(shared_url) as app:
+        first = children.start(carry, shared_url, str(file))
+        waits_for(app, "job", "name?")
+        first.kill()
+        app.tasks.handle("job").answer("bob", by="ada")
+        second = children.start(carry, shared_url, str(file))
+        waits_for(app, "job", "and now?")
+        second.kill()
+        app.tasks.handle("job").answer("done", by="ada")
+        third = children.start(carry, shared_url, str(file))
+        assert third.heard() == "ready" and third.heard() == "bob"
+        third.kill()
+    assert [line.split()[1] for line in file.read_text().splitlines()] == ["first", "bob"]
+
+
+def test_a_notebook_with_a_running_loop_carries_out_a_plain_function(shared_url: str) -> None:
+    async def cell() -> int:
+        with Perdure(shared_url) as app:
+            return app.run("job", child, 4)
+
+    assert asyncio.run(cell()) == 8
