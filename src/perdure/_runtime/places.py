@@ -37,6 +37,14 @@ def home_of(address: Address) -> Path:
     return _live_base() / f"perdure-{uid}-{_short(f'{address.target} {owner.pid} {owner.start}')}-home"
 
 
+def told_store(address: Address) -> str:
+    """Where the keeper has tasks looked up; of a store in memory, the process whose it is."""
+    if address.engine == "memory":
+        owner = ids.this_process()
+        return f"process:{owner.pid}:{owner.start}"
+    return f"sqlite://{address.target}" if address.engine == "sqlite" else address.target
+
+
 def _server(url: str) -> str:
     """Which database, without what only says how to get in."""
     parts = urlsplit(url)

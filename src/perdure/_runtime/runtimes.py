@@ -33,6 +33,7 @@ from perdure._runtime.verdicts import verdict_of
 from perdure._store import Store
 from perdure.errors import NoTask
 
+Limit = Literal["seconds", "idle_seconds", "memory", "grace"]
 # What the keeper told the process that asks, and means nothing to another one.
 _OF_ANOTHER = frozenset({"PERDURE_TASK", "PERDURE_TASK_HOLDER", "PERDURE_UNIT"})
 
@@ -52,12 +53,13 @@ class Runtime(Continuity):
         cwd: str | Path | None = None,
         env: Mapping[str, str] = {},
         rebuild: Rebuild = "ask",
-        limits: Mapping[Literal["seconds", "idle_seconds", "memory"], float] = {},
+        limits: Mapping[Limit, float] = {},
     ) -> Shell:
         """The task's shell of this name; made the first time, the same one afterwards.
 
-        `argv` for any other program on a terminal: a REPL, ssh, psql. Past its limits (seconds in all, seconds
-        without input or output, bytes of memory) it is ended, and its record says so.
+        `argv` for any other program on a terminal: a REPL, ssh, psql. Past its limits (seconds in all, idle_seconds
+        without input or output, bytes of memory) it is ended, and its record says so; also when its task has ended,
+        after its grace: five minutes, a day if the task has failed, or as many seconds as given.
         """
         command = list(argv) if argv else [shutil.which("bash") or "/bin/sh"]
         recipe = {**self._sketch(command, cwd), "is_shell": argv is None}
@@ -76,8 +78,9 @@ class Runtime(Continuity):
         rebuild: Rebuild = "auto",
         restart: Literal["never", "on-failure"] = "never",
         timeout: timedelta | None = None,
+        limits: Mapping[Limit, float] = {},
     ) -> Service:
-        """The task's service of this name, ready; started the first time, found again afterwards.
+        """The task's service of this name, ready; started the first time, found again afterwards. Limits as a shell's.
 
         Raises:
             Conflict: its port is another program's, or the name belongs to another command; nothing was started.
@@ -85,7 +88,9 @@ class Runtime(Continuity):
             TimedOut: it is not ready in time, and goes on.
         """
         recipe = {**self._sketch(list(argv), cwd), **service_recipe(ready, restart)}
-        unit = await self._opened(Service, "service", name, recipe, rest=lambda: self._rest(env), rebuild=rebuild)
+        unit = await self._opened(
+            Service, "service", name, recipe, rest=lambda: self._rest(env), rebuild=rebuild, limits=limits
+        )
         if ready is not None and unit.level != "lost":
             await unit.wait_ready(ready, timeout=timeout)
         return unit
@@ -256,4 +261,4 @@ class runtime:
 def runtime_of(store: Store, task_id: str, uid: str, epoch: int = 0) -> Runtime:
     """A task's runtime. Nothing is started before something is asked of it."""
     client = client_for(places.home_of(store.address))
-    return Runtime(client, Owner(store.namespace, task_id, uid, epoch), store)
+    return Runtime(client, Owner(store.namespace, task_id, uid, epoch, places.told_store(store.address)), store)

@@ -23,6 +23,7 @@ _START_SECONDS = 30
 # The rest of the environment is of no concern to the keeper: each unit brings its own.
 _NEEDED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "XDG_RUNTIME_DIR")
 _NEEDED_FOR_BUS = ("DBUS_SESSION_BUS_ADDRESS",)
+_NEEDED_IN_TESTS = ("PERDURE_TEST_CLOCK",)
 
 
 def start(home: Path) -> None:
@@ -53,7 +54,7 @@ def is_anchored(home: Path) -> bool:
 def _start(home: Path, live: Path) -> None:
     config = json.dumps({"home": str(home), "live": str(live), "keeper": keeper_argv(sys.executable)})
     anchor = [sys.executable, "-I", "-S", ANCHOR, config]
-    env = {name: os.environ[name] for name in (*_NEEDED, *_NEEDED_FOR_BUS) if name in os.environ}
+    env = {name: os.environ[name] for name in (*_NEEDED, *_NEEDED_FOR_BUS, *_NEEDED_IN_TESTS) if name in os.environ}
     scope = scope_command(home)
     said = _try([*scope, *anchor], env) if scope else None
     if said is None or (said and not is_anchored(home)):

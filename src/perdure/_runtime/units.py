@@ -28,6 +28,7 @@ class Owner:
     task: str
     uid: str
     epoch: int = 0  # of the attempt; 0 when nobody's
+    store: str = ""  # where the keeper can have the task looked up
 
     def told(self) -> dict[str, str]:
         return {"namespace": self.namespace, "task": self.task, "uid": self.uid}
@@ -155,7 +156,7 @@ async def opened(
 
     What `rest` adds to the recipe, and its secrets, are only asked for if the unit has to be made.
     """
-    who: dict[str, Any] = {"kind": kind, "name": name, "owner": owner.told()}
+    who: dict[str, Any] = {"kind": kind, "name": name, "owner": owner.told(), "store": owner.store}
     reply = await client.ask("open", **who, recipe=recipe, find=True) if rest is not None else None
     if reply is None or reply.args["unit"] is None:
         if rest is not None:

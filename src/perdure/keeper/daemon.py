@@ -27,6 +27,7 @@ from perdure._ground.ids import boot_id
 from perdure.keeper import access, processes, wire
 from perdure.keeper.anchored import Anchored, AnchorGone, Exit
 from perdure.keeper.connection import Connection
+from perdure.keeper.finished import Finished
 from perdure.keeper.kinds import Answer, Call, Gone, Held, Refused, Soon, all_kinds
 from perdure.keeper.limits import Limits
 from perdure.keeper.questions import QUESTIONS
@@ -58,12 +59,14 @@ class Keeper:
         self._tokens: dict[tuple[int, int], str] = {}  # by identity: the unit that was given it
         self._by_process: dict[tuple[int, int], Unit] = {}
         self._answering: set[asyncio.Future[Any]] = set()
-        self.limits = Limits(self)
+        self.limits, self.finished = Limits(self), Finished(self)
 
     def run(self) -> None:
         """Until it is stopped; without an anchor there is nothing to go on for."""
         self.loop.set_exception_handler(self._broke)
+        asyncio.set_event_loop(self.loop)
         self._take_up()
+        self.finished.recover()
         self.listener.setblocking(False)
         self.loop.add_reader(self.listener, self._accept)
         self.loop.add_reader(self.anchored.link, self._hear)

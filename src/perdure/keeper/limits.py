@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 EVERY_SECONDS = 2.0
 SECONDS, IDLE_SECONDS, MEMORY = "seconds", "idle_seconds", "memory"
-NAMES = (SECONDS, IDLE_SECONDS, MEMORY)
+GRACE = "grace"  # how long it lives on after its task: see finished.py
+NAMES = (SECONDS, IDLE_SECONDS, MEMORY, GRACE)
 
 
 class Limits:
@@ -26,6 +27,7 @@ class Limits:
 
     def watch(self) -> None:
         self._keeper.tidy()
+        self._keeper.finished.watch()
         for unit in self._keeper.units:
             if unit.is_alive and unit.limits and (what := self._passed(unit)):
                 unit.facts["why"] = f"it had passed its limit: {what}"

@@ -52,7 +52,7 @@ class OutLog:
     @classmethod
     def create(cls, anchored: Anchored, name: str, kept: int = KEPT, path: str | None = None) -> OutLog:
         """An empty one that outlives the keeper; in memory, or in a file that outlives the machine's running."""
-        log = _memory_file() if path is None else os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        log = memory_file() if path is None else os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         out, into = os.pipe()
         os.set_blocking(into, False)
         for part, fd in (("log", log), ("out", out), ("in", into)):
@@ -140,7 +140,7 @@ class OutLog:
             self._first = first
 
 
-def _memory_file() -> int:
+def memory_file() -> int:
     if hasattr(os, "memfd_create"):
         return os.memfd_create("perdure", os.MFD_CLOEXEC)
     with tempfile.TemporaryFile() as file:

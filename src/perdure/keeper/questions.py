@@ -78,6 +78,8 @@ def open_unit(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     if kind not in keeper.kinds:
         raise Refused("unknown kind", kind=kind, kinds=sorted(keeper.kinds))
     owner = _owner(call)
+    if not connection.speaks_for:  # what a unit has started does not say where its tasks are
+        keeper.finished.learn(call.get("store", str, ""))
     found = keeper.units.find(owner.namespace, owner.uid, name)
     if found is None and call.get("find", bool, False):
         return Answer({"unit": None, "made": False})

@@ -1,0 +1,46 @@
+"""The program that tells the keeper which tasks have ended: it reads the store, which the keeper cannot.
+
+Standard input: a list of tasks' uids, in JSON. Standard output: of those that have ended, how, and how many seconds
+ago; "gone" for those the store does not know. Where the store is, PERDURE_URL says. Nothing is written, and nothing
+said if the store cannot be read.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+from perdure._app import Perdure
+from perdure._ground.hop import drive
+from perdure._model import FINISHED
+from perdure._store import Store, TaskRow
+from perdure.errors import PerdureError
+
+
+async def told(store: Store, uids: Sequence[str]) -> dict[str, tuple[str, float]]:
+    found: dict[str, tuple[str, float]] = {}
+    now = store.clock.now_ms()
+    for uid in uids:
+        rows = [TaskRow(*row) for row in await store.query("get_task_by_uid", uid=uid)]
+        if not rows:
+            found[uid] = ("gone", 0.0)
+        elif rows[0].status in FINISHED:
+            found[uid] = (rows[0].status, (now - (rows[0].finished_at or now)) / 1000)
+    return found
+
+
+async def _main() -> None:
+    async with Perdure() as app:
+        print(json.dumps(await told(app._store, json.load(sys.stdin))))
+
+
+def main() -> None:
+    try:
+        drive(_main())
+    except PerdureError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()
