@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perdure._runtime import client, places
+from perdure._ground.hop import Call
+from perdure._runtime import client, forcing, places
 from perdure._runtime.units import Record
 from perdure._store import Store
+from perdure.errors import KeeperUnavailable
 from perdure.keeper import keeper_argv
 
 
@@ -80,11 +82,13 @@ async def units(store: Store) -> list[Record]:
 
 
 async def replace(store: Store) -> bool:
-    """Have the keeper go on as this perdure's; units notice nothing. False when none lives."""
+    """Have the keeper go on as this perdure's, whatever it is; units notice nothing. False when none lives."""
     here = find(store)
     if here is None:
         return False
-    await here.ask("replace", argv=keeper_argv(sys.executable))
+    argv = keeper_argv(sys.executable)
+    here.close()
+    await Call(lambda: forcing.replace(here.home, argv))
     return True
 
 
@@ -97,8 +101,13 @@ async def stop(store: Store, *, units_too: bool) -> bool:
     here = find(store)
     if here is None:
         return False
-    await here.ask("stop", units_too=units_too)
     here.close()
+    try:
+        await Call(lambda: forcing.ask(here.home, "stop", units_too=units_too))
+    except OSError as error:
+        raise KeeperUnavailable(
+            f"the keeper in {here.home} does not answer: {error}", do="`perdure keep restart` replaces one that hangs"
+        ) from None
     return True
 
 

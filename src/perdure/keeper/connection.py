@@ -34,6 +34,7 @@ class Connection:
         self._fd = sock.fileno()
         self.is_open = True
         self.version = 0  # until it has said hello
+        self.is_admitted = False  # it may speak, if only about the keeper itself
         self.speaks_for = ""  # the unit whose token it has brought
         self.pid = 0
         sock.setblocking(False)

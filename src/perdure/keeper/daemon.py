@@ -30,7 +30,7 @@ from perdure.keeper.connection import Connection
 from perdure.keeper.finished import Finished
 from perdure.keeper.kinds import Answer, Call, Gone, Held, Refused, Soon, all_kinds
 from perdure.keeper.limits import Limits
-from perdure.keeper.questions import QUESTIONS
+from perdure.keeper.questions import IN_EVERY_VERSION, QUESTIONS
 from perdure.keeper.spawn import CannotStart, Command, spawn
 from perdure.keeper.units import Registry, Unit
 
@@ -168,7 +168,8 @@ class Keeper:
             waiting.add_done_callback(lambda done: self._answered(connection, request, done))
 
     def _answer(self, connection: Connection, request: wire.Request) -> Answer | Soon | Awaitable[Answer]:
-        if not connection.version and request.verb != "hello":
+        is_frozen = request.verb in IN_EVERY_VERSION and (connection.is_admitted or request.verb == "hello")
+        if not connection.version and not is_frozen:
             raise Refused("say hello first")
         call = Call(connection, request.args, request.body, request.fds)
         if request.verb == "do":

@@ -22,11 +22,12 @@ Question = Callable[["Keeper", Connection, Call], Answer]
 
 
 def hello(keeper: Keeper, connection: Connection, call: Call) -> Answer:
-    """The first question: who speaks, and in which version."""
+    """The first question: who speaks, and in which version. Without a common one there is still IN_EVERY_VERSION."""
+    keeper.admit(connection, call.fds[0] if call.fds else None)
+    connection.is_admitted = True
     version = wire.common_version(wire.VERSIONS, call.get("versions", list, []))
     if version is None:
         raise Refused("version", speaks=list(wire.VERSIONS))
-    keeper.admit(connection, call.fds[0] if call.fds else None)
     connection.version = version
     about = {"version": version, "pid": os.getpid(), "anchor": keeper.anchor_pid, "kinds": sorted(keeper.kinds)}
     return Answer({**about, "speaks_for": connection.speaks_for, "program": keeper.argv})
@@ -281,6 +282,8 @@ def stop(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     return Answer()
 
 
+# What a keeper of any version answers to a client of any other: so none is left that nobody gets rid of.
+IN_EVERY_VERSION = frozenset({"hello", "status", "replace", "stop"})
 QUESTIONS: dict[str, Question] = {
     "hello": hello,
     "status": status,

@@ -9,7 +9,7 @@ its first byte, and the header says how many. Four kinds of messages:
     News      unasked, about what was subscribed to
 
 The first request is `hello` with the versions its sender speaks; the answer names the one that is spoken.
-A side that finds no common version says which it knows, and hangs up.
+A side that finds no common version says which it knows; a keeper then still takes `status`, `replace` and `stop`.
 """
 
 from __future__ import annotations

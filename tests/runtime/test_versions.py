@@ -1,0 +1,91 @@
+"""An old keeper with a new client, and the reverse: they understand each other, or say clearly that they do not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from perdure import Perdure, errors, keeper
+from perdure._runtime import client, forcing, keeping, starting
+from tests.runtime.kit import Place
+
+OTHER = 99
+
+
+def argv_of_another(versions: str) -> list[str]:
+    """A real keeper that speaks other versions."""
+    *python, start, src = keeper.keeper_argv(sys.executable)
+    said = f"from perdure.keeper import wire; wire.VERSIONS = {versions}; "
+    other = start.replace("from perdure", f"{said}from perdure", 1)
+    return [*python, other, src]
+
+
+async def restart(place: Place) -> None:
+    """As `perdure keep restart` does."""
+    async with Perdure(place.url) as app:
+        assert await keeping.replace(app._store)
+
+
+@pytest.mark.parametrize("is_newer", [True, False], ids=["a newer keeper", "a newer client"])
+async def test_sides_without_a_common_version_say_so_and_a_restart_brings_them_together(
+    place: Place, monkeypatch: pytest.MonkeyPatch, is_newer: bool
+) -> None:
+    theirs, ours = ((OTHER,), (1,)) if is_newer else ((1,), (OTHER,))
+    monkeypatch.setattr(starting, "keeper_argv", lambda python: argv_of_another(str(theirs)))
+    monkeypatch.setattr(keeper, "VERSIONS", theirs)
+    async with place.runtime() as rt:
+        shell = await rt.shell("main", env={"HOME": "/"})
+        await shell.run("FOO=kept")
+        pid = shell.record.pid
+    client.client_for(place.home).close()
+
+    monkeypatch.setattr(keeper, "VERSIONS", ours)
+    async with place.runtime() as rt:
+        with pytest.raises(errors.KeeperUnavailable) as refused:
+            await rt.shell("main")
+        assert f"speaks versions {list(theirs)}, this perdure {list(ours)}" in str(refused.value)
+        assert "keep restart" in str(refused.value)
+
+    monkeypatch.setattr("perdure._runtime.keeping.keeper_argv", lambda python: argv_of_another(str(ours)))
+    await restart(place)
+    async with place.runtime() as rt:
+        shell = await rt.shell("main", env={"HOME": "/"})
+        assert (shell.level, shell.record.pid) == ("kept", pid)
+        assert (await shell.run("echo $FOO")).output == "kept\n"
+        place.clear()
+
+
+@pytest.mark.parametrize("theirs", [(1, OTHER), (OTHER, 1)])
+async def test_sides_with_a_common_version_speak_that(
+    place: Place, monkeypatch: pytest.MonkeyPatch, theirs: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(starting, "keeper_argv", lambda python: argv_of_another(str(theirs)))
+    async with place.runtime() as rt:
+        shell = await rt.shell("main", env={"HOME": "/"})
+        assert (await shell.run("echo understood")).output == "understood\n"
+        assert shell._client.about["version"] == 1
+
+
+async def test_a_keeper_that_hangs_is_replaced_and_its_units_live_on(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with place.runtime() as rt:
+        shell = await rt.shell("main", env={"HOME": "/"})
+        await shell.run("FOO=kept")
+        hung = place.keeper
+        os.kill(hung, signal.SIGSTOP)
+        monkeypatch.setattr(forcing, "PATIENCE_SECONDS", 0.3)
+        await restart(place)
+    async with place.runtime() as rt:
+        assert (await (await rt.shell("main")).run("echo $FOO")).output == "kept\n"
+        assert place.keeper != hung
+
+
+def test_what_hangs_is_only_killed_if_it_is_the_keeper(place: Place, tmp_path: Path) -> None:
+    place.ask("status")
+    with pytest.raises(errors.KeeperUnavailable, match="not to be found"):
+        forcing.kill_keeper(tmp_path)
