@@ -20,6 +20,7 @@ from perdure._durable.readers import account_of, follow_stream, read_stream, sto
 from perdure._durable.savepoints import checkpoint
 from perdure._durable.scheduling import scheduled
 from perdure._durable.signalling import signals
+from perdure._durable.stating import state
 
 TARGET = Path(__file__).parent.parent / "src" / "perdure" / "_durable" / "plain.py"
 
@@ -47,6 +48,7 @@ from perdure._durable import (
     scheduling,
     signalling,
     spans,
+    stating,
     streams,
 )
 from perdure._durable import loops as _loops
@@ -69,7 +71,7 @@ _READ = _loops._READ
 
 __all__ = [
     "Reducer", "Stream", "account_of", "carry_over", "checkpoint", "follow_stream", "frames", "instruction", "loops",
-    "pause", "progress", "read_stream", "scheduled", "signals", "span", "stored_bytes", "stream", "timeout",
+    "pause", "progress", "read_stream", "scheduled", "signals", "span", "state", "stored_bytes", "stream", "timeout",
 ]  # fmt: skip
 '''
 
@@ -225,6 +227,7 @@ def generate() -> str:
         namespace("pauses", pause, waits),
         namespace("signalling", signals, ("next",)),
         namespace("savepoints", checkpoint, ("last", "save")),
+        namespace("stating", state, ("append",)),
         namespace("framing", frames, ("push", "acknowledge", "resume", "drop")),
         namespace("_loops", loops, ("each", "batches", "files", "lines", "blocks", "run_script"), APPENDING),
         APPENDING_FACE,

@@ -152,6 +152,7 @@ if TYPE_CHECKING:
     scheduled = _plain.scheduled
     signals = _plain.signals
     span = _plain.span
+    state = _plain.state
     stored_bytes = _plain.stored_bytes
     stream = _plain.stream
     timeout = _plain.timeout
@@ -177,6 +178,7 @@ _WAITED = (
     "scheduled",
     "signals",
     "span",
+    "state",
     "stored_bytes",
     "stream",
     "timeout",
@@ -305,6 +307,7 @@ __all__ = [
     "scheduled",
     "signals",
     "span",
+    "state",
     "step",
     "stored_bytes",
     "stream",
@@ -659,6 +662,18 @@ class Task:
         return drive(
             self._inner.checkpoint(state, label=label, plan=plan, memory=memory, partial=partial, pending=pending)
         )
+
+    def append(self, path: str | Sequence[str | int], item: Json, *, label: str = "") -> Checkpoint:
+        """Add an item to a list in the state; a checkpoint that costs what the item does, however long the list is.
+
+        `path` is "messages", "plan.steps", or its keys one by one. A list that is not there yet is begun. Plan,
+        memory, partial results and pending calls stay as they are.
+
+        Raises:
+            InvalidInput: what is there is no list; nothing was written.
+            and what `checkpoint` raises.
+        """
+        return drive(self._inner.append(path, item, label=label))
 
     def mark_progress(
         self,

@@ -42,6 +42,7 @@ from perdure._durable.sources import ReplayFilter, get_logger, is_replaying, rec
 from perdure._durable.spans import span
 from perdure._durable.spending import Budget, Spent, budgets
 from perdure._durable.starting import Beginning, Handle, handle_on, start_or_adopt
+from perdure._durable.stating import state
 from perdure._durable.still import stand_still
 from perdure._durable.streams import Stream, stream
 from perdure._durable.switches import KillSwitch, Switch
@@ -143,6 +144,7 @@ __all__ = [
     "signals",
     "span",
     "start_or_adopt",
+    "state",
     "step",
     "stand_still",
     "stop_soon",

@@ -22,6 +22,7 @@ from perdure._durable import (
     scheduling,
     signalling,
     spans,
+    stating,
     streams,
 )
 from perdure._durable import loops as _loops
@@ -44,7 +45,7 @@ _READ = _loops._READ
 
 __all__ = [
     "Reducer", "Stream", "account_of", "carry_over", "checkpoint", "follow_stream", "frames", "instruction", "loops",
-    "pause", "progress", "read_stream", "scheduled", "signals", "span", "stored_bytes", "stream", "timeout",
+    "pause", "progress", "read_stream", "scheduled", "signals", "span", "state", "stored_bytes", "stream", "timeout",
 ]  # fmt: skip
 
 
@@ -189,6 +190,22 @@ class checkpoint:
             NotStorable, TooLarge: nothing was written.
         """
         waited(savepoints.checkpoint.save(state, label=label))
+
+
+class state:
+    """Inside a durable function: the state that others see of its task."""
+
+    @staticmethod
+    def append(path: str | Sequence[str | int], item: Any) -> None:
+        """Add an item to a list in the task's state, once; a checkpoint that costs what the item does.
+
+        Without a task nothing is kept.
+
+        Raises:
+            InvalidInput: what is at the path is no list, or it is called inside a step.
+            NotStorable, TooLarge: nothing was written.
+        """
+        waited(stating.state.append(path, item))
 
 
 class frames:

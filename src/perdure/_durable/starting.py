@@ -12,6 +12,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from perdure._durable.calls import cut_off, never
@@ -245,8 +246,13 @@ async def start_or_adopt(
     return Handle(tasks, id, uid, function)
 
 
-async def recorded_call(scope: Scope, name: str, as_type: Any, body: Any, *, asked: bytes = b"") -> Any:
-    """The value of `body`, from the journal if it is there, else run now and recorded before it is given."""
+async def recorded_call(
+    scope: Scope, name: str, as_type: Any, body: Any, *, asked: bytes = b"", takes_path: bool = False
+) -> Any:
+    """The value of `body`, from the journal if it is there, else run now and recorded before it is given.
+
+    With `takes_path` it is told the call's place in the journal, which is the same in every attempt.
+    """
     run: Run = scope.run
     run.check()
     answer = scope.track.ask(name.replace("|", "/").replace("#", "%"), asked)
@@ -259,7 +265,7 @@ async def recorded_call(scope: Scope, name: str, as_type: Any, body: Any, *, ask
         return await never(run, answer.position)
     position = None
     try:
-        entry = await _ended(run, answer.path, asked, as_type, body)
+        entry = await _ended(run, answer.path, asked, as_type, partial(body, answer.path) if takes_path else body)
         position, write = run.record(entry, urgent=True)
         if run.scopes > 1:
             run.gate.expect(position)

@@ -30,7 +30,7 @@ from perdure.errors import InvalidInput, NotStorable, PerdureError, RecordDamage
 __all__ = ["decode", "encode", "peek", "register", "round_trip"]
 
 # The one byte that begins no msgpack value.
-_TAGGED = b"\xc1"
+TAGGED = b"\xc1"
 
 _plain_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder()
 
@@ -64,7 +64,7 @@ def decode(data: bytes, as_type: Any = Any) -> Any:
         InvalidInput: they are whole, and hold what the annotation does not allow or a class nobody registered.
     """
     try:
-        if data[:1] == _TAGGED:
+        if data[:1] == TAGGED:
             return tags.read(memoryview(data)[1:], _known_to(as_type))
         return decoder_for(as_type).decode(data)
     except PerdureError:
@@ -77,7 +77,7 @@ def decode(data: bytes, as_type: Any = Any) -> Any:
 
 def is_plain(data: bytes) -> bool:
     """Whether the value went in as it is: with an annotation, that it fits it."""
-    return data[:1] != _TAGGED
+    return data[:1] != TAGGED
 
 
 def peek(data: bytes) -> Any:
@@ -86,7 +86,7 @@ def peek(data: bytes) -> Any:
     Raises:
         RecordDamaged: the bytes are not what `encode` makes.
     """
-    if data[:1] != _TAGGED:
+    if data[:1] != TAGGED:
         return decode(data)
     try:
         return tags.show(memoryview(data)[1:], _known_to(Any))
@@ -108,7 +108,7 @@ def _round_trip_tagged(value: Any, as_type: Any) -> tuple[bytes, Any]:
         raise NotStorable("", f"it cannot be read back: {_first_line(error)}", do=_DO_CHECK) from error
     if not is_same:
         raise NotStorable("", "it does not come back as it was", do=_DO_CHECK)
-    return _TAGGED + data, back
+    return TAGGED + data, back
 
 
 _DO_CHECK = "see that its classes keep the fields they are given, in __init__, __post_init__ and validators"
@@ -167,7 +167,7 @@ _typed_encoder = msgspec.msgpack.Encoder(enc_hook=_write_model)
 
 
 def _why_unreadable(data: bytes, as_type: Any, error: Exception) -> PerdureError:
-    if as_type is Any or data[:1] == _TAGGED or not _is_readable(data):
+    if as_type is Any or data[:1] == TAGGED or not _is_readable(data):
         return RecordDamaged("an encoded value", _first_line(error))
     return InvalidInput(
         f"the stored value does not fit {as_type}: {_first_line(error)}",

@@ -10,13 +10,14 @@ Owns the delta's form and when a chain has outgrown its keyframe. Storing and pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
 import msgspec
 
 from perdure._ground import zstd
+from perdure._ground.splicing import Edit
 from perdure.errors import RecordDamaged
 
 LEVEL = 3
@@ -73,21 +74,41 @@ def delta(previous: bytes, current: bytes) -> bytes | None:
         return None  # nothing stayed: packing it after the old state would save a tenth, for three times the work
     plan, new = _split(current, copies)
     packing, window_start, packed = _pack_new(previous, new, copies, len(current))
-    made = _encoder.encode(
-        _Delta(
-            _FORMAT,
-            len(previous),
-            _mark(previous),
-            len(current),
-            crc32(current),
-            plan,
-            packing,
-            window_start,
-            len(new),
-            packed,
-        )
-    )
+    made = _encoded(previous, current, plan, packing, window_start, len(new), packed)
     return made if _is_worth_it(len(made), current) else None
+
+
+def splice(previous: bytes, edits: Sequence[Edit]) -> tuple[bytes, bytes]:
+    """The state after these edits, which are in order, and its delta: nothing has to be searched for."""
+    plan: list[int] = []
+    new: list[bytes] = []
+    pieces: list[bytes] = []
+    at, carried = 0, 0
+    for edit in edits:
+        if edit.at > at:
+            plan += (carried, at, edit.at - at)
+            pieces.append(previous[at : edit.at])
+            carried = 0
+        new.append(edit.added)
+        pieces.append(edit.added)
+        carried += len(edit.added)
+        at = edit.at + edit.removed
+    if at < len(previous):
+        plan += (carried, at, len(previous) - at)
+        pieces.append(previous[at:])
+    current, added = b"".join(pieces), b"".join(new)
+    start = max(0, min(edits[-1].at - WINDOW * 3 // 4, len(previous) - WINDOW))
+    packed = zstd.pack_after(previous[start : start + WINDOW], added, LEVEL)
+    how = (_AFTER_WINDOW, start, packed) if len(packed) < len(added) else (_STORED, 0, added)
+    packing, start, packed = how
+    return current, _encoded(previous, current, plan, packing, start, len(added), packed)
+
+
+def _encoded(
+    previous: bytes, current: bytes, plan: list[int], packing: int, window_start: int, new_length: int, packed: bytes
+) -> bytes:
+    marks = (len(previous), _mark(previous), len(current), crc32(current))
+    return _encoder.encode(_Delta(_FORMAT, *marks, plan, packing, window_start, new_length, packed))
 
 
 def apply(previous: bytes, delta: bytes, *, limit: int) -> bytes:

@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from perdure._tasks import checks, memories
+from perdure._tasks.appending import append as append_to_state
+from perdure._tasks.appending import causes_of
 from perdure._tasks.beginning import fail_circle
 from perdure._tasks.beginning import settle as settle_blocked
 from perdure._tasks.callbacks import make_token
@@ -72,6 +74,8 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "append_to_state",
+    "causes_of",
     "Audit",
     "Blocked",
     "DueQuestion",

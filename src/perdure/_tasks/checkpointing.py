@@ -6,8 +6,8 @@ A checkpoint may carry parts beside the state: what a task has around it (`runti
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perdure._ground import codec
 from perdure._ground.clock import moment
@@ -19,11 +19,11 @@ from perdure.errors import NotFound, RecordDamaged, TooLarge
 
 if TYPE_CHECKING:
     from perdure._tasks.leases import Hold
-    from perdure._tasks.snapshots import Frame
+    from perdure._tasks.snapshots import Frame, Snapshot
     from perdure._tasks.task import Task
 
 # The parts of a snapshot that are the task's own; others are carried by one checkpoint only.
-_OWN = ("state", "plan", "memory", "partial", "pending")
+OWN = ("state", "plan", "memory", "partial", "pending")
 
 
 async def store(
@@ -36,10 +36,28 @@ async def store(
         LeaseLost: another attempt has taken over; nothing was written.
         InvalidTransition: the task is paused or finished.
     """
+
+    def make(before: Snapshot) -> Made:
+        return Made(snapshots.build(task._store, task.uid, raw, before), raw, copy)
+
+    return await store_made(task, make, label=label, cause=cause, kind=kind)
+
+
+class Made(NamedTuple):
+    """A checkpoint that was made from the one before."""
+
+    frame: Frame
+    raw: bytes
+    copy: dict[str, Any]
+
+
+async def store_made(
+    task: Task, make: Callable[[Snapshot], Made], *, label: str = "", cause: str, kind: str = "checkpoint"
+) -> Checkpoint:
+    """The same, for one that is made from the newest there is; raises what `store` and `make` raise."""
     while True:
         hold = await task._take()
-        before = await task._base(hold)
-        frame = snapshots.build(task._store, task.uid, raw, before)
+        frame, raw, copy = make(await task._base(hold))
         kind_of = {"label": label, "cause": cause, "depth": 0, "position": 0}
         data = {"label": label, "size": frame.size} if label else {"size": frame.size}
         params = {**task._event(kind, data), **frame.columns(), **kind_of}
@@ -93,7 +111,7 @@ async def carry(task: Task, part: str, value: Any, *, label: str = "", cause: st
     """
     hold = await task._take()
     own = snapshots.contents((await task._base(hold)).raw)
-    parts = {name: own[name] for name in _OWN if name in own}
+    parts = {name: own[name] for name in OWN if name in own}
     raw, copy = codec.round_trip({**parts, part: value})
     if len(raw) > snapshots.MAX_STATE:
         raise TooLarge(f"the state with its {part}", len(raw), snapshots.MAX_STATE)

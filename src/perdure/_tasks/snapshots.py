@@ -7,11 +7,11 @@ too large for one row go ahead as chunks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from perdure._ground import codec, envelope, frames, ids
+from perdure._ground import codec, envelope, frames, ids, splicing
 from perdure._model import ToolCall
 from perdure._store import FrameRow, Store, Write
 from perdure.errors import NotFound, NotStorable, RecordDamaged, TooLarge
@@ -29,6 +29,7 @@ class Snapshot:
     keyframe_size: int
     chain_size: int
     chain_length: int
+    places: Mapping[splicing.Path, splicing.Place] = field(default_factory=dict)  # lists that were appended to
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +46,14 @@ class Frame:
     frame: bytes
     parts: tuple[bytes, ...]
     keyframe_size: int
+    places: Mapping[splicing.Path, splicing.Place] = field(default_factory=dict)
 
     def columns(self) -> dict[str, Any]:
         names = ("base", "parent", "size", "stored", "chain_size", "chain_length", "chunks", "frame")
         return {name: getattr(self, name) for name in names}
 
     def snapshot(self, seq: int, raw: bytes) -> Snapshot:
-        return Snapshot(seq, raw, self.keyframe_size, self.chain_size, self.chain_length)
+        return Snapshot(seq, raw, self.keyframe_size, self.chain_size, self.chain_length, self.places)
 
 
 NO_FRAME: dict[str, Any] = {
@@ -94,8 +96,12 @@ def document(
 
 def build(store: Store, uid: str, raw: bytes, before: Snapshot | None) -> Frame:
     """The smallest frame for a snapshot that follows `before` (None: the task's first)."""
+    return build_from(store, uid, raw, before, frames.delta(before.raw, raw) if before else None)
+
+
+def build_from(store: Store, uid: str, raw: bytes, before: Snapshot | None, change: bytes | None) -> Frame:
+    """The same, where what changed is known; None when too much did."""
     parent = before.seq if before else 0
-    change = frames.delta(before.raw, raw) if before else None
     if before and change is not None:
         sealed = envelope.seal(change, kind="delta", bound_to=uid, ring=store.ring, compress=False)
         if not frames.wants_keyframe(before.keyframe_size, before.chain_size, before.chain_length, len(raw)):
@@ -103,6 +109,11 @@ def build(store: Store, uid: str, raw: bytes, before: Snapshot | None) -> Frame:
             return _frame(store, sealed, len(raw), parent, before.seq, (before.keyframe_size, size, length))
     sealed = envelope.seal(raw, kind="state", bound_to=uid, ring=store.ring)
     return _frame(store, sealed, len(raw), parent, None, (len(sealed), 0, 0))
+
+
+def with_places(frame: Frame, places: Mapping[splicing.Path, splicing.Place]) -> Frame:
+    """The frame, which remembers where lists are in its snapshot."""
+    return replace(frame, places=places)
 
 
 def _frame(store: Store, sealed: bytes, size: int, parent: int, base: int | None, chain: tuple[int, int, int]) -> Frame:

@@ -26,6 +26,7 @@ from perdure._model import (
 )
 from perdure._store import Store, TaskRow
 from perdure._tasks import (
+    appending,
     callbacks,
     checkpointing,
     decisions,
@@ -138,6 +139,18 @@ class Task:
         """
         raw, copy = snapshots.document(state, plan, memory, partial, pending)
         return await checkpointing.store(self, raw, copy, label=label, cause="explicit")
+
+    async def append(self, path: str | Sequence[str | int], item: Json, *, label: str = "") -> Checkpoint:
+        """Add an item to a list in the state; a checkpoint that costs what the item does, however long the list is.
+
+        `path` is "messages", "plan.steps", or its keys one by one. A list that is not there yet is begun. Plan,
+        memory, partial results and pending calls stay as they are.
+
+        Raises:
+            InvalidInput: what is there is no list; nothing was written.
+            and what `checkpoint` raises.
+        """
+        return await appending.append(self, path, item, label=label)
 
     async def mark_progress(
         self,

@@ -79,7 +79,12 @@ async def checkpoint(plot: Plot, quick: bool) -> list[Figure]:
 
 async def turns(plot: Plot, quick: bool) -> list[Figure]:
     """An agent that adds 1 KB to its state in each of 500 turns, and checkpoints all of it each time."""
-    laps = [await _one_lap(plot, number) for number in range(1 if quick else 3)]
+    laps = [await _one_lap(plot, f"agent-{number}") for number in range(1 if quick else 3)]
+    appends = [await _one_lap(plot, f"appending-{number}", by_append=True) for number in range(1 if quick else 3)]
+    return [*_figures(plot, laps), *_figures_of_appends(plot, appends)]
+
+
+def _figures(plot: Plot, laps: list[_Lap]) -> list[Figure]:
     early, late = Series([lap.early for lap in laps]), Series([lap.late for lap in laps])
     floor = Series([lap.floor for lap in laps])
     megabytes = laps[0].state_size / 1e6
@@ -118,6 +123,34 @@ async def turns(plot: Plot, quick: bool) -> list[Figure]:
     ]
 
 
+def _figures_of_appends(plot: Plot, laps: list[_Lap]) -> list[Figure]:
+    """The same turns, where each adds its message by `task.append`."""
+    early, late = Series([lap.early for lap in laps]), Series([lap.late for lap in laps])
+    added = laps[0].added_packed
+    return [
+        Figure(
+            name="turns",
+            what=f"{TURNS} × task.append of 1 KB: bytes kept",
+            unit="B",
+            figure=float(laps[0].stored),
+            floor=float(added),
+            floor_is="zstd of all that was added",
+            budget=Budget(1.5 * added, "≤ 1.5 × floor"),
+        ),
+        Figure(
+            name="turns",
+            what=f"time of append {TURNS}",
+            unit="ms",
+            figure=late.median,
+            floor=Series([lap.floor for lap in laps]).median,
+            floor_is=f"{plot.bare.name}, 1 kB",
+            floor_spread=max(lap.floor_spread for lap in laps),
+            budget=Budget(early.median * 1.5, f"≤ 1.5 × append 10 ({early.median:.2f} ms)"),
+            detail={"append_10_ms": early.median, "state_bytes": laps[0].state_size},
+        ),
+    ]
+
+
 class _Lap:
     """What one run of the 500 turns gave."""
 
@@ -125,8 +158,8 @@ class _Lap:
     state_size = stored = growth = added = added_packed = 0
 
 
-async def _one_lap(plot: Plot, number: int) -> _Lap:
-    lap, id = _Lap(), f"agent-{number}"
+async def _one_lap(plot: Plot, id: str, *, by_append: bool = False) -> _Lap:
+    lap = _Lap()
     async with plot.app() as app:
         await app.tasks.open("first")
     before = plot.bytes_stored()
@@ -140,7 +173,7 @@ async def _one_lap(plot: Plot, number: int) -> _Lap:
             state["turn"] = turn
             state["messages"].append(message)
             began = time.perf_counter()
-            await task.checkpoint(state)
+            await (task.append("messages", message) if by_append else task.checkpoint(state))
             taken.append((time.perf_counter() - began) * 1000)
             if turn % 25 == 0:
                 floors.append(middle_ms(plot.bare.commit, 5))
