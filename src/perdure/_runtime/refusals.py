@@ -39,8 +39,9 @@ def error_of(refusal: keeper.Refusal, request: keeper.Request | None) -> Perdure
         case "stale":
             return UnitHeld(_unit(request), 0)
         case "differs":
+            made = f"{values.get('argv')}{values.get('how', '')}"
             return Conflict(
-                f"there is a {values.get('kind')} of this name already, made as {values.get('argv')}",
+                f"there is a {values.get('kind')} of this name already, made as {made}",
                 kept="the one that lives",
                 do="choose another name, or end it first: `perdure units` lists what there is",
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import shutil
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -26,7 +25,7 @@ from perdure._runtime.secrets import Secret
 from perdure._runtime.secrets import resolve as secret_value
 from perdure._runtime.service import Service
 from perdure._runtime.service import recipe_of as service_recipe
-from perdure._runtime.shell import Shell
+from perdure._runtime.shell import Shell, shell_command
 from perdure._runtime.sqlite import SqliteSession, open_sqlite
 from perdure._runtime.units import Owner, Record, Rest, U, Unit, opened
 from perdure._runtime.verdicts import verdict_of
@@ -54,15 +53,19 @@ class Runtime(Continuity):
         env: Mapping[str, str] = {},
         rebuild: Rebuild = "ask",
         limits: Mapping[Limit, float] = {},
+        isolate: bool = False,
     ) -> Shell:
         """The task's shell of this name; made the first time, the same one afterwards.
 
         `argv` for any other program on a terminal: a REPL, ssh, psql. Past its limits (seconds in all, idle_seconds
         without input or output, bytes of memory) it is ended, and its record says so; also when its task has ended,
         after its grace: five minutes, a day if the task has failed, or as many seconds as given.
+
+        With `isolate` it sees nothing of the keeper, of the store beside it, or of any process but its own, and
+        cannot gain rights; where the system does not allow that, it is not started.
         """
-        command = list(argv) if argv else [shutil.which("bash") or "/bin/sh"]
-        recipe = {**self._sketch(command, cwd), "is_shell": argv is None}
+        command, is_shell = shell_command(argv)
+        recipe = {**self._sketch(command, cwd), "is_shell": is_shell, "isolate": isolate}
         return await self._opened(
             Shell, "shell", name, recipe, rest=lambda: self._rest(env), rebuild=rebuild, limits=limits
         )
@@ -79,6 +82,7 @@ class Runtime(Continuity):
         restart: Literal["never", "on-failure"] = "never",
         timeout: timedelta | None = None,
         limits: Mapping[Limit, float] = {},
+        isolate: bool = False,
     ) -> Service:
         """The task's service of this name, ready; started the first time, found again afterwards. Limits as a shell's.
 
@@ -87,7 +91,7 @@ class Runtime(Continuity):
             UnitEnded: it ended before it was ready.
             TimedOut: it is not ready in time, and goes on.
         """
-        recipe = {**self._sketch(list(argv), cwd), **service_recipe(ready, restart)}
+        recipe = {**self._sketch(list(argv), cwd), **service_recipe(ready, restart), "isolate": isolate}
         unit = await self._opened(
             Service, "service", name, recipe, rest=lambda: self._rest(env), rebuild=rebuild, limits=limits
         )

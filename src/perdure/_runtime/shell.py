@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets as random
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -243,6 +244,15 @@ class Shell(Unit):
         while (record := await self.refresh()).ended is None and time.monotonic() < end:
             await Nap(0.02)
         return None if record.ended is None else exit_code(record.ended)
+
+
+def shell_command(argv: Sequence[str] | None) -> tuple[list[str], bool]:
+    """What to start, and whether it is a shell whose commands are known: bash, by itself."""
+    bash = shutil.which("bash")
+    if argv is None:
+        return [bash or "/bin/sh"], bash is not None
+    is_bash = list(argv) in (["bash"], ["bash", "-i"], ["/bin/bash"], ["/usr/bin/bash"], [bash])
+    return ([bash], True) if is_bash and bash is not None else (list(argv), False)
 
 
 def exit_code(status: int) -> int:

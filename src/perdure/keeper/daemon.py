@@ -42,6 +42,7 @@ GRACE_SECONDS = 5.0
 # How long what has ended is kept beside the one in its place.
 SUPERSEDED_SECONDS = 3600.0
 UNSEEN = -1
+_STORE_FOLDER = ".perdure"
 
 
 class Keeper:
@@ -323,6 +324,14 @@ class Keeper:
 
     def save(self, unit: Unit, *, through_power_loss: bool = False) -> None:
         self.units.save(unit, through_power_loss=through_power_loss)
+
+    @property
+    def hidden(self) -> list[str]:
+        """What isolated units do not see: sockets, records, and the store where it is beside them."""
+        in_memory = [base for base in ("/dev/shm", f"/run/user/{os.getuid()}") if os.path.isdir(base)]  # noqa: S108
+        live = [] if str(self.live.parent) in in_memory else [str(self.live)]
+        home = self.home.parent if self.home.parent.name == _STORE_FOLDER else self.home
+        return [*in_memory, *live, str(home)]
 
     @staticmethod
     def now() -> float:

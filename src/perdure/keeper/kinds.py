@@ -30,10 +30,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from perdure.keeper.isolation import Isolation
+from perdure.keeper.spawn import Command as Program
 
 if TYPE_CHECKING:
     from perdure.keeper.daemon import Keeper
@@ -158,6 +161,12 @@ class Held:
         """Something happens here."""
         self.is_idle_since = self.keeper.loop.time()
 
+    def program(self, argv: Sequence[str], env: Mapping[str, str], *, shown: Sequence[str] = ()) -> Program:
+        """What to execute, as the recipe says; `shown` is what an isolated one still sees of the keeper's folders."""
+        recipe = self.unit.recipe
+        how = Isolation(self.keeper.hidden, shown) if recipe.get("isolate") else None
+        return Program(argv, recipe["cwd"], env, recipe.get("umask", 0o022), recipe.get("most_files", 1024), how)
+
     def start(self) -> None:
         raise NotImplementedError
 
@@ -198,7 +207,7 @@ class Kind:
     name: str
     held: type[Held]
     # What must be the same for a second open to mean the same unit.
-    identity: Callable[[dict[str, Any]], Any] = lambda recipe: recipe.get("argv")
+    identity: Callable[[dict[str, Any]], Any] = lambda recipe: (recipe.get("argv"), bool(recipe.get("isolate")))
 
 
 def all_kinds() -> dict[str, Kind]:

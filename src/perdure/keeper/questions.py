@@ -88,7 +88,8 @@ def open_unit(keeper: Keeper, connection: Connection, call: Call) -> Answer:
         return Answer({"unit": shown(keeper, _make(keeper, kind, name, owner, recipe, call)), "made": True})
     identity = keeper.kinds[kind].identity
     if found.kind != kind or (found.is_alive and identity(found.recipe) != identity(recipe)):
-        raise Refused("differs", kind=found.kind, argv=found.recipe.get("argv"))
+        how = " (isolated)" if found.recipe.get("isolate") else ""
+        raise Refused("differs", kind=found.kind, argv=found.recipe.get("argv"), how=how)
     return Answer({"unit": shown(keeper, found), "made": False})
 
 

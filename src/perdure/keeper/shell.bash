@@ -47,7 +47,11 @@ case ":${HISTCONTROL-}:" in
     *:ignorespace:* | *:ignoreboth:*) ;;
     *) HISTCONTROL=${HISTCONTROL:+$HISTCONTROL:}ignorespace ;;
 esac
-PROMPT_COMMAND=(__perdure_ended "${PROMPT_COMMAND[@]}" __perdure_ready)
+if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 501)); then
+    PROMPT_COMMAND=(__perdure_ended "${PROMPT_COMMAND[@]}" __perdure_ready)
+else # one text, and no PS0 before 4.4: what is typed by hand is not known there, what is run is
+    PROMPT_COMMAND=$'__perdure_ended\n'"${PROMPT_COMMAND-}"$'\n__perdure_ready'
+fi
 PS0=$'\e]133;C;p=@NONCE@\a'${PS0-}
 
 if [[ -f '@PLACE@/restore' ]]; then

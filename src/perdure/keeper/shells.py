@@ -15,6 +15,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from perdure.keeper import processes, recipes, ttys
@@ -75,8 +76,7 @@ class Shell(Terminal):
     def command(self) -> Program:
         found = super().command()
         if self._is_shell:
-            argv = [*found.argv, "--rcfile", str(self.place / "rc"), "-i"]
-            found = Program(argv, found.cwd, found.env, found.umask, found.most_files)
+            found = replace(found, argv=[*found.argv, "--rcfile", str(self.place / "rc"), "-i"])
         return found
 
     def _open_commands(self) -> None:
@@ -140,7 +140,7 @@ class Shell(Terminal):
 
     def _ended(self, mark: Mark) -> None:
         command, self._now, self._is_coming = self._now, None, True
-        cwd = processes.cwd_of(self.unit.pid) or ""
+        cwd = processes.cwd_of(self.leader) or ""
         if command is not None:
             command.code, command.cwd, command.ended_at = mark.code, cwd, self.keeper.now()
             command.end = mark.start
@@ -196,7 +196,10 @@ class Shell(Terminal):
         if not _ID.fullmatch(id) or "\0" in text:
             raise Refused("invalid", what=f"no id or no command: {id!r}")
         if not self._is_shell:
-            raise Refused("invalid", what="only a shell has commands; this is another program: use send and expect")
+            program = os.path.basename(self.unit.recipe["argv"][0])
+            raise Refused(
+                "invalid", what=f"run() knows the commands of bash only, and this is {program}: use send() and expect()"
+            )
         known = self.commands.known.get(id)
         if known is not None and known["digest"] != digest(text):
             raise Refused("invalid", what="this key belongs to another command")
@@ -248,7 +251,7 @@ class Shell(Terminal):
         """Only the shell itself, at its prompt, takes a command."""
         if self.has_ended or not self.unit.is_alive:
             raise Refused("ended", what="the shell has ended")
-        if not self._at_prompt or ttys.in_front(self._master) != self.unit.pid:
+        if not self._at_prompt or ttys.in_front(self._master) != self.leader:
             running = (self._now.text if self._now else "") or "another program is in front"
             raise Refused("busy", what=running[:200])
         if self._is_typing:
@@ -303,7 +306,7 @@ class Shell(Terminal):
         return Answer({"state": "begun" if self._has_begun(id) else "asked"})
 
     def waits_for(self) -> ttys.Waiting | None:
-        if self._at_prompt and ttys.in_front(self._master) == self.unit.pid:
+        if self._at_prompt and ttys.in_front(self._master) == self.leader:
             return "prompt"
         return super().waits_for()
 

@@ -5,7 +5,8 @@ then waits at a gate. The keeper learns who it is, puts what it needs into the a
 the gate. If the keeper dies before that, the gate closes and the process ends without having begun: there is
 never a process nobody knows of.
 
-The process has its own session, default signal dispositions, the descriptors it is given and no others.
+The process has its own session, default signal dispositions, the descriptors it is given and no others; by choice it
+is isolated (isolation.py).
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ import signal
 import struct
 import termios
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
+from perdure.keeper import isolation
 from perdure.keeper.anchor import start_of
+from perdure.keeper.isolation import Isolation
 
 _NUMBER = struct.Struct("i")
 # Where a started process finds its token.
@@ -41,6 +45,7 @@ class Command:
     env: Mapping[str, str]
     umask: int = 0o022
     most_files: int = 1024
+    isolation: Isolation | None = None
 
 
 @dataclass
@@ -58,8 +63,18 @@ class Waiting:
         Raises:
             CannotStart: the program is not there, may not be executed, or its folder is gone.
         """
-        os.write(self._gate, b"!")
+        with suppress(BrokenPipeError):  # it has ended already, and said why
+            os.write(self._gate, b"!")
         os.close(self._gate)
+        self._hear()
+
+    def fail(self) -> NoReturn:
+        """It was never there; say why."""
+        os.close(self._gate)
+        self._hear()
+        raise CannotStart("no process could be made")
+
+    def _hear(self) -> None:
         with os.fdopen(self._trouble, "rb") as trouble:
             said = trouble.read()
         if said:
@@ -79,11 +94,17 @@ def spawn(command: Command, stdio: tuple[int, int, int], *, is_terminal: bool, t
     middle = os.fork()
     if middle == 0:
         try:
+            if command.isolation is not None:
+                isolation.leave()
             if child := os.fork():
                 os.write(told_out, _NUMBER.pack(child))
                 os._exit(0)
             os.close(gate_out)  # else the gate would never close
+            if command.isolation is not None:
+                _isolate(command.isolation)
             _begin(command, stdio, is_terminal, token, gate_in, trouble_out)
+        except isolation.NotAllowed as error:
+            os.write(trouble_out, str(error).encode())
         finally:
             os._exit(127)
     for fd in (gate_in, told_out, trouble_out):
@@ -91,8 +112,20 @@ def spawn(command: Command, stdio: tuple[int, int, int], *, is_terminal: bool, t
     os.waitpid(middle, 0)
     told = os.read(told_in, _NUMBER.size)
     os.close(told_in)
-    pid = _NUMBER.unpack(told)[0]
-    return Waiting(pid, start_of(pid), gate_out, trouble_in)
+    pid = _NUMBER.unpack(told)[0] if told else 0
+    waiting = Waiting(pid, start_of(pid), gate_out, trouble_in)
+    if not told:
+        waiting.fail()
+    return waiting
+
+
+def _isolate(how: Isolation) -> None:
+    """Go on as the second process of a namespace; the first one stays behind."""
+    os.setsid()
+    isolation.settle(how)
+    if child := os.fork():
+        isolation.be_first(child)
+    isolation.give_up_rights()
 
 
 def _begin(

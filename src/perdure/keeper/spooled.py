@@ -65,7 +65,7 @@ class Spooled(Held):
     def command(self) -> Command:
         recipe = self.unit.recipe
         env = {**recipe["env"], **self.secrets, COOKIE: self.unit.uid}
-        return Command(recipe["argv"], recipe["cwd"], env, recipe.get("umask", 0o022), recipe.get("most_files", 1024))
+        return self.program(recipe["argv"], env)
 
     def recover(self) -> None:
         if not os.path.exists(self._path):

@@ -61,7 +61,7 @@ class Terminal(Held):
         recipe = self.unit.recipe
         env = {**recipe["env"], **self.secrets, COOKIE: self.unit.uid}
         env.setdefault("TERM", "xterm-256color")
-        return Command(recipe["argv"], recipe["cwd"], env, recipe.get("umask", 0o022), recipe.get("most_files", 1024))
+        return self.program(recipe["argv"], env, shown=(str(self.place),))
 
     @classmethod
     def check(cls, recipe: dict[str, Any]) -> None:
@@ -279,7 +279,7 @@ class Terminal(Held):
             {
                 "waiting": self.waits_for(),
                 "front": front,
-                "is_own": front == self.unit.pid,
+                "is_own": front == self.leader,
                 "rows": rows,
                 "columns": columns,
                 "status": self.unit.ended,
@@ -289,6 +289,11 @@ class Terminal(Held):
 
     def waits_for(self) -> ttys.Waiting | None:
         return ttys.waits_for(self._master)
+
+    @property
+    def leader(self) -> int:
+        """The program itself: the first process of the terminal's session."""
+        return ttys.leader(self._master) or self.unit.pid
 
     # ── the unit ────────────────────────────────────────────────────────────────────────────────
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import struct
+import sys
 import termios
 from typing import Literal, NamedTuple
 
@@ -13,6 +14,8 @@ from perdure.keeper import processes
 _READING = frozenset({"n_tty_read", "wait_woken", "tty_read"})
 # … and where one sleeps that waits for any of several things, as line editors do.
 _CHOOSING = frozenset({"do_select", "do_sys_poll", "poll_schedule_timeout", "ep_poll", "do_epoll_wait"})
+
+_TIOCGSID = 0x5429  # Linux's; termios does not name it
 
 Waiting = Literal["secret", "prompt"]
 
@@ -36,6 +39,17 @@ def in_front(master: int) -> int:
     """The process group that may read from the terminal; 0 when there is none."""
     try:
         found: int = struct.unpack("i", fcntl.ioctl(master, termios.TIOCGPGRP, b"\0" * 4))[0]
+    except OSError:
+        return 0
+    return found
+
+
+def leader(master: int) -> int:
+    """The first process of the terminal's session; 0 when there is none, or the system does not tell."""
+    if sys.platform != "linux":
+        return 0
+    try:
+        found: int = struct.unpack("i", fcntl.ioctl(master, _TIOCGSID, b"\0" * 4))[0]
     except OSError:
         return 0
     return found
