@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from perdure import Perdure
 from perdure._durable import durable, pause, step
-from perdure._durable.run import Paused
+from perdure._durable.run import Paused, Run
 from perdure._runtime.postgres import open_postgres
 from perdure._runtime.postgres_connection import KeptConnection
 from perdure._runtime.sessions import SessionPlace
@@ -231,20 +232,38 @@ async def killed_at_commit() -> int:
     async with con.transaction():
         await insert(con, 1)
         await insert(con, 2)
+        where["disk"].clear()
+        await insert(con, 3)
     await con.close()
-    return 2
+    return 3
 
 
 async def run_and_die_after_commit(link: Link, stage_folder: str, parking: str, url: str, store: str) -> None:
-    where.update(place=SessionPlace(Path(stage_folder), Path(parking)), url=url)
-    commit = KeptConnection.commit
+    """The disk is slow, and quick only for somebody who waits for it."""
+    disk = threading.Event()
+    where.update(place=SessionPlace(Path(stage_folder), Path(parking)), url=url, disk=disk)
+    commit, flush = KeptConnection.commit, Run.flush
+
+    async def wait_for_disk(self: Run) -> None:
+        disk.set()
+        await flush(self)
 
     async def commit_and_die(self: KeptConnection) -> None:
         await commit(self)
         die()
 
-    KeptConnection.commit = commit_and_die  # type: ignore[method-assign]
+    setattr(KeptConnection, "commit", commit_and_die)  # noqa: B010
+    setattr(Run, "flush", wait_for_disk)  # noqa: B010
+    disk.set()
     async with Perdure(store) as app:
+        engine = app._store.engine
+        write = engine.commit
+
+        def write_slowly(batch: Any) -> Any:
+            disk.wait()
+            return write(batch)
+
+        setattr(engine, "commit", write_slowly)  # noqa: B010
         await app.run("task", killed_at_commit)
 
 
@@ -255,9 +274,9 @@ async def test_what_was_done_in_a_block_is_on_record_before_it_commits(stage: St
     arguments = (str(stage.folder), str(stage.parking), stage.url, store)
     child = stage.children.start(run_and_die_after_commit, *arguments)
     assert child.wait() == -9
-    assert rows(stage) == [1, 2]
-    where.update(place=stage.place, url=stage.url)
+    assert rows(stage) == [1, 2, 3]
+    where.update(place=stage.place, url=stage.url, disk=threading.Event())
     async with Perdure(store) as app:
-        assert await app.run("task", killed_at_commit) == 2
-    assert rows(stage) == [1, 2]
+        assert await app.run("task", killed_at_commit) == 3
+    assert rows(stage) == [1, 2, 3]
     assert seen == []

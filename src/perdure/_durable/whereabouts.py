@@ -15,7 +15,7 @@ from perdure._durable.knowers import why_nobody
 from perdure._durable.switches import why_stopped
 from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
-from perdure._model import FINISHED, Entry, TaskRecord, decode_entry, name_of, scope_of
+from perdure._model import FINISHED, Entry, Progress, TaskRecord, decode_entry, name_of, scope_of
 from perdure._store import Store
 from perdure._tasks import Question, Tasks, blockers, current_row, questions_of, read_holder
 from perdure.errors import PerdureError
@@ -49,6 +49,7 @@ class Where:
     waits_for: Sequence[str] = ()
     percent: float | None = None
     operation: str = ""
+    amount: str = ""  # 9/10
     holder: str = ""  # who works on it, "" when nobody does
     attempts: int = 0
     next: str = ""
@@ -89,6 +90,7 @@ async def where(tasks: Tasks, id: str) -> Where:
         waits_for=[question.waits_for for question in questions] or _pause_of(record) or blocked,
         percent=record.progress.percent if record.progress else None,
         operation=record.progress.operation if record.progress else "",
+        amount=_amount(record.progress),
         holder=holder,
         attempts=len(record.attempts),
         next=stopped or _BLOCKED if stopped or blocked else _next(record, questions, frames, holder, nobody),
@@ -96,6 +98,12 @@ async def where(tasks: Tasks, id: str) -> Where:
         thoughts=[frame.announcement for frame in await task.frames.open()],
         children=[await where(tasks, id) for _, id, status in children if status not in FINISHED],
     )
+
+
+def _amount(progress: Progress | None) -> str:
+    if progress is None or progress.done is None:
+        return ""
+    return f"{progress.done:,}" if progress.total is None else f"{progress.done:,}/{progress.total:,}"
 
 
 async def _entries(store: Store, uid: str, line: int) -> list[Entry]:

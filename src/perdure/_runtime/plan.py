@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 
 from perdure._durable import Where, where
-from perdure._model import Checkpoint, Verdict
+from perdure._model import FINISHED, Checkpoint, Verdict
 from perdure._runtime import fingerprints
 from perdure._runtime.context import Context
 from perdure._runtime.fingerprints import Finding
+from perdure._runtime.kinds import all_of, found
 from perdure._runtime.paths import mapped
 from perdure._runtime.report import RestorePlan, UnitLine
 from perdure._runtime.save import CAUSE, PART, place_for
@@ -23,6 +24,8 @@ from perdure._runtime.unit_types import Place, type_of
 from perdure._tasks import Task, arrival, carried
 from perdure.errors import Incompatible, NotFound, PerdureError, SecretMissing
 
+# What `perdure run` keeps of the command itself: that is begun again, or goes on, by its own rule.
+_OF_RUNS = frozenset({"command", "piped", "recorder"})
 # What neither starts a process nor touches a file, whoever wrote its recipe.
 _HARMLESS = frozenset({"variables", "directory", "blob", "rate_limits"})
 WAITS = "when the code comes to it: only that knows how"
@@ -89,14 +92,35 @@ async def prepare(
 
 
 async def plan_for(task: Task, at: str | None = None) -> RestorePlan:
-    """What a resume in a fresh process would find; a plan without units if nothing was saved."""
+    """What a resume in a fresh process would find: what was saved, and what the keeper holds besides."""
+    context = Context()
+    others = await _held_for(task, context)
     try:
-        return (await prepare(task, Context(), at)).plan
+        plan = (await prepare(task, context, at, is_claim=at is None and await _is_function(task))).plan
     except NotFound:
         if at is not None:
             raise
-    stands = await where(task._tasks, task.id)
-    return RestorePlan(task_id=task.id, checkpoint="", units=(), skipped=stands.done, rerun=_cut_off(stands))
+        stands = await where(task._tasks, task.id)
+        return RestorePlan(task_id=task.id, checkpoint="", units=others, skipped=stands.done, rerun=_cut_off(stands))
+    saved = {line.name for line in plan.units}
+    return replace(plan, units=[*plan.units, *(line for line in others if line.name not in saved)])
+
+
+async def _held_for(task: Task, context: Context, before: str = "") -> list[UnitLine]:
+    """What the keeper holds for a task, and for those it has started: a command's durable functions."""
+    held = [
+        UnitLine(f"{before}{record.kind} {record.name}", "kept", await found(record))
+        for record in await all_of(place_for(task, context))
+        if record.kind not in _OF_RUNS
+    ]
+    for uid, id, status in await task._store.query("children_of", uid=task.uid):
+        if status not in FINISHED:
+            held += await _held_for(await task._tasks._attach(uid, created=False), context, f"{before}{id}: ")
+    return held
+
+
+async def _is_function(task: Task) -> bool:
+    return bool(await task._store.query("get_call", uid=task.uid))
 
 
 def _cut_off(stands: Where) -> list[str]:

@@ -33,13 +33,17 @@ def kept(state: dict[str, Any]) -> Verdict:
     failed = state["transaction"] == "failed"
     return Verdict(
         "kept",
-        "the proxy kept it",
+        f"the same backend ({state['pid']}), {_transaction(state)}",
         same=same,
         since_you_left=since,
         waiting="a statement is still running" if state["busy"] else None,
         do_not_assume=assume,
         options=["roll back: the transaction has failed"] if failed else [],
     )
+
+
+def _transaction(state: dict[str, Any]) -> str:
+    return "in no transaction" if state["transaction"] == "none" else f"its transaction is {state['transaction']}"
 
 
 def _told(outcome: dict[str, Any]) -> str:

@@ -32,8 +32,8 @@ def _kept(record: Record, asked: Mapping[str, Any]) -> Verdict:
     ]
     return Verdict(
         "kept",
-        f"the same process ({record.pid}), held by the keeper",
-        same=("process, variables, open files, output by offset",),
+        f"the same process ({record.pid}), held by the keeper" if record.pid else "held open by the keeper",
+        same=("process, variables, open files, output by offset",) if record.pid else ("all of it",),
         differs=differs,
         since_you_left=_since(record),
         waiting=record.about.get("waiting"),

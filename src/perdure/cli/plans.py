@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 def blocks(plan: RestorePlan) -> list[Block]:
     """The plan, drawn."""
-    head = f"from checkpoint {plan.checkpoint}" if plan.checkpoint else "nothing was saved of what lived around it"
+    unsaved = "what the keeper holds for it" if plan.units else "nothing was saved of what lived around it"
+    head = f"from checkpoint {plan.checkpoint}" if plan.checkpoint else unsaved
     found: list[Block] = [line(f"task {plan.task_id}: {head}")]
     if plan.units:
         rows = [[each.name, each.level, _why(each.verdict)] for each in plan.units]

@@ -3,7 +3,7 @@
 from perdure._runtime.kinds.blobs import BlobType
 from perdure._runtime.kinds.files import FileType
 from perdure._runtime.kinds.http import HttpSession, HttpType
-from perdure._runtime.kinds.kept import CONNECTIONS, KeptHere, KeptType, all_of
+from perdure._runtime.kinds.kept import CONNECTIONS, KeptHere, KeptType, all_of, found
 from perdure._runtime.kinds.limits import RateLimits, RateLimitsType
 from perdure._runtime.kinds.queues import QueuedRequest, QueueType, RequestQueue
 from perdure._runtime.kinds.surroundings import DirectoryType, EnvironmentType, VariablesType
@@ -34,6 +34,7 @@ __all__ = [
     "RateLimits",
     "RequestQueue",
     "all_of",
+    "found",
     "register_all",
 ]
 

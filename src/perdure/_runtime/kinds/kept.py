@@ -11,6 +11,7 @@ from typing import Any
 
 from perdure._model import Verdict
 from perdure._runtime import client as clients
+from perdure._runtime.kinds import session_facts
 from perdure._runtime.secrets import Secret
 from perdure._runtime.unit_types import Place, UnitType
 from perdure._runtime.units import Owner, Record, opened
@@ -19,7 +20,7 @@ from perdure.errors import SecretMissing
 
 # What can be made anew without asking: nothing is in it but its process.
 _REBUILT = frozenset({"service"})
-CONNECTIONS = frozenset({"postgres", "sqlite", "request", "listener"})
+CONNECTIONS = frozenset({"session", "request", "listener"})
 
 
 @dataclass
@@ -35,7 +36,9 @@ class KeptType(UnitType):
     kind = "kept"
 
     async def capture(self, live: Record, place: Place) -> Any:
+        about = await session_facts.facts_of(live) if live.kind == "session" else {}
         return {
+            **about,
             "kind": live.kind,
             "name": live.name,
             "uid": live.uid,
@@ -48,10 +51,10 @@ class KeptType(UnitType):
     async def validate(self, recipe: Any, place: Place) -> Verdict:
         record = await find(recipe, place)
         if record is not None and record.is_alive and not place.fresh:
-            return verdict_of(record, False, "instead_of" in record.facts)
+            return await found(record)
         gone = verdict_of(record, False, False).reason if record is not None else _nowhere(recipe, place)
         if recipe["kind"] not in _REBUILT:
-            return Verdict("lost", gone, options=(f"rt.{recipe['kind']}({recipe['name']!r}, …) makes a new one",))
+            return Verdict("lost", gone, options=(f"{_opened_by(recipe)} makes a new one",))
         missing = _missing(recipe)
         if missing:
             return Verdict("lost", f"{gone}; it is not made anew without {', '.join(missing)}")
@@ -60,7 +63,7 @@ class KeptType(UnitType):
     async def restore(self, recipe: Any, place: Place) -> KeptHere:
         record = await find(recipe, place)
         if record is not None and record.is_alive and not place.fresh:
-            return KeptHere(record, verdict_of(record, False, "instead_of" in record.facts), False)
+            return KeptHere(record, await found(record), False)
         place.context.need("run", f"starting {recipe['name']}")
         secrets = {name: Secret.parse(told).value() for name, told in recipe["recipe"].get("secret_env", {}).items()}
         record, was_made, _ = await opened(
@@ -81,6 +84,12 @@ class KeptType(UnitType):
             await clients.client_for(place.keeper_home).ask("end", unit=live.record.uid)
 
 
+async def found(record: Record) -> Verdict:
+    """How a unit of the keeper comes back that is there."""
+    told = await session_facts.verdict_on(record) if record.kind == "session" and record.is_alive else None
+    return told or verdict_of(record, False, "instead_of" in record.facts)
+
+
 async def find(recipe: Any, place: Place) -> Record | None:
     """The unit as the keeper knows it now; None without a keeper, or if it knows no such unit."""
     for record in await all_of(place):
@@ -95,6 +104,13 @@ async def all_of(place: Place) -> list[Record]:
     if client is None:
         return []
     return [Record.read(told) for told in (await client.ask("units", task_uid=place.uid)).args["units"]]
+
+
+def _opened_by(recipe: Any) -> str:
+    kind, name = recipe["kind"], recipe["name"]
+    if kind == "session":
+        kind, _, name = name.partition(":")
+    return f"rt.{kind}({name!r}, …)"
 
 
 def _owner(place: Place) -> Owner:

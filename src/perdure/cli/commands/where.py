@@ -33,13 +33,18 @@ async def command(call: Invocation, id: str) -> None:
     call.answer(told, Fields([(name, [text]) for name, text in lines if text]))
 
 
+def _progress(found: Where) -> str:
+    percent = f"{found.percent:g} %" if found.percent is not None else ""
+    return " ".join(filter(None, (found.operation, found.amount, percent))) if percent or found.amount else ""
+
+
 def _lines(found: Where) -> list[tuple[str, str]]:
     under_way = [f"{frame.scope} {frame.name}: {frame.state}, {frame.note}".strip() for frame in found.frames]
     return [
         ("status", found.status),
         ("function", found.function or "none: a task with checkpoints"),
         ("done", f"{found.done} calls; the last was {found.last}" if found.done else "nothing recorded"),
-        ("progress", f"{found.operation} {found.percent:g} %" if found.percent is not None else ""),
+        ("progress", _progress(found)),
         *(("under way", text) for text in under_way),
         *(("waits for", text) for text in found.waits_for),
         *(("set aside", text) for text in found.thoughts),

@@ -31,6 +31,7 @@ from perdure import (
     idempotency_key,
     is_replaying,
     port,
+    progress,
     runtime,
     step,
 )
@@ -168,12 +169,17 @@ async def migrate(stage: Stage) -> dict[str, Any]:
     said = "lost"
     if shell.level != "lost":
         said = (await shell.expect("got:42", timeout=600)).splitlines()[-1].strip()
-    return {"first": first, "rest": rest, "said": said, "server": web.pid, "thoughts": thoughts}
+    around = f"{rt.cwd} {rt.env['APP_MODE']}"
+    return {"first": first, "rest": rest, "said": said, "server": web.pid, "thoughts": thoughts, "around": around}
 
 
 async def migrate_rows(stage: Stage, rt: Any) -> None:
     database = await open_database(stage, rt)
     say(f"the database session is {database.session.level}: {await database.who()}")
+
+    @step(name="shape")
+    async def shape() -> None:
+        await database.shape()
 
     async def is_there(number: int) -> Any:
         return Happened(number) if await database.has(number) else DID_NOT_HAPPEN
@@ -181,10 +187,12 @@ async def migrate_rows(stage: Stage, rt: Any) -> None:
     @effect(name="statement", verify=is_there)
     async def statement(number: int) -> int:
         await database.insert(number)
+        await progress.mark(done=number, total=STATEMENTS)
         if number == DIE_IN:
             os.kill(os.getpid(), signal.SIGKILL)
         return number
 
+    await shape()
     async with database.transaction() if stage.in_transaction else nullcontext():
         for number in range(1, STATEMENTS + 1):
             await statement(number)
@@ -192,6 +200,8 @@ async def migrate_rows(stage: Stage, rt: Any) -> None:
             done(f"statement {number} of {STATEMENTS}")
             if number == STATEMENTS - 1:
                 await rest()
+                if stage.in_transaction:
+                    say(f"inside {await database.inside()}")
                 if WAITS:
                     await until_told(stage)
     say("committed")

@@ -43,6 +43,7 @@ def perform(stage: Stage, world: World, say: Callable[[str, str], None]) -> list
                 break
             say(line, "agent")
         server, session = who_serves(stage), _line(first.lines, "the database session")
+        inside = _line(first.lines, "inside ")
         first.kill()
     say(f"kill -9 {first.pid}: the agent is dead, in the middle of a transaction", "bad")
     middle = len(rows(stage.dsn))
@@ -65,6 +66,7 @@ def perform(stage: Stage, world: World, say: Callable[[str, str], None]) -> list
     return [
         Proof("dev server", server.split()[0], who_serves(stage).split()[0], server == who_serves(stage)),
         Proof("database session", _short(session), _short(again), _who(session) == _who(again)),
+        Proof("the open transaction", _inside(inside), _inside(_line(second.lines, "inside ")), inside in second.lines),
         Proof("the migration's rows", f"{middle} to others", _all(stage), rows(stage.dsn) == [*range(1, 11)]),
         Proof("shell at its prompt", "waiting", _safe_end(result["said"]), result["said"].endswith("got:42")),
         *_counted(stage, world),
@@ -108,6 +110,10 @@ def _line(lines: list[str], begin: str) -> str:
 
 def _short(line: str) -> str:
     return line.removeprefix("the database session is ")
+
+
+def _inside(line: str) -> str:
+    return line.removeprefix("inside transaction").strip(": ")
 
 
 def _safe_end(text: str) -> str:
