@@ -56,7 +56,7 @@ async def test_an_id_stands_for_one_call_of_one_function(url):
         with pytest.raises(Conflict, match="not 'failing'"):
             await app.run("job", failing, "x")
         await app.tasks.open("plain")
-        with pytest.raises(Conflict, match="no durable function's"):
+        with pytest.raises(Conflict, match="a command's, or one with checkpoints"):
             await app.run("plain", doubling, 1)
 
 

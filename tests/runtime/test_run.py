@@ -23,6 +23,9 @@ COUNT = "import sys\nfor number in range(2000): print('line', number, flush=True
 CLI = [sys.executable, "-c", "import sys; from perdure.cli import main; sys.exit(main())"]
 
 
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text()
+
+
 def environment(place: Place) -> dict[str, str]:
     return {**os.environ, "PERDURE_URL": place.url, "TERM": "xterm"}
 
@@ -30,10 +33,11 @@ def environment(place: Place) -> dict[str, str]:
 class Terminal:
     """A terminal of a person, with a command on it."""
 
-    def __init__(self, place: Place, *args: str) -> None:
+    def __init__(self, place: Place, *args: str, cwd: Path | None = None) -> None:
         self.master, slave = pty.openpty()
         self.process = subprocess.Popen(
             [*CLI, *args],
+            cwd=cwd,
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -90,6 +94,35 @@ def test_a_closed_terminal_ends_nothing_and_attaching_shows_no_gap_and_no_repeat
     assert second.process.wait() == 0
     lines = [line for line in shown.split(b"\r\n") if line.startswith(b"line")]
     assert lines == [b"line %d" % number for number in range(2000)]
+
+
+@pytest.mark.req("R117")
+def test_the_readme_works_as_it_is_pasted(place: Place, tmp_path: Path) -> None:
+    pasted = next(line for line in README.splitlines() if line.startswith("$ printf") and "count.py" in line)
+    subprocess.run(pasted.removeprefix("$ ").replace("sleep(1)", "sleep(0.01)"), shell=True, cwd=tmp_path, check=True)
+    assert "$ perdure run demo -- python count.py\n" in README and "$ perdure attach demo " in README
+    first = Terminal(place, "run", "demo", "--", sys.executable, "count.py", cwd=tmp_path)
+    first.read_until(b"1\r\n2\r\n3\r\n")
+    first.close()
+    second = Terminal(place, "attach", "demo")
+    seen = second.read_until(b"\n500\r\n").split()
+    assert seen == [str(number).encode() for number in range(1, len(seen) + 1)]
+    os.write(second.master, b"\x1d")
+    second.read_until(b"`perdure attach demo` comes back to it")
+    assert second.process.wait() == 0
+
+
+async def test_a_command_that_cannot_be_started_fails_its_task_and_says_why(place: Place) -> None:
+    done = subprocess.run(
+        [*CLI, "run", "nope", "--", "no-such-program"], env=environment(place), capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("perdure: the command could not be started: No such file or directory: no-such-")
+    async with Perdure(place.url) as app:
+        record = await app.tasks.get("nope")
+        assert record is not None and (record.status, record.error["kind"]) == ("failed", "not started")
+    again = [*CLI, "run", "--again", "nope", "--", "echo", "this time"]
+    assert subprocess.run(again, env=environment(place), capture_output=True, text=True).stdout == "this time\n"
 
 
 @pytest.mark.req("R117")

@@ -121,9 +121,11 @@ async def _postpone(store: Store, row: TaskRow, function: DurableFunction[..., A
 async def _check_same(store: Store, row: TaskRow, function: DurableFunction[..., Any], arguments: bytes) -> None:
     rows = await store.query("get_call", uid=row.uid)
     if not rows or rows[0][0] != function.name:
-        what = f"carries out {rows[0][0]!r}" if rows else "is no durable function's"
+        what = f"carries out {rows[0][0]!r}" if rows else "is a command's, or one with checkpoints"
+        other = f"{row.id}/{function.name}"
         raise Conflict(
-            f"task {row.id!r} {what}, not {function.name!r}", do=f"choose another id, {f'{row.id}/{function.name}'!r}"
+            f"task {row.id!r} {what}, and cannot carry out {function.name!r} too",
+            do=f"choose another id for one of them, such as {other!r}",
         )
     before = envelope.unseal(rows[0][2], kind="arguments", bound_to=row.uid, ring=store.ring)
     if function.chosen.singleton and row.status not in FINISHED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from dataclasses import dataclass
 
 from perdure._ground.config import Address
@@ -13,6 +14,8 @@ from perdure._runtime.verdicts import verdict_of
 from perdure._store import Store
 from perdure.errors import PerdureError
 
+_PROGRAMS = ("command", "piped", "service", "shell")
+_MOST_SHOWN = 100
 _WAITS = {"secret": "waits for a secret at a prompt that does not echo", "prompt": "waits at its prompt"}
 
 
@@ -52,5 +55,11 @@ async def _kept(client: clients.Client, record: Record) -> Kept:
             waiting = str((await client.do(record.uid, "state")).args["waiting"] or "")
         except PerdureError:
             waiting = ""  # it has ended in between
-    state = _WAITS.get(waiting) or ("alive" if record.is_alive else verdict_of(record, False, False).reason)
+    state = _WAITS.get(waiting) or (_living(record) if record.is_alive else verdict_of(record, False, False).reason)
     return Kept(record.kind, record.name, record.is_alive, waiting, state)
+
+
+def _living(record: Record) -> str:
+    argv = record.recipe.get("argv") or ()
+    running = record.about.get("running") or (shlex.join(map(str, argv)) if record.kind in _PROGRAMS else "")
+    return f"alive: {running[:_MOST_SHOWN]}" if running else "alive"

@@ -22,7 +22,7 @@ from perdure.errors import Conflict, UnitEnded
 
 COMMAND, RECORDER = "run", "run-recorder"
 Policy = Literal["never", "on-failure", "on-kill"]
-_LOOK_SECONDS = 0.02
+_LOOK_SECONDS, _LOOKS = 0.02, 500
 # What the recorder needs of the environment: where the store is, how to open it, and where Python is.
 _NEEDED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "VIRTUAL_ENV", "PERDURE_KEY")
 _NEEDED_IN_TESTS = ("PERDURE_TEST_CLOCK",)
@@ -91,8 +91,18 @@ async def begin(
     try:
         return await rt._opened(Command, kind, COMMAND, recipe, secrets=hidden, rebuild="never", fds=fds)
     except BaseException:
-        await rt._client.ask("end", unit=recorder.uid)
+        await _dismiss(rt, recorder)
         raise
+
+
+async def _dismiss(rt: Runtime, recorder: Record) -> None:
+    """End a recorder that has nothing to record, so that the task is somebody else's to end."""
+    await rt._client.ask("end", unit=recorder.uid)
+    for _ in range(_LOOKS):
+        found_now = await found(rt, RECORDER)
+        if found_now is None or not found_now.is_alive:
+            return
+        await Nap(_LOOK_SECONDS)
 
 
 async def begin_again(rt: Runtime, policy: Policy | None = None) -> Record | None:

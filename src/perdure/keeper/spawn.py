@@ -146,10 +146,15 @@ def _begin(
         os.chdir(command.cwd)
         os.execvpe(command.argv[0], list(command.argv), dict(command.env))
     except BaseException as error:
-        where = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
-        text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        os.write(trouble, f"{text}{where}".encode(errors="replace"))
+        os.write(trouble, _in_words(error, command).encode(errors="replace"))
     os._exit(127)
+
+
+def _in_words(error: BaseException, command: Command) -> str:
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    is_folder = error.filename is not None and os.fsdecode(error.filename) == command.cwd
+    return f"{error.strerror}: {command.cwd if is_folder else command.argv[0]}"
 
 
 def _forget_ways() -> None:

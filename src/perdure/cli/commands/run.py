@@ -31,8 +31,9 @@ _LOOKS = 500
     help="When to start it again by itself.",
 )
 @click.option("--detach", is_flag=True, help="Start it, and leave at once.")
+@click.option("--again", is_flag=True, help="Begin anew if the task has ended; the old one is kept in its history.")
 @click.pass_obj
-def command(call: Invocation, id: str, argv: tuple[str, ...], restart: str, detach: bool) -> None:
+def command(call: Invocation, id: str, argv: tuple[str, ...], restart: str, detach: bool, again: bool) -> None:
     """Run any command as a task that outlives this terminal. Exits with the command's exit code.
 
     \b
@@ -45,7 +46,7 @@ def command(call: Invocation, id: str, argv: tuple[str, ...], restart: str, deta
     from perdure.cli.attaching import Attached
 
     command = argv[1:] if argv[0] == "--" else argv
-    unit = drive(_begun(call, id, command, restart))
+    unit = drive(_begun(call, id, command, restart, again))
     if detach:
         call.answer({"task": id, "pid": unit.record.pid})
         return
@@ -57,14 +58,29 @@ def command(call: Invocation, id: str, argv: tuple[str, ...], restart: str, deta
     raise click.exceptions.Exit(code if code >= 0 else 128 - code)
 
 
-async def _begun(call: Invocation, id: str, argv: tuple[str, ...], restart: str) -> Command:
-    from perdure._runtime import running
-    from perdure.errors import InvalidTransition
+async def _begun(call: Invocation, id: str, argv: tuple[str, ...], restart: str, again: bool) -> Command:
+    from perdure.errors import InvalidInput, InvalidTransition, UnitEnded
 
-    task = await call.tasks.open(id, state={})
+    task = await call.tasks.open(id, state={}, again=again)
     if task.is_finished or task.is_paused:
-        do = f"`perdure resume {id}` goes on with it" if task.status in ("failed", "paused") else "choose another id"
+        do = f"`perdure run --again {id} -- …` begins anew, and keeps the old one in its history; or choose another id"
+        if task.status in ("failed", "paused"):
+            do = f"`perdure resume {id}` goes on with it"
         raise InvalidTransition(id, task.status, "run a command", do=do)
+    try:
+        return await _started(call, id, argv, restart)
+    except UnitEnded as error:
+        await task.fail({"message": f"the command could not be started: {error.why}", "kind": "not started"})
+        raise InvalidInput(
+            f"the command could not be started: {error.why}",
+            kept=f"task {id!r}, as failed",
+            do=f"mend the command, then `perdure run --again {id} -- …`",
+        ) from None
+
+
+async def _started(call: Invocation, id: str, argv: tuple[str, ...], restart: str) -> Command:
+    from perdure._runtime import running
+
     is_terminal = sys.stdin is not None and sys.stdin.isatty()
     size = shutil.get_terminal_size() if is_terminal else None
     return await running.begin(
