@@ -53,7 +53,7 @@ async def test_an_id_stands_for_one_call_of_one_function(url):
         await app.run("job", doubling, 21)
         with pytest.raises(Conflict, match="other arguments"):
             await app.run("job", doubling, 22)
-        with pytest.raises(Conflict, match="not 'failing'"):
+        with pytest.raises(Conflict, match="cannot carry out 'failing' too"):
             await app.run("job", failing, "x")
         await app.tasks.open("plain")
         with pytest.raises(Conflict, match="a command's, or one with checkpoints"):
