@@ -72,12 +72,12 @@ class Maker:
             *[self.rearm_pause, self.remind_pause, self.rearm_task, self.note_rate_limit],
             *[self.put_memory, self.put_memory, self.drop_memory, self.reseal_memory],
             *[self.announce, self.ask_worker, self.reap, self.flag_attempt, self.take_slot, self.free_slot],
-            *[self.postpone],
+            *[self.postpone, self.complete_function],
         ]
         self._while_held: list[Make] = [*[self.checkpoint, self.append_entry] * 4, self.mark_progress, self.move_task]
         self._while_held += [self.release, *[self.open_pause] * 3, self.answer_pause, self.send_signal, self.suspend]
         self._while_held += [self.begin_line, self.put_memory, self.rearm_pause, self.remind_pause]
-        self._while_held += [self.reap, self.flag_attempt, self.take_slot]
+        self._while_held += [self.reap, self.flag_attempt, self.take_slot, self.complete_function]
         self._while_held += [self.set_switch]
         self._while_free: list[Make] = [
             self.postpone,
@@ -376,6 +376,9 @@ class Maker:
     def begin_line(self, uid: str) -> dict[str, Any]:
         new = {"function_version": self._random.choice((2, 3)), "arguments": b"new arguments"}
         return {"uid": uid, **new, "entries": self._entries(), **self._event("upgraded"), **self._fence(uid)}
+
+    def complete_function(self, uid: str) -> dict[str, Any]:
+        return {"uid": uid, "result": b"result", **self._event("completed"), **self._fence(uid)}
 
     def fork_function(self, uid: str) -> dict[str, Any]:
         return {**self.start_function(uid), "entries": self._entries()}

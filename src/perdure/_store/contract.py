@@ -29,6 +29,7 @@ reads. The verbs and queries are named alike in both engines, one file each; the
 | invalidate        | checkpoints no longer valid; the state falls back       | changed since it was read            |
 | pin               | whether a checkpoint is kept by gc                      | no such checkpoint                   |
 | append_entry      | one more entry of the journal                           | lease lost, or the position is taken |
+| complete_function | a durable function's result; its task has completed     | lease lost, not running              |
 | begin_line        | a new line of the journal, with new arguments           | lease lost, not running              |
 | rearm_pause       | when an open question is looked at next                 | answered, or looked at meanwhile     |
 | remind_pause      | the same, with an event                                 | answered, or looked at meanwhile     |

@@ -1,7 +1,8 @@
 """Read the SQL of an engine: one file per verb or query, found by name.
 
 A file may hold several statements, each ending with a semicolon at the end of a line. A line
-`--> name` stands for the statements of `_name.sql`: what several verbs do alike is written once.
+`--> name` stands for the statements of `_name.sql`: what several verbs do alike is written once. A line
+`--? name` stays before its statement, for the engine: it is run only when that parameter is there.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def _text(path: Path) -> str:
     for line in path.read_text().splitlines():
         if line.startswith("--> "):
             lines.append(_text(path.parent / f"_{line[4:].strip()}.sql"))
-        elif not line.lstrip().startswith("--"):
+        elif not _is_comment(line):
             lines.append(line)
     return "\n".join(lines)
 
@@ -42,7 +43,7 @@ def split(script: str) -> tuple[str, ...]:
     """The statements of a script; comments are left out, so that engines can cache by text."""
     statements, current = [], []
     for line in script.splitlines():
-        if line.lstrip().startswith("--") or not line.strip():
+        if _is_comment(line) or not line.strip():
             continue
         current.append(line)
         if line.rstrip().endswith(";"):
@@ -51,3 +52,7 @@ def split(script: str) -> tuple[str, ...]:
     if current:
         raise ValueError(f"the last statement does not end with a semicolon: {current[0]!r}")
     return tuple(statements)
+
+
+def _is_comment(line: str) -> bool:
+    return line.lstrip().startswith("--") and not line.startswith("--? ")

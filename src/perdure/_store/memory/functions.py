@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from perdure._store.contract import AttemptRow, Params, Row, TaskRow
 from perdure._store.memory.tables import Lease, Tables
-from perdure._store.memory.verbs import change, create_task, end_attempts, forget_asked, put_entries
+from perdure._store.memory.verbs import change, create_task, end_attempts, forget_asked, free, put_entries
 
 _LIVE = ("pending", "running", "paused")
 # Whether an effect happened may be asked and said after the task has ended too.
@@ -74,6 +74,19 @@ def _begin_at_once(tables: Tables, p: Params) -> None:
         tables.attempts, uid, 1, AttemptRow(1, p["worker"], p["host"], p["pid"], p["user"], p["agent"], at, None, "")
     )
     tables.put(tables.tasks, uid, tables.tasks[uid]._replace(attempts=1, started_at=at))
+
+
+def complete_function(tables: Tables, p: Params) -> Row | None:
+    task = tables.tasks.get(p["uid"])
+    if task is None or not task.is_current or task.status != "running":
+        return None
+    if not tables.may_write(task.uid, p["epoch"], p["worker"]):
+        return None
+    nothing = dict.fromkeys(("pause_reason", "pause", "due_at", "error"))
+    change(tables, task, p, status="completed", finished_at=p["at"], result=p["result"], **nothing)
+    free(tables, task.uid)
+    end_attempts(tables, task.uid, p["at"], "completed")
+    return (task.uid,)
 
 
 def fork_function(tables: Tables, p: Params) -> Row | None:
@@ -213,7 +226,7 @@ def _in_order(questions: Any) -> list[Any]:
 
 
 _VERBS: tuple[Callable[[Tables, Params], Row | None], ...] = (start_function, open_pause, answer_pause)
-_VERBS += (begin_line, send_signal, suspend, fork_function)
+_VERBS += (begin_line, send_signal, suspend, fork_function, complete_function)
 VERBS = {verb.__name__: verb for verb in _VERBS}
 _QUERIES: tuple[Callable[[Tables, Params], list[Row]], ...] = (get_call, read_pauses, list_questions)
 _QUERIES += (read_signals, find_live, find_signalled)

@@ -151,13 +151,13 @@ def claim(tables: Tables, p: Params) -> Row | None:
 def release(tables: Tables, p: Params) -> Row | None:
     if not tables.may_write(p["uid"], p["epoch"], p["worker"]):
         return None
-    _free(tables, p["uid"])
+    free(tables, p["uid"])
     end_attempts(tables, p["uid"], p["at"], p["ended"])
     change(tables, tables.tasks[p["uid"]], p)
     return (p["epoch"],)
 
 
-def _free(tables: Tables, uid: str, *, epochs: int = 0) -> None:
+def free(tables: Tables, uid: str, *, epochs: int = 0) -> None:
     lease = tables.leases[uid]
     tables.put(tables.leases, uid, lease._replace(epoch=lease.epoch + epochs, worker=None))
 
@@ -226,7 +226,7 @@ def move_task(tables: Tables, p: Params) -> Row | None:
     if p["adds"]:
         _add_checkpoint(tables, task, p)
     if p["ends"]:
-        _free(tables, task.uid)
+        free(tables, task.uid)
         end_attempts(tables, task.uid, p["at"], p["ended"])
     return (task.seq, task.version)
 
@@ -253,7 +253,7 @@ def rollback(tables: Tables, p: Params) -> Row | None:
         _add_checkpoint(tables, task, p)
     put_entries(tables, task.uid, task.line, p)
     forget_asked(tables, task.uid)
-    _free(tables, task.uid, epochs=1)
+    free(tables, task.uid, epochs=1)
     end_attempts(tables, task.uid, p["at"], "rolled back")
     return (task.seq, task.version)
 

@@ -48,6 +48,7 @@ TOUCHES = {
     "change_value": Touch(),
     "checkpoint": _FENCED,
     "claim": Touch(task=True, lease="change", worker="share"),
+    "complete_function": _HOLDER,
     "create_task": Touch(),
     "delete_task": _HOLDER,
     "deliver": _TASK,

@@ -42,7 +42,7 @@ CREATE TABLE perdure.tasks (
   archived_at  BIGINT
 );
 CREATE UNIQUE INDEX tasks_current ON perdure.tasks (namespace, id) WHERE is_current;
-CREATE INDEX tasks_by_id ON perdure.tasks (namespace, id, uid);
+CREATE INDEX tasks_past ON perdure.tasks (namespace, id, uid) WHERE NOT is_current;
 -- Only current tasks: so no verb, which has a task's uid, is ever tempted to look it up by status.
 CREATE INDEX tasks_by_status ON perdure.tasks (namespace, status, uid) WHERE is_current;
 CREATE INDEX tasks_due ON perdure.tasks (due_at) WHERE due_at IS NOT NULL;

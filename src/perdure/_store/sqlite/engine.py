@@ -20,13 +20,14 @@ from typing import Any
 import apsw
 
 from perdure._ground import crash
-from perdure._model import chain
+from perdure._model import GENESIS, chain
 from perdure._store import migrate
 from perdure._store.contract import Params, Row
 from perdure._store.sql import Queries, split
 from perdure._store.sqlite import place
 from perdure._store.sqlite.gate import Gate
 from perdure._store.sqlite.line import SqliteLine
+from perdure._store.sqlite.plan import Plan, plan_of
 from perdure._store.sqlite.turn import Turnstile
 from perdure._store.write import Write
 from perdure.errors import StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
@@ -36,8 +37,6 @@ _HERE = Path(__file__).parent
 APPLICATION_ID = 0x70657264
 BATCH_SECONDS = 0.05
 PATIENCE_SECONDS = 30.0
-# The one verb that answers by the count of rows it changed: RETURNING would double its price.
-_APPEND = "append_entry"
 
 
 def _chain(*values: Any) -> bytes:
@@ -55,6 +54,7 @@ class SqliteEngine:
         self.place = str(path)
         self._vfs, self._synchronous = vfs, synchronous
         self._queries = Queries(_HERE / "queries")
+        self._plans: dict[str, Plan] = {}
         self._writer: apsw.Connection | None = None
         self._turnstile = Turnstile(path, PATIENCE_SECONDS)
         self._readers: list[apsw.Connection] = []
@@ -89,18 +89,27 @@ class SqliteEngine:
         write was refused: what that attempt wrote after it must not be in."""
         rows: list[Row | None] = []
         end = time.monotonic() + BATCH_SECONDS
+        plans, execute, changes = self._plans, cursor.execute, cursor.connection.changes
         for write in writes:
-            first, *others = self._queries[write.verb]
-            answer = cursor.execute(first, write.params).fetchall()
-            if not answer and write.verb == _APPEND and cursor.connection.changes():
-                answer = [(write.params["position"],)]
-            if answer:
-                for statement in others:
-                    cursor.execute(statement, write.params).fetchall()
-            rows.append(answer[0] if answer else None)
-            if time.monotonic() > end or (write.ordered and not answer):
+            plan = plans.get(write.verb) or self._plan(write.verb)
+            params = {**write.params, "head": chain(GENESIS, write.params["digest"])} if plan.begins else write.params
+            if plan.answer:
+                execute(plan.first, params)
+                row = (params[plan.answer],) if changes() else None
+            else:
+                row = next(iter(execute(plan.first, params).fetchall()), None)
+            if row is not None:
+                for needed, statement in plan.others:
+                    if not needed or params[needed] is not None:
+                        execute(statement, params)
+            rows.append(row)
+            if (write.ordered and row is None) or time.monotonic() > end:
                 break
         return rows
+
+    def _plan(self, verb: str) -> Plan:
+        plan = self._plans[verb] = plan_of(verb, self._queries[verb])
+        return plan
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 

@@ -33,7 +33,7 @@ CREATE TABLE tasks (
   archived_at  INTEGER
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX tasks_current ON tasks (namespace, id) WHERE is_current;
-CREATE INDEX tasks_by_id ON tasks (namespace, id, uid);
+CREATE INDEX tasks_past ON tasks (namespace, id, uid) WHERE NOT is_current;
 CREATE INDEX tasks_by_status ON tasks (namespace, status, uid);
 CREATE INDEX tasks_due ON tasks (due_at) WHERE due_at IS NOT NULL;
 

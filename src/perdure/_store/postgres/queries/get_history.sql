@@ -1,4 +1,9 @@
 -- get_history: every task that ever had this id, newest first.
 SELECT
 --> task_columns
-FROM perdure.tasks WHERE namespace = %(namespace)s::text AND id = %(id)s::text ORDER BY uid DESC;
+FROM perdure.tasks WHERE namespace = %(namespace)s::text AND id = %(id)s::text AND is_current
+UNION ALL
+SELECT
+--> task_columns
+FROM perdure.tasks WHERE namespace = %(namespace)s::text AND id = %(id)s::text AND NOT is_current
+ORDER BY uid DESC;

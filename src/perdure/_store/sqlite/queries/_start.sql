@@ -1,13 +1,13 @@
 INSERT INTO tasks (uid, namespace, id, status, name, description, agent, tags, config, depends_on,
                    attempts, started_at, event_count, event_head, created_at, updated_at)
 VALUES (:uid, :namespace, :id, :status, :name, :description, :agent, :tags, :config, :depends_on,
-        :worker IS NOT NULL, CASE WHEN :worker IS NOT NULL THEN :at END, 1, chain(zeroblob(32), :digest), :at, :at)
-ON CONFLICT DO NOTHING
-RETURNING uid;
+        :worker IS NOT NULL, CASE WHEN :worker IS NOT NULL THEN :at END, 1, :head, :at, :at)
+ON CONFLICT DO NOTHING;
 INSERT INTO leases (task_uid, epoch, worker, taken_at)
 VALUES (:uid, :worker IS NOT NULL, :worker, CASE WHEN :worker IS NOT NULL THEN :at END);
+--? worker
 INSERT INTO attempts (task_uid, number, worker, host, pid, user, agent, started_at)
-SELECT :uid, 1, :worker, :host, :pid, :user, :agent, :at WHERE :worker IS NOT NULL;
+VALUES (:uid, 1, :worker, :host, :pid, :user, :agent, :at);
 --> first_state
 INSERT INTO calls (task_uid, function, version, arguments, queue, priority, parent_uid, budget, key,
                    not_before, deadline_at)

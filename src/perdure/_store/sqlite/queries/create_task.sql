@@ -4,8 +4,7 @@
 INSERT INTO tasks (uid, namespace, id, status, name, description, agent, tags, config, depends_on,
                    event_count, event_head, created_at, updated_at)
 VALUES (:uid, :namespace, :id, :status, :name, :description, :agent, :tags, :config, :depends_on,
-        1, chain(zeroblob(32), :digest), :at, :at)
-ON CONFLICT DO NOTHING
-RETURNING uid;
+        1, :head, :at, :at)
+ON CONFLICT DO NOTHING;
 --> first_rows
---> event
+--> first_event

@@ -2,4 +2,4 @@
 -- The entries come with it, as pairs of a position and hexadecimal digits: all of them are there, or no task is.
 --> start
 --> entries
---> event
+--> first_event

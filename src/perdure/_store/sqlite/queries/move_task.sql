@@ -12,6 +12,7 @@ WHERE uid = :uid AND is_current AND instr(:befores, status)
   AND (:epoch IS NULL
        OR EXISTS (SELECT 1 FROM leases WHERE task_uid = :uid AND epoch = :epoch AND worker = :worker))
 RETURNING seq, version;
+--? frame
 --> checkpoint
 UPDATE leases SET worker = NULL WHERE task_uid = :uid AND :ends;
 UPDATE attempts SET ended_at = :at, ended = :ended WHERE task_uid = :uid AND ended_at IS NULL AND :ends;

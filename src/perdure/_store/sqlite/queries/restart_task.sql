@@ -7,6 +7,6 @@ UPDATE memory SET life = :old WHERE namespace = :namespace AND owner = :id AND l
 INSERT INTO tasks (uid, namespace, id, status, name, description, agent, tags, config, depends_on,
                    event_count, event_head, created_at, updated_at)
 VALUES (:uid, :namespace, :id, :status, :name, :description, :agent, :tags, :config, :depends_on,
-        1, chain(zeroblob(32), :digest), :at, :at);
+        1, :head, :at, :at);
 --> first_rows
---> event
+--> first_event
