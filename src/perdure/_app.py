@@ -69,9 +69,7 @@ class Perdure:
 
         An id that exists is attached to: finished, its result is given; unfinished, it is carried on.
         """
-        from perdure._durable import run_here
-
-        result: R = await run_here(self.tasks, id, fn, args, kwargs)
+        result: R = await _run_here(self.tasks, id, fn, args, kwargs)
         return result
 
     async def start(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
@@ -265,3 +263,11 @@ async def _keep_for_rollback(task: Task, checkpoint: int, undo: bool | None) -> 
     from perdure._durable import keep_for_rollback
 
     return await keep_for_rollback(task, checkpoint, undo)
+
+
+def _run_here(*call: Any) -> Awaitable[Any]:
+    """`perdure._durable.run_here`, imported when it is first used."""
+    global _run_here
+    from perdure._durable import run_here as _run_here
+
+    return _run_here(*call)

@@ -57,9 +57,11 @@ class Paper:
             for loop, future in write.waiters:
                 loop.call_soon(lambda future=future: future.done() or future.set_result(None))
 
-    def wake_when_done(self, write: Write, waiter: Any) -> bool:
+    def submit_and_wake(self, write: Write, waiter: Any) -> bool:
+        if not write.queued:
+            self.submit(write)
         if not write.done:
-            write.waiters.append(waiter)
+            write.waiters += (waiter,)
         return not write.done
 
     def wait(self, write: Write, *, may_commit: bool = True) -> None:

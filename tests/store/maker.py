@@ -94,7 +94,7 @@ class Maker:
         self._house += [self.reseal_entry, self.reseal_call, self.reseal_pause, self.reseal_signal]
         self._house += [self.put_memory, self.put_memory, self.drop_memory, self.reseal_memory]
         self._house += [*[self.prune, self.rebase, self.beat] * 2, self.register_worker, self.forget_worker]
-        self._house += [self.announce, self.ask_worker, *[self.take_slot] * 3, self.free_slot]
+        self._house += [self.announce, *[self.ask_worker, self.take_slot] * 3, self.free_slot]
 
         self._beside: list[Make] = [*[self.add_value, self.change_value] * 2, self.drop_value, self.reseal_value]
         self._beside += [self.deliver, self.import_task, self.import_task]

@@ -11,7 +11,7 @@ import pytest
 from perdure._store import Committer
 from perdure.errors import StoreClosed
 from tests.store.kit import IDS, UIDS
-from tests.store.watched import Attempt, Watched, in_thread, joined, until
+from tests.store.watched import Attempt, Watched, durable, in_thread, joined, until
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_barrier_returns_when_its_write_is_durable(attempt: Attempt, engine: W
 @pytest.mark.req("R11")
 async def test_awaiting_a_write_returns_when_it_is_durable(attempt: Attempt, engine: Watched) -> None:
     engine.close_gate()
-    waiting = asyncio.ensure_future(attempt.entry(0).on_loop())
+    waiting = asyncio.ensure_future(durable(attempt.entry(0)))
     await asyncio.to_thread(engine.wait_for_commit)
     assert not waiting.done() and attempt.positions() == []
     engine.open_gate()
@@ -121,7 +121,7 @@ def test_a_blocking_caller_that_finds_the_baton_free_commits_itself(
 async def test_an_event_loop_thread_never_commits(attempt: Attempt, committer: Committer, engine: Watched) -> None:
     for position in range(5):
         await attempt.entry(position)
-    await asyncio.gather(*[attempt.entry(position).on_loop() for position in range(5, 20)])
+    await asyncio.gather(*[durable(attempt.entry(position)) for position in range(5, 20)])
     assert {thread.name for thread in engine.threads} == {"perdure-committer"}
     assert threading.current_thread() not in engine.threads
 
@@ -158,7 +158,7 @@ def test_one_write_may_have_several_waiters(attempt: Attempt, committer: Committ
     engine.close_gate()
     committer.submit(write := attempt.entry(0))
     engine.wait_for_commit()
-    threads = [in_thread(write.block), in_thread(lambda: asyncio.run(write.on_loop())), in_thread(committer.flush)]
+    threads = [in_thread(write.block), in_thread(lambda: asyncio.run(durable(write))), in_thread(committer.flush)]
     until(lambda: len(write.waiters) >= 2)
     engine.open_gate()
     assert all(joined(thread) for thread in threads)
@@ -248,7 +248,7 @@ async def test_a_cancelled_waiter_does_not_lose_the_write(
 ) -> None:
     engine.close_gate()
     write = attempt.entry(0)
-    waiting = asyncio.ensure_future(write.on_loop())
+    waiting = asyncio.ensure_future(durable(write))
     await asyncio.to_thread(engine.wait_for_commit)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -265,7 +265,7 @@ def test_a_loop_that_is_gone_does_not_disturb_the_others(
     write = attempt.entry(0)
 
     async def give_up() -> None:
-        waiting = asyncio.ensure_future(write.on_loop())
+        waiting = asyncio.ensure_future(durable(write))
         await asyncio.to_thread(engine.wait_for_commit)
         waiting.cancel()
 
@@ -290,7 +290,7 @@ def test_many_loops_and_threads_at_once(committer: Committer, engine: Watched) -
     async def on_loop(number: int) -> None:
         for position in range(0, 50, 5):
             writes = [attempts[number].entry(position + more) for more in range(5)]
-            answers[number] += await asyncio.gather(*[write.on_loop() for write in writes])
+            answers[number] += await asyncio.gather(*[durable(write) for write in writes])
 
     def looping(number: int) -> None:
         start.wait()

@@ -68,6 +68,29 @@ def test_in_a_batch_a_refused_write_leaves_the_others(hand: Hand, other: Hand) -
     assert len(hand.journal(UID)) == 2 and hand.journal(UIDS[1]) == []
 
 
+@pytest.mark.parametrize("stale_at", [0, 3, 40, 99])
+def test_in_a_long_run_of_entries_only_the_stale_ones_are_refused(hand: Hand, other: Hand, stale_at: int) -> None:
+    """Many entries go in by one statement: the fence has to hold for each of them."""
+    epoch = hand.running(UID, "alpha")
+    stale = other.running(UIDS[1], "beta")
+    hand.claim(UIDS[1])
+    writes = [write("append_entry", hand.entry(UID, epoch, n)) for n in range(100)]
+    writes[stale_at] = write("append_entry", other.entry(UIDS[1], stale, stale_at), key="main\0beta")
+    expected = [None if n == stale_at else (n,) for n in range(100)]
+    assert commit_all(hand.engine, writes) == expected
+    assert [n for n, _ in hand.journal(UID)] == [n for n in range(100) if n != stale_at]
+    assert hand.journal(UIDS[1]) == []
+
+
+@pytest.mark.parametrize("taken", [0, 5, 63, 64, 99])
+def test_in_a_long_run_of_entries_a_taken_position_keeps_what_it_had(hand: Hand, taken: int) -> None:
+    epoch = hand.running()
+    hand.append(UID, epoch, taken, entry=b"first")
+    writes = [write("append_entry", hand.entry(UID, epoch, n)) for n in range(100)]
+    assert commit_all(hand.engine, writes) == [None if n == taken else (n,) for n in range(100)]
+    assert dict(hand.journal(UID))[taken] == b"first" and len(hand.journal(UID)) == 100
+
+
 def test_an_entry_that_is_refused_leaves_no_hole_behind_it(engine: Engine) -> None:
     """The writes after it are in the same batch, before anybody knows that it was refused."""
     hand = Hand(engine)

@@ -285,10 +285,10 @@ def test_a_transaction_ends_early_rather_than_keep_others_waiting(
     monkeypatch.setattr(engine_module, "BATCH_SECONDS", -1.0)
     committer = Committer(engine)
     attempt = Attempt(committer, engine)
-    for position in range(10):
+    for position in range(3):
         committer.enqueue(attempt.entry(position))
     committer.flush()
-    assert attempt.positions() == list(range(10)) and committer.batches == 10
+    assert attempt.positions() == list(range(3)) and committer.batches == 3
     committer.close()
 
 

@@ -100,3 +100,8 @@ def joined(thread: threading.Thread) -> bool:
     """Whether the thread came to its end."""
     thread.join(FOREVER)
     return not thread.is_alive()
+
+
+async def durable(write: Write) -> Any:
+    """The write's answer, awaited: a coroutine, for what takes no other awaitable."""
+    return await write

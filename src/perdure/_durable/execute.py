@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, NamedTuple
 
 from perdure._durable import endings
 from perdure._durable.carrying import next_line
@@ -29,10 +29,10 @@ from perdure._tasks import (
     Tasks,
     blocked_by,
     current_row,
+    explain_refusal,
     forget_lease,
     held_lease,
     look_after,
-    move,
     release_lease,
     settle_blocked,
     take_lease,
@@ -51,9 +51,9 @@ async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], a
     task, beginning = await start(tasks, id, function, args, kwargs, here=not await is_halted(store, id))
     hold = held_lease(store, task.uid) if task.created else None
     if hold is not None:
-        sealed = await one_pass(tasks, task, hold, function, beginning)
-        if sealed is not None:
-            return store.unseal(task.uid, "result", sealed, function.signature.returns)
+        ended = await one_pass(tasks, task, hold, function, beginning)
+        if ended is not None:
+            return ended.value
     return await _until_its_end(tasks, task, function)
 
 
@@ -130,13 +130,19 @@ async def come_back(tasks: Tasks, task: Task, hold: Hold) -> None:
 # ── one pass ─────────────────────────────────────────────────────────────────────────────────────
 
 
+class Ended(NamedTuple):
+    """A function's result, as everybody gets it."""
+
+    value: Any
+
+
 async def one_pass(
     tasks: Tasks, task: Task, hold: Hold, function: DurableFunction[..., Any], beginning: Beginning | None = None
-) -> bytes | None:
+) -> Ended | None:
     """One attempt: from the journal's beginning to the function's end or its next pause.
 
-    With a `beginning` the task was made just now, and there is nothing to read. The answer is the sealed result,
-    if it was reached.
+    With a `beginning` the task was made just now, and there is nothing to read. The answer is the result, if it was
+    reached.
     """
     store, loop = tasks._store, asyncio.get_running_loop()
     flush_on_sigterm()
@@ -168,10 +174,11 @@ async def one_pass(
         try:
             with watching(run), expiring(run):
                 value = await carry_out(run, function.function, args, kwargs, is_async=function.is_async)
-            sealed = store.seal(task.uid, "result", value, function.signature.returns)
+            data, copy = codec.round_trip(value, function.signature.returns)
+            sealed = envelope.seal(data, kind="result", bound_to=task.uid, ring=store.ring)
             is_first_end = before is None
             if run.always_replay:
-                before = is_same_again(run, before, codec.encode(value, function.signature.returns))
+                before = is_same_again(run, before, data)
         except BaseException as error:
             if run.is_restarting and isinstance(error, Paused) and not run.stopping:
                 await run.flush()
@@ -184,20 +191,25 @@ async def one_pass(
         if run.always_replay and is_first_end:
             await run.flush()
             continue
-        return await _complete(task, hold, run, sealed)
+        return Ended(copy) if await _complete(task, hold, run, sealed) else None
 
 
-async def _complete(task: Task, hold: Hold, run: Run, sealed: bytes) -> bytes | None:
+async def _complete(task: Task, hold: Hold, run: Run, sealed: bytes) -> bool:
     """The end. Somebody may have paused the task meanwhile: then what was done is kept, and the next attempt, which
     has nothing left to do, comes to the end."""
-    try:
-        await move(task, "complete", hold=hold, ended="completed", data=_report(run), result=sealed)
-    except InvalidTransition:
-        if task.status != "paused":
-            raise
-        await release_lease(run.store, hold, "paused from outside")
-        return None
-    return sealed
+    store = run.store
+    params = {**task._event("completed", _report(run)), "result": sealed}
+    while await store.verb("complete_function", task.uid, params, key=task.id, fence=hold.fence) is None:
+        try:
+            await explain_refusal(task, "complete", hold)
+        except InvalidTransition:
+            if task.status != "paused":
+                raise
+            await release_lease(store, hold, "paused from outside")
+            return False
+    task.status = "completed"
+    forget_lease(store, hold)
+    return True
 
 
 async def _arguments(store: Store, task: Task, function: DurableFunction[..., Any], run: Run) -> Any:

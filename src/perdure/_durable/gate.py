@@ -14,9 +14,9 @@ from __future__ import annotations
 import asyncio
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextvars import Context
-from typing import Any
+from typing import Any, Protocol
 
 # Without a look into the loop (uvloop): so many passes of it count as rest.
 PASSES = 12
@@ -31,28 +31,40 @@ _WAKES = asyncio.futures._set_result_unless_cancelled  # type: ignore[attr-defin
 NOBODY = Context()
 
 
+class Owner(Protocol):
+    """Whose results these are."""
+
+    def is_ours(self, context: Context) -> bool:
+        """Whether what runs in this context is the durable function's own code."""
+        ...
+
+    def may_call(self, context: Context) -> bool:
+        """The same, of code that may yet make a call."""
+        ...
+
+
 class Gate:
+    # Most attempts never put anything into these. Sets would be looked at by every garbage collection, and dicts of
+    # plain keys are not.
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         recorded: Iterable[int],
-        *,
-        is_ours: Callable[[Context], bool],
-        may_call: Callable[[Context], bool],
+        owner: Owner,
     ) -> None:
-        self._loop, self._is_ours, self._may_call = loop, is_ours, may_call
+        self._loop, self._owner = loop, owner
         ready = getattr(loop, "_ready", None)
         self._ready: Any = ready if isinstance(ready, deque) else None  # uvloop shows none
         self._timers: Any = getattr(loop, "_scheduled", ())
         self._expected = deque(recorded)  # in order; each comes to the gate, or is passed over
-        self._live: set[int] = set()  # of these, the ones recorded by this attempt
+        self._live: dict[int, None] = {}  # of these, the ones recorded by this attempt
         self._last_recorded = self._expected[-1] if self._expected else 0
-        self._handed: set[int] = set()
+        self._handed: dict[int, None] = {}
         self._waiting: dict[int, asyncio.Future[None]] = {}
-        self._for_ever: set[asyncio.Future[None]] = set()
+        self._for_ever: dict[asyncio.Future[None], None] = {}
         self._is_looking = self._is_sure_busy = False
         self._passes = 0
-        self._looking = asyncio.Handle(self._look, (), loop, NOBODY)
+        self._looking: asyncio.Handle | None = None
         self._poll: asyncio.TimerHandle | None = None
         self._quiet = 0.0
 
@@ -66,20 +78,20 @@ class Gate:
     def expect(self, position: int) -> None:
         """A live result has this position and will come to the gate."""
         if position not in self._live:
-            self._live.add(position)
+            self._live[position] = None
             insort(self._expected, position)
 
     def passed(self, position: int) -> None:
         """Handed out, or never to be."""
         if position <= self._last_recorded or position in self._live:
-            self._handed.add(position)
+            self._handed[position] = None
         if self._waiting:
             self._look_soon()
 
     def wait_for_ever(self, future: asyncio.Future[None]) -> None:
         """Somebody waits for a cancellation, and for nothing that is handed out."""
-        self._for_ever.add(future)
-        future.add_done_callback(self._for_ever.discard, context=NOBODY)
+        self._for_ever[future] = None
+        future.add_done_callback(self._for_ever.pop, context=NOBODY)
 
     async def turn(self, position: int, *, absorbs: bool = False) -> None:
         """Wait until it is this result's turn.
@@ -133,7 +145,7 @@ class Gate:
             return self._passes >= PASSES
         if self._passes >= MOST_PASSES:
             return True
-        is_ours = self._is_ours
+        is_ours = self._owner.is_ours
         for handle in list(ready):  # noqa: SIM110
             if not handle._cancelled and is_ours(handle._context):
                 return False
@@ -144,14 +156,14 @@ class Gate:
 
     def has_timer(self) -> bool:
         """Whether a scope that may yet make a call waits for a moment of the loop's clock."""
-        return any(not timer._cancelled and self._may_call(timer._context) for timer in list(self._timers))
+        return any(not timer._cancelled and self._owner.may_call(timer._context) for timer in list(self._timers))
 
     def sleeps_until(self) -> float | None:
         """When the next scope that may yet make a call wakes from asyncio.sleep."""
         sleepers = [
             timer.when()
             for timer in list(self._timers)
-            if not timer._cancelled and timer._callback is _WAKES and self._may_call(timer._context)
+            if not timer._cancelled and timer._callback is _WAKES and self._owner.may_call(timer._context)
         ]
         return min(sleepers, default=None)
 
@@ -165,6 +177,8 @@ class Gate:
 
     def _look_in_next_pass(self) -> None:
         if self._ready is not None:
+            if self._looking is None:
+                self._looking = asyncio.Handle(self._look, (), self._loop, NOBODY)
             self._ready.append(self._looking)  # what call_soon does, without making a handle each time
         else:
             self._loop.call_soon(self._look, context=NOBODY)
@@ -193,8 +207,8 @@ class Gate:
     def _forget_handed(self) -> None:
         expected, handed = self._expected, self._handed
         while expected and expected[0] in handed:
-            handed.discard(expected[0])
-            self._live.discard(expected.popleft())
+            handed.pop(expected[0], None)
+            self._live.pop(expected.popleft(), None)
 
     def _hand_out(self) -> None:
         self._forget_handed()
@@ -211,7 +225,7 @@ class Gate:
             self._poll = self._loop.call_later(_POLL_SECONDS, self._lose_patience, context=NOBODY)
 
     def _give(self, position: int) -> None:
-        self._live.discard(position)
+        self._live.pop(position, None)
         future = self._waiting.pop(position)
         if not future.done():
             future.set_result(None)

@@ -5,8 +5,7 @@ The time runs from its start, pauses and all. Whoever carries the task out sees 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import asyncio
 
 from perdure._durable.run import Run
 from perdure._ground.clock import moment
@@ -26,15 +25,23 @@ async def fail_overdue(task: Task, deadline_at: int) -> TimedOut | None:
     return TimedOut(message, kept="all that it had recorded", do="resume it, or give it more time: options(timeout=…)")
 
 
-@contextmanager
-def expiring(run: Run) -> Iterator[None]:
+class expiring:
     """End the attempt when the time of its task is over: its task has failed, and nothing more of it is run."""
-    watch = None if run.deadline_at is None else run.loop.create_task(_watch(run, run.deadline_at))
-    try:
-        yield
-    finally:
-        if watch is not None:
-            watch.cancel()
+
+    __slots__ = ("_run", "_watch")
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._watch: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> None:
+        run = self._run
+        if run.deadline_at is not None:
+            self._watch = run.loop.create_task(_watch(run, run.deadline_at))
+
+    def __exit__(self, *_: object) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
 
 
 async def _watch(run: Run, deadline_at: int) -> None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from perdure._durable.savepoints import Point
 
 T = TypeVar("T")
+# Held while an attempt's part is made, by whichever thread: seldom, and for a moment.
+_making = threading.RLock()
 log = logging.getLogger("perdure.durable")
 
 # No body starts while its task has an unflushed entry older than this, or more than so many.
@@ -71,7 +73,7 @@ class Run:
         self.answers = answers  # by path: how a pause of an earlier attempt was answered
         self.asked: dict[str, Any] = {}  # by path: questions that are open (asking.Open)
         self.main = Scope(self, "")
-        self.gate = Gate(loop, self.cursor.in_order(), is_ours=self._is_ours, may_call=self._may_call)
+        self.gate = Gate(loop, self.cursor.in_order(), self)
         self.scopes = 1
         self.alive: dict[int, tuple[asyncio.Future[Any], Scope]] = {}  # the scopes that are tasks, until they end
         self.bodies = 0  # calls under way, from their beginning until their result comes to the gate
@@ -95,19 +97,18 @@ class Run:
         self.body: asyncio.Task[Any] | None = None
         self.driver: asyncio.Task[Any] | None = None
         self._parts: dict[Callable[[Run], Any], Any] = {}
-        self._warned: set[str] = set()
+        self._warned: dict[str, None] = {}
         self._position = self.cursor.last
         self._mutex = threading.Lock()  # steps of a plain function record from its thread
-        self._making = threading.RLock()
         self._thread = threading.get_ident()
-        self._unflushed: deque[tuple[float, Write]] = deque()
+        self._unflushed: deque[Write] = deque()
         self._key = f"{store.namespace}\0{fence.task_id}"
 
     def part(self, make: Callable[[Run], T]) -> T:
         """What another module keeps for this attempt, made when it is first asked for, by whichever thread."""
         found: T | None = self._parts.get(make)
         if found is None:
-            with self._making:
+            with _making:
                 found = self._parts.get(make)
                 if found is None:
                     found = self._parts[make] = make(self)
@@ -168,13 +169,13 @@ class Run:
         if self.pausing:
             self.look_for_unwinding()
 
-    def _is_ours(self, context: Context) -> bool:
+    def is_ours(self, context: Context) -> bool:
         scope: Scope | None = context.get(current)
         return scope is not None and scope.run is self and not scope.is_body
 
-    def _may_call(self, context: Context) -> bool:
+    def may_call(self, context: Context) -> bool:
         scope: Scope | None = context.get(current)
-        return self._is_ours(context) and scope is not None and (scope.track.is_used or scope is self.main)
+        return self.is_ours(context) and scope is not None and (scope.track.is_used or scope is self.main)
 
     # ── recording ───────────────────────────────────────────────────────────────────────────────
 
@@ -200,7 +201,8 @@ class Run:
             position = params["position"] = self._position + 1
             store.committer.submit(write, urgent=urgent)
             self._position = position
-            self._unflushed.append((time.monotonic(), write))
+            write.since = time.monotonic()
+            self._unflushed.append(write)
         crash.place("journal.recorded")
         return position, write
 
@@ -211,16 +213,16 @@ class Run:
             LeaseLost: another attempt has taken over.
         """
         if self._unflushed:
-            await self._unflushed[-1][1]
+            await self._unflushed[-1]
         self.fence.check()
 
     def is_behind(self) -> bool:
         """Whether so much is not on disk yet that no body may start."""
         unflushed = self._unflushed
-        while unflushed and unflushed[0][1].done:
+        while unflushed and unflushed[0].done:
             unflushed.popleft()
         return bool(unflushed) and (
-            len(unflushed) > MOST_UNFLUSHED or time.monotonic() - unflushed[0][0] > OLDEST_SECONDS
+            len(unflushed) > MOST_UNFLUSHED or time.monotonic() - unflushed[0].since > OLDEST_SECONDS
         )
 
     async def may_start(self) -> None:
@@ -234,7 +236,7 @@ class Run:
         if self.stopping or self.draining:
             await self.suspend(f"~stop {len(self.pausing)}")
         while self.is_behind():
-            await self._unflushed[0][1]
+            await self._unflushed[0]
             self.check()
 
     def may_start_here(self) -> None:
@@ -243,7 +245,7 @@ class Run:
         if self.stopping or self.draining:
             raise Paused
         while self.is_behind():
-            self.wait_here(self._unflushed[0][1])
+            self.wait_here(self._unflushed[0])
             self.check()
 
     def wait_here(self, write: Write) -> None:
@@ -269,7 +271,7 @@ class Run:
 
     def warn_if_slow(self, name: str, took: float) -> None:
         if took > SLOW_SECONDS and name not in self._warned and threading.get_ident() == self._thread:
-            self._warned.add(name)
+            self._warned[name] = None
             log.warning("the step %s held the event loop for %.0f ms; make it async", name, took * 1000)
 
     async def hand_out(self, position: int) -> None:

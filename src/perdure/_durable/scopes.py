@@ -23,7 +23,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from zlib import crc32
 
-from perdure._replay import digest
+from perdure._replay import Track, digest
 
 if TYPE_CHECKING:
     from perdure._durable.run import Run
@@ -39,11 +39,21 @@ class Scope:
 
     task: asyncio.Task[Any]  # of a body: the one that runs it
 
+    track: Track
+
     def __init__(self, run: Run, path: str, *, is_body: bool = False) -> None:
         self.run, self.path, self.is_body = run, path, is_body
-        self.track = run.cursor.track(path)
+        if not is_body:
+            self.track = run.cursor.track(path)
         self._children: dict[str, int] | None = None
         self.batch: _Batch | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "track":
+            raise AttributeError(name)
+        # A step's body: most make no call of ours, and need none.
+        self.track = self.run.cursor.track(self.path)
+        return self.track
 
     def child(self, name: str) -> Scope:
         children = self._children

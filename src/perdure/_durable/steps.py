@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import time
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 from perdure._durable.calls import Call, cut_off, never
@@ -85,10 +85,28 @@ async def _run_step(
     try:
         if run.stopping or run.is_behind():
             await run.may_start()
-        await _run_body(call, ending, args, kwargs)
+        task = asyncio.current_task()
+        assert task is not None
+        before = task.cancelling()
+        run.fresh += 1
+        scope = Scope(run, path, is_body=True)
+        scope.task = task
+        token = current.set(scope)
+        began = perf_counter()
+        try:
+            if call.is_plain:
+                ending.value = await call.function(*args, **kwargs)
+            else:
+                ending.value = await attempts_of(run, path, call, asked, args, kwargs)
+        except BaseException as raised:
+            ending.ended_by(raised, task.cancelling() > before)
+        finally:
+            ending.took = perf_counter() - began
+            current.reset(token)
         if run.is_over:
             raise asyncio.CancelledError  # the function has ended without it
         if ending.was_cut is None:
+            ending.absorbed = task.cancelling() > before
             write = ending.record("step")
             if write is not None:
                 await write
@@ -101,62 +119,30 @@ async def _run_step(
         run.bodies -= 1
         if run.pausing or run.stopping:
             run.look_for_unwinding()
-    return await _hand_out(run, ending)
-
-
-async def _run_body(call: Call, ending: _Ending, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Run the function's own code, with its retries and its time-out; nothing inside it is numbered."""
-    run, task = ending.run, asyncio.current_task()
-    assert task is not None
-    before = task.cancelling()
-    run.fresh += 1
-    scope = Scope(run, ending.path, is_body=True)
-    scope.task = task
-    token = current.set(scope)
-    ending.began = time.perf_counter()
-    try:
-        if call.is_plain:
-            ending.value = await call.function(*args, **kwargs)
-        else:
-            ending.value = await attempts_of(run, ending.path, call, ending.asked, args, kwargs)
-    except asyncio.CancelledError as raised:
-        if run.is_ending:
-            raise
-        if task.cancelling() > before:
-            ending.was_cut = raised
-        else:
-            ending.error = raised  # something that it awaited was cancelled, not the step
-    except Exception as raised:
-        if run.fence.closed is not None:
-            raise run.fence.closed from raised  # ours to raise again, not the step's to record
-        ending.error = raised
-    finally:
-        ending.took = time.perf_counter() - ending.began
-        current.reset(token)
-    ending.absorbed = ending.was_cut is None and task.cancelling() > before
-
-
-async def _hand_out(run: Run, ending: _Ending) -> Any:
-    if ending.was_cut is not None:
-        await ending.cut_off()
-    elif run.scopes > 1 or run.always_replay:
-        try:
-            await run.hand_out(ending.position)
-        except asyncio.CancelledError:
-            if not run.is_ending:
-                await ending.cut_off()
-            raise
+    if ending.was_cut is not None or run.scopes > 1 or run.always_replay:
+        await _hand_out(run, ending)
     else:
         run.gate.passed(ending.position)
-    return ending.give()
+    return ending.copy if ending.trouble is None else ending.give()
+
+
+async def _hand_out(run: Run, ending: _Ending) -> None:
+    if ending.was_cut is not None:
+        await ending.cut_off()
+        raise ending.was_cut  # itself: anyio knows its own by what it says
+    try:
+        await run.hand_out(ending.position)
+    except asyncio.CancelledError:
+        if not run.is_ending:
+            await ending.cut_off()
+        raise
 
 
 class _Ending:
     """How a step's body ended, on its way to the journal and to the caller."""
 
     __slots__ = (
-        "absorbed", "asked", "began", "call", "copy", "error", "path", "position", "run", "took", "trouble",
-        "value", "was_cut",
+        "absorbed", "asked", "call", "copy", "error", "path", "position", "run", "took", "trouble", "value", "was_cut",
     )  # fmt: skip
 
     def __init__(self, call: Call, run: Run, path: str, asked: bytes) -> None:
@@ -168,7 +154,24 @@ class _Ending:
         self.was_cut: asyncio.CancelledError | None = None
         self.absorbed = False
         self.position = 0
-        self.began = self.took = 0.0
+        self.took = 0.0
+
+    def ended_by(self, raised: BaseException, is_cancelled: bool) -> None:
+        """The body has raised: an error of the step, its cancellation, or something that is not for it to record."""
+        run = self.run
+        if isinstance(raised, asyncio.CancelledError):
+            if run.is_ending:
+                raise raised
+            if is_cancelled:
+                self.was_cut = raised
+            else:
+                self.error = raised  # something that it awaited was cancelled, not the step
+        elif not isinstance(raised, Exception):
+            raise raised
+        elif run.fence.closed is not None:
+            raise run.fence.closed from raised  # ours to raise again, not the step's to record
+        else:
+            self.error = raised
 
     def record(self, op: str) -> Write | None:
         """Put it into the journal; the write, if it is worth waiting for."""
@@ -194,8 +197,6 @@ class _Ending:
         await cut_off(self.run, "step", self.path, self.asked)
 
     def give(self) -> Any:
-        if self.was_cut is not None:
-            raise self.was_cut  # itself: anyio knows its own by what it says
         if self.trouble is not None:
             raise decode_error(self.trouble, self.call.raises) from self.error
         return self.copy
@@ -240,7 +241,7 @@ def _run_here(call: Call, run: Run, path: str, asked: bytes, args: tuple[Any, ..
     run.fresh += 1
     ending = _Ending(call, run, path, asked)
     token = current.set(Scope(run, path, is_body=True))
-    began = time.perf_counter()
+    began = perf_counter()
     try:
         if call.is_plain:
             ending.value = call.function(*args, **kwargs)
@@ -251,7 +252,7 @@ def _run_here(call: Call, run: Run, path: str, asked: bytes, args: tuple[Any, ..
             raise run.fence.closed from raised
         ending.error = raised
     finally:
-        ending.took = time.perf_counter() - began
+        ending.took = perf_counter() - began
         current.reset(token)
     write = ending.record("inline")
     run.warn_if_slow(call.name, ending.took)

@@ -11,8 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
@@ -89,22 +88,31 @@ def halt_here(store: Store, task_id: str | None) -> None:
 
 async def is_halted(store: Store, task_id: str) -> bool:
     """Whether the kill switch is on for a task; what was seen in the last quarter of a second counts."""
-    return (await _watch_of(store, asyncio.get_running_loop()).switches()).isdisjoint(("", task_id)) is False
+    watch = _watch_of(store, asyncio.get_running_loop())
+    switches = watch.seen()
+    if switches is None:
+        switches = await watch.switches()
+    return bool(switches) and ("" in switches or task_id in switches)
 
 
-@contextmanager
-def watching(run: Run) -> Iterator[None]:
-    """Have the attempt stopped when somebody wants it."""
-    key = (id(run.store.engine), run.uid)
-    _live[key] = run
-    watch = _watch_of(run.store, run.loop)
-    watch.add(run)
-    try:
-        yield
-    finally:
-        watch.remove(run)
-        if _live.get(key) is run:
-            del _live[key]
+class watching:
+    """Have the attempt stopped when somebody wants it, while the block lasts."""
+
+    __slots__ = ("_key", "_run", "_watch")
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._key = run, (id(run.store.engine), run.uid)
+
+    def __enter__(self) -> None:
+        run = self._run
+        _live[self._key] = run
+        self._watch = _watch_of(run.store, run.loop)
+        self._watch.add(run)
+
+    def __exit__(self, *_: object) -> None:
+        self._watch.remove(self._run)
+        if _live.get(self._key) is self._run:
+            del _live[self._key]
 
 
 # ── looking ──────────────────────────────────────────────────────────────────────────────────────
@@ -132,6 +140,7 @@ class _Watch:
         self._look: asyncio.Task[None] | None = None
         self._switches: frozenset[str] = frozenset()
         self._looked = float("-inf")
+        self._asking: list[asyncio.Future[bool]] | None = None  # those who wait for a look that is under way
 
     def is_on(self, store: Store) -> bool:
         return self._store.engine is store.engine and self._store.namespace == store.namespace
@@ -183,13 +192,27 @@ class _Watch:
             elif run.pausing:
                 await _bring_answers(run)
 
+    def seen(self) -> frozenset[str] | None:
+        """The ids whose switch is on, if that was looked at a moment ago; '' stands for all."""
+        return None if time.monotonic() - self._looked > LOOK_SECONDS else self._switches
+
     async def switches(self) -> frozenset[str]:
-        """The ids whose switch is on; '' stands for all."""
-        if time.monotonic() - self._looked > LOOK_SECONDS:
+        """The same, looked at now; of many who ask at once, one looks."""
+        if self._asking is not None:
+            waiting: asyncio.Future[bool] = self.loop.create_future()
+            self._asking.append(waiting)
+            return self._switches if await waiting else await self.switches()
+        self._asking, has_looked = [], False
+        try:
             began = time.monotonic()
             rows = await self._store.query("read_switches", namespace=self._store.namespace)
-            self._switches, self._looked = frozenset(row[0] for row in rows), began
-        return self._switches
+            self._switches, self._looked, has_looked = frozenset(row[0] for row in rows), began, True
+            return self._switches
+        finally:
+            for waiting in self._asking:
+                if not waiting.done():
+                    waiting.set_result(has_looked)
+            self._asking = None
 
 
 def _is_urgent(run: Run, sealed: bytes) -> bool:

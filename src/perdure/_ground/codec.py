@@ -50,10 +50,18 @@ def round_trip(value: Any, as_type: Any = Any) -> tuple[bytes, Any]:
     Raises:
         NotStorable: some of it would not come back as it was; the path leads there.
     """
-    if as_type is Any:
-        return tags.plain(value) or _round_trip_tagged(value, Any)
-    decoder = decoder_for(as_type)
-    return tags.plain(value, _typed_encoder.encode, decoder.decode) or _round_trip_tagged(value, as_type)
+    try:
+        if as_type is Any:
+            data = _encode(value)
+            back = _plain_decoder.decode(data)
+        else:
+            data = _encode_typed(value)
+            back = decoder_for(as_type).decode(data)
+        if back == value:
+            return data, back
+    except Exception:  # whatever msgspec, a validator or an __eq__ disliked: the tagged form decides
+        pass
+    return _round_trip_tagged(value, as_type)
 
 
 def decode(data: bytes, as_type: Any = Any) -> Any:
@@ -160,7 +168,8 @@ def _read_model(cls: type[Any], content: Any) -> Any:
     raise NotImplementedError
 
 
-_typed_encoder = msgspec.msgpack.Encoder(enc_hook=_write_model)
+_encode = msgspec.msgpack.Encoder().encode
+_encode_typed = msgspec.msgpack.Encoder(enc_hook=_write_model).encode
 
 
 # ── saying what is wrong ──────────────────────────────────────────────────────────────────────────

@@ -49,11 +49,11 @@ def seal(payload: bytes, *, kind: str, bound_to: str, ring: KeyRing, compress: b
             body, flags = packed, _PACKED
     key = ring.current
     if key is None:
-        head = _head(flags, kind, "") + length.to_bytes(_LENGTH)
+        data = _head(flags, kind, "") + length.to_bytes(_LENGTH) + body
     else:
         head = _head(flags | _SEALED, kind, key.id) + length.to_bytes(_LENGTH)
-        body = crypto.encrypt(key, body, head + bound_to.encode())
-    return b"".join((head, body, crc32(body, crc32(head)).to_bytes(_CHECKSUM, "little")))
+        data = head + crypto.encrypt(key, body, head + bound_to.encode())
+    return data + crc32(data).to_bytes(_CHECKSUM, "little")
 
 
 def unseal(data: bytes, *, kind: str, bound_to: str, ring: KeyRing, limit: int = MAX_BYTES) -> bytes:

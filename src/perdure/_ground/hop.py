@@ -27,7 +27,7 @@ class _Mode(threading.local):
     blocking = False
 
 
-_mode = _Mode()
+mode = _Mode()
 
 
 class _Mailbox:
@@ -137,7 +137,7 @@ class Hop(Generic[T]):
         raise NotImplementedError
 
     def __await__(self) -> Generator[Any, None, T]:
-        if _mode.blocking:
+        if mode.blocking:
             return self.block()
         return (yield from self.on_loop())
 
@@ -174,14 +174,14 @@ class Nap(Hop[None]):
 
 def drive(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine of hops to its end in this thread, without an event loop."""
-    before, _mode.blocking = _mode.blocking, True
+    before, mode.blocking = mode.blocking, True
     try:
         work.send(None)
     except StopIteration as end:
         result: T = end.value
         return result
     finally:
-        _mode.blocking = before
+        mode.blocking = before
         work.close()
     raise RuntimeError(f"{work!r} waited for something other than a hop; it needs an event loop")
 

@@ -34,7 +34,12 @@ def new_uid(now_ms: int) -> str:
     if bits <= _last and bits >> 72 == _last >> 72:
         bits = _last + 1 + int.from_bytes(noise[9:])
     _last = bits
-    return "".join([_PAIRS[bits >> shift & 1023] for shift in range(110, -1, -10)])
+    pairs = _PAIRS
+    return (
+        f"{pairs[bits >> 110 & 1023]}{pairs[bits >> 100 & 1023]}{pairs[bits >> 90 & 1023]}{pairs[bits >> 80 & 1023]}"
+        f"{pairs[bits >> 70 & 1023]}{pairs[bits >> 60 & 1023]}{pairs[bits >> 50 & 1023]}{pairs[bits >> 40 & 1023]}"
+        f"{pairs[bits >> 30 & 1023]}{pairs[bits >> 20 & 1023]}{pairs[bits >> 10 & 1023]}{pairs[bits & 1023]}"
+    )
 
 
 def _next_noise() -> bytes:

@@ -34,15 +34,12 @@ _decode_plain = msgspec.msgpack.Decoder().decode
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-def plain(
-    value: Any, encode: Callable[[Any], bytes] = _encode, decode: Callable[[bytes], Any] = _decode_plain
-) -> tuple[bytes, Any] | None:
-    """The value in plain msgpack and what is read back from it; None if that is not equal to it."""
+def plain(value: Any) -> bytes | None:
+    """The value in plain msgpack; None if what is read back from it is not equal to it."""
     try:
-        data = encode(value)
-        back = decode(data)
-        return (data, back) if back == value else None
-    except Exception:  # whatever msgspec, a validator or an __eq__ disliked: the tagged form decides
+        data = _encode(value)
+        return data if _decode_plain(data) == value else None
+    except Exception:  # whatever msgspec or an __eq__ disliked: the tagged form decides
         return None
 
 
@@ -94,7 +91,7 @@ class _Walk:
         if kind in _NATIVE or (kind is str and value.isascii()):
             return value
         if (kind is dict or kind is list) and (unchanged := plain(value)):
-            return msgspec.Raw(unchanged[0])
+            return msgspec.Raw(unchanged)
         if kind in self._known.name_of:
             return self._shape(value)
         writer = _WRITERS.get(kind) or _inherited_writer(kind)

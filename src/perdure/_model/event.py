@@ -55,18 +55,17 @@ class ChainCheck:
 
 
 def digest(uid: str, kind: str, at_ms: int, author: str, body: bytes) -> bytes:
-    fields = (_counted(uid.encode()), _counted_text(kind), _counted(str(at_ms).encode()), _counted_text(author))
-    return hashlib.sha256(b"".join((*fields, len(body).to_bytes(8), body))).digest()
-
-
-def _counted(part: bytes) -> bytes:
-    return len(part).to_bytes(8) + part
+    name, at = uid.encode(), b"%d" % at_ms
+    counts = len(name).to_bytes(8), len(at).to_bytes(8), len(body).to_bytes(8)
+    fields = (counts[0], name, _counted_text(kind), counts[1], at, _counted_text(author), counts[2], body)
+    return hashlib.sha256(b"".join(fields)).digest()
 
 
 @lru_cache(maxsize=256)
 def _counted_text(text: str) -> bytes:
     """For the fields that are the same in most events of a process."""
-    return _counted(text.encode())
+    part = text.encode()
+    return len(part).to_bytes(8) + part
 
 
 def chain(before: bytes, digest_: bytes) -> bytes:

@@ -106,7 +106,7 @@ class Track:
         cursor = self._cursor
         cut = cursor.cuts.get(path)
         if cut is not None:
-            cursor.open.discard(path)
+            cursor.open.pop(path, None)
             return cut if cut.entry.digest == digest else _changed(cut.position, cut.entry, name, digest)
         intent = cursor.intents.get(path)
         if intent is not None and intent[1].digest != digest:
@@ -115,7 +115,7 @@ class Track:
             return Diverged(missed.position, call_of(missed.entry), _call(name, digest))
         if intent is None:
             return Fresh(path)
-        cursor.open.discard(path)
+        cursor.open.pop(path, None)
         return Uncertain(path, *intent)
 
     def is_fresh(self, name: str) -> bool:
@@ -156,7 +156,7 @@ class Cursor:
         self._tracks: dict[str, Track] = {}
         self.intents: dict[str, tuple[int, Entry]] = {}
         self.cuts: dict[str, Cut] = {}
-        self.open: set[str] = set()  # cut or uncertain calls that nobody has made again yet
+        self.open: dict[str, None] = {}  # cut or uncertain calls that nobody has made again yet
         self.marks: dict[str, Entry] = {}
         self.sequence: list[Recorded] = []  # results outside of bodies, in order
         self.last = 0
@@ -171,19 +171,19 @@ class Cursor:
         if entry.kind == "intent":
             self.intents[path] = (position, entry)
             if "|" not in scope_of(path):
-                self.open.add(path)
+                self.open[path] = None
         elif entry.op in UNCOUNTED:
             self.marks[path] = entry
         elif entry.kind == "cut":
             # Perhaps after a result that was not handed out, because the code was cancelled first.
             self.track(scope_of(path)).withdraw(path)
             self.cuts[path] = Cut(path, position, entry)
-            self.open.add(path)
+            self.open[path] = None
         else:
             scope = scope_of(path)
             found = Recorded(path, position, entry)
             self.track(scope).put(found)
-            self.open.discard(path)
+            self.open.pop(path, None)
             if "|" not in scope:
                 self.sequence.append(found)
 

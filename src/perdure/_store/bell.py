@@ -29,6 +29,7 @@ _NOTHING: Kinds = frozenset()
 _ONLY_WORK: Kinds = frozenset({WORK})
 _RINGING: dict[str, Kinds] = {
     "answer_pause": ALL_KINDS,
+    "complete_function": ALL_KINDS,
     "delete_task": frozenset({MOVED}),
     "fork_function": _ONLY_WORK,
     "import_task": _ONLY_WORK,

@@ -81,8 +81,24 @@ class Committer:
         with self._mutex:
             self._append(write)
 
+    def submit_and_wake(self, write: Write, waiter: Any) -> bool:
+        """Queue a write, if it is not, and have the waiter woken when it is done; False when it is done already."""
+        with self._mutex:
+            if not write.queued:
+                self._append(write)
+                self._urgent = True
+                if self._sleeping:
+                    self._bell.notify()
+                elif self._thread is None:
+                    self._start()
+            elif write.done:
+                return False
+            write.waiters += (waiter,)
+            return True
+
     def _append(self, write: Write) -> None:
-        self._refuse_if_gone()
+        if self._forked or self._closing:
+            self._refuse_if_gone()
         if write.fence is not None and write.fence.closed is not None:
             raise write.fence.closed
         write.queued = True
@@ -120,7 +136,7 @@ class Committer:
         with self._mutex:
             if write.done:
                 return False
-            write.waiters.append(waiter)
+            write.waiters += (waiter,)
             return True
 
     def flush(self) -> None:
@@ -164,7 +180,7 @@ class Committer:
         batch = self._take()
         if not batch:
             return
-        live = [write for write in batch if not _is_closed(write)]
+        live = [write for write in batch if write.fence is None or write.fence.closed is None]
         began = time.perf_counter()
         try:
             done = self._commit(live) if live else 0
@@ -174,8 +190,10 @@ class Committer:
                 self.batches, self.writes = self.batches + 1, self.writes + done
         finally:
             # Also when this thread was interrupted: the batch holds writes of others.
-            self._hand_back(batch, live)
             done_now = [write for write in batch if write.done]
+            if len(done_now) < len(batch):
+                self._hand_back(batch, live)
+                done_now = [write for write in batch if write.done]
             self._settle(done_now)
             for listener in self.listeners:
                 listener(done_now)
@@ -227,7 +245,10 @@ class Committer:
                 self._one_by_one(batch)
             return len(batch)
         for write, row in zip(batch, rows, strict=False):
-            _finish(write, row, None)
+            if row is None:
+                _finish(write, None, None)
+            else:
+                write.row, write.done = row, True
         return len(rows)
 
     def _one_by_one(self, batch: list[Write]) -> None:
@@ -349,9 +370,20 @@ def _flush_all() -> None:
             log.exception("could not commit what was queued at exit")
 
 
+_looked_at_sigterm = float("-inf")
+
+
 def flush_on_sigterm() -> None:
-    """Have SIGTERM commit what is queued before it ends the process, unless somebody else handles it."""
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+    """Have SIGTERM commit what is queued before it ends the process, unless somebody else handles it.
+
+    Every attempt asks for it; looking costs more than it is worth more often than once a second.
+    """
+    global _looked_at_sigterm
+    now = time.monotonic()
+    if now - _looked_at_sigterm < 1 or threading.current_thread() is not threading.main_thread():
+        return
+    _looked_at_sigterm = now
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _on_sigterm)
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from perdure._ground.hop import Hop
+from perdure._ground.hop import Hop, mode
 from perdure._store.contract import Params, Row
 from perdure.errors import PerdureError
 
@@ -44,6 +44,7 @@ class Write(Hop["Row | None"]):
         "params",
         "queued",
         "row",
+        "since",
         "size",
         "verb",
         "waiters",
@@ -69,7 +70,8 @@ class Write(Hop["Row | None"]):
         self.row: Row | None = None
         self.error: BaseException | None = None
         self.queued = self.done = False
-        self.waiters: list[Any] = []  # several scopes of a durable function may wait for one write
+        self.since = 0.0  # when an attempt recorded it
+        self.waiters: tuple[Any, ...] = ()  # several scopes of a durable function may wait for one write
 
     def outcome(self) -> Row | None:
         if self.error is not None:
@@ -82,12 +84,15 @@ class Write(Hop["Row | None"]):
         self._committer.wait(self)
         return self.outcome()
 
-    def on_loop(self) -> Generator[Any, None, Row | None]:
-        if not self.queued:
-            self._committer.submit(self)
+    def __await__(self) -> Generator[Any, None, Row | None]:
+        # What Hop does, and `on_loop` with it: one generator less for each of the most frequent waits.
         if not self.done:
+            if mode.blocking:
+                return self.block()
             loop = asyncio.get_running_loop()
             future: asyncio.Future[None] = loop.create_future()
-            if self._committer.wake_when_done(self, (loop, future)):
+            if self._committer.submit_and_wake(self, (loop, future)):
                 yield from future
-        return self.outcome()
+        if self.error is not None:
+            raise self.error
+        return self.row

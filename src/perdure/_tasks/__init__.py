@@ -45,6 +45,7 @@ from perdure._tasks.leases import release as release_lease
 from perdure._tasks.leases import take as take_lease
 from perdure._tasks.leases import take_free as take_free_lease
 from perdure._tasks.leases import why_over as why_lease_over
+from perdure._tasks.moves import explain as explain_refusal
 from perdure._tasks.moves import move
 from perdure._tasks.questions import EFFECT as EFFECT_QUESTION
 from perdure._tasks.questions import Question, all_questions, answer_question, questions_of
@@ -115,6 +116,7 @@ __all__ = [
     "end_of",
     "events_after",
     "examine",
+    "explain_refusal",
     "export_heads",
     "fail_circle",
     "forget_lease",

@@ -184,15 +184,8 @@ async def taking(
     presence = store.presence
     if uid in presence.taking:
         return None
+    hold = Hold(Fence(task_id, uid, epoch, presence.worker), store, is_exclusive)
     presence.taking.add(uid)
-    try:
-        return await _taken(store, write, Hold(Fence(task_id, uid, epoch, presence.worker), store, is_exclusive))
-    finally:
-        presence.taking.discard(uid)
-
-
-async def _taken(store: Store, write: Write, hold: Hold) -> Hold | None:
-    presence, uid = store.presence, hold.fence.uid
     try:
         if await write is None:
             return None
@@ -200,6 +193,8 @@ async def _taken(store: Store, write: Write, hold: Hold) -> Hold | None:
         if write.queued:
             store.committer.submit(_releasing(store, hold, "interrupted while it was taken"))
         raise
+    finally:
+        presence.taking.discard(uid)
     presence.held[uid] = hold
     presence.seen.pop(uid, None)
     presence.hold()

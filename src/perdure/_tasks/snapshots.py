@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from perdure._ground import codec, envelope, frames, ids, splicing
+from perdure._ground.crypto import KeyRing
 from perdure._model import ToolCall
 from perdure._store import FrameRow, Store, Write
 from perdure.errors import NotFound, NotStorable, RecordDamaged, TooLarge
@@ -56,6 +58,15 @@ class Frame:
         return Snapshot(seq, raw, self.keyframe_size, self.chain_size, self.chain_length, self.places)
 
 
+class First(NamedTuple):
+    """A new task's state as it comes back, and its first checkpoint on its way to the store."""
+
+    state: Any
+    snapshot: Snapshot
+    columns: dict[str, Any]
+    chunks: Sequence[Write]
+
+
 NO_FRAME: dict[str, Any] = {
     "adds": 0,
     "base": None,
@@ -92,6 +103,28 @@ def document(
     if len(raw) > MAX_STATE:
         raise TooLarge("the state", len(raw), MAX_STATE)
     return raw, copy
+
+
+def first(store: Store, uid: str, id: str, state: Any) -> First:
+    """What a task begins with.
+
+    Raises:
+        NotStorable, TooLarge: nothing was written.
+    """
+    if not state and type(state) is dict and store.ring.current is None:
+        # Of durable functions nearly all: without a key nothing in it is one task's own.
+        return First({}, *_nothing())
+    raw, copy = document(state)
+    frame = build(store, uid, raw, None)
+    return First(copy["state"], frame.snapshot(0, raw), frame.columns(), chunk_writes(store, uid, frame, id))
+
+
+@cache
+def _nothing() -> tuple[Snapshot, dict[str, Any], Sequence[Write]]:
+    raw, _ = document({})
+    sealed = envelope.seal(raw, kind="state", bound_to="", ring=KeyRing())
+    frame = Frame(None, 0, len(raw), len(sealed), 0, 0, 0, sealed, (), len(sealed))
+    return frame.snapshot(0, raw), frame.columns(), ()
 
 
 def build(store: Store, uid: str, raw: bytes, before: Snapshot | None) -> Frame:

@@ -134,18 +134,19 @@ class Tasks:
         `here`: this process carries it out and has its lease from the beginning, if nothing has to be waited for.
         """
         store = self._store
-        _check_texts(name=name, description=description, agent=agent, **{f"tag {k}": v for k, v in tags.items()})
-        _check_texts(**{f"the name of a tag, {name!r},": name for name in tags})
+        _check_texts(name=name, description=description, agent=agent)
+        if tags:
+            _check_texts(**{f"tag {k}": v for k, v in tags.items()})
+            _check_texts(**{f"the name of a tag, {name!r},": name for name in tags})
         must_wait = await has_to_wait(store, id, depends_on) if depends_on else False
         here = here and not must_wait
         uid = new_uid(store.clock.now_ms())
-        raw, copy = snapshots.document(state)
-        frame = snapshots.build(store, uid, raw, None)
-        for write in snapshots.chunk_writes(store, uid, frame, id):
+        first = snapshots.first(store, uid, id, state)
+        for write in first.chunks:
             store.committer.submit(write)
         params = {
             **store.event(uid, "created", {"epoch": 1} if here else dict(origin or {}), agent=agent),
-            **frame.columns(),
+            **first.columns,
             "cause": cause,
             "old": old,
             "namespace": store.namespace,
@@ -168,7 +169,7 @@ class Tasks:
         if await (leases.taking(store, write, id, uid, is_exclusive=True) if here else write) is None:
             return None
         key = (id, uid, params["status"])
-        return Task(self, key, copy["state"], frame.snapshot(0, raw), agent=agent, created=True)
+        return Task(self, key, first.state, first.snapshot, agent=agent, created=True)
 
     # ── finding ─────────────────────────────────────────────────────────────────────────────────
 
@@ -289,9 +290,8 @@ class Tasks:
 
     def _untouched(self, id: str, uid: str) -> Task:
         """A durable function's task that nobody has begun, without reading it: its state is the first one."""
-        raw, copy = snapshots.document({})
-        frame = snapshots.build(self._store, uid, raw, None)
-        return Task(self, (id, uid, "running"), copy["state"], frame.snapshot(0, raw), agent="", created=False)
+        first = snapshots.first(self._store, uid, id, {})
+        return Task(self, (id, uid, "running"), first.state, first.snapshot, agent="", created=False)
 
     async def _attach(self, uid: str, *, created: bool) -> Task:
         rows = await self._store.query("get_task_by_uid", uid=uid)
@@ -303,6 +303,8 @@ class Tasks:
 
 def _check_texts(**texts: object) -> None:
     for name, text in texts.items():
+        if text == "":
+            continue
         if not isinstance(text, str):
             raise InvalidInput(f"{name} is {type(text).__name__}, not str")
         try:

@@ -24,7 +24,7 @@ from perdure._model import GENESIS, chain
 from perdure._store import migrate
 from perdure._store.contract import Params, Row
 from perdure._store.sql import Queries, split
-from perdure._store.sqlite import place
+from perdure._store.sqlite import entries, place
 from perdure._store.sqlite.gate import Gate
 from perdure._store.sqlite.line import SqliteLine
 from perdure._store.sqlite.plan import Plan, plan_of
@@ -89,23 +89,35 @@ class SqliteEngine:
         write was refused: what that attempt wrote after it must not be in."""
         rows: list[Row | None] = []
         end = time.monotonic() + BATCH_SECONDS
-        plans, execute, changes = self._plans, cursor.execute, cursor.connection.changes
-        for write in writes:
-            plan = plans.get(write.verb) or self._plan(write.verb)
-            params = {**write.params, "head": chain(GENESIS, write.params["digest"])} if plan.begins else write.params
-            if plan.answer:
-                execute(plan.first, params)
-                row = (params[plan.answer],) if changes() else None
-            else:
-                row = next(iter(execute(plan.first, params).fetchall()), None)
-            if row is not None:
-                for needed, statement in plan.others:
-                    if not needed or params[needed] is not None:
-                        execute(statement, params)
-            rows.append(row)
-            if (write.ordered and row is None) or time.monotonic() > end:
+        while len(rows) < len(writes):
+            at = len(rows)
+            run = entries.run_of(writes, at) if writes[at].verb == entries.APPEND else ()
+            if len(run) >= entries.FEW:
+                rows += entries.append(cursor, run)
+            if len(rows) == at:
+                rows.append(self._run_one(cursor, writes[at]))
+                if rows[-1] is None and writes[at].ordered:
+                    break
+            if time.monotonic() > end:
                 break
         return rows
+
+    def _run_one(self, cursor: apsw.Cursor, write: Write) -> Row | None:
+        plan = self._plans.get(write.verb) or self._plan(write.verb)
+        params, execute = write.params, cursor.execute
+        if plan.begins:
+            params = {**params, "head": chain(GENESIS, params["digest"])}
+        row: Row | None
+        if plan.answer:
+            execute(plan.first, params)
+            row = (params[plan.answer],) if cursor.connection.changes() else None
+        else:
+            row = next(iter(execute(plan.first, params).fetchall()), None)
+        if row is not None:
+            for needed, statement in plan.others:
+                if not needed or params[needed] is not None:
+                    execute(statement, params)
+        return row
 
     def _plan(self, verb: str) -> Plan:
         plan = self._plans[verb] = plan_of(verb, self._queries[verb])
