@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perdure._durable.driving import wait_on_loop
+from perdure._durable.blocking import waited
 from perdure._durable.functions import SyncDurableFunction, durable, step
 from perdure._durable.pauses import pause
 from perdure._durable.retry import Retry
@@ -192,7 +192,7 @@ async def test_a_plain_durable_function_may_have_coroutines_done_on_its_loop() -
 
     @durable
     def work() -> str:
-        return wait_on_loop(fetch("a")) + wait_on_loop(fetch("b")) + wait_on_loop(pause.input("more?", str))
+        return waited(fetch("a")) + waited(fetch("b")) + waited(pause.input("more?", str))
 
     paused = await play(work)
     assert isinstance(paused.error, Paused)

@@ -51,9 +51,10 @@ class Timers:
 
 
 async def taken(work: Iterable[Awaitable[bool]]) -> None:
-    """Do all of it, a hundred at a time, in no order."""
+    """Do all of it, a hundred at a time; if there is more, in no order, so that workers share it."""
     waiting = list(work)
-    random.shuffle(waiting)
+    if len(waiting) > TOGETHER:
+        random.shuffle(waiting)
     for first in range(0, len(waiting), TOGETHER):
         answers = await asyncio.gather(*waiting[first : first + TOGETHER], return_exceptions=True)
         trouble = [answer for answer in answers if isinstance(answer, BaseException)]

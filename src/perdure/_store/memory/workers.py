@@ -102,7 +102,7 @@ def free_slot(tables: Tables, p: Params) -> Row | None:
 
 def find_claimable(tables: Tables, p: Params) -> list[Row]:
     queues, functions, upgrading = (json.loads(p[name]) for name in ("queues", "functions", "upgrading"))
-    found: list[tuple[tuple[bool, int, str], Row]] = []
+    found: list[tuple[tuple[bool, int, int, str], Row]] = []
     for uid, call in tables.calls.items():
         task, lease = tables.tasks[uid], tables.leases[uid]
         is_wanted = task.namespace == p["namespace"] and call.queue in queues
@@ -112,7 +112,8 @@ def find_claimable(tables: Tables, p: Params) -> list[Row]:
         if not _may_begin(tables, task):
             continue
         if is_wanted and is_known and is_free and (call.not_before is None or call.not_before <= p["now"]):
-            turn = (task.status == "pending", task.updated_at - call.priority * _POINT, uid)
+            since = task.updated_at - call.priority * _POINT
+            turn = (task.status == "pending", since, lease.taken_at or 0, uid)
             place = (uid, task.id, call.function, call.version, lease.epoch, task.status, call.queue, call.key)
             is_new = lease.epoch == 0 and task.seq == 0 and task.line == 1
             is_new = is_new and call.budget is None and call.deadline_at is None

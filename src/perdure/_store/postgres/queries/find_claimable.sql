@@ -1,6 +1,6 @@
 -- find_claimable: tasks of these functions that nobody works on and that may begin now, those whose turn it is first.
 -- A task's turn is by how long it has waited; each point of priority counts as a minute of waiting, so that none
--- waits for ever. One that depends on others begins only when they have completed.
+-- waits for ever; of those that are even, who had one longest ago is first. One that depends on others begins only when they have completed.
 SELECT tasks.uid, tasks.id, calls.function, calls.version, leases.epoch, tasks.status, calls.queue, calls.key,
        CASE WHEN leases.epoch = 0 AND tasks.seq = 0 AND tasks.line = 1 AND calls.budget IS NULL AND calls.deadline_at IS NULL
              AND length(calls.arguments) <= 4096 THEN calls.arguments END
@@ -21,4 +21,5 @@ WHERE tasks.namespace = %(namespace)s::text AND tasks.status IN ('pending', 'run
                   WHERE switches.namespace = %(namespace)s::text AND switches.id IN ('', tasks.id) AND is_on)
   AND (calls.function || ' ' || calls.version IN (SELECT jsonb_array_elements_text(%(functions)s::jsonb))
        OR calls.function IN (SELECT jsonb_array_elements_text(%(upgrading)s::jsonb)))
-ORDER BY tasks.status = 'pending', tasks.updated_at - calls.priority * 60000, tasks.uid LIMIT %(limit)s::bigint;
+ORDER BY tasks.status = 'pending', tasks.updated_at - calls.priority * 60000,
+         COALESCE(leases.taken_at, 0), tasks.uid LIMIT %(limit)s::bigint;

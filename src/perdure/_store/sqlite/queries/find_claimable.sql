@@ -1,6 +1,6 @@
 -- find_claimable: tasks of these functions that nobody works on and that may begin now, those whose turn it is first.
 -- A task's turn is by how long it has waited; each point of priority counts as a minute of waiting, so that none
--- waits for ever. One that depends on others begins only when they have completed.
+-- waits for ever; of those that are even, who had one longest ago is first. One that depends on others begins only when they have completed.
 SELECT tasks.uid, tasks.id, calls.function, calls.version, leases.epoch, tasks.status, calls.queue, calls.key,
        CASE WHEN leases.epoch = 0 AND tasks.seq = 0 AND tasks.line = 1 AND calls.budget IS NULL AND calls.deadline_at IS NULL
              AND length(calls.arguments) <= 4096 THEN calls.arguments END
@@ -18,4 +18,5 @@ WHERE tasks.namespace = :namespace AND tasks.status IN ('pending', 'running') AN
                   WHERE switches.namespace = :namespace AND switches.id IN ('', tasks.id) AND is_on)
   AND (calls.function || ' ' || calls.version IN (SELECT value FROM json_each(:functions))
        OR calls.function IN (SELECT value FROM json_each(:upgrading)))
-ORDER BY tasks.status = 'pending', tasks.updated_at - calls.priority * 60000, tasks.uid LIMIT :limit;
+ORDER BY tasks.status = 'pending', tasks.updated_at - calls.priority * 60000,
+         COALESCE(leases.taken_at, 0), tasks.uid LIMIT :limit;
