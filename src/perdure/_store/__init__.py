@@ -1,7 +1,7 @@
 """Durable rows: verbs that are written, queries that are read, on SQLite or PostgreSQL."""
 
 from perdure._store.bell import MOVED, WORK, Bell, kinds_of
-from perdure._store.committer import Committer, flush_on_sigterm
+from perdure._store.committer import Committer
 from perdure._store.contract import (
     Again,
     AttemptRow,
@@ -14,6 +14,7 @@ from perdure._store.contract import (
     TaskRow,
     ValueRow,
 )
+from perdure._store.leaving import flush_on_sigterm
 from perdure._store.presence import Presence
 from perdure._store.store import Shared, Store, make_engine, share
 from perdure._store.write import Fence, Write

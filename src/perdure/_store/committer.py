@@ -14,11 +14,8 @@ Owns order, batching and what happens when a batch fails. What a write means is 
 from __future__ import annotations
 
 import asyncio
-import atexit
 import itertools
 import logging
-import os
-import signal
 import threading
 import time
 from collections import deque
@@ -27,6 +24,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from perdure._ground import crash
+from perdure._store import leaving
 from perdure._store.contract import Again, Engine, Row
 from perdure._store.write import Write
 from perdure.errors import LeaseLost, PerdureError, StoreClosed, StoreForked, StoreUnavailable, StoreUnreachable
@@ -56,7 +54,7 @@ class Committer:
         self.commit_seconds = 0.001  # a moving average; what a caller gains by not waiting
         self.batches = self.writes = 0
         self.listeners: list[Callable[[Sequence[Write]], None]] = []  # told what is done, in the committing thread
-        _alive.add(self)
+        leaving.alive.add(self)
 
     # ── giving a write ──────────────────────────────────────────────────────────────────────────
 
@@ -310,7 +308,7 @@ class Committer:
             self._bell.notify_all()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout=10)
-        _alive.discard(self)
+        leaving.alive.discard(self)
 
     def mark_forked(self) -> None:
         # The parent's thread does not exist here, and its locks may be held for ever. What is queued is the
@@ -355,55 +353,3 @@ def _wake(futures: list[asyncio.Future[None]]) -> None:
     for future in futures:
         if not future.done():
             future.set_result(None)
-
-
-# ── the process's end ────────────────────────────────────────────────────────────────────────────
-
-_alive: set[Committer] = set()
-
-
-def _flush_all() -> None:
-    for committer in list(_alive):
-        try:
-            committer.flush()
-        except Exception:
-            log.exception("could not commit what was queued at exit")
-
-
-_looked_at_sigterm = float("-inf")
-
-
-def flush_on_sigterm() -> None:
-    """Have SIGTERM commit what is queued before it ends the process, unless somebody else handles it.
-
-    Every attempt asks for it; looking costs more than it is worth more often than once a second.
-    """
-    global _looked_at_sigterm
-    now = time.monotonic()
-    if now - _looked_at_sigterm < 1 or threading.current_thread() is not threading.main_thread():
-        return
-    _looked_at_sigterm = now
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _on_sigterm)
-
-
-def _on_sigterm(number: int, _frame: Any) -> None:
-    # Not in the handler itself: it may have interrupted this very thread while it held the queue's mutex.
-    signal.signal(number, signal.SIG_DFL)
-    threading.Thread(target=_flush_and_end, args=(number,), name="perdure-last-flush").start()
-
-
-def _flush_and_end(number: int) -> None:
-    _flush_all()
-    os.kill(os.getpid(), number)
-
-
-def _after_fork() -> None:
-    for committer in _alive:
-        committer.mark_forked()
-    _alive.clear()
-
-
-atexit.register(_flush_all)
-
-os.register_at_fork(after_in_child=_after_fork)

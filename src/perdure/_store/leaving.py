@@ -1,0 +1,65 @@
+"""What a process still has to write when it ends: at exit, by SIGTERM, and in neither when it is the child of a fork."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from perdure._store.committer import Committer
+
+log = logging.getLogger("perdure.committer")
+
+alive: set[Committer] = set()
+
+
+def _flush_all() -> None:
+    for committer in list(alive):
+        try:
+            committer.flush()
+        except Exception:
+            log.exception("could not commit what was queued at exit")
+
+
+_looked_at_sigterm = float("-inf")
+
+
+def flush_on_sigterm() -> None:
+    """Have SIGTERM commit what is queued before it ends the process, unless somebody else handles it.
+
+    Every attempt asks for it; looking costs more than it is worth more often than once a second.
+    """
+    global _looked_at_sigterm
+    now = time.monotonic()
+    if now - _looked_at_sigterm < 1 or threading.current_thread() is not threading.main_thread():
+        return
+    _looked_at_sigterm = now
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _on_sigterm)
+
+
+def _on_sigterm(number: int, _frame: Any) -> None:
+    # Not in the handler itself: it may have interrupted this very thread while it held the queue's mutex.
+    signal.signal(number, signal.SIG_DFL)
+    threading.Thread(target=_flush_and_end, args=(number,), name="perdure-last-flush").start()
+
+
+def _flush_and_end(number: int) -> None:
+    _flush_all()
+    os.kill(os.getpid(), number)
+
+
+def _after_fork() -> None:
+    for committer in alive:
+        committer.mark_forked()
+    alive.clear()
+
+
+atexit.register(_flush_all)
+
+os.register_at_fork(after_in_child=_after_fork)
