@@ -1,4 +1,4 @@
-"""What a process still has to write when it ends: at exit, by SIGTERM, and in neither when it is the child of a fork."""
+"""What a process still has to write when it ends: at exit and by SIGTERM, never in the child of a fork."""
 
 from __future__ import annotations
 
