@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.torture import cuts, keepers, kills, powerloss, races, s2, s4, sequences, sessions, storm, zombies
+from tests.torture import cuts, floods, keepers, kills, powerloss, races, s2, s4, sequences, sessions, storm, zombies
 
 TELL_EVERY = 10.0  # seconds
 
@@ -37,6 +37,7 @@ PARTS = {
     "cuts": Part(cuts.run, range(20)),
     "zombies": Part(zombies.run, range(500)),
     "keepers": Part(keepers.run, range(30)),
+    "floods": Part(floods.run, range(2)),
     "sessions": Part(sessions.run, range(3_000)),
     "s4": Part(s4.run_full, range(2)),
     "s2": Part(s2.run, range(90 * s2.REPETITIONS)),

@@ -14,6 +14,11 @@ from perdure._store import Store
 from perdure._tasks import Finding, Tasks
 from perdure.errors import PerdureError
 
+_ELSEWHERE = (
+    "not Linux: exits of orphans are not seen, a kill of the keeper may lose the bytes it was moving, what has left a "
+    "unit's session is not found, units cannot be isolated, and what would end the keeper is not known"
+)
+
 
 async def examine(store: Store) -> list[Finding]:
     """Findings about the keeper of a store; nothing is started and nothing ended."""
@@ -26,8 +31,7 @@ async def examine(store: Store) -> list[Finding]:
 async def _examine(store: Store) -> AsyncIterator[Finding]:
     home = places.home_of(store.address)
     if sys.platform != "linux":
-        what = "no subreaper and no splice here: exits of orphans are not seen, a kill of the keeper may lose bytes"
-        yield Finding("note", "keeper", what)
+        yield Finding("note", "keeper", _ELSEWHERE)
     if not home.is_dir():
         yield Finding("ok", "keeper", f"none was needed yet; it would live until {_until_what()}")
         return
@@ -39,7 +43,7 @@ async def _examine(store: Store) -> AsyncIterator[Finding]:
     found = await keeping.status(store)
     assert found is not None
     told = f"process {found.pid} under anchor {found.anchor}, in {found.home}; {found.alive} units"
-    yield Finding("ok", "keeper", f"{told}; what would end it: {found.ends_with}")
+    yield Finding("ok" if found.is_safe else "note", "keeper", f"{told}; what would end it: {found.ends_with}")
     if found.is_other:
         yield Finding("note", "keeper", "it runs another perdure than this one", "`perdure keep restart` replaces it")
     for name in found.unreadable:
@@ -49,7 +53,7 @@ async def _examine(store: Store) -> AsyncIterator[Finding]:
         yield finding
     for record in await finished(store, records):
         what = f"{record.name!r} of {record.owner['task']!r} lives, and its task has ended"
-        yield Finding("note", "unit", what, "`perdure units --sweep` ends such units")
+        yield Finding("note", "unit", what, "nothing: it ends after its grace; `perdure units --sweep` ends it now")
 
 
 def _until_what() -> str:

@@ -33,6 +33,7 @@ class Keeping:
     memory: int
     unreadable: Sequence[str]
     ends_with: str  # what would end it
+    is_safe: bool  # nothing but what ends the machine, or the container, does
     is_other: bool  # it runs another perdure than this one
 
 
@@ -53,7 +54,8 @@ async def status(store: Store) -> Keeping | None:
         ended=told["ended"],
         memory=sum(told["memory"].values()),
         unreadable=told["unreadable"],
-        ends_with=what_would_end(told["anchor"]),
+        ends_with=(ends_with := what_would_end(told["anchor"])),
+        is_safe="the end of " not in ends_with and "logout" not in ends_with,
         is_other=told["program"] != keeper_argv(sys.executable),
     )
 
