@@ -142,6 +142,17 @@ def test_history_is_not_restarted(hand: Hand) -> None:
     assert hand.restart(LATER, UIDS[2], "alpha")
 
 
+def test_a_uid_in_use_or_another_id_takes_nobodys_place(hand: Hand) -> None:
+    hand.create(UID, "alpha")
+    hand.create(LATER, "beta")
+    hand.move(UID, "complete")
+    with unchanged(hand.engine):
+        assert hand.restart(UID, LATER, "alpha") is None
+        assert hand.restart(UID, UID, "alpha") is None
+        assert hand.restart(UID, UIDS[2], "beta") is None
+    assert hand.restart(UID, UIDS[2], "alpha") == (UID,)
+
+
 def test_what_is_not_there_is_not_restarted(hand: Hand) -> None:
     hand.create(UID, "alpha")
     with unchanged(hand.engine):

@@ -187,3 +187,38 @@ async def test_a_state_too_large_for_one_row_goes_in_chunks_and_comes_back(url):
         task = await app.tasks.open("job")
         await task.rollback("1")
         assert task.state == {"blob": noise, "n": 1}
+
+
+@pytest.mark.req("R18")
+async def test_going_back_to_a_superseded_checkpoint_makes_all_that_led_to_it_good_again(url):
+    async def live(task):
+        return [made.seq async for made in task.checkpoints() if not made.superseded]
+
+    async with Perdure(url) as app:
+        task = await app.tasks.open("job", state={"n": 0})
+        for n in (1, 2, 3):
+            await task.checkpoint({"n": n})
+        await task.rollback("1")
+        assert await live(task) == [1]
+        for n in (4, 5):
+            await task.checkpoint({"n": n})
+        assert await live(task) == [1, 4, 5]
+        await task.rollback("3")
+        assert await live(task) == [1, 2, 3] and task.state == {"n": 3}
+        await task.rollback("5")
+        assert await live(task) == [1, 4, 5] and task.state == {"n": 5}
+        await task.checkpoint({"n": 6})
+        assert await live(task) == [1, 4, 5, 6]
+
+
+@pytest.mark.req("R18", "R95")
+async def test_after_going_forward_again_a_damaged_checkpoint_falls_back_to_what_led_to_it(url):
+    async with Perdure(url) as app:
+        task = await app.tasks.open("job", state={"n": 0})
+        for n in (1, 2, 3):
+            await task.checkpoint({"n": n})
+        await task.rollback("1")
+        await task.checkpoint({"n": 4})
+        await task.rollback("3")
+        await task.invalidate_if(lambda made: made.seq == 3)
+        assert task.state == {"n": 2}

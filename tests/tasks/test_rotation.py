@@ -17,7 +17,7 @@ from perdure._ground import crypto
 from perdure._store import Store, Write
 from perdure._tasks import Policy, collect, keys_in_use, leases, rotate, rotation, verify
 from perdure.cli import main
-from perdure.errors import KeyMissing
+from perdure.errors import InvalidInput, KeyMissing, RecordDamaged
 from tests.tasks.upkeep_kit import SOURCE, is_killed_at, snapshots_of, sql, store_of
 
 OLD, NEW = crypto.generate("k-old"), crypto.generate("k-new")
@@ -285,3 +285,31 @@ def test_perdure_keys_makes_lists_and_changes_keys(
     secret = new.read_text().partition(":")[2].strip()
     out, err = capsys.readouterr()
     assert secret not in out + err
+
+
+# ── sealed only ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.req("R142", "R95")
+async def test_with_sealed_only_a_record_in_clear_counts_as_damaged_and_the_one_before_it_is_used(
+    shared_url: str,
+) -> None:
+    async with Perdure(shared_url, key=NEW) as app:
+        task = await app.tasks.create("job", state={"n": 0})
+        await task.checkpoint({"n": 1})
+    async with Perdure(shared_url) as forger:  # has no key, and writes what anybody could
+        other = await forger.tasks.create("forged", state={"n": 0})
+        await other.checkpoint({"n": 666})
+    async with Perdure(shared_url, key=f"{NEW},sealed-only") as app:
+        record = await app.tasks.get("job")
+        assert record is not None and record.state == {"n": 1}
+        with pytest.raises(RecordDamaged, match="not sealed"):
+            await app.tasks.get("forged")
+    async with Perdure(shared_url, key=NEW) as app:  # without the word it is taken, as before
+        record = await app.tasks.get("forged")
+        assert record is not None and record.state == {"n": 666}
+
+
+def test_sealed_only_needs_a_key() -> None:
+    with pytest.raises(InvalidInput, match="without a key"):
+        Perdure("memory://none", key="sealed-only")

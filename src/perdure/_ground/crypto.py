@@ -53,12 +53,16 @@ class Key:
         return AESGCM(self.secret)
 
 
+SEALED_ONLY = "sealed-only"
+
+
 class KeyRing:
     """The keys at hand: the current one seals new records, all of them open old ones."""
 
-    def __init__(self, keys: Iterable[Key] = ()) -> None:
+    def __init__(self, keys: Iterable[Key] = (), *, sealed_only: bool = False) -> None:
         self._keys: dict[str, Key] = {}
         self.current: Key | None = None
+        self.sealed_only = sealed_only  # whether a record that is not sealed counts as damaged
         for key in keys:
             self.add(key)
 
@@ -91,7 +95,8 @@ class KeyRing:
     def load(cls, spec: str | None = None, environ: Mapping[str, str] = os.environ) -> KeyRing:
         """The keys a spec names: `env:NAME`, `file:/path`, `keyring:service/user`, or `<id>:<base64>` itself.
 
-        Several are separated by commas; the first is current, the others open old records. Without a
+        Several are separated by commas; the first is current, the others open old records. The word `sealed-only`
+        among them has records refused that are not sealed: somebody else may have put them there. Without a
         spec, PERDURE_KEY holds it; without that either, the ring is empty and nothing is sealed.
 
         Raises:
@@ -99,7 +104,11 @@ class KeyRing:
         """
         if spec is None:
             spec = environ.get("PERDURE_KEY", "")
-        return cls(_load(part.strip(), environ) for part in spec.split(",") if part.strip())
+        parts = [part.strip() for part in spec.split(",") if part.strip()]
+        names = [part for part in parts if part != SEALED_ONLY]
+        if SEALED_ONLY in parts and not names:
+            raise InvalidInput(f"{SEALED_ONLY} without a key: nothing could be read", do=_DO_GENERATE)
+        return cls((_load(part, environ) for part in names), sealed_only=SEALED_ONLY in parts)
 
 
 def generate(key_id: str | None = None) -> str:

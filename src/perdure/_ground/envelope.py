@@ -71,6 +71,8 @@ def unseal(data: bytes, *, kind: str, bound_to: str, ring: KeyRing, limit: int =
         body = data[head:-_CHECKSUM]
         if flags & _SEALED:
             body = _open(ring, key_id, body, data[:head], bound_to)
+        elif ring.sealed_only:
+            raise ValueError("it is not sealed, and PERDURE_KEY says sealed-only (without it, `keys rotate` seals it)")
         if flags & _PACKED:
             return zstd.unpack(body, length)
         if len(body) != length:

@@ -26,6 +26,7 @@ from typing import Any
 from perdure._ground import crash
 from perdure._store import leaving
 from perdure._store.contract import Again, Engine, Row
+from perdure._store.interrupts import undisturbed
 from perdure._store.write import Write
 from perdure.errors import LeaseLost, PerdureError, StoreClosed, StoreForked, StoreUnavailable, StoreUnreachable
 
@@ -116,18 +117,24 @@ class Committer:
         while not write.done:
             if self._forked:
                 raise StoreForked  # it is in the parent's queue
-            if may_commit and self._baton.acquire(blocking=False):
-                try:
-                    if not write.done:
-                        self._commit_some()
-                finally:
-                    self._baton.release()
-            else:
+            if not (may_commit and self._commit_here(write)):
                 done = threading.Lock()
                 done.acquire()
                 if self.wake_when_done(write, done):
                     self._ring()
                     done.acquire()
+
+    def _commit_here(self, write: Write) -> bool:
+        """Take the baton and commit, if nobody has it."""
+        with undisturbed():
+            if not self._baton.acquire(blocking=False):
+                return False
+            try:
+                if not write.done:
+                    self._commit_some()
+            finally:
+                self._baton.release()
+            return True
 
     def wake_when_done(self, write: Write, waiter: Any) -> bool:
         """Have the waiter woken; False when the write is done already."""

@@ -6,14 +6,13 @@ Each function begins with its condition. Where that does not hold it answers Non
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from perdure._model import FINISHED, GENESIS, MAY_WRITE, chain
 from perdure._store.contract import AttemptRow, EventRow, FrameRow, Params, Row, TaskRow
 from perdure._store.memory import remembering, upkeep
 from perdure._store.memory.tables import Lease, Tables, Tombstone, Worker
-from perdure.errors import StoreUnavailable
 
 # ── processes ────────────────────────────────────────────────────────────────────────────────────
 
@@ -54,13 +53,13 @@ def create_task(tables: Tables, p: Params) -> Row | None:
 
 def restart_task(tables: Tables, p: Params) -> Row | None:
     old = tables.tasks.get(p["old"])
-    if old is None or not old.is_current or old.status not in FINISHED:
+    if old is None or not old.is_current or old.status not in FINISHED or p["uid"] in tables.tasks:
+        return None
+    if (old.namespace, old.id) != (p["namespace"], p["id"]):
         return None
     tables.remove(tables.current, (old.namespace, old.id))
     remembering.lay_aside(tables, old.namespace, old.id, old.uid)
     tables.put(tables.tasks, old.uid, old._replace(is_current=False))
-    if (p["namespace"], p["id"]) in tables.current or p["uid"] in tables.tasks:
-        raise StoreUnavailable(f"task {p['id']!r} cannot take the place of {old.id!r}", kept="everything", do="")
     _insert(tables, p)
     return (old.uid,)
 
@@ -246,9 +245,11 @@ def rollback(tables: Tables, p: Params) -> Row | None:
         columns |= {"status": p["after"], "finished_at": None, "error": None, "archived_at": None}
         columns |= {"pause_reason": None, "pause": None, "due_at": None}
     task = change(tables, task, p, **columns)
+    led_there = _lineage(tables.checkpoints[task.uid], p["target"])
     for frame in list(tables.checkpoints[task.uid].values()):
-        if frame.seq > p["target"]:
-            tables.put_of(tables.checkpoints, task.uid, frame.seq, frame._replace(superseded=True))
+        is_past = frame.seq not in led_there
+        if frame.superseded != is_past:
+            tables.put_of(tables.checkpoints, task.uid, frame.seq, frame._replace(superseded=is_past))
     if p["adds"]:
         _add_checkpoint(tables, task, p)
     put_entries(tables, task.uid, task.line, p)
@@ -256,6 +257,17 @@ def rollback(tables: Tables, p: Params) -> Row | None:
     free(tables, task.uid, epochs=1)
     end_attempts(tables, task.uid, p["at"], "rolled back")
     return (task.seq, task.version)
+
+
+def _lineage(made: Mapping[int, FrameRow], seq: int) -> set[int]:
+    """The checkpoints that led to this one; where one is pruned, the one before it counts."""
+    found: set[int] = set()
+    at: int | None = seq
+    while at is not None and at not in found:
+        found.add(at)
+        parent = made[at].parent
+        at = None if parent is None else max((one for one in made if one <= parent), default=None)
+    return found
 
 
 def put_entries(tables: Tables, uid: str, line: int, p: Params) -> None:

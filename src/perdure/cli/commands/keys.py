@@ -16,6 +16,7 @@ def command() -> None:
     """Make keys, see which are in use, and change them.
 
     PERDURE_KEY names the keys: env:NAME, file:/path, keyring:service/user or the key itself, separated by commas.
+    The word sealed-only among them has records refused that are not sealed, as if they were damaged.
     The first seals what is written; all of them open what was.
     """
 

@@ -1,8 +1,10 @@
 -- restart_task: a finished task becomes history, and a new one takes its id, in one write.
--- What the old one remembered stays with it.
+-- What the old one remembered stays with it. A uid that is in use is refused, as an id other than the old one's is.
 WITH former AS (
   UPDATE perdure.tasks SET is_current = false
-  WHERE uid = %(old)s::text AND is_current AND status IN ('completed', 'failed', 'cancelled')
+  WHERE uid = %(old)s::text AND namespace = %(namespace)s::text AND id = %(id)s::text AND is_current
+    AND status IN ('completed', 'failed', 'cancelled')
+    AND NOT EXISTS (SELECT 1 FROM perdure.tasks WHERE uid = %(uid)s::text)
   RETURNING uid
 ),
 remembered AS (

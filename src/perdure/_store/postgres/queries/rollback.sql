@@ -1,8 +1,16 @@
 -- rollback: an earlier checkpoint is the state again, perhaps patched, and a new line begins there.
--- What came after it stays readable, marked as superseded. The epoch rises, so that an attempt still
+-- What did not lead to it stays readable, marked as superseded; what did is marked so no longer, if an earlier
+-- rollback had gone back before it. Where a checkpoint on the way is pruned, the one before it counts. The epoch rises, so that an attempt still
 -- going on from the later state can no longer write. Without `after` the status stays as it is. A durable
 -- function's new line begins with `entries`, as for fork_function; questions of the old line are gone with it.
-WITH changed AS (
+WITH RECURSIVE lineage (seq) AS (
+  SELECT %(target)s::bigint
+  UNION
+  SELECT (SELECT max(before.seq) FROM perdure.checkpoints AS before
+          WHERE before.task_uid = %(uid)s::text AND before.seq <= made.parent)
+  FROM lineage JOIN perdure.checkpoints AS made ON made.task_uid = %(uid)s::text AND made.seq = lineage.seq
+),
+changed AS (
   UPDATE perdure.tasks
   SET seq = seq + %(adds)s::bigint,
       state_seq = CASE WHEN %(adds)s::bigint <> 0 THEN seq + 1 ELSE %(target)s::bigint END,
@@ -22,8 +30,9 @@ WITH changed AS (
   RETURNING uid, seq, line, version, event_count, event_head
 ),
 superseded AS (
-  UPDATE perdure.checkpoints SET superseded = true
-  WHERE task_uid = %(uid)s::text AND seq > %(target)s::bigint AND EXISTS (SELECT 1 FROM changed)
+  UPDATE perdure.checkpoints SET superseded = NOT superseded
+  WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM changed)
+    AND superseded = (seq IN (SELECT seq FROM lineage WHERE seq IS NOT NULL))
 ),
 --> checkpoint
 --> entries

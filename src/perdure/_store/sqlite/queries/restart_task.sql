@@ -1,7 +1,8 @@
 -- restart_task: a finished task becomes history, and a new one takes its id, in one write.
--- What the old one remembered stays with it.
+-- What the old one remembered stays with it. A uid that is in use is refused, as an id other than the old one's is.
 UPDATE tasks SET is_current = 0
-WHERE uid = :old AND is_current AND status IN ('completed', 'failed', 'cancelled')
+WHERE uid = :old AND namespace = :namespace AND id = :id AND is_current
+  AND status IN ('completed', 'failed', 'cancelled') AND NOT EXISTS (SELECT 1 FROM tasks WHERE uid = :uid)
 RETURNING uid;
 UPDATE memory SET life = :old WHERE namespace = :namespace AND owner = :id AND life = '';
 INSERT INTO tasks (uid, namespace, id, status, name, description, agent, tags, config, depends_on,

@@ -1,5 +1,6 @@
 -- rollback: an earlier checkpoint is the state again, perhaps patched, and a new line begins there.
--- What came after it stays readable, marked as superseded. The epoch rises, so that an attempt still
+-- What did not lead to it stays readable, marked as superseded; what did is marked so no longer, if an earlier
+-- rollback had gone back before it. Where a checkpoint on the way is pruned, the one before it counts. The epoch rises, so that an attempt still
 -- going on from the later state can no longer write. Without `after` the status stays as it is. A durable
 -- function's new line begins with `entries`, as for fork_function; questions of the old line are gone with it.
 UPDATE tasks SET seq = seq + :adds, state_seq = CASE WHEN :adds THEN seq + 1 ELSE :target END, line = line + 1,
@@ -14,7 +15,15 @@ UPDATE tasks SET seq = seq + :adds, state_seq = CASE WHEN :adds THEN seq + 1 ELS
 WHERE uid = :uid AND is_current AND version = :version AND instr(:befores, status)
   AND EXISTS (SELECT 1 FROM checkpoints WHERE task_uid = :uid AND checkpoints.seq = :target)
 RETURNING seq, version;
-UPDATE checkpoints SET superseded = 1 WHERE task_uid = :uid AND seq > :target;
+WITH RECURSIVE lineage (seq) AS (
+  SELECT :target
+  UNION
+  SELECT (SELECT max(before.seq) FROM checkpoints AS before
+          WHERE before.task_uid = :uid AND before.seq <= made.parent)
+  FROM lineage JOIN checkpoints AS made ON made.task_uid = :uid AND made.seq = lineage.seq
+)
+UPDATE checkpoints SET superseded = seq NOT IN (SELECT seq FROM lineage WHERE seq IS NOT NULL)
+WHERE task_uid = :uid AND superseded <> (seq NOT IN (SELECT seq FROM lineage WHERE seq IS NOT NULL));
 --> checkpoint
 --> entries
 DELETE FROM pauses WHERE task_uid = :uid;
