@@ -187,6 +187,27 @@ async def test_a_secret_question_waits_through_every_death_and_its_answer_is_kep
         assert secret not in (await shell.read()).text
 
 
+def test_what_a_durable_function_sends_to_a_question_without_echo_is_in_no_journal(
+    place: Place, tmp_path: Path
+) -> None:
+    secret, asking = "hunter2-and-more", ["bash", "-c", "read -s -p 'password: ' X; echo got:${#X}; exec cat"]
+
+    @durable(name="logs-in")
+    async def logs_in() -> list[str]:
+        shell = await (await runtime.open()).shell("ask", asking)
+        await shell.expect("password: ")
+        await shell.send(f"{secret}\n")
+        return [await shell.expect("got:[0-9]+"), (await shell.read()).text]
+
+    async def run() -> list[str]:
+        async with Perdure(place.url) as app:
+            return await app.run("work", logs_in)
+
+    assert f"got:{len(secret)}" in asyncio.run(run())[0]
+    for folder in (place.home, Path(place.socket).parent, tmp_path):
+        assert not [file for file in folder.rglob("*") if file.is_file() and secret.encode() in file.read_bytes()]
+
+
 async def test_an_answer_waits_until_it_is_asked_for(place: Place, env: dict[str, str], tmp_path: Path) -> None:
     async with place.runtime() as rt:
         shell = await rt.shell("main", env=env)

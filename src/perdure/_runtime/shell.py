@@ -51,6 +51,22 @@ class CommandResult:
     end: int = 0
 
 
+@dataclass(frozen=True)
+class Typed:
+    """What is typed, as a journal knows it: by its length, as it may be an answer nobody is to see."""
+
+    length: int
+
+    @classmethod
+    def of(cls, text: str) -> Typed:
+        typed = cls(len(text))
+        object.__setattr__(typed, "text", text)  # no field of it, so it is never stored
+        return typed
+
+    def __repr__(self) -> str:
+        return f"{self.length} characters"
+
+
 def _of_shell(shell: Shell, *args: Any, **named: Any) -> Any:
     """What tells a recorded call from others: the shell's name, and what it was asked."""
     return [shell.name, list(args), named]
@@ -121,9 +137,10 @@ class Shell(Unit):
     # ── input ───────────────────────────────────────────────────────────────────────────────────
 
     async def send(self, text: str) -> None:
-        """Type it. Its intent is on record first; cut off half-way it is uncertain, and never typed again."""
+        """Type it. Its intent is on record first, by its length; cut off half-way it is uncertain, and never typed
+        again."""
         if inside() is not None and not is_in_effect():
-            self._cursor = await self._send_as_effect(text)
+            self._cursor = await self._send_as_effect(Typed.of(text))
         else:
             self._cursor = await self._send(text, random.token_hex(12))
 
@@ -131,13 +148,13 @@ class Shell(Unit):
         reply = await self.write("send", text.encode(), id=id)
         return int(reply.args.get("offset", self._cursor or 0))
 
-    async def _was_sent(self, text: str) -> Any:
+    async def _was_sent(self, typed: Typed) -> Any:
         reply = await self.ask("input_state", id=idempotency_key())
         return {"done": Happened(reply.args["offset"]), "begun": UNKNOWN}.get(reply.args["state"], DID_NOT_HAPPEN)
 
     @effect(name="shell.send", verify=_was_sent, identity=_of_shell, failed_on=(UnitHeld,), raises=(UnitEnded,))
-    async def _send_as_effect(self, text: str) -> int:
-        return await self._send(text, idempotency_key())
+    async def _send_as_effect(self, typed: Typed) -> int:
+        return await self._send(typed.text, idempotency_key())  # type: ignore[attr-defined]
 
     async def answer(self, secret: Secret | str, *, timeout: float = 30) -> None:
         """Answer a question that does not echo, once it is asked; what was answered is written down nowhere.
@@ -159,7 +176,7 @@ class Shell(Unit):
         await self.write("answer", value.encode() + b"\n", id=id, seconds=seconds)
 
     async def _was_answered(self, reference: str, seconds: float) -> Any:
-        found = await self._was_sent("")
+        found = await self._was_sent(Typed(0))
         return Happened(None) if isinstance(found, Happened) else found
 
     @effect(name="shell.answer", verify=_was_answered, identity=_of_shell, failed_on=(UnitHeld, TimedOut))
