@@ -19,7 +19,7 @@ host  all app   127.0.0.1/32 scram-sha-256
 host  all old   127.0.0.1/32 md5
 host  all plain 127.0.0.1/32 password
 """
-_SETTINGS = ("listen_addresses=127.0.0.1", "fsync=off", "log_checkpoints=off", "max_connections=20")
+_SETTINGS = ("listen_addresses=127.0.0.1", "fsync=off", "log_checkpoints=off")
 
 
 class Cluster:
@@ -27,7 +27,8 @@ class Cluster:
 
     PASSWORD = "pass ü:word"
 
-    def __init__(self) -> None:
+    def __init__(self, connections: int = 20) -> None:
+        self._connections = connections
         self.place = Path(tempfile.mkdtemp(prefix="perdure-cluster-", dir=postgres._parent()))
         self.place.chmod(0o711)
         self._as = postgres._unprivileged()
@@ -60,7 +61,8 @@ class Cluster:
         return folder
 
     def start(self) -> None:
-        settings = [part for setting in (*_SETTINGS, f"port={self.port}") for part in ("-c", setting)]
+        own = (f"port={self.port}", f"max_connections={self._connections}")
+        settings = [part for setting in (*_SETTINGS, *own) for part in ("-c", setting)]
         self._server = subprocess.Popen(
             [self._programs / "postgres", "-D", self.data, "-k", self.socket, *settings],
             preexec_fn=postgres._die_with_parent(signal.SIGQUIT),

@@ -18,7 +18,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.torture import cuts, floods, keepers, kills, powerloss, races, s2, s4, sequences, sessions, storm, zombies
+from tests.torture import (
+    clocks,
+    crowd,
+    cuts,
+    floods,
+    keepers,
+    kills,
+    powerloss,
+    races,
+    restarts,
+    s2,
+    s4,
+    sequences,
+    sessions,
+    storm,
+    zombies,
+)
 
 TELL_EVERY = 10.0  # seconds
 
@@ -35,6 +51,9 @@ PARTS = {
     "races": Part(races.run, range(6)),
     "storm": Part(storm.run, range(100)),
     "cuts": Part(cuts.run, range(20)),
+    "restarts": Part(restarts.run, range(10)),
+    "crowd": Part(crowd.run, range(4)),
+    "clocks": Part(clocks.run, range(100)),
     "zombies": Part(zombies.run, range(500)),
     "keepers": Part(keepers.run, range(30)),
     "floods": Part(floods.run, range(2)),
