@@ -25,7 +25,6 @@ from perdure._durable.listing import JournalLine, journal_of
 from perdure._durable.marking import plain_progress, progress
 from perdure._durable.models import ModelCall, Price, Usage, model_call
 from perdure._durable.once import once
-from perdure._durable.overdue import fail_overdue
 from perdure._durable.pauses import Approval, pause
 from perdure._durable.pumps import Marker, Prefix
 from perdure._durable.readers import Account, StreamPart, account_of, follow_stream, read_stream, stored_bytes
@@ -114,7 +113,6 @@ __all__ = [
     "checkpoint",
     "durable",
     "effect",
-    "fail_overdue",
     "follow_stream",
     "frames",
     "fork",

@@ -19,8 +19,6 @@ from perdure._durable.undo import failure_of, note_failure, take_back, unknown_h
 from perdure._durable.values import encode_error
 from perdure._durable.wishes import is_live, wish_of, wish_to_cancel
 from perdure._ground import codec
-from perdure._model import Config
-from perdure._store import TaskRow
 from perdure._tasks import Hold, Task, move, release_lease, take_lease
 from perdure.errors import InvalidTransition, LeaseHeld
 
@@ -119,16 +117,6 @@ async def fail_and_undo(task: Task, hold: Hold, run: Run, error: Exception) -> N
         await release_lease(run.store, hold, "could not undo what it did")
         raise
     await end(task, hold, run)
-
-
-async def pauses_on_failure(run: Run) -> bool:
-    """Whether its task wants a person to look when it fails (`Config.on_failure`). Trying again by itself is for
-    steps (`Retry`): a function that is replayed fails by what is recorded, each time."""
-    sealed = TaskRow(*(await run.store.query("get_task_by_uid", uid=run.uid))[0]).config
-    if sealed is None:
-        return False
-    config: Config = run.store.unseal(run.uid, "config", sealed, Config)
-    return config.on_failure == "pause"
 
 
 async def fail(task: Task, hold: Hold, run: Run, shape: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, NamedTuple
 
-from perdure._durable import endings
+from perdure._durable import endings, failing
 from perdure._durable.carrying import next_line
 from perdure._durable.driving import carry_out
 from perdure._durable.functions import DurableFunction
@@ -257,11 +257,14 @@ async def _ended_otherwise(
     if not isinstance(error, Exception):
         await release_lease(run.store, hold, f"interrupted: {type(error).__name__}")
         raise error
-    if function.compensate:
+    choice = await failing.choose(task, run, error)
+    if choice.wait is not None:
+        await failing.try_later(task, hold, run, choice)
+        return
+    if choice.pauses:
+        await failing.ask(task, hold, run, choice)
+    elif function.compensate:
         await endings.fail_and_undo(task, hold, run, error)
-    elif await endings.pauses_on_failure(run):
-        what = f"{type(error).__name__}: {error}"[:500]
-        await task.pause(f"it failed: {what}", reason="human_input", error=what)
     else:
         await endings.fail(task, hold, run, endings.shape_of(error))
     raise error

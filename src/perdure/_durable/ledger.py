@@ -15,14 +15,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from perdure._durable.again import AGAIN, remembered
 from perdure._durable.calls import Call
 from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
 from perdure._model import Entry, decode_entry, name_of, path_of
-from perdure._store import Store
+from perdure._store import AttemptRow, Store
 
 State = Literal["done", "failed", "uncertain", "undone"]
 UNDO = "undo"
+# How an attempt ended whose function raised, whatever followed from that.
+FAILED = ("failed", "error: ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,11 +206,16 @@ async def read_ledger(store: Store, uid: str, lines: int) -> list[EffectRecord]:
 
 
 async def read_entries(store: Store, uid: str, line: int) -> list[tuple[int, Entry]]:
+    """A line of the journal, without what a function that failed is not to meet again."""
     rows = await store.query("read_journal", uid=uid, line=line)
-    return [
+    entries = [
         (position, decode_entry(envelope.unseal(sealed, kind="entry", bound_to=uid, ring=store.ring)))
         for position, sealed in rows
     ]
+    if all(entry.op != AGAIN for _, entry in entries):
+        return entries
+    attempts = [AttemptRow(*row) for row in await store.query("read_attempts", uid=uid)]
+    return remembered(entries, [attempt.number for attempt in attempts if attempt.ended.startswith(FAILED)])
 
 
 async def read_answers(store: Store, uid: str) -> dict[str, Any]:

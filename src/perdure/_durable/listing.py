@@ -13,7 +13,7 @@ from perdure._model import Entry, scope_of
 from perdure._tasks import Tasks, current_row
 
 # Beside the calls: what was noted while one of them ran.
-_MARKS = frozenset({"progress", "stream", "patched", "model", "spent", "try", "compensate"})
+_MARKS = frozenset({"progress", "stream", "patched", "model", "spent", "try", "compensate", "again"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

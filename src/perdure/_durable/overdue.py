@@ -8,21 +8,8 @@ from __future__ import annotations
 import asyncio
 
 from perdure._durable.run import Run
-from perdure._ground.clock import moment
 from perdure._ground.hop import Nap
-from perdure._tasks import Task, move
-from perdure.errors import InvalidTransition, NotFound, TimedOut
-
-
-async def fail_overdue(task: Task, deadline_at: int) -> TimedOut | None:
-    """Have the task fail; why, or None when it had ended already."""
-    message = f"task {task.id!r} was to end by {moment(deadline_at).isoformat(timespec='milliseconds')}"
-    sealed = task._store.seal(task.uid, "error", {"message": message, "type": "TimedOut"})
-    try:
-        await move(task, "fail", data={"message": message}, ended="timed out", error=sealed)
-    except (InvalidTransition, NotFound):
-        return None
-    return TimedOut(message, kept="all that it had recorded", do="resume it, or give it more time: options(timeout=…)")
+from perdure._tasks import fail_overdue
 
 
 class expiring:

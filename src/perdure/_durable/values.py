@@ -12,6 +12,7 @@ import builtins
 import inspect
 import typing
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from perdure import errors
@@ -145,6 +146,10 @@ _OURS: dict[str, type[PerdureError]] = {
 }
 
 
+# Where an exception made from a record says what it was made from.
+_RECORDED = "_perdure_recorded"
+
+
 def encode_error(error: BaseException, declared: Sequence[type[BaseException]]) -> bytes:
     """How an exception is kept: its name and message, and what it can be built from again."""
     name = type(error).__qualname__
@@ -158,7 +163,7 @@ def encode_error(error: BaseException, declared: Sequence[type[BaseException]]) 
 def _parts(error: BaseException, name: str, declared: Sequence[type[BaseException]]) -> dict[str, Any]:
     if _OURS.get(name) is type(error):
         assert isinstance(error, PerdureError)
-        values = {key: value for key, value in vars(error).items() if key not in ("what", "kept", "do")}
+        values = {key: value for key, value in vars(error).items() if key not in ("what", "kept", "do", _RECORDED)}
         return {"ours": [error.what, error.kept, error.do, values]}
     if _declared(name, declared) is type(error):
         return {"args": list(error.args)}
@@ -174,7 +179,16 @@ def decode_error(data: bytes, declared: Sequence[type[BaseException]]) -> BaseEx
         made = _rebuilt(found, declared)
     except Exception:  # its constructor wants something else than its args, or its class is gone
         made = None
-    return made if isinstance(made, BaseException) else StepFailed(found["type"], found["message"])
+    error = made if isinstance(made, BaseException) else StepFailed(found["type"], found["message"])
+    with suppress(AttributeError, TypeError):  # a class that takes no more attributes
+        setattr(error, _RECORDED, data)
+    return error
+
+
+def recorded_as(error: BaseException) -> bytes | None:
+    """What the exception was made from, if it was recorded."""
+    data = getattr(error, _RECORDED, None)
+    return data if isinstance(data, bytes) else None
 
 
 def _rebuilt(found: dict[str, Any], declared: Sequence[type[BaseException]]) -> Any:

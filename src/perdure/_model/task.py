@@ -69,7 +69,9 @@ class Config:
     checkpoint_interval: timedelta | None = None
     max_retries: int = 3
     timeout: timedelta | None = None
-    on_failure: OnFailure = "retry"
+    on_failure: OnFailure | None = (
+        None  # after an exception; a durable function then fails, any other task may be retried
+    )
     keep_last: int | None = None
     keep_for: timedelta | None = None
     dependency_policy: Policy = "wait"  # when a task it depends on has failed or was cancelled
@@ -77,7 +79,7 @@ class Config:
     def __post_init__(self) -> None:
         if self.max_retries < 0:
             raise InvalidInput(f"max_retries is {self.max_retries}; it counts further tries, so 0 or more")
-        if self.on_failure not in get_args(OnFailure):
+        if self.on_failure is not None and self.on_failure not in get_args(OnFailure):
             raise InvalidInput(f"on_failure is {self.on_failure!r}", do="choose retry, pause or fail")
         if self.dependency_policy not in POLICIES:
             raise InvalidInput(f"dependency_policy is {self.dependency_policy!r}", do="choose wait, fail or skip")

@@ -47,6 +47,7 @@ from perdure._tasks.leases import take_free as take_free_lease
 from perdure._tasks.leases import why_over as why_lease_over
 from perdure._tasks.moves import explain as explain_refusal
 from perdure._tasks.moves import move
+from perdure._tasks.overdue import fail_overdue
 from perdure._tasks.questions import EFFECT as EFFECT_QUESTION
 from perdure._tasks.questions import Question, all_questions, answer_question, questions_of
 from perdure._tasks.questions import choose as choose_question
@@ -115,6 +116,7 @@ __all__ = [
     "dump",
     "end_of",
     "events_after",
+    "fail_overdue",
     "examine",
     "explain_refusal",
     "export_heads",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from perdure._model import Config
 from perdure._tasks import leases
 from perdure._tasks.leases import Hold
+from perdure._tasks.saving import saving
 from perdure.errors import LeaseHeld, LeaseLost, PerdureError
 
 if TYPE_CHECKING:
@@ -26,8 +27,10 @@ _SHORT = 200
 async def attempt_of(task: Task, *, take_over: bool = False) -> AsyncIterator[Task]:
     hold = await leases.take(task._store, task.id, task.uid, task._agent, is_exclusive=True, take_over=take_over)
     try:
-        await task._refresh(hold)
-        yield task
+        config = await task._refresh(hold)
+        async with saving(task, config.checkpoint_interval):
+            yield task
+        await task._check_time()
     except LeaseLost:
         leases.forget(task._store, hold)
         raise
@@ -68,6 +71,5 @@ async def _failed(task: Task, hold: Hold, error: Exception) -> None:
 
 def after_error(config: Config, errors: int) -> Literal["retry", "pause", "fail"]:
     """What follows the `errors`th attempt that ended in an exception."""
-    if config.on_failure == "retry" and errors > config.max_retries:
-        return "fail"
-    return config.on_failure
+    chosen = config.on_failure or "retry"
+    return "fail" if chosen == "retry" and errors > config.max_retries else chosen

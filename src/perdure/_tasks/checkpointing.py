@@ -27,9 +27,17 @@ OWN = ("state", "plan", "memory", "partial", "pending")
 
 
 async def store(
-    task: Task, raw: bytes, copy: dict[str, Any], *, label: str = "", cause: str, kind: str = "checkpoint"
+    task: Task,
+    raw: bytes,
+    copy: dict[str, Any],
+    *,
+    label: str = "",
+    cause: str,
+    kind: str = "checkpoint",
+    is_asked: bool = True,
 ) -> Checkpoint:
-    """Store a snapshot and make it the task's state; `kind` is the event it makes.
+    """Store a snapshot and make it the task's state; `kind` is the event it makes. One that nobody asked for leaves
+    `task.state` to whoever works with it.
 
     Raises:
         LeaseHeld: another attempt is alive.
@@ -40,7 +48,7 @@ async def store(
     def make(before: Snapshot) -> Made:
         return Made(snapshots.build(task._store, task.uid, raw, before), raw, copy)
 
-    return await store_made(task, make, label=label, cause=cause, kind=kind)
+    return await store_made(task, make, label=label, cause=cause, kind=kind, is_asked=is_asked)
 
 
 class Made(NamedTuple):
@@ -52,7 +60,13 @@ class Made(NamedTuple):
 
 
 async def store_made(
-    task: Task, make: Callable[[Snapshot], Made], *, label: str = "", cause: str, kind: str = "checkpoint"
+    task: Task,
+    make: Callable[[Snapshot], Made],
+    *,
+    label: str = "",
+    cause: str,
+    kind: str = "checkpoint",
+    is_asked: bool = True,
 ) -> Checkpoint:
     """The same, for one that is made from the newest there is; raises what `store` and `make` raise."""
     while True:
@@ -64,7 +78,10 @@ async def store_made(
         task._send_chunks(frame)
         row = await task._store.verb("checkpoint", task.uid, params, key=task.id, fence=hold.fence)
         if row is not None:
-            return _stored(task, hold, frame, raw, copy, row, params)
+            working = task.state
+            stored = _stored(task, hold, frame, raw, copy, row, params)
+            task.state = task.state if is_asked else working
+            return stored
         await moves.explain(task, "checkpoint", hold)
 
 

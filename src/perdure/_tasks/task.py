@@ -17,6 +17,7 @@ from perdure._model import (
     FINISHED,
     Change,
     Checkpoint,
+    Config,
     Progress,
     Reason,
     Status,
@@ -43,6 +44,7 @@ from perdure._tasks import (
 from perdure._tasks.attempts import attempt_of
 from perdure._tasks.frames import TaskFrames
 from perdure._tasks.leases import Hold
+from perdure._tasks.overdue import config_of, fail_overdue
 from perdure._tasks.snapshots import Frame, Snapshot
 from perdure.errors import InvalidInput, InvalidTransition, StaleVersion
 
@@ -71,6 +73,7 @@ class Task:
         self.id, self.uid, self.status = key
         self.state = state
         self.created = created
+        self._deadline_at: int | None = None  # of one without a durable function, which has its own
         self._is_new = created and self.status == "running"  # so its lease is most likely still free
 
     def __repr__(self) -> str:
@@ -97,13 +100,15 @@ class Task:
         self.status, self.state = record.status, record.state
         return record
 
-    async def _refresh(self, hold: Hold) -> None:
-        """Status and state as they are now, without the rest of the record, which grows with every attempt."""
+    async def _refresh(self, hold: Hold) -> Config:
+        """Status and state as they are now, without the rest of the record, which grows with every attempt; and how
+        the task is to be treated."""
         row = await refusals.current_row(self._store, self.id, self.uid)
         hold.snapshot = None
         self._snapshot = await self._base(hold)
         self.status = row.status  # type: ignore[assignment]
         self.state = snapshots.contents(self._snapshot.raw)["state"]
+        return config_of(self._store, row)
 
     # ── an attempt's writes ─────────────────────────────────────────────────────────────────────
 
@@ -363,7 +368,14 @@ class Task:
 
     # ── helpers ─────────────────────────────────────────────────────────────────────────────────
 
+    async def _check_time(self) -> None:
+        if self._deadline_at is not None and self._store.clock.now_ms() >= self._deadline_at:
+            late = await fail_overdue(self, self._deadline_at)
+            if late is not None:
+                raise late
+
     async def _take(self) -> Hold:
+        await self._check_time()
         is_new, self._is_new = self._is_new, False
         return await leases.take(self._store, self.id, self.uid, self._agent, is_new=is_new)
 

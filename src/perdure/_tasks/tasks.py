@@ -23,6 +23,7 @@ from perdure._store import EventRow, Store, TaskRow
 from perdure._tasks import callbacks, leases, records, snapshots
 from perdure._tasks.dependencies import has_to_wait
 from perdure._tasks.handlers import Handler
+from perdure._tasks.overdue import config_of, deadline_of
 from perdure._tasks.task import Task
 from perdure.errors import AlreadyExists, InvalidInput, NotFound, TaskFailed, TimedOut
 
@@ -169,7 +170,9 @@ class Tasks:
         if await (leases.taking(store, write, id, uid, is_exclusive=True) if here else write) is None:
             return None
         key = (id, uid, params["status"])
-        return Task(self, key, first.state, first.snapshot, agent=agent, created=True)
+        task = Task(self, key, first.state, first.snapshot, agent=agent, created=True)
+        task._deadline_at = deadline_of(config, params["at"]) if call is None else None
+        return task
 
     # ── finding ─────────────────────────────────────────────────────────────────────────────────
 
@@ -298,7 +301,9 @@ class Tasks:
         row = TaskRow(*rows[0])
         snapshot, _, _ = await records.newest_good(self._store, row)
         state = snapshots.contents(snapshot.raw)["state"]
-        return Task(self, (row.id, uid, row.status), state, snapshot, agent=row.agent, created=created)  # type: ignore[arg-type]
+        task = Task(self, (row.id, uid, row.status), state, snapshot, agent=row.agent, created=created)  # type: ignore[arg-type]
+        task._deadline_at = deadline_of(config_of(self._store, row), row.created_at) if row.config is not None else None
+        return task
 
 
 def _check_texts(**texts: object) -> None:

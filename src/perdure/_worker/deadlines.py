@@ -6,8 +6,7 @@ import logging
 from collections.abc import Callable
 from datetime import timedelta
 
-from perdure._durable import fail_overdue
-from perdure._tasks import Tasks
+from perdure._tasks import Tasks, fail_overdue
 from perdure.errors import NotFound
 
 log = logging.getLogger("perdure.worker")
