@@ -97,10 +97,11 @@ def ask(address: str, path: str, body: str, key: str = "") -> str:
 
 
 @step
-def clone(stage: Stage) -> str:
+async def clone(stage: Stage) -> str:
     target = stage.path / "app"
     shutil.rmtree(target, ignore_errors=True)  # of a try that was cut off
-    subprocess.run(["git", "clone", "-q", str(stage.path / "origin.git"), str(target)], check=True)
+    command = ["git", "clone", "-q", str(stage.path / "origin.git"), str(target)]
+    await asyncio.to_thread(subprocess.run, command, check=True)
     count(stage, "clone")
     return "cloned the repository"
 
@@ -145,7 +146,7 @@ async def until_told(stage: Stage) -> None:
 
 @durable(name="migrate")
 async def migrate(stage: Stage) -> dict[str, Any]:
-    done(clone(stage))
+    done(await clone(stage))
     done(install(stage))
     rt = await runtime.open()
     rt.env["APP_MODE"], rt.env["TOK"] = "migrate", "42"
