@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -85,3 +88,28 @@ async def host_a(_: Any, url: str, work: str, database: str) -> None:
 
 def now(app: Perdure) -> datetime:
     return datetime.fromtimestamp(app._store.clock.now_ms() / 1000, UTC)
+
+
+async def host_b(url: str, work: str, database: str) -> dict[str, Any]:
+    """Carry the task on, with nothing but its function: what it had around it comes back by itself."""
+    async with Perdure(url, key=KEY) as app:
+        _app[:] = [app]
+        task = await app.tasks.handle("s5")
+        if task.is_paused:
+            await task.resume()
+        result = await app.run("s5", agent, work, database)
+        rt = runtime_here(app, task.uid)
+        report = await rt.last_report()
+        return {
+            "result": result,
+            "generated": len(generated),
+            "thoughts": thoughts,
+            "marker": str(markers[0]),
+            "report": report.for_model() if report else "",
+            "cwd": str(rt.cwd),
+            "token": rt.env.get("APP_TOKEN"),
+        }
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(host_b(*sys.argv[1:]))))
