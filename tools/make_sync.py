@@ -184,11 +184,11 @@ def app() -> str:
 
     def runtime(self, task_id: str) -> Any:
         '''The live things of a task; it and what it gives have the methods of the async face, without await.'''
-        from perdure._runtime import Unit
+        from perdure._runtime import awaited_types
 
         if self._live is None:
             self._live = LoopThread()
-        return Blocking(self._live.run(self._inner.runtime(task_id)), self._live, (Unit,))
+        return Blocking(self._live.run(self._inner.runtime(task_id)), self._live, awaited_types())
 
     @contextmanager
     def worker({parameters(Perdure.worker)[0]}) -> Iterator[None]:
@@ -278,11 +278,11 @@ class runtime:
     def open() -> Any:
         '''It and what it gives have the methods of the async face, without await.'''
         from perdure._durable import Waits
-        from perdure._runtime import Unit
+        from perdure._runtime import awaited_types
         from perdure._runtime import runtime as _runtime
 
         waits = Waits()
-        return Blocking(waits.run(_runtime.open()), waits, (Unit,))
+        return Blocking(waits.run(_runtime.open()), waits, awaited_types())
 """
 
 

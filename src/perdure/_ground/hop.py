@@ -257,13 +257,14 @@ class Waiter(Protocol):
 
 
 class Blocking:
-    """An object of the async face for blocking code: what it would await, it waits for.
+    """An object of the async face for blocking code: what it would await, it waits for; `with` and `for` for `async`.
 
-    Of what it gives, objects of the types in `also` are such ones again.
+    Of what it gives, objects of the types in `also`, and what is entered or gone through, are such ones again.
     """
 
     def __init__(self, inner: Any, loop: Waiter, also: tuple[type, ...] = ()) -> None:
-        self._inner, self._loop, self._also = inner, loop, also
+        for name, value in (("_inner", inner), ("_loop", loop), ("_also", also)):
+            object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._inner, name)
@@ -276,10 +277,34 @@ class Blocking:
 
         return call
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._inner, name, value)
+
+    def __getitem__(self, name: Any) -> Any:
+        return self._face(self._inner[name])
+
+    def __enter__(self) -> Any:
+        entered = self._loop.run(self._inner.__aenter__())
+        return self if entered is self._inner else self._face(entered)
+
+    def __exit__(self, *error: Any) -> Any:
+        return self._loop.run(self._inner.__aexit__(*error))
+
+    def __iter__(self) -> Iterator[Any]:
+        going = aiter(self._inner)
+        nothing = object()
+        while (value := self._loop.run(_next(going, nothing))) is not nothing:
+            yield self._face(value)
+
     def _face(self, value: Any) -> Any:
         if isinstance(value, list):
             return [self._face(one) for one in value]
-        return Blocking(value, self._loop, self._also) if isinstance(value, self._also) else value
+        is_like_it = isinstance(value, self._also) or hasattr(value, "__aenter__") or hasattr(value, "__aiter__")
+        return Blocking(value, self._loop, self._also) if is_like_it else value
+
+
+async def _next(going: AsyncIterator[Any], nothing: object) -> Any:
+    return await anext(going, nothing)
 
 
 def on_a_loop(work: Coroutine[Any, Any, T]) -> T:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from perdure._runtime.continuity import Continuity
     from perdure._runtime.credentials import Token
     from perdure._runtime.environment import Rules
+    from perdure._runtime.faces import awaited_types
     from perdure._runtime.files import KeptFile, KeptListener, KeptPipe
     from perdure._runtime.fingerprints import Finding, Fingerprint
     from perdure._runtime.kept import Kept, end_keeper, kept_for
@@ -61,6 +62,7 @@ _HOMES = {
     "contexts": ("context_of",),
     "continuity": ("Continuity",),
     "credentials": ("Token",),
+    "faces": ("awaited_types",),
     "files": (
         "KeptFile",
         "KeptListener",
@@ -191,6 +193,7 @@ __all__ = [
     "UnitType",
     "Workspace",
     "WorkspaceCut",
+    "awaited_types",
     "bring_in",
     "check_unit_type",
     "checkup",
