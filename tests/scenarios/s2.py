@@ -16,7 +16,7 @@ from unittest import mock
 from perdure._durable.effect_walk import Walk
 from perdure._ground import codec, crash
 from perdure._model import Pause
-from perdure._store.committer import _flush_all as flush_all
+from perdure._store.leaving import _flush_all as flush_all
 from tests.durable.effects_kit import until_paused
 from tests.scenarios.kit import shop as shops
 from tests.scenarios.kit.effects_server import Target, effects_server

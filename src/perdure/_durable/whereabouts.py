@@ -12,10 +12,12 @@ from datetime import datetime
 from typing import Any
 
 from perdure._durable.knowers import why_nobody
+from perdure._durable.ledger import read_entries
 from perdure._durable.switches import why_stopped
 from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
-from perdure._model import FINISHED, Entry, Progress, TaskRecord, decode_entry, name_of, scope_of
+from perdure._model import FINISHED, Entry, Progress, TaskRecord, name_of, scope_of
+from perdure._replay import UNCOUNTED
 from perdure._store import Store
 from perdure._tasks import Question, Tasks, blockers, current_row, questions_of, read_holder
 from perdure.errors import PerdureError
@@ -68,10 +70,10 @@ async def where(tasks: Tasks, id: str) -> Where:
     task = await tasks.handle(id)
     record = await task.record()
     row = await current_row(store, id, task.uid)
-    entries = await _entries(store, task.uid, row.line)
+    entries = [entry for _, entry in await read_entries(store, task.uid, row.line)]
     questions = await questions_of(store, id, task.uid)
     call = await store.query("get_call", uid=task.uid)
-    ends = [entry for entry in entries if entry.kind == "result" and entry.op not in ("progress", "stream", "patched")]
+    ends = [entry for entry in entries if entry.kind == "result" and entry.op not in UNCOUNTED]
     frames = _frames(entries, questions)
     holder = await _holder(store, task.uid)
     blocked = await blockers(tasks, id)
@@ -104,11 +106,6 @@ def _amount(progress: Progress | None) -> str:
     if progress is None or progress.done is None:
         return ""
     return f"{progress.done:,}" if progress.total is None else f"{progress.done:,}/{progress.total:,}"
-
-
-async def _entries(store: Store, uid: str, line: int) -> list[Entry]:
-    rows = await store.query("read_journal", uid=uid, line=line)
-    return [decode_entry(envelope.unseal(row[1], kind="entry", bound_to=uid, ring=store.ring)) for row in rows]
 
 
 def _arguments(store: Store, uid: str, sealed: bytes) -> Any:
