@@ -133,10 +133,10 @@ class InvalidId(InvalidInput):
 class NotStorable(InvalidInput):
     """A value that would not come back as it was; `path` leads to it."""
 
-    def __init__(self, path: str, problem: str, *, do: str = "") -> None:
+    def __init__(self, path: str, problem: str, *, do: str = "", kept: str = "nothing was written") -> None:
         self.path, self.problem = path, problem
         where = f"at {path!r}" if path else "as a whole"
-        super().__init__(f"the value {where} cannot be stored: {problem}", do=do)
+        super().__init__(f"the value {where} cannot be stored: {problem}", do=do, kept=kept)
 
 
 class TooLarge(InvalidInput):
@@ -377,16 +377,17 @@ class BudgetExhausted(PerdureError):
 
 
 class NoTask(PerdureError, RuntimeError):
-    """An effect was called where no task could record it; it did not run."""
+    """An effect, or a pause, was called where no task could record it; it did not run."""
 
     exit_code = 2
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, is_effect: bool = False, where: str = "a durable function") -> None:
         self.name = name
+        do = f"call it inside {where}, which app.run(…) or a worker carries out"
         super().__init__(
-            f"the effect {name} was called outside a durable function",
+            f"{'the effect ' if is_effect else ''}{name} was called outside {where}",
             kept="it did not run",
-            do=f"call it inside app.run(…), or {name}.plain(…) to run it without any guarantee",
+            do=f"{do}, or {name}.plain(…) to run it without any guarantee" if is_effect else do,
         )
 
 

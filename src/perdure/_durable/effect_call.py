@@ -78,7 +78,7 @@ def idempotency_key() -> str:
     try:
         return running_key.get()
     except LookupError:
-        raise NoTask("idempotency_key()") from None
+        raise NoTask("idempotency_key()", where="an effect") from None
 
 
 def idempotency_headers() -> dict[str, str]:

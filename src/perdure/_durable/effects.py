@@ -210,7 +210,7 @@ def _effected_inline(call: EffectCall, args: tuple[Any, ...], kwargs: dict[str, 
 def _scope_of(call: EffectCall) -> Scope:
     scope = current.get()
     if scope is None:
-        raise NoTask(call.name)
+        raise NoTask(call.name, is_effect=True)
     if running_key.get(None) is not None:
         raise InvalidInput(
             f"the effect {call.name} is called inside another effect",

@@ -14,7 +14,8 @@ from perdure._durable.prepare import prepare, suspend
 from perdure._durable.run import Paused, Run
 from perdure._durable.savings import Savings, savings_of
 from perdure._durable.spending import open_account
-from perdure._durable.starting import LOOK_SECONDS, Beginning, result_of, start
+from perdure._durable.standing import Standing
+from perdure._durable.starting import LOOK_SECONDS, Beginning, check_call, result_of, start
 from perdure._durable.testing_mode import is_same_again, replays_always
 from perdure._durable.upgrading import fitting
 from perdure._durable.versions import function_for
@@ -37,7 +38,15 @@ from perdure._tasks import (
     settle_blocked,
     take_lease,
 )
-from perdure.errors import Conflict, InvalidTransition, LeaseHeld, PerdureError, ReplayDiverged, TaskBlocked
+from perdure.errors import (
+    Conflict,
+    InvalidTransition,
+    LeaseHeld,
+    NotStorable,
+    PerdureError,
+    ReplayDiverged,
+    TaskBlocked,
+)
 
 _NOTHING_SAVED = Savings().as_event()
 HALTED = "stopped by the kill switch"
@@ -48,6 +57,7 @@ LONGEST_LOOK_SECONDS = 0.25
 async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any) -> Any:
     """Carry the task on in this process until it has ended, and give its result."""
     store = tasks._store
+    check_call(id, function)
     task, beginning = await start(tasks, id, function, args, kwargs, here=not await is_halted(store, id))
     hold = held_lease(store, task.uid) if task.created else None
     if hold is not None:
@@ -83,12 +93,14 @@ async def _until_its_end(tasks: Tasks, task: Task, function: DurableFunction[...
 
 async def _carried(tasks: Tasks, task: Task, function: DurableFunction[..., Any]) -> Any:
     store, resting = tasks._store, LOOK_SECONDS
+    standing = Standing(tasks, task)
     while True:
         moves = store.bell.moves
         row = await current_row(store, task.id, task.uid)
         if row.status in FINISHED:
             return result_of(store, row, function)
         if row.status == "paused":
+            await standing.look(row)
             await look_after(tasks, task.uid)
             longest = min(resting, store.clock.longest_wait)
             await store.bell.moved_since(moves, longest, unheard=longest, gap=longest / 4)
@@ -174,7 +186,7 @@ async def one_pass(
         try:
             with watching(run), expiring(run):
                 value = await carry_out(run, function.function, args, kwargs, is_async=function.is_async)
-            data, copy = codec.round_trip(value, function.signature.returns)
+            data, copy = _kept_result(function, value)
             sealed = envelope.seal(data, kind="result", bound_to=task.uid, ring=store.ring)
             is_first_end = before is None
             if run.always_replay:
@@ -192,6 +204,14 @@ async def one_pass(
             await run.flush()
             continue
         return Ended(copy) if await _complete(task, hold, run, sealed) else None
+
+
+def _kept_result(function: DurableFunction[..., Any], value: Any) -> tuple[bytes, Any]:
+    try:
+        return codec.round_trip(value, function.signature.returns)
+    except NotStorable as problem:
+        path = f"result of {function.name}" + (f", {problem.path}" if problem.path else "")
+        raise NotStorable(path, problem.problem, do=problem.do, kept="its journal; the task has failed") from None
 
 
 async def _complete(task: Task, hold: Hold, run: Run, sealed: bytes) -> bool:

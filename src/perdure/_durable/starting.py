@@ -28,7 +28,7 @@ from perdure._model import FINISHED, Config, Entry
 from perdure._replay import Cut, Diverged, Recorded, digest
 from perdure._store import Store, TaskRow
 from perdure._tasks import Task, Tasks
-from perdure.errors import Conflict, NotFound, TaskFailed, TimedOut
+from perdure.errors import Conflict, InvalidInput, NotFound, TaskFailed, TimedOut
 
 R = TypeVar("R")
 LOOK_SECONDS = 0.02
@@ -60,7 +60,7 @@ async def start(
         Conflict: the id belongs to another function, or to a call with other arguments.
         NotStorable: an argument cannot be kept; nothing was written.
     """
-    check_id(id)
+    check_call(id, function)
     arguments = function.signature.encode_arguments(args, kwargs)
     options = function.chosen
     timeout = options.timeout or (options.config.timeout if options.config is not None else None)
@@ -91,6 +91,22 @@ async def start(
             if options.debounce is None or not await _postpone(tasks._store, row, function, call):
                 await _check_same(tasks._store, row, function, arguments)
             return await tasks._attach(row.uid, created=False), beginning
+
+
+def check_call(id: object, function: object) -> None:
+    """Refuse what people write by mistake, in words that say so.
+
+    Raises:
+        InvalidInput: the function is none of ours, or the two are given the other way round.
+    """
+    if isinstance(id, DurableFunction):
+        raise InvalidInput(
+            f"{id.name} stands where the task's id goes", do=f'the id comes first: app.run("my-task", {id.name}, …)'
+        )
+    check_id(id)
+    if not isinstance(function, DurableFunction):
+        name = getattr(function, "__name__", repr(function))
+        raise InvalidInput(f"{name} is no durable function", do=f"put @durable above `def {name}`")
 
 
 async def _task_around(tasks: Tasks) -> str | None:

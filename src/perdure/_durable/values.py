@@ -31,6 +31,7 @@ class Signature:
 
     def __init__(self, function: Callable[..., Any], *, leave_out: Sequence[str] = ()) -> None:
         whole = inspect.signature(function)
+        self._name = getattr(function, "__name__", "the function")
         self._signature = whole.replace(parameters=[p for p in whole.parameters.values() if p.name not in leave_out])
         self.hints = _hints(function)
         self.returns = self.hints.get("return", Any)
@@ -79,7 +80,10 @@ class Signature:
         if self._is_plain and not kwargs and self._required <= len(args) <= len(self._takes):
             given: Iterable[tuple[str, Any]] = zip(self._names, args, strict=False)
         else:
-            given = self._signature.bind(*args, **kwargs).arguments.items()
+            try:
+                given = self._signature.bind(*args, **kwargs).arguments.items()
+            except TypeError as problem:
+                raise TypeError(f"{self._name}(): {problem}") from None
         encoded = {}
         for name, value in given:
             try:

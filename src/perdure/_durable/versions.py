@@ -13,6 +13,7 @@ Without any of them a task that another version began is paused, as diverged.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,7 +42,11 @@ def remember(made: DurableFunction[..., Any]) -> None:
 
 def is_another(a: Callable[..., Any], b: Callable[..., Any]) -> bool:
     # The same file loaded again, a notebook's cell run again, a test's local function: all are the same one.
-    return "<locals>" not in b.__qualname__ and a.__code__.co_filename != b.__code__.co_filename
+    if "<locals>" in a.__qualname__ or "<locals>" in b.__qualname__:
+        return False
+    files = (a.__code__.co_filename, b.__code__.co_filename)
+    # An edited cell is another file by name, and none on disk.
+    return a.__qualname__ != b.__qualname__ if files[0] == files[1] else all(map(os.path.exists, files))
 
 
 def _place(function: Callable[..., Any]) -> str:

@@ -1,0 +1,47 @@
+"""What `app.run` does while its task is paused: says why, once, and tries again what only the code could settle.
+
+A task that has diverged waits for other code. Whoever runs it again may bring it: the journal is compared anew,
+and nothing runs before it fits.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from perdure._model import Pause
+from perdure._store import TaskRow
+from perdure._tasks import Task, Tasks
+from perdure.errors import InvalidTransition
+
+log = logging.getLogger("perdure.durable")
+
+
+class Standing:
+    """The pauses that one call of `app.run` has met."""
+
+    def __init__(self, tasks: Tasks, task: Task) -> None:
+        self._store, self._task = tasks._store, task
+        self._told: int | None = None  # the version of the task whose pause was told
+        self._has_tried = False
+
+    async def look(self, row: TaskRow) -> None:
+        """Tell of a pause that is new."""
+        if row.version == self._told or row.pause is None:
+            return
+        self._told = row.version
+        pause: Pause = self._store.unseal(row.uid, "pause", row.pause, Pause)
+        if pause.details.get("diverged") and not self._has_tried:
+            self._has_tried = True
+            await self._try_again()
+        elif "effect" in pause.details:
+            what = f"{pause.message} ({pause.details.get('why')})"
+            log.warning("task %s waits: %s; settle it: perdure answer %s done|retry|fail", row.id, what, row.id)
+        else:
+            log.info("task %s waits for %s: %s", row.id, pause.reason, pause.message)
+
+    async def _try_again(self) -> None:
+        log.info("task %s had diverged; its journal is compared with the code as it is now", self._task.id)
+        try:
+            await self._task.resume()
+        except InvalidTransition:
+            return  # somebody else was quicker

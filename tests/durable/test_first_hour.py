@@ -1,0 +1,149 @@
+"""What a stranger meets in the first hour: mistakes are named, with what to do, and nothing waits without a word."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from perdure import Perdure, durable, effect, idempotency_key, pause, recorded, step
+from perdure.errors import Conflict, InvalidInput, NoTask, NotStorable, ReplayDiverged
+from tests.durable.effects_kit import status_of, until_paused, wait_until
+
+ran: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_has_run_yet() -> None:
+    ran.clear()
+
+
+@durable
+async def double(number: int) -> int:
+    return number * 2
+
+
+async def not_durable() -> int:
+    return 1
+
+
+async def test_what_is_no_durable_function_is_named(quick_url: str) -> None:
+    async with Perdure(quick_url) as app:
+        with pytest.raises(InvalidInput, match="not_durable is no durable function") as refused:
+            await app.run("job", not_durable)  # type: ignore[arg-type]
+        assert "@durable" in refused.value.do
+        with pytest.raises(InvalidInput, match="stands where the task's id goes") as swapped:
+            await app.run(double, "job")  # type: ignore[arg-type]
+        assert "the id comes first" in swapped.value.do
+        with pytest.raises(InvalidInput, match="no durable function"):
+            await app.start("job", not_durable)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"double\(\): missing a required argument: 'number'"):
+            await app.run("job", double)  # type: ignore[call-arg]
+        assert await app.tasks.get("job") is None
+
+
+async def test_a_result_that_cannot_be_kept_is_named_and_fails_the_task(quick_url: str) -> None:
+    @durable
+    async def gives() -> Any:
+        return {"a": [object()]}
+
+    async with Perdure(quick_url) as app:
+        with pytest.raises(NotStorable) as refused:
+            await app.run("job", gives)
+        assert refused.value.path == "result of gives, a[0]" and "failed" in refused.value.kept
+        assert await status_of(app, "job") == "failed"
+
+
+async def test_what_needs_a_task_says_what_it_is() -> None:
+    @effect
+    async def sends() -> None: ...
+
+    with pytest.raises(NoTask, match="the effect sends was called outside a durable function") as refused:
+        await sends()
+    assert "sends.plain" in refused.value.do
+    with pytest.raises(NoTask, match=r"^pause.approval was called outside") as refused:
+        await pause.approval("ok?")
+    assert "plain" not in refused.value.do
+    with pytest.raises(NoTask, match="outside an effect"):
+        idempotency_key()
+
+
+# ── names ────────────────────────────────────────────────────────────────────────────────────────
+
+_TWO = """
+from perdure import durable
+@durable(name="one name")
+async def first(): ...
+@durable(name="one name")
+async def second(): ...
+"""
+
+
+def _carry_out(code: str, file: str) -> None:
+    exec(compile(code, file, "exec"), {"__name__": "__main__"})
+
+
+def test_two_functions_of_one_file_under_one_name_are_refused(tmp_path: Any) -> None:
+    with pytest.raises(Conflict, match="two durable functions are called 'one name'"):
+        _carry_out(_TWO, str(tmp_path / "two.py"))
+
+
+def test_a_notebooks_cell_that_was_edited_is_the_same_function(tmp_path: Any) -> None:
+    for number in range(2):
+        code = f"from perdure import durable\n@durable\nasync def of_a_cell(): return {number}"
+        _carry_out(code, f"/tmp/ipykernel_0/{number}.py")
+
+
+# ── waiting ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_run_that_waits_for_an_uncertain_effect_says_so_and_why(
+    quick_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    @effect
+    async def charge(cents: int) -> int:
+        raise RuntimeError("card declined")
+
+    @durable
+    async def pays() -> int:
+        return await charge(5)
+
+    async with Perdure(quick_url) as app:
+        with caplog.at_level(logging.WARNING, "perdure.durable"):
+            work = asyncio.ensure_future(app.run("pay-1", pays))
+            await wait_until(lambda: bool(caplog.records))
+            work.cancel()
+        (said,) = [record.getMessage() for record in caplog.records]
+        assert "outcome unknown: charge(5) (RuntimeError: card declined)" in said
+        assert "perdure answer pay-1 done|retry|fail" in said
+
+
+@step
+async def fetch(what: str) -> str:
+    ran.append(what)
+    return what
+
+
+@pytest.mark.req("R69")
+async def test_a_task_that_has_diverged_goes_on_when_it_is_run_with_code_that_fits(quick_url: str) -> None:
+    words = ["a"]
+
+    @durable
+    async def reads() -> str:
+        found = await fetch(words[0])
+        recorded.now()
+        answer = await pause.input("and?", str)
+        return found + answer
+
+    async with Perdure(quick_url) as app:
+        await until_paused(app, "job", reads)
+        await (await app.tasks.handle("job")).answer("!", by="ada")
+        words[0] = "b"
+        for _ in range(2):  # as often as it is run with code that does not fit, it is told so
+            with pytest.raises(ReplayDiverged):
+                await app.run("job", reads)
+            assert await status_of(app, "job") == "paused"
+        words[0] = "a"
+        assert await app.run("job", reads) == "a!" and ran == ["a"]
