@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -32,6 +33,25 @@ def ask(number: int) -> str:
 
 def serving(number: int, *more: str) -> list[str]:
     return [sys.executable, str(SERVER), str(number), *more]
+
+
+NODE = """
+const id = require("crypto").randomUUID();
+require("http").createServer((_, answer) => answer.end(id)).listen(Number(process.argv[1]), "127.0.0.1");
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node here")
+async def test_a_node_server_keeps_its_process_and_answers_while_nobody_is_there(place: Place) -> None:
+    number, node = free_port(), shutil.which("node") or ""
+    async with place.runtime() as rt:
+        web = await rt.service("web", [node, "-e", NODE, str(number)], ready=port(number))
+        first, pid = ask(number), web.pid
+    place.kill_keeper()
+    assert ask(number) == first
+    async with place.runtime() as rt:
+        again = await rt.service("web", [node, "-e", NODE, str(number)], ready=port(number))
+        assert (again.pid, again.level, ask(number)) == (pid, "kept", first)
 
 
 @pytest.mark.req("R82", "R31")

@@ -7,6 +7,7 @@ the keeper.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -51,6 +52,7 @@ class Commands:
         found = [Command(**json.loads(file.read_text())) for file in live.glob("*.json")]
         for command in sorted(found, key=lambda one: one.number):
             self.all[command.id] = command
+        self._is_torn = False  # the last line was not written whole
         self._journal = os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for command in self.all.values():
             if command.was_asked and command.id not in self.known:
@@ -60,13 +62,18 @@ class Commands:
         """A command that will be typed; once this returns, that is known for ever."""
         command = self._new(id, text, now)
         command.was_asked = True
-        self.save(command)  # first: a keeper that dies in between has asked for nothing yet
-        self._note(command)
+        try:
+            self.save(command)  # first: a keeper that dies in between has asked for nothing yet
+            self._note(command)
+        except OSError:  # a full disk: it was not asked for, and is not typed
+            self.forget(command)
+            raise
         return command
 
     def _note(self, command: Command) -> None:
-        self.known[command.id] = {"id": command.id, "digest": digest(command.text), "code": None}
-        self._write(self.known[command.id])
+        known = {"id": command.id, "digest": digest(command.text), "code": None}
+        self._write(known)
+        self.known[command.id] = known
 
     def typed(self, offset: int, now: float) -> Command:
         """One that somebody has typed, known by its place in the output; what it says is learnt later."""
@@ -104,7 +111,14 @@ class Commands:
         fresh.replace(self._live / f"{_name(command.id)}.json")
 
     def _write(self, line: dict[str, Any]) -> None:
-        os.write(self._journal, json.dumps(line).encode() + b"\n")
+        data = json.dumps(line).encode() + b"\n"
+        if self._is_torn:
+            data = b"\n" + data
+        self._is_torn = True
+        if os.write(self._journal, data) == len(data):
+            self._is_torn = False
+        else:
+            raise OSError(errno.ENOSPC, "the disk is full")
         os.fsync(self._journal)
 
     def close(self) -> None:
