@@ -13,6 +13,7 @@ from perdure._runtime import Runtime, Shell, keeping, runtime_of
 from perdure._store import Store
 from perdure.cli.bench.figures import Budget, Figure, figure_of
 from perdure.cli.bench.rounds import middle_ms, middle_ms_of, take_turns
+from perdure.cli.bench.spools import spool
 from perdure.cli.bench.stage import Plot
 from perdure.keeper import Channel
 
@@ -31,6 +32,7 @@ async def shells(plot: Plot, quick: bool) -> list[Figure]:
             echoing = await rt.shell("echo", ["cat"])
             figures = [await _echo(echoing, quick), await _flow(rt, quick)]
             figures.append(await _found_again(app._store, task.uid, echoing.uid, quick))
+            figures.append(await spool(rt, quick))
             figures.append(await _memory(app._store))
         finally:
             await keeping.stop(app._store, units_too=True)
