@@ -1,7 +1,8 @@
 """A team at work: a coordinator, its agents, a task per file, a reviewer. Loaded by `perdure worker s4_team.py:app`.
 
 Each file is read, put to a model, written as an artifact and committed, and one line is added to done.log. One file
-kills whoever reads it, one hangs the first time. Everything a prompt held is noted in prompts.log.
+kills whoever reads it, one hangs until that is noticed. What a prompt held is noted in prompts.log, what was asked of
+the model in model.log, and each return of the coordinator's surroundings in restored.log.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
+import time
 from pathlib import Path
 from typing import Any, TypedDict
 
-from perdure import DID_NOT_HAPPEN, Config, Happened, Perdure, durable, effect, pause, step
+from perdure import DID_NOT_HAPPEN, Config, Happened, Perdure, durable, effect, is_replaying, pause, runtime, step
 from perdure.errors import TaskFailed
 from perdure.memory import ContinuityLayer, DurableTaskState, PlanLayer, estimate
 from perdure.memory.recall import parse
@@ -98,15 +101,31 @@ async def read(work: Work, number: int) -> str:
     return await asyncio.to_thread((Path(work["folder"]) / "sources" / file_name(number)).read_text)
 
 
+class Answer(TypedDict):
+    text: str
+    token: str  # by which an answer is known, whoever got it
+
+
 @step(flush=True)
-async def ask_model(work: Work, number: int, text: str) -> str:
-    await asyncio.to_thread(add_line, log_of(work, "model"), file_name(number))
-    hung = log_of(work, "hung")
-    if number == work["hangs"] and not hung.exists():
-        await asyncio.to_thread(add_line, hung, str(os.getpid()))
+async def ask_model(work: Work, number: int, text: str) -> Answer:
+    token = secrets.token_hex(8)
+    await note_call(work, "asked", number, token)
+    if number == work["hangs"] and not await is_found_out(number):
+        await asyncio.to_thread(add_line, log_of(work, "hung"), str(os.getpid()))
         await asyncio.Event().wait()
     await asyncio.sleep(work["seconds"])
-    return text.replace("old", "new")
+    await note_call(work, "answered", number, token)
+    return {"text": text.replace("old", "new"), "token": token}
+
+
+async def is_found_out(number: int) -> bool:
+    """Whether the file has hung for so long that somebody noticed; killed before that, it hangs once more."""
+    return any(event.kind == "stalled" for event in await app.tasks.events(task_of(number)))
+
+
+async def note_call(work: Work, what: str, number: int, token: str) -> None:
+    call = {"what": what, "number": number, "token": token, "pid": os.getpid(), "at": time.time()}
+    await asyncio.to_thread(add_line, log_of(work, "model"), json.dumps(call))
 
 
 @step(flush=True)
@@ -133,10 +152,10 @@ async def note_done(work: Work, number: int) -> None:
 @durable
 async def refactor(work: Work, number: int) -> str:
     text = await read(work, number)
-    text = await ask_model(work, number, text)
-    await keep(work, number, text)
+    answer = await ask_model(work, number, text)
+    await keep(work, number, answer["text"])
     await note_done(work, number)
-    return file_name(number)
+    return answer["token"]
 
 
 # ── an agent ─────────────────────────────────────────────────────────────────────────────────────
@@ -203,9 +222,21 @@ async def end(work: Work) -> None:
         await look_at_prompt(work, memory)
 
 
+async def have_surroundings(work: Work) -> None:
+    """The first attempt saves what it has around it, a later one brings it back: that is what its report tells."""
+    is_back = is_replaying()
+    rt = await runtime.open()
+    rt.variables["agents"] = work["agents"]
+    await rt.save()
+    if is_back:
+        back = await rt.restore()
+        await asyncio.to_thread(add_line, log_of(work, "restored"), back.cut.id)
+
+
 @durable
 async def refactor_all(work: Work) -> dict[str, int]:
     await begin(work)
+    await have_surroundings(work)
     chosen = refactor_some.options(config=PATIENT)
     started = [await app.start(agent_of(agent), chosen, work, agent) for agent in range(work["agents"])]
     done, failed = 0, 0
