@@ -185,6 +185,36 @@ def test_a_parent_and_its_children_have_what_one_process_would_have(parent: Doc,
     assert {key: value for key, value in plain.data.items() if doc.data.get(key) != value} == {}
 
 
+setting = st.one_of(
+    st.builds(Checkpointed, st.sampled_from(["t1", "t2", "t3"]), st.integers(0, 5)),
+    st.builds(Recorded, st.sampled_from(["x", "y", "z"]), st.sampled_from(["h1", "h2"])),
+    st.builds(DataSet, datas),
+)
+
+
+@pytest.mark.req("R140")
+@given(parent=docs, mine=st.lists(setting, max_size=6), theirs=st.lists(setting, max_size=6))
+def test_it_does_not_matter_who_spawned_the_child_that_did_it(parent: Doc, mine: Any, theirs: Any) -> None:
+    """A grandchild that returns through its parent leaves what its parent would have, had it done all itself."""
+    child = fold(spawned(parent), mine)
+    grandchild = fold(spawned(child), theirs)
+    through = reduce(parent, Returned("child", reduce(child, Returned("grandchild", grandchild, "shallow")), "shallow"))
+    alone = reduce(parent, Returned("child", fold(child, theirs), "shallow"))
+    assert (through.checkpoints, through.made, through.data) == (alone.checkpoints, alone.made, alone.data)
+    assert (set(through.files), through.hashes) == (set(alone.files), alone.hashes)
+
+
+@pytest.mark.req("R140")
+@given(parent=docs, listed=st.lists(st.lists(setting, max_size=4), min_size=2, max_size=4), order=st.randoms())
+def test_in_namespaces_the_order_of_returning_does_not_matter(parent: Doc, listed: Any, order: Any) -> None:
+    children = [(f"child {place}", fold(spawned(parent), events)) for place, events in enumerate(listed)]
+    shuffled = order.sample(children, len(children))
+    one = fold(parent, [Returned(name, doc, "namespace") for name, doc in children])
+    other = fold(parent, [Returned(name, doc, "namespace") for name, doc in shuffled])
+    assert one.data == other.data and set(one.files) == set(other.files) and one.made == other.made
+    assert fold(one, [Returned(name, doc, "namespace") for name, doc in shuffled]).state == one.state, "said again"
+
+
 @pytest.mark.req("R139")
 @given(parent=docs, listed=st.lists(events, max_size=6))
 def test_a_childs_own_part_is_what_it_added(parent: Doc, listed: Any) -> None:

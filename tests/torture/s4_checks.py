@@ -146,7 +146,8 @@ def _check_counts(size: Size, work: team.Work, chaos: Chaos, lives: list[Life]) 
         held = [one for life in lives for one in life.attempts if one.pid == pid and _was_open(one, at)]
         assert all(one.ended == DIED for one in held), f"{pid} was killed, and its attempts ended otherwise: {held}"
     (frozen,) = [life for life in lives if life.id == team.task_of(work["hangs"])]
-    assert hung[-1] in {one.data["pid"] for one in frozen.losses() if one.data["why"] == STALLED}, "it was found out"
+    stalls = [one.data["pid"] for one in frozen.events if one.kind == "stalled"]
+    assert hung[-1] in stalls, "the frozen step was found out, and given to another"
     (poison,) = [life for life in lives if life.id == team.task_of(work["poison"])]
     assert len(poison.losses()) == size.attempts >= len(poisoned), "the poison file was tried so often"
     if size.is_timed:
@@ -160,19 +161,22 @@ def _was_open(attempt: Attempt, at: float) -> bool:
 
 def _check_times(chaos: Chaos, losses: list[tuple[Life, Event]]) -> None:
     """A loss is noticed within a lease: a death as such, a silence when the lease is over."""
-    moments = {**chaos.killed, **chaos.stopped}
-    late = [
-        (event.at.timestamp() - moments[event.data["pid"]], event.data)
-        for _, event in losses
-        if event.data["pid"] in moments
-    ]
-    deaths = sorted(seconds for seconds, data in late if data["why"] == DIED)
-    silences = sorted(seconds for seconds, data in late if data["why"] == SILENT)
-    print(f"s4: {len(chaos.killed)} killed, {len(deaths)} losses by death, {len(silences)} by silence", flush=True)
+    deaths = sorted(_after(chaos.killed, losses, DIED))
+    silences = sorted(_after(chaos.stopped, losses, SILENT))
+    print(f"s4: {len(chaos.killed)} killed, {len(losses)} tasks lost their worker", flush=True)
     print(f"s4: noticed after {deaths[len(deaths) // 2]:.2f} s in the middle, {deaths[-1]:.2f} s at most;", end=" ")
     print(f"silence after {silences[-1]:.2f} s", flush=True)
     assert deaths[-1] <= LEASE, f"a death was noticed after {deaths[-1]:.1f} s"
     assert silences and silences[-1] <= LEASE + 2, "a silence is noticed when a lease is over, and somebody looks"
+
+
+def _after(moments: dict[int, float], losses: list[tuple[Life, Event]], why: str) -> list[float]:
+    """How many seconds after what was done to each process its loss was noticed, by the first task that tells of it."""
+    told: dict[int, list[float]] = {}
+    for _, event in losses:
+        if event.data["why"] == why and event.data["pid"] in moments:
+            told.setdefault(event.data["pid"], []).append(event.at.timestamp())
+    return [min(times) - moments[pid] for pid, times in told.items()]
 
 
 def _check_late(app: Perdure, work: team.Work, chaos: Chaos) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from perdure.memory.redacting import clean
-from perdure.memory.state import OUTCOME
+from perdure.memory.state import MOST_DEPTH, OUTCOME
 from perdure.memory.tokens import CHARACTERS_PER_TOKEN
 
 TAG = "task_state"
@@ -85,10 +86,11 @@ def _newest(items: Sequence[Any], room: int, shown: Callable[[Any], Any] = lambd
 def _short_mapping(values: Mapping[str, Any], room: int, first: tuple[str, ...] = ()) -> dict[str, Any]:
     """As many keys as fit, those in `first` before others; values share what room there is."""
     taken: dict[str, Any] = {}
-    wanted = [key for key in first if key in values] + [key for key in values if key not in first]
+    fitting = islice(values, max(0, room))  # a key takes more than a character
+    wanted = [key for key in first if key in values] + [key for key in fitting if key not in first]
     for place, key in enumerate(wanted):
         needs = len(key) + 4
-        share = max(_SHORTEST_TEXT, room // (len(wanted) - place))
+        share = max(_SHORTEST_TEXT, room // (len(values) - place))
         if room < _SHORTEST_TEXT:
             break
         if room < needs + _SHORTEST_TEXT:
@@ -124,20 +126,19 @@ def _length(value: Any) -> int:
 
 
 def _is_huge(value: Any, limit: int) -> bool:
-    """Whether the value is longer than so many characters, found out without writing all of it."""
+    """Whether the value is longer than so many characters, or deep; found out without writing all of it."""
     total = 0
-    stack = [value]
+    stack = [(value, 0)]
     while stack:
-        one = stack.pop()
+        one, depth = stack.pop()
         if isinstance(one, str):
             total += len(one) + 3
-        elif isinstance(one, Mapping):
-            total += 2
-            stack.extend(one)
-            stack.extend(one.values())
-        elif isinstance(one, Sequence):
+        elif isinstance(one, Mapping | Sequence):
             total += 2 + len(one)
-            stack.extend(one)
+            if total > limit or depth > MOST_DEPTH:
+                return True  # before looking at what may be millions
+            inner = one if isinstance(one, Sequence) else [item for pair in one.items() for item in pair]
+            stack.extend((item, depth + 1) for item in inner)
         else:
             total += 5
         if total > limit:

@@ -26,6 +26,9 @@ RESERVED = "__"
 # A list that is kept for ever must end somewhere; the model is shown the newest few anyway.
 MOST_CHECKPOINTS = 10_000
 MOST_TOKENS = 32
+# What is nested deeper than this is no data for a model, and Python's own limit is not far.
+MOST_DEPTH = 100
+_CONTAINERS = (Mapping, list, tuple)
 _FORMAT = 1
 
 
@@ -144,6 +147,7 @@ def spawned(parent: Doc) -> Doc:
     given = {
         "count": len(parent.checkpoints),
         "files": list(parent.files),
+        "hashes": dict(parent.hashes),
         "data": {key: digest(value) for key, value in data.items()},
     }
     checkpoints = tuple(dict(one) for one in parent.checkpoints)
@@ -160,7 +164,7 @@ def spawned(parent: Doc) -> Doc:
 
 def own_part(doc: Doc) -> Doc:
     """What a child has added to what it was given: the part that returning takes over."""
-    given = doc.given or {"count": 0, "files": [], "data": {}}
+    given: Mapping[str, Any] = {"count": 0, "files": [], "hashes": {}, "data": {}, **(doc.given or {})}
     mine = max(0, doc.made - given["count"])
     data = {
         key: value
@@ -168,7 +172,9 @@ def own_part(doc: Doc) -> Doc:
         if not key.startswith(RESERVED) and given["data"].get(key) != digest(value)
     }
     files = tuple(path for path in doc.files if path not in given["files"])
-    return Doc(doc.checkpoints[len(doc.checkpoints) - min(mine, len(doc.checkpoints)) :], files, data, made=mine)
+    hashes = {path: found for path, found in doc.hashes.items() if given["hashes"].get(path) != found}
+    checkpoints = doc.checkpoints[len(doc.checkpoints) - min(mine, len(doc.checkpoints)) :]
+    return Doc(checkpoints, files, data, made=mine, hashes=hashes)
 
 
 def _returned(doc: Doc, event: Returned) -> Doc:
@@ -185,12 +191,11 @@ def _returned(doc: Doc, event: Returned) -> Doc:
     doc = _with_checkpoints(doc, part.checkpoints[len(part.checkpoints) - min(new, len(part.checkpoints)) :], new)
     data = join_data(doc.data, part.data, event.merge, event.child)
     merged = {**doc.merged, event.child: {"count": part.made, "revision": event.doc.revision}}
-    hashes = {path: event.doc.hashes[path] for path in part.files if path in event.doc.hashes}
-    committed = {path: event.doc.committed[path] for path in part.files if path in event.doc.committed}
+    committed = {path: event.doc.committed[path] for path in part.hashes if path in event.doc.committed}
     return doc._replace(
         files=join_files(doc.files, part.files),
         data=data,
-        hashes={**doc.hashes, **hashes},
+        hashes={**doc.hashes, **part.hashes},
         committed={**doc.committed, **committed},
         merged=merged,
     )
@@ -242,6 +247,8 @@ def plain_values(values: Any) -> dict[str, Any]:
         raise InvalidInput(f"the key {reserved[0]!r} is reserved", do=f"choose a name without {RESERVED!r} in front")
     plain = {}
     for key, value in values.items():
+        if is_deeper(value, MOST_DEPTH):
+            raise NotStorable(key, f"it is nested more than {MOST_DEPTH} deep", do="give flatter values")
         try:
             text = json.dumps([key, value], allow_nan=False)
             plain[key] = json.loads(text)[1]
@@ -250,6 +257,15 @@ def plain_values(values: Any) -> dict[str, Any]:
         except (TypeError, ValueError, RecursionError) as error:
             raise NotStorable(key, str(error).splitlines()[0], do="give values that JSON can hold") from None
     return plain
+
+
+def is_deeper(value: Any, most: int) -> bool:
+    """Whether mappings and lists stand inside each other more than so often; found out without recursion."""
+    level = [value]
+    for _ in range(most):
+        inner = [one.values() if isinstance(one, Mapping) else one for one in level if isinstance(one, _CONTAINERS)]
+        level = [item for items in inner for item in items]
+    return any(isinstance(one, _CONTAINERS) for one in level)
 
 
 def to_stored(doc: Doc) -> dict[str, Any]:

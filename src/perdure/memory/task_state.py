@@ -110,7 +110,9 @@ class DurableTaskState:
 
     async def recall(self, budget: int) -> Block | None:
         assert self._context is not None
-        text = recall.render(self._doc.state, budget, self._context.count)
+        doc = self._doc
+        state = {"checkpoints": doc.checkpoints, "files": doc.files, "data": doc.data}
+        text = recall.render(state, budget, self._context.count)
         return None if text is None else Block("developer", text)
 
     async def store(self, turn: Turn) -> None:
