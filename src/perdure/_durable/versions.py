@@ -45,8 +45,12 @@ def is_another(a: Callable[..., Any], b: Callable[..., Any]) -> bool:
     if "<locals>" in a.__qualname__ or "<locals>" in b.__qualname__:
         return False
     files = (a.__code__.co_filename, b.__code__.co_filename)
-    # An edited cell is another file by name, and none on disk.
-    return a.__qualname__ != b.__qualname__ if files[0] == files[1] else all(map(os.path.exists, files))
+    return a.__qualname__ != b.__qualname__ if files[0] == files[1] else not (_is_cell(a) and _is_cell(b))
+
+
+def _is_cell(function: Callable[..., Any]) -> bool:
+    """Whether it was typed: an edited cell of a notebook is another file by name, and none on disk."""
+    return function.__module__ == "__main__" and not os.path.exists(function.__code__.co_filename)
 
 
 def _place(function: Callable[..., Any]) -> str:
