@@ -23,7 +23,7 @@ from perdure._ground.config import find_address
 from perdure._runtime import end_keeper
 from perdure.cli.story.agent import Stage
 from perdure.cli.story.play import who_serves
-from perdure.cli.story.stage import Agent, agent, rows, set_stage
+from perdure.cli.story.stage import Agent, agent_on, rows, set_stage
 from perdure.cli.story.world import World, running_world
 from perdure.keeper import processes
 from perdure.keeper.access import is_below
@@ -101,7 +101,7 @@ def finish(stage: Stage, second: Agent) -> dict[str, Any]:
 
 @pytest.mark.req("R6", "R34", "R59", "R66", "R75", "R79", "R82", "R83")
 def test_a_killed_agent_goes_on_with_everything_it_had_open(stage: Stage, world: World) -> None:
-    with agent(stage, waits=True) as first:
+    with agent_on(stage, waits=True) as first:
         backend = first.until("the database session").split("backend ")[1]
         inside = first.until("inside transaction")
         first.until("waiting")
@@ -112,7 +112,7 @@ def test_a_killed_agent_goes_on_with_everything_it_had_open(stage: Stage, world:
     assert rows(stage.dsn) == [], "its transaction is open: nobody else sees what is in it"
     until(lambda: waits_for_secret(stage))
 
-    with agent(stage) as second:
+    with agent_on(stage) as second:
         said = second.until("the database session")
         assert said.endswith(f"kept: backend {backend}")
         assert any("dev server is kept" in line for line in second.lines)
@@ -127,7 +127,7 @@ def test_a_killed_agent_goes_on_with_everything_it_had_open(stage: Stage, world:
 
 @pytest.mark.req("R79", "R82", "R89")
 def test_b_a_host_that_died_is_rebuilt_and_nothing_is_called_kept(stage: Stage, world: World, place: Place) -> None:
-    with agent(stage, waits=True) as first:
+    with agent_on(stage, waits=True) as first:
         first.until("waiting")
         server = who_serves(stage)
         anchor = place.anchor
@@ -139,7 +139,7 @@ def test_b_a_host_that_died_is_rebuilt_and_nothing_is_called_kept(stage: Stage, 
         until(lambda: not any(is_alive(pid) for pid in everything))
     assert rows(stage.dsn) == []
 
-    with agent(stage) as second:
+    with agent_on(stage) as second:
         second.until("committed")
         result = json.loads(second.until("result").removeprefix("result "))
     said = "\n".join(second.lines)
@@ -159,12 +159,12 @@ def below(anchor: int) -> list[int]:
 @pytest.mark.req("R60", "R64")
 def test_c_a_statement_that_was_executed_and_not_recorded_is_not_executed_again(stage: Stage, world: World) -> None:
     stage.in_transaction = False
-    with agent(stage, die_in=7) as first:
+    with agent_on(stage, die_in=7) as first:
         assert list(first.said())
         assert first.end() == -signal.SIGKILL
     assert rows(stage.dsn) == [1, 2, 3, 4, 5, 6, 7]
 
-    with agent(stage) as second:
+    with agent_on(stage) as second:
         result = finish(stage, second)
     check_end(stage, world, result)
 
@@ -176,7 +176,7 @@ def test_d_forty_seconds_without_the_database_leave_the_task_running(
     with postgres.fresh_database() as store, contextlib.closing(Proxy(store)) as way:
         stage = set_stage(tmp_path / "work", way.url, world.address, database, size=SIZE)
         try:
-            with agent(stage, waits=True) as only:
+            with agent_on(stage, waits=True) as only:
                 only.until("waiting")
                 way.refuse_next(1_000_000)
                 way.cut()
@@ -193,7 +193,7 @@ def test_d_forty_seconds_without_the_database_leave_the_task_running(
 
 @pytest.mark.req("R110")
 def test_e_a_machine_that_sleeps_goes_on_when_it_wakes(stage: Stage, world: World, clock: MovableClock) -> None:
-    with agent(stage, waits=True) as only:
+    with agent_on(stage, waits=True) as only:
         only.until("waiting")
         only.signal(signal.SIGSTOP)
         clock.advance(seconds=30)
@@ -209,11 +209,11 @@ def test_so_it_goes_with_the_store_on_postgres(tmp_path: Path, world: World, dat
     with postgres.fresh_database() as store:
         stage = set_stage(tmp_path / "work", store, world.address, database, size=SIZE)
         try:
-            with agent(stage, waits=True) as first:
+            with agent_on(stage, waits=True) as first:
                 backend = first.until("the database session").split("backend ")[1]
                 first.until("waiting")
                 first.kill()
-            with agent(stage) as second:
+            with agent_on(stage) as second:
                 assert second.until("the database session").endswith(f"kept: backend {backend}")
                 result = finish(stage, second)
         finally:

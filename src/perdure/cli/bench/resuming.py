@@ -14,9 +14,7 @@ from pathlib import Path
 from perdure.cli.bench.figures import Budget, Figure, figure_of
 from perdure.cli.bench.rounds import take_turns
 from perdure.cli.bench.stage import Plot
-from perdure.cli.story.agent import Stage
-from perdure.cli.story.stage import agent, set_stage
-from perdure.cli.story.world import running_world
+from perdure.cli.story import Stage, agent_on, running_world, set_stage
 
 _SIZE = 1_000_000
 _MOST_MS = 5_000.0
@@ -47,7 +45,7 @@ def _killed(plot: Plot, folder: Path) -> Iterator[Stage]:
         dsn = plot.url if plot.engine == "postgres" else str(plot.folder / "story.db")
         stage = set_stage(folder, plot.url, world.address, dsn, size=_SIZE)
         try:
-            with agent(stage, waits=True) as first:
+            with agent_on(stage, waits=True) as first:
                 first.until("waiting")
                 first.kill()
             yield stage
@@ -58,7 +56,7 @@ def _killed(plot: Plot, folder: Path) -> Iterator[Stage]:
 def _resumed(stage: Stage) -> float:
     """It goes on, comes to the place where it waits, and is killed there again."""
     began = time.perf_counter()
-    with agent(stage, waits=True) as next_one:
+    with agent_on(stage, waits=True) as next_one:
         next_one.until("waiting")
         taken = time.perf_counter() - began
         next_one.kill()

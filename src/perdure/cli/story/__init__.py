@@ -12,19 +12,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from perdure.cli.story.agent import Stage
     from perdure.cli.story.play import Proof, perform, traces_of_password
-    from perdure.cli.story.stage import set_stage
+    from perdure.cli.story.stage import agent_on, set_stage
     from perdure.cli.story.world import running_world
 
 _HOMES = {
     "Proof": "play",
+    "Stage": "agent",
+    "agent_on": "stage",
     "perform": "play",
     "running_world": "world",
     "set_stage": "stage",
     "traces_of_password": "play",
 }
 
-__all__ = ["Proof", "perform", "running_world", "set_stage", "traces_of_password"]
+__all__ = ["Proof", "Stage", "agent_on", "perform", "running_world", "set_stage", "traces_of_password"]
 
 
 def __getattr__(name: str) -> Any:

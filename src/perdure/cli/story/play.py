@@ -16,7 +16,7 @@ from typing import Any
 
 from perdure import Perdure
 from perdure.cli.story.agent import Stage
-from perdure.cli.story.stage import agent, rows
+from perdure.cli.story.stage import agent_on, rows
 from perdure.cli.story.world import World
 
 PASSWORD = "not written down anywhere"
@@ -37,7 +37,7 @@ class Proof:
 def perform(stage: Stage, world: World, say: Callable[[str, str], None]) -> list[Proof]:
     """All of it; `say` gets a line and what it is: title, agent, note, bad."""
     say("the agent works", "title")
-    with agent(stage, waits=True) as first:
+    with agent_on(stage, waits=True) as first:
         for line in first.said():
             if line == "waiting":
                 break
@@ -53,7 +53,7 @@ def perform(stage: Stage, world: World, say: Callable[[str, str], None]) -> list
 
     say("the same command again", "title")
     result: dict[str, Any] = {}
-    with agent(stage) as second:
+    with agent_on(stage) as second:
         for line in second.said():
             if line.startswith("result "):
                 result = json.loads(line.removeprefix("result "))

@@ -119,7 +119,7 @@ class Agent:
 
 
 @contextmanager
-def agent(stage: Stage, *, waits: bool = False, die_in: int = 0) -> Iterator[Agent]:
+def agent_on(stage: Stage, *, waits: bool = False, die_in: int = 0) -> Iterator[Agent]:
     """A process of the agent, gone at the end of the block.
 
     It waits before the last statement, to be killed there; or dies in one, when it is done and not yet on record.
