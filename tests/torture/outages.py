@@ -38,6 +38,7 @@ async def _nobody_reads() -> None:
         children = things.enter_context(nursery())
         url = things.enter_context(postgres.fresh_database())
         stage = things.enter_context(Stage(children, folder, url))
+        stage.outside("CREATE TABLE t (x int)")
         await stage.open()
         client = stage.client(acts.read_nothing, MEGABYTES)
         client.heard()
