@@ -79,6 +79,9 @@ async def test_a_service_that_is_gone_is_made_anew_once_and_a_shell_that_is_gone
         alive = [unit for unit in await rt.units() if unit.record.is_alive]
         assert [(unit.record.kind, unit.name) for unit in alive] == [("service", "web")]
         assert "lost" in back.report.for_model() and "web" in back.report.for_model()
+    shown = json.loads(_perdure(place, "show", "work", "--json"))["restored"]
+    assert {unit["name"]: unit["verdict"]["level"] for unit in shown["plan"]["units"]}["shell main"] == "lost"
+    assert "came back" in _perdure(place, "show", "work")
 
 
 class Failing(UnitType):

@@ -15,6 +15,7 @@ from tests.support import postgres
 
 _HBA = """
 local all postgres trust
+local replication postgres trust
 host  all app   127.0.0.1/32 scram-sha-256
 host  all old   127.0.0.1/32 md5
 host  all plain 127.0.0.1/32 password
@@ -104,6 +105,23 @@ class Cluster:
                 made = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(user), self.PASSWORD)
                 connection.execute(made)
             connection.execute("GRANT ALL ON SCHEMA public TO PUBLIC")
+
+    def standby(self) -> Cluster:
+        """Another server that follows this one, until it is promoted."""
+        other = object.__new__(Cluster)
+        other._connections, other._as, other._programs = self._connections, self._as, self._programs
+        other.place, other.data = self.place / "standby", self.place / "standby" / "data"
+        self._folder("standby")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            other.port = free.getsockname()[1]
+        other.socket = other._folder("socket")
+        backup = ["-h", self.socket, "-p", str(self.port), "-U", "postgres", "-R", "--checkpoint=fast", "--no-sync"]
+        subprocess.run([self._programs / "pg_basebackup", "-D", other.data, *backup], check=True, **self._common)
+        other.start()
+        return other
+
+    def promote(self) -> None:
+        subprocess.run([self._programs / "pg_ctl", "-D", self.data, "-w", "promote"], check=True, **self._common)
 
     def remove(self) -> None:
         if self._server is not None and self._server.poll() is None:

@@ -19,6 +19,7 @@ from psycopg.conninfo import make_conninfo
 
 from perdure._ground.clock import MovableClock
 from perdure.errors import SessionUnavailable
+from tests.runtime.kit import until
 from tests.sessions.acts import one
 from tests.sessions.cluster import Cluster
 from tests.sessions.kit import Stage
@@ -53,6 +54,75 @@ async def test_a_restarted_server_is_lost_with_the_reason_and_found_again(stage:
     assert "shutting down" in again.verdict.reason or "administrator" in again.verdict.reason
     con = await again.connect()
     assert await one(con, "SELECT count(*) FROM restarts") == (0,)
+    await con.close()
+
+
+async def test_after_a_failover_the_session_is_lost_with_the_reason_and_goes_on_at_the_new_primary(
+    stage: Stage, tmp_path: Path
+) -> None:
+    cluster = Cluster()
+    standby = None
+    try:
+        standby = cluster.standby()
+        ports = f"{cluster.port},{standby.port}"
+        both = cluster.url("app", host="127.0.0.1,127.0.0.1", port=ports, target_session_attrs="read-write")
+        url = make_conninfo(**both)
+        session = await stage.open(url=url)
+        con = await session.connect()
+        await con.execute("CREATE TABLE failovers (x int)")
+        await con.execute("INSERT INTO failovers VALUES (1)")
+        await con.commit()
+        _follow(cluster, standby)
+        await con.execute("INSERT INTO failovers VALUES (2)")
+        cluster.stop(signal.SIGQUIT)
+        stage.wait("gone")
+        standby.promote()
+        again = await stage.open(url=url)
+        assert again.level == "lost" and again.verdict.reason
+        con = await again.connect()
+        assert await one(con, "SELECT array_agg(x) FROM failovers") == ([1],), "what was committed, and no more"
+        await con.execute("INSERT INTO failovers VALUES (3)")
+        await con.commit()
+        await con.close()
+    finally:
+        if standby is not None:
+            standby.remove()
+        cluster.remove()
+
+
+def _follow(cluster: Cluster, standby: Cluster) -> None:
+    """Return when the standby has all that the primary has."""
+    with psycopg.connect(cluster.admin(), autocommit=True) as primary:
+        (written,) = primary.execute("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn").fetchone() or (0,)
+    until(lambda: _replayed(standby, int(written)))
+
+
+def _replayed(standby: Cluster, position: int) -> bool:
+    try:
+        with psycopg.connect(standby.admin(), autocommit=True) as follower:
+            asked = "SELECT pg_last_wal_replay_lsn() - '0/0'::pg_lsn >= %s"
+            return (follower.execute(asked, [position]).fetchone() or (False,))[0] is True
+    except psycopg.OperationalError:
+        return False  # not up yet
+
+
+async def test_a_schema_that_changes_under_a_kept_session_is_the_statements_error_not_the_sessions_end(
+    stage: Stage,
+) -> None:
+    stage.outside("CREATE TABLE changing (x int)")
+    session = await stage.open()
+    con = await session.connect(autocommit=True)
+    for _ in range(2):
+        await con.execute("SELECT * FROM changing", prepare=True)
+    pid = session.backend_pid
+    stage.outside("ALTER TABLE changing ADD COLUMN y int")
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="cached plan"):
+        await con.execute("SELECT * FROM changing", prepare=True)
+    await con.close()
+    again = await stage.open()
+    con = await again.connect(autocommit=True)
+    assert (again.level, again.backend_pid) == ("kept", pid)
+    assert await one(con, "SELECT count(*) FROM changing WHERE y IS NULL") == (0,)
     await con.close()
 
 

@@ -59,6 +59,15 @@ class Continuity:
         """Values to be saved with the rest, chosen by the agent."""
         return self.context.variables
 
+    @property
+    def messages(self) -> Any:
+        """What the model has seen and said, saved with the rest."""
+        return self.context.messages
+
+    @messages.setter
+    def messages(self, messages: Any) -> None:
+        self.context.messages = messages
+
     async def chdir(self, path: str | Path) -> None:
         """Another working directory for what is started from now on.
 

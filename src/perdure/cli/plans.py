@@ -8,7 +8,7 @@ from perdure.cli.drawing import Block, Fields, Table, line
 
 if TYPE_CHECKING:
     from perdure._model import Verdict
-    from perdure._runtime import Finding, RestorePlan
+    from perdure._runtime import Finding, RestorePlan, RestoreReport
 
 
 def blocks(plan: RestorePlan) -> list[Block]:
@@ -28,6 +28,13 @@ def blocks(plan: RestorePlan) -> list[Block]:
         ("skipped", [f"{plan.skipped} calls that ended are not run again"]),
     ]
     return [*found, Fields(pairs)]
+
+
+def report(found: RestoreReport) -> Table:
+    """How everything came back, drawn."""
+    rows = [[each.name, each.level, _why(each.verdict)] for each in found.units]
+    rows += [["", "warning", text] for text in (*found.warnings, *found.credentials)]
+    return Table(["unit", "came back", "because"], rows, title=f"restored on {found.host}")
 
 
 def _why(verdict: Verdict) -> str:

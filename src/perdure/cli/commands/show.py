@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from perdure._model import FINISHED, Attempt, Checkpoint, Config, Event, Pause, TaskRecord
-from perdure._tasks import blockers, questions_of
-from perdure.cli import words
+from perdure._tasks import Task, blockers, has_carried, questions_of
+from perdure.cli import plans, words
 from perdure.cli.drawing import Block, Cell, Fields, Piece, Table
 from perdure.cli.inputs import id_argument
 from perdure.cli.invocation import Invocation
 from perdure.cli.values import plain
 from perdure.cli.verbs import Verb
 from perdure.cli.watching import View, bar, watch
+
+if TYPE_CHECKING:
+    from perdure._runtime import RestoreReport
 
 _STATE_LINES = 24
 Pairs = list[tuple[str, Sequence[Piece]]]
@@ -51,10 +55,22 @@ async def _view(call: Invocation, id: str, last: int, full: bool) -> View:
     about[:0] = [("asks", [one.waits_for, Cell(one.way_on, "faint")]) for one in asked]
     about[:0] = [("waits for", [Cell(text, "paused")]) for text in blocked]
     blocks: list[Block] = [words.task_line(record), Fields(about)]
+    report = await _report(task)
+    if report is not None:
+        blocks.append(plans.report(report))
     blocks += _attempts(record.attempts) + _checkpoints(checkpoints) + _events(shown, len(events))
     extras = {"checkpoints": list(checkpoints), "events": list(shown), "questions": asked, "blocked_by": blocked}
-    extras |= {"store": call.place}
+    extras |= {"store": call.place, "restored": report}
     return {**plain(record), **extras, "namespace": call.namespace}, blocks
+
+
+async def _report(task: Task) -> RestoreReport | None:
+    """How what it had around it last came back, if it ever had to."""
+    if not await has_carried(task, "restore"):
+        return None
+    from perdure._runtime import last_report
+
+    return await last_report(task)
 
 
 def _about(record: TaskRecord, now: datetime, place: str, full: bool) -> Pairs:
