@@ -4,9 +4,11 @@ Two processes that lock the same rows in different orders wait for each other fo
 takes all its row locks before it changes anything, in one order: tasks, then leases, then workers, each
 by its key. A lock that a verb needs is therefore held before the verb looks, and what it sees is final.
 Rows that are not there yet cannot be locked; two batches that create tasks of the same ids meet at the
-unique index instead, which is why the writes themselves are run in the order of their keys too.
+unique index instead, and if they meet there twice, in two orders, the server ends one, which is sent again.
 
-Writes of one key stay in the order they were given in. Verbs that look at other keys' rows are not
+Writes of one key stay in the order they were given in. Those of different keys know nothing of each other, so they
+are run in rounds: what each key does first, then what each does next; in a round by verb, so that the verbs that
+run most often are sent as one statement for many tasks, and then by key. Verbs that look at other keys' rows are not
 put in a batch with those.
 """
 
@@ -19,9 +21,12 @@ from perdure._store.write import Write
 
 # The most of one transaction: about 50 ms of the server's time, so that nobody waits long for our locks.
 BATCH_MICROSECONDS = 50_000
-_APPEND_MICROSECONDS, _VERB_MICROSECONDS = 20, 120
-# From this many on, entries are appended by one statement.
+_APPEND_MICROSECONDS, _SET_MICROSECONDS, _VERB_MICROSECONDS = 20, 50, 120
+# From this many on, one statement does it for all of them.
 _FEW = 3
+# The verbs that have such a statement, beside append_entry. Payloads go in base64: only small ones.
+SETS = {"start_function": "start_functions", "complete_function": "complete_functions"}
+_SMALL = 16_000
 
 
 class Touch(NamedTuple):
@@ -100,6 +105,9 @@ TOUCHES = {
 _APART = {"claim", "forget_worker"}
 
 
+_MICROSECONDS = {"append_entry": _APPEND_MICROSECONDS, **dict.fromkeys(SETS, _SET_MICROSECONDS)}
+
+
 class Locks(NamedTuple):
     """The rows to lock, table by table; of a table that is changed anywhere, all rows are locked to change.
 
@@ -121,13 +129,25 @@ def prefix(writes: Sequence[Write]) -> Sequence[Write]:
     for n, write in enumerate(writes):
         if (write.verb if write.verb in _APART else None) != apart or (n and spent > BATCH_MICROSECONDS):
             return writes[:n]
-        spent += _APPEND_MICROSECONDS if write.verb == "append_entry" else _VERB_MICROSECONDS
+        spent += _MICROSECONDS.get(write.verb, _VERB_MICROSECONDS)
     return writes
 
 
 def arrange(writes: Sequence[Write]) -> list[int]:
-    """The order to run them in, as places in `writes`: by key, each key's own order kept."""
-    return sorted(range(len(writes)), key=lambda place: writes[place].key)
+    """The order to run them in, as places in `writes`: round by round, each key's own order kept."""
+    turns: list[tuple[int, str, str]] = []
+    last: dict[str, tuple[int, str, str]] = {}
+    for write in writes:
+        before = last.get(write.key)
+        if before is None:
+            turn = (0, write.verb, write.key)
+        elif before[1] == write.verb:
+            turn = before
+        else:
+            turn = (before[0] + 1, write.verb, write.key)
+        last[write.key] = turn
+        turns.append(turn)
+    return sorted(range(len(writes)), key=turns.__getitem__)
 
 
 def locks(writes: Iterable[Write]) -> Locks:
@@ -153,16 +173,16 @@ def locks(writes: Iterable[Write]) -> Locks:
 def runs(writes: Iterable[Write]) -> list[list[Write]]:
     """Neighbours of the same verb, to be sent together."""
     found: list[list[Write]] = []
-    positions: set[tuple[object, ...]] = set()
+    places: set[tuple[object, ...]] = set()
     for write in writes:
         same = bool(found) and found[-1][0].verb == write.verb
-        if write.verb == "append_entry":
-            # One statement may not meet one position twice: which entry came first would be open.
-            position = (write.params["uid"], write.params["line"], write.params["position"])
-            if not same or position in positions:
+        place = _place_of(write)
+        if place is not None:
+            # One statement may not meet one place twice: which write came first would be open.
+            if not same or place in places:
                 same = False
-                positions.clear()
-            positions.add(position)
+                places.clear()
+            places.add(place)
         if same:
             found[-1].append(write)
         else:
@@ -170,5 +190,16 @@ def runs(writes: Iterable[Write]) -> list[list[Write]]:
     return found
 
 
+def _place_of(write: Write) -> tuple[object, ...] | None:
+    """What only one write of a statement for many may be about."""
+    if write.verb == "append_entry":
+        return write.params["uid"], write.params["line"], write.params["position"]
+    return (write.params["uid"],) if write.verb in SETS else None
+
+
 def is_appended_at_once(run: Sequence[Write]) -> bool:
     return run[0].verb == "append_entry" and len(run) > _FEW
+
+
+def is_done_at_once(run: Sequence[Write]) -> bool:
+    return run[0].verb in SETS and len(run) > _FEW and all(write.size < _SMALL for write in run)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psycopg
 
 from perdure._ground import crash
@@ -134,6 +135,8 @@ class Writer:
         """Send neighbours of one verb; what is given back reads their answers once the pipeline has ended."""
         if batch.is_appended_at_once(run):
             return self._append(connection, run)
+        if batch.is_done_at_once(run):
+            return self._do_at_once(connection, run)
         statement = self._queries[run[0].verb][0].encode()
         if len(run) < _MANY:
             cursors = [connection.execute(statement, write.params) for write in run]
@@ -158,6 +161,16 @@ class Writer:
             done = set(cursor.fetchall())
             places = ((given["uid"], given["line"], given["position"]) for given in params)
             return [(place[2],) if place in done else None for place in places]
+
+        return read
+
+    def _do_at_once(self, connection: Connection, run: Sequence[Write]) -> Callable[[], Answers]:
+        rows = msgspec.json.encode([write.params for write in run]).decode()
+        cursor = connection.execute(self._statement(batch.SETS[run[0].verb]), {"rows": rows})
+
+        def read() -> Answers:
+            done = {uid for (uid,) in cursor.fetchall()}
+            return [(uid,) if (uid := write.params["uid"]) in done else None for write in run]
 
         return read
 

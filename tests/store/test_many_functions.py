@@ -1,0 +1,95 @@
+"""Many durable functions begun and completed in one batch: the same rows as one by one, whatever the engine does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from perdure._store import Engine, Write
+from perdure._store.memory import MemoryEngine
+from tests.store.kit import NAMESPACES, UIDS, Hand, commit_all, dump, event, frame, write
+
+ODD = 'quotes " and \\ and é and \u2028'
+
+
+def start(number: int, id: str, **over: Any) -> Write:
+    """A durable function's beginning, each a little different."""
+    texts = {"name": "greet", "description": ODD, "agent": "", "tags": '{"a": "é"}', "depends_on": "[]"}
+    who = {"namespace": NAMESPACES[number % 2], "id": id, "status": "running", "config": None, "old": None}
+    call = {"function": "greet", "function_version": 1, "arguments": bytes(range(number, 250)), "queue": "default"}
+    call |= {"priority": number - 3, "parent_uid": None, "call_key": ODD, "not_before": None, "deadline_at": 5}
+    call |= {"budget": b"\0\xff" if number % 2 else None}
+    here = {"worker": "w1" if number % 3 else None, "host": "h", "pid": 1, "user": "ada"}
+    made = {**event("created", 1_000 + number), **frame(0, content=b"\0" * number), "cause": "created"}
+    params = {"uid": UIDS[number], **made, **texts, **who, **call, **here, **over}
+    return write("start_function", params, key=f"{who['namespace']}\0{id}")
+
+
+def complete(number: int, **over: Any) -> Write:
+    fence = {"epoch": 1, "worker": "w1"}
+    params = {"uid": UIDS[number], "result": bytes([number]) * 9, **event("completed", 2_000 + number), **fence, **over}
+    return write("complete_function", params, key=f"{NAMESPACES[number % 2]}\0t{number}")
+
+
+def begin(engine: Engine) -> Hand:
+    hand = Hand(engine)
+    hand.register()
+    return hand
+
+
+def one_by_one(writes: list[Write]) -> MemoryEngine:
+    oracle = MemoryEngine("")
+    begin(oracle)
+    for one in writes:
+        commit_all(oracle, [one])
+    return oracle
+
+
+@pytest.mark.req("R1")
+def test_a_batch_of_beginnings_and_ends_is_what_one_by_one_would_be(engine: Engine) -> None:
+    begin(engine)
+    begun = [start(number, f"t{number}") for number in range(8)]
+    ends = [complete(number) for number in range(8)]
+    assert commit_all(engine, begun) == [(uid,) for uid in UIDS]
+    answers = commit_all(engine, ends)
+    assert answers == [(uid,) if number % 3 else None for number, uid in enumerate(UIDS)], "nobody had the others"
+    assert dump(engine) == dump(one_by_one([*begun, *ends]))
+
+
+def test_beginning_and_end_may_be_in_one_batch(engine: Engine) -> None:
+    hand = begin(engine)
+    writes = []
+    for number in range(8):
+        entry = hand.entry(UIDS[number], 1, 1)
+        key = f"{NAMESPACES[number % 2]}\0t{number}"
+        writes += [start(number, f"t{number}", worker="w1"), write("append_entry", entry, key=key), complete(number)]
+    assert all(commit_all(engine, writes))
+    assert dump(engine) == dump(one_by_one(writes))
+
+
+def test_of_beginnings_with_one_id_the_first_is_in(engine: Engine) -> None:
+    begin(engine)
+    writes = [start(number, f"t{number % 4}", namespace="main") for number in range(8)]
+    assert commit_all(engine, writes) == [(uid,) for uid in UIDS[:4]] + [None] * 4
+    assert dump(engine) == dump(one_by_one(writes))
+
+
+@pytest.mark.req("R55")
+def test_of_many_ends_those_whose_lease_is_lost_are_refused(engine: Engine) -> None:
+    begin(engine)
+    writes = [start(number, f"t{number}", worker="w1") for number in range(8)]
+    writes += [complete(number, **({"worker": "w2"} if number in (0, 5) else {})) for number in range(8)]
+    writes[-1].params["epoch"] = 2  # type: ignore[index]
+    answers = commit_all(engine, writes)[8:]
+    assert answers == [None if number in (0, 5, 7) else (uid,) for number, uid in enumerate(UIDS)]
+    assert dump(engine) == dump(one_by_one(writes))
+
+
+def test_one_end_said_twice_counts_once(engine: Engine) -> None:
+    begin(engine)
+    begun = [start(number, f"t{number}", worker="w1") for number in range(8)]
+    ends = [complete(number % 7) for number in range(14)]
+    commit_all(engine, begun)
+    assert commit_all(engine, ends) == [(uid,) for uid in UIDS[:7]] + [None] * 7
+    assert dump(engine) == dump(one_by_one([*begun, *ends]))
