@@ -41,6 +41,7 @@ class Call:
         self.is_async = inspect.iscoroutinefunction(function)
         self.is_plain = retry is None and timeout is None
         self._read = reader_for(self.signature.returns)
+        self.plainly = codec.keeper_of(self.signature.returns)
         if "|" in self.name or "#" in self.name:
             raise InvalidInput(f"the name {self.name!r} has a | or #, which divide paths")
 

@@ -256,7 +256,7 @@ class Run:
         """Whether a result is waited for: a long step loses little by it, a short one much."""
         if flush is not None:
             return flush
-        return took > max(self.store.committer.commit_seconds, SHORTEST_WAIT)
+        return took > SHORTEST_WAIT and took > self.store.committer.commit_seconds
 
     def tries(self, path: str) -> tuple[int, int]:
         """How often a step was tried before, and when the next try is due."""

@@ -85,7 +85,7 @@ async def _run_step(
     try:
         if run.stopping or run.is_behind():
             await run.may_start()
-        task = asyncio.current_task()
+        task = asyncio.current_task(run.loop)
         assert task is not None
         before = task.cancelling()
         run.fresh += 1
@@ -175,9 +175,13 @@ class _Ending:
 
     def record(self, op: str) -> Write | None:
         """Put it into the journal; the write, if it is worth waiting for."""
-        run, took = self.run, self.took
-        data, self.trouble, self.copy = self.call.end_or_refuse(self.value, self.error)
-        wait = run.is_worth_waiting(took, self.call.flush)
+        run, call = self.run, self.call
+        data: bytes | None
+        if self.error is None and (kept := call.plainly(self.value)) is not None:
+            data, self.copy = kept
+        else:
+            data, self.trouble, self.copy = call.end_or_refuse(self.value, self.error)
+        wait = run.is_worth_waiting(self.took, call.flush)
         try:
             self.position, write = run.record(self._entry(op, data), urgent=wait)
         except TooLarge as problem:  # an error of the step, now as in replay

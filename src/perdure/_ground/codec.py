@@ -18,6 +18,7 @@ Nothing here runs code found in the bytes: no pickle, no imports, no names other
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -51,17 +52,29 @@ def round_trip(value: Any, as_type: Any = Any) -> tuple[bytes, Any]:
         NotStorable: some of it would not come back as it was; the path leads there.
     """
     try:
-        if as_type is Any:
-            data = _encode(value)
-            back = _plain_decoder.decode(data)
-        else:
-            data = _encode_typed(value)
-            back = decoder_for(as_type).decode(data)
+        encode = _encode if as_type is Any else _encode_typed
+        data = encode(value)
+        back = decoder_for(as_type).decode(data)
         if back == value:
             return data, back
     except Exception:  # whatever msgspec, a validator or an __eq__ disliked: the tagged form decides
         pass
     return _round_trip_tagged(value, as_type)
+
+
+def keeper_of(as_type: Any) -> Callable[[Any], tuple[bytes, Any] | None]:
+    """`round_trip` for one annotation and for most values; None for one that takes another form, or none at all."""
+    encode, decode = (_encode if as_type is Any else _encode_typed), decoder_for(as_type).decode
+
+    def keep(value: Any) -> tuple[bytes, Any] | None:
+        try:
+            data = encode(value)
+            back = decode(data)
+            return (data, back) if back == value else None
+        except Exception:  # as in round_trip, which is asked then
+            return None
+
+    return keep
 
 
 def decode(data: bytes, as_type: Any = Any) -> Any:

@@ -70,6 +70,8 @@ def check_id(value: object, what: str = "task id") -> str:
         raise InvalidId(f"the {what} has {len(value):,} characters; at most {MAX_ID} are allowed")
     if value != value.strip():
         raise InvalidId(f"the {what} {value!r} begins or ends with white space")
+    if value.isascii() and value.isprintable():
+        return value
     hidden = next((c for c in value if unicodedata.category(c) in _HIDDEN), None)
     if hidden is not None:
         raise InvalidId(f"the {what} has the invisible character {hidden!r}", do="use letters, digits and punctuation")

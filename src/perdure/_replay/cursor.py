@@ -88,6 +88,9 @@ class Track:
         # A body that is tried again asks for the same things again.
         found = self._unasked.get(path) if in_body else self._unasked.pop(path, None)
         if found is None:
+            cursor = self._cursor
+            if not (self._unasked or cursor.cuts or cursor.intents):
+                return Fresh(path)  # all that is recorded is behind us
             return self._unknown(path, name, digest, in_body)
         if found.entry.digest != digest:
             return _changed(found.position, found.entry, name, digest)

@@ -37,7 +37,8 @@ def digest(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
                 if type(value) not in _SIMPLE:
                     break
             else:
-                return _shorten(_encode(args))
+                form = _encode(args)
+                return b"=" + form if len(form) <= _SHORT else _shorten(form)
             return _shorten(_form(list(args)))
         return _shorten(_KEYWORDS + _form([list(args), dict(kwargs)]))
     except (OverflowError, UnicodeEncodeError):
