@@ -197,6 +197,13 @@ def _place_of(write: Write) -> tuple[object, ...] | None:
     return (write.params["uid"],) if write.verb in SETS else None
 
 
+def is_only_entries(writes: Sequence[Write]) -> bool:
+    """Whether nothing but entries is written, each in a place of its own: what each answers is known beforehand."""
+    if any(write.verb != "append_entry" for write in writes):
+        return False
+    return len({_place_of(write) for write in writes}) == len(writes)
+
+
 def is_appended_at_once(run: Sequence[Write]) -> bool:
     return run[0].verb == "append_entry" and len(run) > _FEW
 

@@ -5,6 +5,9 @@ the second is the COMMIT alone. A connection lost in the first phase has committ
 is sent again. Lost in the second, the batch may be in or not: its number, written in the same
 transaction, tells, and then it is acknowledged with the answers already read, or sent again.
 
+A batch of nothing but entries is sent in one phase, COMMIT and all: a chain of effects waits for it again and again.
+If one of them is refused, the statement fails, nothing is committed, and the batch is sent in two phases.
+
 Owns the writing connection. Which writes form a batch, and which rows it locks, is in batch.py.
 """
 
@@ -75,8 +78,10 @@ class Writer:
         return given
 
     def _commit_once(self, writes: Sequence[Write]) -> Answers:
-        self._number += 1
         patience = Patience(self._connector)
+        if batch.is_only_entries(writes) and self._commit_entries(writes, patience):
+            return [(write.params["position"],) for write in writes]
+        self._number += 1
         while True:
             try:
                 answers = self._send(writes)
@@ -93,6 +98,42 @@ class Writer:
             except Lost as lost:
                 if self._is_in(lost, patience):
                     return answers
+
+    # ── in one phase ────────────────────────────────────────────────────────────────────────────
+
+    def _commit_entries(self, writes: Sequence[Write], patience: Patience) -> bool:
+        """Commit them all; False, with nothing written, when that cannot be."""
+        self._number += 1
+        while True:
+            try:
+                return self._send_entries(writes)
+            except Lost as lost:
+                if self._is_in(lost, patience):
+                    return True
+
+    def _send_entries(self, writes: Sequence[Write]) -> bool:
+        connection = self._connection = self._connection or self._open()
+        crash.place("postgres.before_commit")
+        try:
+            with _quiet_pipeline(connection):
+                self._begin(connection)
+                self._lock(connection, batch.locks(writes))
+                connection.execute(self._statement("append_all"), _columns(writes))
+                ending = connection.execute("COMMIT", prepare=False)
+            return ending.statusmessage == "COMMIT"
+        except psycopg.errors.DivisionByZero:
+            self._roll_back(connection)
+            return False
+        except Exception as error:
+            explained = self._connector.explain(error, connection)
+            if isinstance(explained, Lost):
+                self._drop()
+            else:
+                self._roll_back(connection)
+            raise explained from error
+        except BaseException:
+            self._drop()
+            raise
 
     # ── the first phase ─────────────────────────────────────────────────────────────────────────
 
@@ -146,20 +187,11 @@ class Writer:
         return lambda: _one_of_each(cursor)
 
     def _append(self, connection: Connection, run: Sequence[Write]) -> Callable[[], Answers]:
-        params = [write.params for write in run]
-        columns = {
-            "uid": arrays.texts([given["uid"] for given in params]),
-            "line": arrays.wholes([given["line"] for given in params]),
-            "position": arrays.wholes([given["position"] for given in params]),
-            "entry": arrays.payloads([given["entry"] for given in params]),
-            "epoch": arrays.wholes([given["epoch"] for given in params]),
-            "worker": arrays.texts([given["worker"] for given in params]),
-        }
-        cursor = connection.execute(self._statement("append_entries"), columns)
+        cursor = connection.execute(self._statement("append_entries"), _columns(run))
 
         def read() -> Answers:
             done = set(cursor.fetchall())
-            places = ((given["uid"], given["line"], given["position"]) for given in params)
+            places = ((given["uid"], given["line"], given["position"]) for given in (write.params for write in run))
             return [(place[2],) if place in done else None for place in places]
 
         return read
@@ -253,6 +285,19 @@ class Writer:
     def mark_forked(self) -> None:
         fork.leave_alone(self._connection)
         self._connection = None
+
+
+def _columns(run: Sequence[Write]) -> dict[str, arrays.Column]:
+    """Entries as append_entries takes them: column by column."""
+    params = [write.params for write in run]
+    return {
+        "uid": arrays.texts([given["uid"] for given in params]),
+        "line": arrays.wholes([given["line"] for given in params]),
+        "position": arrays.wholes([given["position"] for given in params]),
+        "entry": arrays.payloads([given["entry"] for given in params]),
+        "epoch": arrays.wholes([given["epoch"] for given in params]),
+        "worker": arrays.texts([given["worker"] for given in params]),
+    }
 
 
 @contextlib.contextmanager
