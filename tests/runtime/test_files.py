@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from perdure import Perdure
 from perdure.errors import InvalidInput, UnitEnded, UnitHeld
 from tests.runtime.kit import Place, is_alive, until
+from tests.support.processes import Link, nursery, say
 
 # Opens what it is told in the way of an agent, does something with it, says so, and waits to be killed.
 AGENT = """
@@ -207,6 +209,52 @@ async def act(rt):
     pipe = await rt.pipe("queue")
     os.write(pipe.writer(), b"not read yet")
 """
+
+
+def reader(link: Link, url: str, port: int) -> None:
+    """A process that has read one line of a connection, marked it, and read half of the next one."""
+
+    async def work() -> None:
+        async with Perdure(url) as app:
+            await app.tasks.open("work", state={})
+            kept = await (await app.runtime("work")).socket("feed", "127.0.0.1", port)
+            with kept.socket() as sock:
+                assert sock.recv(4) == b"one\n"
+            await kept.mark({"lines": 1})
+            say(link, "read")
+            await asyncio.Event().wait()
+
+    asyncio.run(work())
+
+
+async def test_a_connection_goes_on_in_the_next_process(place: Place) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, nursery() as children:
+        port = server.getsockname()[1]
+        child = children.start(reader, place.url, port)
+        feed, _ = server.accept()
+        feed.sendall(b"one\n")
+        assert child.heard() == "read"
+        child.kill()
+        place.kill_keeper()
+        feed.sendall(b"two\n")  # while no process is there
+        async with place.runtime() as rt:
+            kept = await rt.socket("feed", "127.0.0.1", port)
+            assert (kept.level, kept.marked) == ("kept", {"lines": 1})
+            with kept.socket() as sock:
+                assert sock.recv(10) == b"two\n"
+                sock.sendall(b"thanks")
+        assert feed.recv(10) == b"thanks"
+        feed.close()
+
+
+async def test_a_connection_to_nobody_leaves_nothing(place: Place) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    async with place.runtime() as rt:
+        with pytest.raises(ConnectionRefusedError):
+            await rt.socket("feed", "127.0.0.1", port)
+        assert await rt.units() == []
 
 
 async def test_what_was_in_a_pipe_is_still_in_it(place: Place) -> None:

@@ -236,7 +236,7 @@ async def test_a_repl_keeps_its_variables(place: Place) -> None:
         place.kill_keeper()
         await repl.send("print(x + 1)\n")
         await repl.expect(r"\n42")
-        with pytest.raises(errors.InvalidInput, match="send and expect"):
+        with pytest.raises(errors.InvalidInput, match=r"this is python3: use send\(\) and expect\(\)"):
             await repl.run("1 + 1")
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from perdure._runtime.credentials import Token
     from perdure._runtime.environment import Rules
     from perdure._runtime.faces import awaited_types
-    from perdure._runtime.files import KeptFile, KeptListener, KeptPipe
+    from perdure._runtime.files import KeptFile, KeptListener, KeptPipe, KeptSocket
     from perdure._runtime.fingerprints import Finding, Fingerprint
     from perdure._runtime.kept import Kept, end_keeper, kept_for
     from perdure._runtime.kinds import HttpSession, KeptWorkspace, QueuedRequest, RateLimits, RequestQueue
@@ -67,6 +67,7 @@ _HOMES = {
         "KeptFile",
         "KeptListener",
         "KeptPipe",
+        "KeptSocket",
     ),
     "environment": ("Rules",),
     "fingerprints": (
@@ -164,6 +165,7 @@ __all__ = [
     "KeptListener",
     "KeptPipe",
     "KeptRequest",
+    "KeptSocket",
     "KeptWorkspace",
     "Output",
     "Place",

@@ -200,7 +200,31 @@ class KeptListener(KeptDescriptor):
         return socket.socket(fileno=os.dup(self._fd()))
 
 
-class KeptPipe(KeptDescriptor):
+class _Marked(KeptDescriptor):
+    """What has no place of its own: how far its reader or writer has come, they say themselves."""
+
+    marked: Any = None  # what was marked last, by whichever process
+
+    async def attach(self, *, take: bool = False) -> dict[str, Any]:
+        facts = await super().attach(take=take)
+        self.marked = (facts.get("mark") or {}).get("value")
+        return facts
+
+    async def mark(self, value: Any) -> None:
+        """So far for certain: on disk when this returns, and given to the next process as `marked`."""
+        await Unit.write(self, "mark", mark={"value": value})
+        self.marked = value
+
+
+class KeptSocket(_Marked):
+    """A connection; what came while no process was there waits in it."""
+
+    def socket(self) -> socket.socket:
+        """To read from and write to. Closing it leaves the kept one open."""
+        return socket.socket(fileno=os.dup(self._fd()))
+
+
+class KeptPipe(_Marked):
     """A pipe; what was written and not read stays in it."""
 
     def reader(self) -> int:

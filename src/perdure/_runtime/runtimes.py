@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from socket import create_connection
 from typing import Any, Literal
 
 from perdure._durable import inside
@@ -15,7 +18,7 @@ from perdure._model import Rebuild
 from perdure._runtime import environment, places
 from perdure._runtime.client import Client, client_for
 from perdure._runtime.continuity import Continuity
-from perdure._runtime.files import KeptFile, KeptListener, KeptPipe, absolute, mode_of
+from perdure._runtime.files import KeptFile, KeptListener, KeptPipe, KeptSocket, absolute, mode_of
 from perdure._runtime.kept_sessions import place_of, refuse_own_store
 from perdure._runtime.postgres import PostgresSession, open_postgres
 from perdure._runtime.ready import Ready
@@ -32,6 +35,7 @@ from perdure._runtime.verdicts import verdict_of
 from perdure._store import Store
 from perdure.errors import NoTask
 
+_CONNECT_SECONDS = 30.0
 Limit = Literal["seconds", "idle_seconds", "memory", "grace"]
 # What the keeper told the process that asks, and means nothing to another one.
 _OF_ANOTHER = frozenset({"PERDURE_TASK", "PERDURE_TASK_HOLDER", "PERDURE_UNIT"})
@@ -122,6 +126,27 @@ class Runtime(Continuity):
         listener = await self._opened(KeptListener, "listener", f"{host}:{port}", recipe, rebuild="auto")
         await listener.attach(take=take)
         return listener
+
+    async def socket(self, name: str, host: str, port: int, *, take: bool = False) -> KeptSocket:
+        """A TCP connection, made the first time; the same one in the next process, as long as its other end wants.
+
+        Without encryption: the keys of TLS go with the process that had them.
+
+        Raises:
+            UnitHeld: a living process has it.
+            OSError: nobody answers there.
+        """
+        recipe: dict[str, Any] = {"host": host, "port": port}
+        fds: tuple[int, ...] = ()
+        who: dict[str, Any] = {"kind": "socket", "name": name, "owner": self._owner.told(), "recipe": recipe}
+        with ExitStack() as made:
+            if (await self._client.ask("open", **who, find=True)).args["unit"] is None:
+                connect = partial(create_connection, (host, port), _CONNECT_SECONDS)
+                fds = (made.enter_context(await Call(connect)).fileno(),)
+            kept = await self._opened(KeptSocket, "socket", name, recipe, rebuild="never", fds=fds)
+        if kept.level != "lost":
+            await kept.attach(take=take)
+        return kept
 
     async def pipe(self, name: str, *, take: bool = False) -> KeptPipe:
         """A pipe; what was written and not read stays in it."""

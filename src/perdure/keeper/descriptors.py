@@ -146,7 +146,7 @@ class Listener(Descriptor):
     def check(cls, recipe: dict[str, Any]) -> None:
         port = recipe.get("port")
         if not isinstance(port, int) or not 0 <= port < 65536 or not isinstance(recipe.get("host"), str):
-            raise Refused("invalid", what=f"it cannot listen on {recipe.get('host')!r}, port {port!r}")
+            raise Refused("invalid", what=f"host is {recipe.get('host')!r}, port {port!r}")
 
     def make(self) -> tuple[int, ...]:
         recipe = self.unit.recipe
@@ -171,8 +171,26 @@ class Pipe(Descriptor):
         return os.pipe()
 
 
+class Socket(Descriptor):
+    """A connection that whoever opened it has made, and handed over."""
+
+    @classmethod
+    def check(cls, recipe: dict[str, Any]) -> None:
+        Listener.check(recipe)
+
+    def make(self) -> tuple[int, ...]:
+        if not self.given_fds:
+            raise Refused("invalid", what="no connection came along")
+        return (os.dup(self.given_fds[0]),)
+
+    @classmethod
+    def rebuild(cls, keeper: Any, old: Unit) -> dict[str, Any]:
+        raise Refused("no recipe", what="a connection cannot be made again: its other end has seen it end")
+
+
 KINDS = (
     Kind("file", File, lambda recipe: (recipe.get("path"), recipe.get("mode"))),
     Kind("listener", Listener, lambda recipe: (recipe.get("host"), recipe.get("port"))),
     Kind("pipe", Pipe, lambda recipe: None),
+    Kind("socket", Socket, lambda recipe: (recipe.get("host"), recipe.get("port"))),
 )
