@@ -370,4 +370,4 @@ async def _release(app: Perdure, id: str) -> None:
 def _pretend_it_was_another_process(app: Perdure, monkeypatch: Any) -> None:
     """This process gets a new name, so that the first attempt's worker is somebody else, and alive."""
     monkeypatch.setattr(app._store.presence, "worker", "a new name")
-    monkeypatch.setattr(app._store.presence, "_registered", False)
+    monkeypatch.setattr(app._store.presence, "is_registered", False)

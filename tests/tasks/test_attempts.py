@@ -151,7 +151,7 @@ async def test_a_silent_holder_is_replaced_after_a_whole_lease_and_its_late_writ
         presence = app._store.presence
         stopped, mine = presence.held.pop(task.uid), presence.worker
         presence._rest()  # as SIGSTOP would: no more beats
-        presence.worker, presence._registered = "somebody-else", False
+        presence.worker, presence.is_registered = "somebody-else", False
         other = await app.tasks.open("job")
         with pytest.raises(LeaseHeld):
             await other.checkpoint({"n": 2})

@@ -10,10 +10,10 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from perdure._durable.calls import cut_off, never
 from perdure._durable.functions import DurableFunction
@@ -32,10 +32,10 @@ from perdure.errors import Conflict, InvalidInput, NotFound, TaskFailed, TimedOu
 
 R = TypeVar("R")
 LOOK_SECONDS = 0.02
+_AROUND = "PERDURE_TASK"
 
 
-@dataclass(frozen=True, slots=True)
-class Beginning:
+class Beginning(NamedTuple):
     """What a task began with, for whoever carries it on from there: it need not be read."""
 
     arguments: bytes
@@ -71,12 +71,14 @@ async def start(
         "arguments": lambda store, uid: envelope.seal(arguments, kind="arguments", bound_to=uid, ring=store.ring),
         "queue": options.queue,
         "priority": options.priority,
-        "parent_uid": parent_uid or await _task_around(tasks),
+        "parent_uid": parent_uid,
         "call_key": options.key,
         "not_before": deadline_of(tasks._store, options.debounce),
         "deadline_at": beginning.deadline_at,
         "budget": lambda store, uid: seal_budget(store, uid, options.budget),
     }
+    if parent_uid is None and _AROUND in os.environ:
+        call["parent_uid"] = await _task_around(tasks)
     config = options.config
     if options.dependency_policy != "wait":
         config = replace(config or Config(), dependency_policy=options.dependency_policy)
@@ -111,7 +113,7 @@ def check_call(id: object, function: object) -> None:
 
 async def _task_around(tasks: Tasks) -> str | None:
     """The task of the command that this process was started by, if `perdure run` has started it."""
-    around = os.environ.get("PERDURE_TASK")
+    around = os.environ.get(_AROUND)
     row = await tasks._row(around) if around else None
     return row.uid if row is not None else None
 

@@ -33,7 +33,8 @@ class Presence:
         self._bell = threading.Event()
         self._held = 0
         self._idle_since = 0.0
-        self._registered = False
+        self.is_registered = False
+        self._registering: Write | None = None
         self.held: dict[str, Any] = {}  # by task uid: what this process's attempts on it share
         self.taking: set[str] = set()  # task uids whose lease is being taken
         self.seen: dict[str, Sighting] = {}  # by task uid: leases of others that may be over
@@ -46,10 +47,12 @@ class Presence:
         return json.dumps({"agent": agent, **who} if agent else who, separators=(",", ":"))
 
     async def register(self) -> None:
-        """Have this process's row in the store before it takes its first lease."""
-        if not self._registered:
+        """Have this process's row in the store before it takes its first lease; for all who ask at once, one write."""
+        if self.is_registered:
+            return
+        if self._registering is None or self._registering.done:
             host, boot_id, pid_ns, pid, start = self.process
-            await self._write(
+            self._registering = self._write(
                 "register_worker",
                 host=host,
                 boot_id=boot_id,
@@ -60,7 +63,8 @@ class Presence:
                 lease_ms=int(self.lease.total_seconds() * 1000),
                 at=self._clock.now_ms(),
             )
-            self._registered = True
+        await self._registering
+        self.is_registered = True
 
     def _write(self, verb: str, **params: object) -> Write:
         return Write(self._committer, verb, {"worker": self.worker, **params}, key=f"worker {self.worker}")
@@ -112,6 +116,6 @@ class Presence:
         with self._mutex:
             self._held = 0
             self._rest()
-        if self._registered:
-            self._registered = False
+        if self.is_registered:
+            self.is_registered = False
             await self._write("forget_worker")

@@ -163,7 +163,7 @@ class Tasks:
         if call is not None:
             for column, value in call.items():
                 params[column] = value(store, uid) if callable(value) else value
-            if here:
+            if here and not store.presence.is_registered:
                 await store.presence.register()
             params.update(leases.holder_columns(store) if here else leases.NOBODY)
         write = store.verb(verb, uid, params, key=id)
