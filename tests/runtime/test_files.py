@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import hashlib
 import os
 import signal
@@ -209,6 +210,29 @@ async def act(rt):
     pipe = await rt.pipe("queue")
     os.write(pipe.writer(), b"not read yet")
 """
+
+
+LOCK = """
+async def act(rt, path):
+    import fcntl
+    fcntl.flock((await rt.file(path, "r+b")).fileno(), fcntl.LOCK_EX)
+    fcntl.lockf((await rt.file(path + "2", "r+b")).fileno(), fcntl.LOCK_EX)
+"""
+
+
+async def test_a_lock_of_the_open_file_is_kept_and_one_of_the_process_is_not(place: Place, tmp_path: Path) -> None:
+    paths = tmp_path / "locked", tmp_path / "locked2"
+    for path in paths:
+        path.write_bytes(b"data")
+    kill(agent(place, LOCK, str(paths[0])))
+    place.kill_keeper()
+    with paths[0].open("r+b") as stranger, pytest.raises(BlockingIOError):
+        fcntl.flock(stranger, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with paths[1].open("r+b") as stranger:  # as docs/guide/units.md says
+        fcntl.lockf(stranger, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    async with place.runtime() as rt:
+        file = await rt.file(str(paths[0]), "r+b")
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)  # it is ours still
 
 
 def reader(link: Link, url: str, port: int) -> None:

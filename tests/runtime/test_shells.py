@@ -341,6 +341,18 @@ async def test_after_a_restart_of_the_machine_nothing_is_called_kept(
             await again.run("sleep 1000", key="open")
 
 
+async def test_a_process_of_another_container_is_not_taken_for_ours(place: Place) -> None:
+    async with place.runtime() as rt:
+        shell = await rt.shell("main", ["cat"])
+        record, keeper = place.home / "units" / shell.uid / "unit.json", place.keeper
+        os.kill(keeper, signal.SIGSTOP)
+        record.write_text(record.read_text().replace(os.readlink("/proc/self/ns/pid"), "pid:[1]"))
+        os.kill(keeper, signal.SIGKILL)
+        until(lambda: place.keeper != keeper)
+        again = await rt.shell("main", ["cat"])
+        assert (again.level, again.verdict.reason.split(",")[0]) == ("lost", "it was another container's")
+
+
 async def test_a_shell_whose_anchor_died_is_lost_and_leaves_no_process(place: Place, env: dict[str, str]) -> None:
     async with place.runtime() as rt:
         shell = await rt.shell("main", env=env)

@@ -94,7 +94,7 @@ class Process(NamedTuple):
 
 def this_process() -> Process:
     pid = os.getpid()
-    return Process(socket.gethostname(), boot_id(), _pid_ns(), pid, _start_of(pid) or 0)
+    return Process(socket.gethostname(), boot_id(), pid_ns(), pid, _start_of(pid) or 0)
 
 
 def is_proven_dead(other: Process, *, same_machine: bool) -> bool:
@@ -108,12 +108,12 @@ def is_proven_dead(other: Process, *, same_machine: bool) -> bool:
         return False
     if other.boot_id != here:
         return same_machine
-    return other.pid_ns == _pid_ns() and (other.start == 0 or _start_of(other.pid) != other.start)
+    return other.pid_ns == pid_ns() and (other.start == 0 or _start_of(other.pid) != other.start)
 
 
 def is_alive_here(other: Process) -> bool:
     """Whether that very process lives now, in this pid namespace of this machine."""
-    if not other.boot_id or other.boot_id != boot_id() or other.pid_ns != _pid_ns():
+    if not other.boot_id or other.boot_id != boot_id() or other.pid_ns != pid_ns():
         return False
     return other.start != 0 and _start_of(other.pid) == other.start
 
@@ -135,7 +135,8 @@ def boot_id() -> str:
         return ""
 
 
-def _pid_ns() -> str:
+def pid_ns() -> str:
+    """The namespace in which this process's pids mean something; a container has one of its own."""
     try:
         return os.readlink("/proc/self/ns/pid")
     except OSError:

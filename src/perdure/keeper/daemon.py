@@ -23,7 +23,7 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
-from perdure._ground.ids import boot_id
+from perdure._ground.ids import boot_id, pid_ns
 from perdure.keeper import access, processes, wire
 from perdure.keeper.anchored import Anchored, AnchorGone, Exit
 from perdure.keeper.connection import Connection
@@ -99,6 +99,9 @@ class Keeper:
     def _take_up_one(self, unit: Unit, ended: Exit | None) -> None:
         if unit.boot != boot_id():
             self._gone(unit, "the machine was restarted")
+            return
+        if unit.pid_ns not in ("", pid_ns()):
+            self._gone(unit, "it was another container's, which has ended or cannot be seen from here")
             return
         held = self.kinds[unit.kind].held(self, unit) if unit.kind in self.kinds else None
         if held is None:

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perdure._ground.ids import new_uid
+from perdure._ground.ids import new_uid, pid_ns
 
 FORMAT = 1
 
@@ -48,6 +48,7 @@ class Unit:
     task_epoch: int = 0  # of the attempt that holds the lease: a later attempt takes over from an earlier one
     ended: int | None = None  # its process's status, as waitpid gives it; -1: it ended unseen
     ended_at: float | None = None
+    pid_ns: str = ""  # where its pid means something; in another container it is somebody else's
     limits: dict[str, float] = field(default_factory=dict)  # seconds, idle_seconds, memory
     facts: dict[str, Any] = field(default_factory=dict)  # what its kind keeps beside
     format: int = FORMAT
@@ -101,7 +102,7 @@ class Registry:
 
     def new(self, kind: str, name: str, owner: Owner, recipe: dict[str, Any], boot: str) -> Unit:
         """A unit that is not written down yet; `save` does that."""
-        unit = Unit(new_uid(time.time_ns() // 1_000_000), kind, name, owner, recipe, boot, time.time())
+        unit = Unit(new_uid(time.time_ns() // 1_000_000), kind, name, owner, recipe, boot, time.time(), pid_ns=pid_ns())
         self.folder(unit).mkdir(mode=0o700)
         self._by_uid[unit.uid] = unit
         return unit
