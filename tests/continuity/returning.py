@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure import Perdure, durable, step
+from perdure._ground import crash
 from perdure._runtime import Continuity
 from perdure._runtime.contexts import context_of
 
@@ -71,8 +72,10 @@ async def agent(folder: str) -> dict[str, Any]:
     }
 
 
-async def carry_out(_: Any, url: str, folder: str, elsewhere: str) -> dict[str, Any]:
+async def carry_out(_: Any, url: str, folder: str, elsewhere: str, dies_at: int = 0) -> dict[str, Any]:
     os.chdir(elsewhere)
+    if dies_at:
+        crash.arm("restore.unit", dies_at)
     async with Perdure(url, key=KEY) as app:
         _apps[:] = [app]
         found: dict[str, Any] = await app.run("work", agent, folder)

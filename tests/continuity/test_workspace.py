@@ -226,6 +226,28 @@ def test_a_process_killed_in_the_middle_of_a_restore_is_undone_by_the_next(
     assert not [path for path in project.parent.iterdir() if path.name.startswith(".perdure-restore-")]
 
 
+@pytest.mark.req("R90")
+def test_what_somebody_has_written_since_a_process_died_in_a_restore_is_not_taken_back(
+    children: Nursery, workspace: Workspace, project: Path
+) -> None:
+    cut = workspace.cut()
+    for name in ("src/main.py", "src/new.py", "crlf.txt", "tool.sh"):
+        (project / name).write_text("later")
+    is_sealed = workspace.objects.sealer is not None
+    with pytest.raises(ChildDied):
+        children.run(die_while_restoring, str(project), str(workspace.home), cut.id, 4, is_sealed)
+    put_back = [path for path in ("src/main.py", "src/new.py", "crlf.txt", "tool.sh") if _is_as_cut(project / path)]
+    (project / put_back[0]).write_text("a person's work")
+    workspace_swap.recover(workspace.home)
+    assert (project / put_back[0]).read_text() == "a person's work"
+    for name in put_back[1:]:
+        assert (project / name).read_text() == "later"
+
+
+def _is_as_cut(path: Path) -> bool:
+    return path.read_text() != "later"
+
+
 def die_while_restoring(_: Link, project: str, home: str, cut: str, place: int, is_sealed: bool) -> None:
     crash.arm("workspace.step", place)
     Workspace(project, home, ring=KeyRing([KEY] if is_sealed else [])).restore(cut)

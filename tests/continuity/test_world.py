@@ -52,6 +52,23 @@ def test_a_killed_agent_has_everything_around_it_again_when_another_process_clai
     }
 
 
+@pytest.mark.req("R90", "R106")
+@pytest.mark.parametrize("dies_at", [1, 3, 4])
+def test_a_process_that_dies_while_it_brings_everything_back_harms_nothing(
+    dies_at: int, children: Nursery, tmp_path: Path
+) -> None:
+    folder, url = tmp_path / "work", f"sqlite://{tmp_path}/p.db"
+    env = {"RETURNING_MODE": "migrate", "HOME": str(tmp_path)}
+    with pytest.raises(ChildDied):
+        children.run(returning.carry_out, url, str(folder), "/", env={**env, "RETURNING_DIES": "1"})
+    shutil.rmtree(folder)
+    with pytest.raises(ChildDied):
+        children.run(returning.carry_out, url, str(folder), "/", dies_at, env=env)
+    found = children.run(returning.carry_out, url, str(folder), "/", env=env)
+    assert (found["notes"], found["left"], found["cwd"]) == ("half done\n", 3, str(folder / "app"))
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".perdure-restore-")]
+
+
 def _careful(app: Perdure, ran: list[str], prints: list[Fingerprint]) -> Any:
     @step(flush=True)
     async def work(what: str) -> str:

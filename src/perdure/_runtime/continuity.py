@@ -14,7 +14,7 @@ from perdure._durable import current_run, once
 from perdure._runtime import plan as plans
 from perdure._runtime import restore as restores
 from perdure._runtime import save as saves
-from perdure._runtime import world
+from perdure._runtime import workspace_swap, world
 from perdure._runtime.context import Held
 from perdure._runtime.contexts import context_of
 from perdure._runtime.fingerprints import Fingerprint
@@ -123,6 +123,7 @@ class Continuity:
     ) -> KeptWorkspace:
         """Cut this folder at every save. `back` says when a restore puts it back: missing, always or never."""
         home, ring = saves.home_of(self._store), self._store.ring
+        workspace_swap.recover(home)  # before anybody works in it: later it would take back new work too
         workspace = Workspace(root, home, ignored=ignored, repositories=repositories, ring=ring)
         kept: KeptWorkspace = self.context.hold("workspace", "workspace", KeptWorkspace(workspace, back)).live
         return kept

@@ -16,14 +16,16 @@ from typing import Any, Literal
 
 from perdure._durable import carry_on_here
 from perdure._ground import crash
+from perdure._ground.hop import Call
 from perdure._model import Verdict
 from perdure._runtime import report as reports
+from perdure._runtime import workspace_swap
 from perdure._runtime.context import Context, Held, narrowed
 from perdure._runtime.plan import WAITS, Prepared, as_here, prepare
 from perdure._runtime.report import RestoreReport, UnitLine
 from perdure._runtime.save import CAUSE as SAVE
 from perdure._runtime.save import PART as SAVED
-from perdure._runtime.save import SURROUNDINGS, place_for
+from perdure._runtime.save import SURROUNDINGS, home_of, place_for
 from perdure._runtime.saved import Cut, SavedUnit, cut_of
 from perdure._runtime.unit_types import Place, UnitType, type_of
 from perdure._tasks import Task, carried, carry, take_lease
@@ -69,6 +71,7 @@ async def restore(
         LeaseHeld, InvalidTransition: this process may not work on the task; nothing was touched.
     """
     hold = await take_lease(task._store, task.id, task.uid, task._agent)
+    await clear_up(task)
     prepared = await prepare(task, context, at, trust=trust)
     plan = prepared.plan
     if plan.refusals:
@@ -85,6 +88,12 @@ async def restore(
     context.partial_results = dict(prepared.saved.partial_results)
     context.epoch = hold.fence.epoch
     return back
+
+
+async def clear_up(task: Task) -> None:
+    """Take back what a process has left that died in the middle of a restore."""
+    home = home_of(task._store)
+    await Call(lambda: workspace_swap.recover(home))
 
 
 async def carry_out(task: Task, context: Context, prepared: Prepared) -> Restored:

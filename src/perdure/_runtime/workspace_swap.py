@@ -3,13 +3,14 @@
 Everything new lies ready in a stage beside the folder before the first step; from then on there are only renames,
 and what is replaced or removed is moved into the stage, not deleted. So every step can be taken back, also by
 another process: a record of the steps is on disk first, locked by the process that takes them. If that process
-dies, whoever finds the record next undoes it.
+dies, whoever finds the record next undoes it; but a file that somebody has changed since stays as it is.
 
 Folders stay the folders they were: a shell that stands in one still stands there afterwards.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
@@ -27,6 +28,8 @@ from perdure._runtime.workspace_walk import STAGE, Found, Walked
 from perdure.errors import RestoreFailed
 
 Looks = tuple[int, int]  # mode, mtime_ns
+# Some file systems keep times no finer than this.
+_COARSE_NS = 2_000_000_000
 
 
 class Step(msgspec.Struct, array_like=True, frozen=True):
@@ -77,7 +80,7 @@ def steps_to(
         *(Step("settle", found.path, _looks(found), _looks(found)) for found in same),  # undone last: their times
         *(Step("remove", found.path) for found in sorted(extra, key=_depth, reverse=True)),
         *(Step("mkdir", entry.path, (entry.mode, entry.mtime_ns)) for entry in sorted(made, key=_depth)),
-        *(Step("put", entry.path) for entry in changes),
+        *(Step("put", entry.path, (entry.mode, entry.mtime_ns)) for entry in changes),
         *_settling(manifest, now, touched, {entry.path for entry in [*changes, *made]}),
     ]
 
@@ -251,9 +254,17 @@ def _take_back(step: Step, place: _Place) -> None:
             _settle(place.target, step.before)
     else:
         if step.act == "put" and not os.path.lexists(place.new) and os.path.lexists(place.target):
+            if step.after is not None and _was_written(os.lstat(place.target).st_mtime_ns, step.after[1]):
+                raise OSError(errno.EBUSY, "it was changed since")
             os.rename(place.target, place.new)
         if os.path.lexists(place.old):
             os.rename(place.old, place.target)
+
+
+def _was_written(now_ns: int, put_ns: int) -> bool:
+    """Whether a file has another time than it was put there with; where times are whole seconds, about the same is."""
+    is_coarse = now_ns % 1_000_000_000 == 0
+    return abs(now_ns - put_ns) > _COARSE_NS if is_coarse else now_ns != put_ns
 
 
 def _settle(path: bytes, looks: Looks | None) -> None:

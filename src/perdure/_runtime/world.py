@@ -44,6 +44,7 @@ async def come_back(task: Task, epoch: int) -> None:
     known = context_of(task._store, task.uid)
     if known.epoch == epoch:
         return
+    await restores.clear_up(task)
     context = known.anew(epoch)
     prepared = await prepare(task, context, is_claim=True)
     refuse(prepared.plan.checkpoint, [found for found in prepared.plan.findings if found.looked])
