@@ -15,6 +15,7 @@ import pytest
 
 import perdure
 from perdure import sync
+from perdure._durable import Run
 from perdure._ground.hop import Nap, drive
 from perdure.errors import InvalidInput, NoTask, Rejected
 from perdure.sync import (
@@ -37,6 +38,7 @@ from perdure.sync import (
     stream,
     timeout,
 )
+from tests.durable.effects_kit import wait_until
 from tests.support.processes import Link, Nursery
 
 ran: list[Any] = []
@@ -56,12 +58,12 @@ async def _a_moment() -> None:
     await Nap(0.005)
 
 
-def waits_for(app: Perdure, id: str, message: str) -> None:
-    def is_asked() -> bool:
+def is_asked(app: Perdure, id: str, message: str) -> None:
+    def is_there() -> bool:
         record = app.tasks.get(id)
         return record is not None and record.pause is not None and message in record.pause.message
 
-    until(is_asked)
+    until(is_there)
 
 
 @step
@@ -156,13 +158,13 @@ def test_a_plain_function_pauses_and_goes_on_as_an_async_one_does(shared_url: st
         with app.worker():
             handle = app.start("job", journey, str(tmp_path / "out.txt"))
             task = handle.task()
-            waits_for(app, "job", "name?")
+            is_asked(app, "job", "name?")
             task.answer("bob", by="ada")
-            waits_for(app, "job", "first?")
+            is_asked(app, "job", "first?")
             task.reject(by="eve")
-            waits_for(app, "job", "second?")
+            is_asked(app, "job", "second?")
             task.approve(by="ada")
-            waits_for(app, "job", "signal 'go'")
+            is_asked(app, "job", "signal 'go'")
             task.signal("go", 7)
             found = handle.result()
         assert found | {"key": "", "again": None} == {
@@ -224,7 +226,7 @@ def test_a_pause_is_not_swallowed_by_a_plain_functions_except(shared_url: str) -
 
     with Perdure(shared_url) as app, app.worker():
         handle = app.start("job", catches)
-        waits_for(app, "job", "name?")
+        is_asked(app, "job", "name?")
         handle.task().answer("bob", by="ada")
         assert handle.result() == "bob"
 
@@ -240,6 +242,44 @@ def test_a_plain_handler_is_told_by_the_blocking_worker(shared_url: str) -> None
         with app.worker():
             app.start("job", child, 3).result()
             assert heard.wait(20)
+
+
+@step
+def waits_for(gate: str) -> int:
+    ran.append("began")
+    with open(gate, "rb") as opened:  # somebody opens the other end
+        opened.read()
+    ran.append("ended")
+    return 7
+
+
+@durable
+def one_long_step(gate: str) -> int:
+    return waits_for(gate) + look(1)
+
+
+@pytest.mark.req("R39")
+async def test_a_worker_that_leaves_lets_a_plain_step_end_and_keeps_its_result(
+    shared_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[None] = []
+    drain = Run.drain
+    monkeypatch.setattr(Run, "drain", lambda run: (looks.append(None), drain(run)))
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    async with perdure.Perdure(shared_url) as app:
+        handle = await app.start("job", one_long_step, str(gate))
+        worker: Any = app.worker(grace=timedelta(seconds=60))
+        async with worker:
+            await wait_until(lambda: ran == ["began"])
+            worker.ask_to_drain()
+            await wait_until(lambda: len(looks) > 3)
+            gate.write_bytes(b"x")
+            await worker.drained.wait()
+        assert ran == ["began", "ended"]
+        async with app.worker():
+            assert await handle.result() == 9
+        assert ran.count("began") == 1, "it was recorded, and not run again"
 
 
 # ── real deaths ──────────────────────────────────────────────────────────────────────────────────
@@ -275,11 +315,11 @@ def test_a_plain_function_whose_process_was_killed_goes_on_in_another(
     file = tmp_path / "notes"
     with Perdure(shared_url) as app:
         first = children.start(carry, shared_url, str(file))
-        waits_for(app, "job", "name?")
+        is_asked(app, "job", "name?")
         first.kill()
         app.tasks.handle("job").answer("bob", by="ada")
         second = children.start(carry, shared_url, str(file))
-        waits_for(app, "job", "and now?")
+        is_asked(app, "job", "and now?")
         second.kill()
         app.tasks.handle("job").answer("done", by="ada")
         third = children.start(carry, shared_url, str(file))

@@ -76,6 +76,7 @@ class Run:
         self.gate = Gate(loop, self.cursor.in_order(), self)
         self.scopes = 1
         self.alive: dict[int, tuple[asyncio.Future[Any], Scope]] = {}  # the scopes that are tasks, until they end
+        self.inline = 0  # steps of plain functions under way, in threads of their own
         self.bodies = 0  # calls under way, from their beginning until their result comes to the gate
         self.pausing: dict[str, asyncio.Future[None]] = {}
         self.unwinding = False
@@ -341,7 +342,7 @@ class Run:
         self.stop()
 
     def _unwind_if_still(self) -> None:
-        if self.draining and not self.bodies and not self.effecting and not self.unwinding:
+        if self.draining and not self.bodies and not self.inline and not self.effecting and not self.unwinding:
             self._unwind()
             if self.body is not None:
                 self.body.cancel()
@@ -351,7 +352,7 @@ class Run:
             if self.body is not None:
                 self.body.cancel()
             return
-        if self.unwinding or not self.pausing or self.bodies or not self.gate.is_idle:
+        if self.unwinding or not self.pausing or self.bodies or self.inline or not self.gate.is_idle:
             return
         if not self.gate.is_at_rest():
             self.loop.call_soon(self._unwind_if_still, context=NOBODY)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
@@ -242,6 +243,34 @@ def sync_step(call: Call) -> Callable[..., Any]:
 
 def _run_here(call: Call, run: Run, path: str, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     run.may_start_here()
+    with _under_way(run):
+        ending = _ended_here(call, run, path, asked, args, kwargs)
+    if run.always_replay:
+        run.is_restarting = True
+    return ending.give()
+
+
+@contextmanager
+def _under_way(run: Run) -> Iterator[None]:
+    """A plain step in a thread of its own holds the unwinding up, as an async one does."""
+    if not run.is_elsewhere():
+        yield
+        return
+    with run._mutex:
+        run.inline += 1
+    try:
+        yield
+    finally:
+        with run._mutex:
+            run.inline -= 1
+        if run.pausing or run.draining:
+            run.look_for_unwinding()
+
+
+def _ended_here(
+    call: Call, run: Run, path: str, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> _Ending:
+    """Run it, and record how it ended."""
     run.fresh += 1
     ending = _Ending(call, run, path, asked)
     token = current.set(Scope(run, path, is_body=True))
@@ -262,6 +291,4 @@ def _run_here(call: Call, run: Run, path: str, asked: bytes, args: tuple[Any, ..
     run.warn_if_slow(call.name, ending.took)
     if write is not None:
         run.wait_here(write)
-    if run.always_replay:
-        run.is_restarting = True
-    return ending.give()
+    return ending
