@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -95,6 +96,24 @@ async def test_two_agents_cannot_write_to_one_unit(place: Place) -> None:
         with pytest.raises(errors.UnitHeld):
             await mine.send("mine again\n")
         other.close()
+
+
+async def test_a_writer_that_has_just_died_holds_nobody_up(place: Place) -> None:
+    """The keeper hears of its end after the next one has asked."""
+    async with place.runtime() as rt:
+        mine = await rt.shell("main", ["cat"])
+        await mine.send("mine\n")
+        former, rt._client = rt._client, client.Client(place.home)
+        theirs = await rt.shell("main", ["cat"])
+        keeper = place.keeper
+        os.kill(keeper, signal.SIGSTOP)
+        asking = asyncio.create_task(theirs.send("theirs\n"))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        former.close()
+        os.kill(keeper, signal.SIGCONT)
+        await asking
+        rt._client.close()
 
 
 async def test_the_right_to_write_comes_back_after_a_new_connection(place: Place) -> None:

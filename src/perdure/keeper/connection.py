@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import socket
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from perdure.keeper import wire
+from perdure.keeper import processes, wire
 
 # News for a client that has so much unread are left out; it is told, and reads by offset instead.
 MOST_UNREAD = 4 << 20
@@ -36,7 +37,7 @@ class Connection:
         self.version = 0  # until it has said hello
         self.is_admitted = False  # it may speak, if only about the keeper itself
         self.speaks_for = ""  # the unit whose token it has brought
-        self.pid = 0
+        self.pid = self.start = 0
         sock.setblocking(False)
         loop.add_reader(self._fd, self._read)
 
@@ -106,6 +107,14 @@ class Connection:
             self._loop.add_writer(self._fd, self._write)
         except OSError:
             self.close()
+
+    def has_died(self) -> bool:
+        """Whether nobody is at the other end any more, although we have not been told yet."""
+        if self.pid and not processes.is_same(self.pid, self.start):
+            return True
+        looking = select.poll()
+        looking.register(self._fd, getattr(select, "POLLRDHUP", select.POLLHUP))
+        return bool(looking.poll(0))
 
     def close(self) -> None:
         if self.is_open:

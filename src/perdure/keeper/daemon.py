@@ -25,6 +25,7 @@ from typing import Any
 
 from perdure._ground.ids import boot_id, pid_ns
 from perdure.keeper import access, processes, wire
+from perdure.keeper.anchor import start_of
 from perdure.keeper.anchored import Anchored, AnchorGone, Exit
 from perdure.keeper.connection import Connection
 from perdure.keeper.finished import Finished
@@ -150,7 +151,7 @@ class Keeper:
                 raise access.Stranger(f"process {pid} was started by a unit and has no token")
         except access.Stranger as stranger:
             raise Refused("stranger", what=str(stranger)) from None
-        connection.pid, connection.speaks_for = pid, known or ""
+        connection.pid, connection.start, connection.speaks_for = pid, start_of(pid), known or ""
 
     def _asked(self, connection: Connection, request: wire.Request) -> None:
         try:

@@ -141,6 +141,9 @@ def claim(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     """The unit's write lease. Refused while another connection holds it, unless by `take`, or by a later attempt."""
     unit, epoch = _unit(keeper, call), call.get("epoch", int, 0)
     task_epoch, writer = call.get("task_epoch", int, 0), keeper.writers.get(unit.uid)
+    if writer is not None and writer is not connection and writer.has_died():
+        writer.close()  # its end is on its way to us; whoever asks now need not wait for it
+        writer = None
     if writer is not None and writer is not connection:
         is_later = task_epoch > unit.task_epoch > 0
         if not (call.get("take", bool, False) or is_later):
