@@ -44,6 +44,29 @@ async def test_what_is_no_durable_function_is_named(quick_url: str) -> None:
         assert await app.tasks.get("job") is None
 
 
+class Agent:
+    factor = 3
+
+    @classmethod
+    @durable
+    async def triple(cls, number: int) -> int:
+        return cls.factor * number
+
+    @durable
+    async def sextuple(self, number: int) -> int:
+        return 2 * self.factor * number
+
+
+async def test_methods_of_a_class_and_of_an_instance_are_durable(quick_url: str) -> None:
+    async with Perdure(quick_url) as app:
+        assert await app.run("of-the-class", Agent.triple, 2) == 6  # type: ignore[arg-type]
+        assert await app.run("of-one", Agent().sextuple, 2) == 12
+        async with app.worker():
+            handle = await app.start("started", Agent.triple, 3)  # type: ignore[arg-type]
+            task = await handle.task()
+            assert task.id == "started"
+
+
 async def test_a_result_that_cannot_be_kept_is_named_and_fails_the_task(quick_url: str) -> None:
     @durable
     async def gives() -> Any:

@@ -57,7 +57,7 @@ LONGEST_LOOK_SECONDS = 0.25
 async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any) -> Any:
     """Carry the task on in this process until it has ended, and give its result."""
     store = tasks._store
-    check_call(id, function)
+    function = check_call(id, function)
     task, beginning = await start(tasks, id, function, args, kwargs, here=not await is_halted(store, id))
     hold = held_lease(store, task.uid) if task.created else None
     if hold is not None:

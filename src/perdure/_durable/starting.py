@@ -60,7 +60,7 @@ async def start(
         Conflict: the id belongs to another function, or to a call with other arguments.
         NotStorable: an argument cannot be kept; nothing was written.
     """
-    check_call(id, function)
+    function = check_call(id, function)
     arguments = function.signature.encode_arguments(args, kwargs)
     options = function.chosen
     timeout = options.timeout or (options.config.timeout if options.config is not None else None)
@@ -95,8 +95,8 @@ async def start(
             return await tasks._attach(row.uid, created=False), beginning
 
 
-def check_call(id: object, function: object) -> None:
-    """Refuse what people write by mistake, in words that say so.
+def check_call(id: object, function: Any) -> DurableFunction[..., Any]:
+    """The function; what people write by mistake is refused, in words that say so.
 
     Raises:
         InvalidInput: the function is none of ours, or the two are given the other way round.
@@ -106,9 +106,13 @@ def check_call(id: object, function: object) -> None:
             f"{id.name} stands where the task's id goes", do=f'the id comes first: app.run("my-task", {id.name}, …)'
         )
     check_id(id)
+    inner = getattr(function, "__func__", None)
+    if isinstance(inner, DurableFunction):  # a class method, from Python 3.13 on
+        function = inner.__get__(function.__self__)
     if not isinstance(function, DurableFunction):
         name = getattr(function, "__name__", repr(function))
         raise InvalidInput(f"{name} is no durable function", do=f"put @durable above `def {name}`")
+    return function
 
 
 async def _task_around(tasks: Tasks) -> str | None:
