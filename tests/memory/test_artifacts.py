@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
+import signal
 import socket
 import stat
 from pathlib import Path
@@ -139,6 +141,58 @@ def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(base: Path) -> N
     assert (base / "sub" / "a.txt").read_bytes() == b"new"
     assert (base / "sub" / "a.txt").stat().st_ino != before
     assert os.listdir(base / "sub") == ["a.txt"]
+
+
+def files_in(base: Path) -> list[str]:
+    return sorted(path.name for path in base.iterdir() if path.name != "sub")
+
+
+@pytest.mark.req("R137")
+@pytest.mark.parametrize("name", ["n" * 255, "😀" * 63])
+def test_a_name_may_be_as_long_as_the_file_system_takes_it(base: Path, name: str) -> None:
+    artifacts.write(base, name, b"long")
+    assert files_in(base) == [name]
+
+
+@pytest.mark.req("R137")
+def test_what_a_killed_writer_left_is_used_and_not_left_lying(base: Path) -> None:
+    child = os.fork()
+    if child == 0:
+        os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)  # in the middle: written, and not in its place
+        artifacts.write(base, "out.txt", b"half of something long")
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert files_in(base) == [".out.txt.new"]
+    artifacts.write(base, "out.txt", b"whole")
+    assert files_in(base) == ["out.txt"]
+    assert (base / "out.txt").read_bytes() == b"whole"
+
+
+@pytest.mark.req("R137")
+@pytest.mark.parametrize("kind", ["hard link", "link", "pipe", "folder", "another writer's"])
+def test_nothing_is_written_through_what_somebody_put_beside_it(base: Path, tmp_path: Path, kind: str) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    beside = base / ".out.txt.new"
+    held = -1
+    if kind == "hard link":
+        beside.hardlink_to(precious)
+    elif kind == "link":
+        beside.symlink_to(precious)
+    elif kind == "pipe":
+        os.mkfifo(beside)
+    elif kind == "folder":
+        beside.mkdir()
+    else:
+        beside.write_text("theirs")
+        held = os.open(beside, os.O_WRONLY)
+        fcntl.flock(held, fcntl.LOCK_EX)
+    artifacts.write(base, "out.txt", b"ours")
+    assert (base / "out.txt").read_bytes() == b"ours" and precious.read_text() == "precious"
+    assert files_in(base) == [".out.txt.new", "out.txt"]
+    if held >= 0:
+        assert beside.read_text() == "theirs"
+        os.close(held)
 
 
 async def test_without_a_folder_there_are_no_artifacts(memory_url: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,17 @@ import pydantic
 import pytest
 
 from perdure import Perdure
-from perdure.errors import InvalidData, InvalidInput, LeaseLost, NotStorable
-from perdure.memory import AppStorage, DurableTaskState, FileStorage, InMemoryStorage, Slot
+from perdure._ground import envelope
+from perdure.errors import InvalidData, InvalidInput, LeaseLost, NotStorable, TooLarge
+from perdure.memory import (
+    AppStorage,
+    DurableTaskState,
+    FileStorage,
+    InMemoryStorage,
+    PlanLayer,
+    Slot,
+    ThreadMemory,
+)
 from perdure.memory.recall import parse
 from tests.tasks.upkeep_kit import sql
 
@@ -62,6 +72,35 @@ async def test_without_the_store_the_copy_on_disk_is_used(tmp_path: Path) -> Non
             assert memory.layer("task_state").state == before
         async with app.memory("another", [layer()]) as memory:
             assert data_of(memory) == {}
+
+
+@pytest.mark.req("R126", "R130")
+async def test_what_can_never_be_kept_does_not_stand_in_the_way_of_what_follows(
+    memory_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Perdure(memory_url) as app, app.memory("greedy", [DurableTaskState()]) as memory:
+        await memory.layer("task_state").set_data({"before": 1})
+        with monkeypatch.context() as patch:
+            patch.setattr(envelope, "MAX_BYTES", 10_000)
+            with pytest.raises(TooLarge):
+                await memory.layer("task_state").set_data({"large": os.urandom(10_000).hex()})
+        for depth in (object(), "3", None, -1, 1 << 70, True):
+            with pytest.raises(InvalidInput):
+                await memory.after_turn(depth=depth)  # type: ignore[arg-type]
+        await memory.after_turn(depth=3)
+        assert not memory.notes
+        assert data_of(memory) == {"before": 1}
+    async with Perdure(memory_url) as app, app.memory("greedy", [DurableTaskState()]) as memory:
+        assert [one["depth"] for one in memory.layer("task_state").state["checkpoints"]] == [3]
+
+
+@pytest.mark.req("R140")
+async def test_nobody_is_a_child_of_its_own(memory_url: str) -> None:
+    async with Perdure(memory_url) as app, app.memory("alone", [DurableTaskState()]) as memory:
+        await memory.after_turn()
+        with pytest.raises(InvalidInput, match="no child of its own"):
+            await memory.returned(memory)
+        assert len(memory.layer("task_state").state["checkpoints"]) == 1
 
 
 @pytest.mark.req("R124")
@@ -449,13 +488,30 @@ async def test_a_model_sets_data_and_records_artifacts_by_tools(url: str, tmp_pa
         ("set_task_data", {"values": {}, "extra": 1}),
         ("set_task_data", {"values": "text"}),
         ("set_task_data", "text"),
+        ("set_task_data", {"values": {}, "remove": "text"}),
         ("record_artifact", {"path": "../up"}),
+        ("record_artifact", {"path": 5}),
+        ("record_artifact", {"path": None}),
+        ("write_plan", {"items": "text"}),
+        ("write_plan", {"items": ["one", None]}),
+        ("tick_plan", {"item": True}),
     ],
 )
 async def test_a_tool_call_that_is_wrong_is_refused_for_the_model_to_read(
     memory_url: str, tmp_path: Path, name: str, arguments: Any
 ) -> None:
-    async with Perdure(memory_url) as app, app.memory("tools", [DurableTaskState(base_dir=tmp_path)]) as memory:
+    layers = [DurableTaskState(base_dir=tmp_path), PlanLayer()]
+    async with Perdure(memory_url) as app, app.memory("tools", layers) as memory:
         with pytest.raises(InvalidInput):
             await memory.call_tool(name, arguments)
         assert memory.layer("task_state").state == {"checkpoints": [], "files": [], "data": {}}
+        assert not memory.layer("plan").items
+
+
+@pytest.mark.req("R130")
+async def test_tools_of_two_layers_have_names_of_their_own(memory_url: str) -> None:
+    layers = [ThreadMemory("a"), ThreadMemory("b", id="of the user")]
+    async with Perdure(memory_url) as app, app.memory("tools", layers) as memory:
+        assert [tool["name"] for tool in memory.tools()] == ["remember", "remember_of_the_user"]
+        await memory.call_tool("remember_of_the_user", {"key": "k", "value": 1})
+        assert (memory.layer("thread").get("k"), memory.layer("of the user").get("k")) == (None, 1)

@@ -45,13 +45,22 @@ from perdure.cli import supervising
 supervising.LONGEST_WAIT = 0.4  # a storm is no reason to wait
 options = ["--concurrency", "20", "--stalled-after", sys.argv[2], "--restart-stalled"]
 argv = supervising.worker_argv(sys.argv[1], options)
-sys.exit(supervising.Supervisor(argv, 2, 5.0, lambda line, value: print(line, flush=True)).run())
+sys.exit(supervising.Supervisor(argv, int(sys.argv[3]), 5.0, lambda line, value: print(line, flush=True)).run())
 """
 
 
 SMALL = Size(files=10, agents=3, kills=5, lasting=60.0, every=0.3, seconds=0.5, stalled_after="3s", attempts=2)
 FULL = Size(
-    files=42, agents=8, kills=200, lasting=60.0, every=0.3, seconds=3.0, stalled_after="10s", attempts=3, is_timed=True
+    workers=4,
+    files=42,
+    agents=8,
+    kills=200,
+    lasting=60.0,
+    every=0.3,
+    seconds=3.0,
+    stalled_after="10s",
+    attempts=3,
+    is_timed=True,
 )
 
 
@@ -111,7 +120,7 @@ def prepare(size: Size, folder: Path) -> team.Work:
 
 @contextmanager
 def supervisors(size: Size, env: dict[str, str], folder: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
-    command = [sys.executable, "-c", _SUPERVISE, f"{team.__file__}:app", size.stalled_after]
+    command = [sys.executable, "-c", _SUPERVISE, f"{team.__file__}:app", size.stalled_after, str(size.workers)]
     with (folder / "supervisors.log").open("wb") as log:
         running = [subprocess.Popen(command, env=env, cwd=folder, stdout=log, stderr=log) for _ in range(2)]
         try:
@@ -140,6 +149,7 @@ def storm(
         if is_over(app) or (time.monotonic() > end and turn > special[-1]):
             break
         time.sleep(size.every)
+        began = time.monotonic()
         if turn == special[0]:
             kill_coordinator(app, work, chaos)
         elif turn == special[1]:
@@ -148,6 +158,8 @@ def storm(
             stop_past_lease(app, work, chaos, rng)
         else:
             kill_somebody(app, work, chaos, rng)
+        if turn in special:
+            end += time.monotonic() - began  # what is waited for is no storm
     return chaos
 
 

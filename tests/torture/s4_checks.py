@@ -31,6 +31,7 @@ class Size:
     seconds: float  # a model takes
     stalled_after: str
     attempts: int
+    workers: int = 2  # of each supervisor
     is_timed: bool = False  # whether it counts how soon a loss was noticed
 
 
@@ -138,7 +139,8 @@ def _check_counts(size: Size, work: team.Work, chaos: Chaos, lives: list[Life]) 
         pid, why = event.data["pid"], event.data["why"]
         assert why in (DIED, SILENT, STALLED), event.data
         assert why != DIED or pid in dead | set(chaos.stopped), f"{life.id} lost {pid}, which nobody had killed"
-        assert why != SILENT or pid in chaos.stopped, f"{life.id} lost {pid}, which nobody had stopped"
+        if size.is_timed:  # a machine with too much to do makes a worker silent without anybody's doing
+            assert why != SILENT or pid in chaos.stopped, f"{life.id} lost {pid}, which nobody had stopped"
     lost = Counter(event.data["pid"] for _, event in losses if event.data["why"] == DIED)
     ended = Counter(one.pid for life in lives for one in life.attempts if one.ended == DIED)
     assert lost == ended, "as many attempts ended by the death of their process as losses were told"

@@ -7,6 +7,7 @@ would hang or lie.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import stat
@@ -21,6 +22,7 @@ from perdure.errors import PathRefused
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _BLOCK = 1 << 20
+_MOST_STEM = 150  # bytes; a name has 255
 # Folders that belong to others, also inside ours.
 _NOT_OURS = {".git", ".perdure"}
 
@@ -92,19 +94,46 @@ def write(base: Path, path: str | Path, data: bytes) -> Artifact:
     base.mkdir(parents=True, exist_ok=True)
     with _parent(base, names, make=True) as folder:
         _refuse_other_kinds(folder, names)
-        fresh = f".{names[-1][:100]}.{new_uid(0)}.new"
-        file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
+        fresh, file = _fresh(folder, names[-1])
         try:
             with os.fdopen(file, "wb") as out:
+                out.truncate()
                 out.write(data)
                 out.flush()
                 os.fsync(out.fileno())
-            os.replace(fresh, names[-1], src_dir_fd=folder, dst_dir_fd=folder)
+                os.replace(fresh, names[-1], src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
-            os.unlink(fresh, dir_fd=folder)
+            with suppress(FileNotFoundError):
+                os.unlink(fresh, dir_fd=folder)
             raise
         os.fsync(folder)
     return Artifact("/".join(names), hashlib.sha256(data).hexdigest(), len(data))
+
+
+def _fresh(folder: int, name: str) -> tuple[str, int]:
+    """A file beside the one to be replaced, for us alone, and its name.
+
+    It has a name by which a writer that was killed is succeeded: what it left is used, not left lying. If another
+    writer is at it, or it is no file of ours, one under a name nobody else has.
+    """
+    stem = os.fsdecode(os.fsencode(name)[:_MOST_STEM])
+    usual = f".{stem}.new"
+    with suppress(OSError):
+        file = os.open(
+            usual, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666, dir_fd=folder
+        )
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            mine, there = os.fstat(file), os.stat(usual, dir_fd=folder, follow_symlinks=False)
+            # Another link may lead anywhere; another file there means that this one has just been put in its place.
+            if stat.S_ISREG(mine.st_mode) and mine.st_nlink == 1 and os.path.samestat(mine, there):
+                return usual, file
+            raise BlockingIOError
+        except BaseException:
+            os.close(file)
+            raise
+    own = f".{stem}.{new_uid(0)}.new"
+    return own, os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
 
 
 @contextmanager

@@ -27,12 +27,13 @@ from perdure.memory.budgets import allocate
 from perdure.memory.layer import OUTCOMES, Block, LayerContext, Outcome, Turn, budget_of, check, timeouts_of
 from perdure.memory.storage import ScopedStorage, StorageAdapter
 from perdure.memory.tokens import Counter, cut, estimate
-from perdure.memory.tools import Tool
+from perdure.memory.tools import Tool, with_own_names
 from perdure.memory.tools import call as call_tool
 
 log = logging.getLogger("perdure.memory")
 _MOST_NOTES = 100
 _DEFAULT_ROLE = "developer"
+MOST_DEPTH = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,8 @@ class Memory:
 
     async def prompt_blocks(self, *, budget: int) -> Sequence[Block]:
         """What the model is told: one block or more per layer, in the order of slots, within the budget."""
+        if not isinstance(budget, int):
+            raise InvalidInput(f"a budget is a number of tokens, not {budget!r}")
         layers = await self._begin()
         shares = allocate([budget_of(layer) for layer in layers], budget)
         for layer, share in zip(layers, shares, strict=True):
@@ -106,6 +109,8 @@ class Memory:
         Raises:
             LeaseLost: another attempt works on the task now; stop.
         """
+        if type(depth) is not int or not 0 <= depth <= MOST_DEPTH:
+            raise InvalidInput(f"the depth of a turn is a whole number from 0 on, not {depth!r}")
         turn = Turn(depth, self._now())
         await self._each(await self._begin(), "store", turn, within="store")
 
@@ -137,6 +142,8 @@ class Memory:
 
     async def returned(self, child: Memory) -> None:
         """A child has ended: each layer takes over what the child's layer of the same id has. Said twice, done once."""
+        if child.task_id == self.task_id:
+            raise InvalidInput(f"{self.task_id!r} is no child of its own", do="give what spawn() gave")
         theirs = {layer.id: layer for layer in await child._begin()}
         ours = [layer for layer in await self._begin() if layer.id in theirs]
         await asyncio.gather(*(self._call(one, "on_return", theirs[one.id], within="store") for one in ours))
@@ -157,7 +164,8 @@ class Memory:
         return await call_tool(self._tools(), name, arguments)
 
     def _tools(self) -> list[Tool]:
-        return [tool for layer in self.layers if hasattr(layer, "tools") for tool in layer.tools()]
+        offering = [layer for layer in self.layers if hasattr(layer, "tools")]
+        return with_own_names((layer.id, tool) for layer in offering for tool in layer.tools())
 
     # ── one layer ───────────────────────────────────────────────────────────────────────────────
 

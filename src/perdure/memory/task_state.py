@@ -38,6 +38,7 @@ from perdure.memory.state import (
     Merge,
     Recorded,
     Returned,
+    digest,
     fold,
     from_stored,
     iso,
@@ -50,6 +51,7 @@ from perdure.memory.tools import Tool, takes
 
 _NAME = "state"
 _FOLDER = ".perdure-memory"
+_MOST_NAME = 50  # characters; each may be several bytes, and a name has 255
 # Two processes that keep on writing at the same moment; each try puts ours on top of theirs.
 _TRIES = 100
 
@@ -246,14 +248,20 @@ class DurableTaskState:
         """Take events in and keep them.
 
         Raises:
+            InvalidInput: they can never be kept (too large, say), and are forgotten again.
             PerdureError, OSError: they are not kept yet; they are taken along by the next write that succeeds.
         """
         if self._context is None:
             raise InvalidInput("this layer is not in use", do="async with app.memory(task_id, [layer]):")
-        self._new.extend(events)
+        self._new.extend(events)  # before waiting: a call that is cut off while it waits is taken along later
         self._doc = fold(self._doc, events)
         async with self._turn:
-            await self._keep()
+            try:
+                await self._keep()
+            except InvalidInput:
+                self._new = [one for one in self._new if all(one is not mine for mine in events)]
+                self._doc, self._flying = fold(self._kept, self._new), ("", 0)
+                raise
 
     async def _keep(self) -> None:
         assert self._context is not None
@@ -294,7 +302,9 @@ class DurableTaskState:
         if self.base_dir is None:
             return None
         name = self._context.task_id.replace("%", "%25").replace("/", "%2F")
-        return self.base_dir / _FOLDER / f"{name[:150]}.state"
+        if len(name) > _MOST_NAME:
+            name = f"{name[:_MOST_NAME]}~{digest(name)}"
+        return self.base_dir / _FOLDER / f"{name}.state"
 
     async def _to_disk(self, value: Any) -> None:
         path, context = self._copy(), self._context

@@ -5,11 +5,20 @@ A layer offers tools by a method `tools()`; the runner collects them and `call` 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from perdure.errors import InvalidInput
+
+_TYPES: dict[str, Any] = {
+    "string": str,
+    "integer": int,
+    "boolean": bool,
+    "object": Mapping,
+    "array": (list, tuple),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,4 +63,27 @@ async def call(tools: Sequence[Tool], name: str, arguments: Mapping[str, Any]) -
     if unknown or missing:
         wrong = f"does not take {unknown[0]!r}" if unknown else f"needs {missing[0]!r}"
         raise InvalidInput(f"{name} {wrong}", do=f"it takes {', '.join(known)}")
+    for key, value in arguments.items():
+        _check(f"{name}: {key}", value, known[key])
     return await tool.act(**arguments)
+
+
+def _check(what: str, value: Any, shape: Mapping[str, Any]) -> None:
+    """Refuse a value that is not of the type its schema names: a model may send anything."""
+    wanted = shape.get("type")
+    if wanted is None:
+        return
+    is_number = wanted == "integer" and isinstance(value, bool)
+    if not isinstance(value, _TYPES[wanted]) or is_number:
+        raise InvalidInput(f"{what} is to be of type {wanted}, not {type(value).__name__}")
+    for place, item in enumerate(value if wanted == "array" else ()):
+        _check(f"{what}[{place}]", item, shape.get("items", {}))
+
+
+def with_own_names(offered: Iterable[tuple[str, Tool]]) -> list[Tool]:
+    """The tools of several layers, given as (layer id, tool); a name that is taken gets the layer's id behind it."""
+    found: dict[str, Tool] = {}
+    for layer_id, tool in offered:
+        own = f"{tool.name}_{re.sub(r'[^A-Za-z0-9]+', '_', layer_id)}" if tool.name in found else tool.name
+        found[own] = replace(tool, name=own)
+    return list(found.values())
