@@ -40,6 +40,13 @@ async def test_a_command_gives_its_output_exit_code_and_folder(place: Place, env
         assert (await shell.run("echo $? in $PWD")).output == "1 in /usr\n"
 
 
+@pytest.mark.parametrize("argv", [None, ["bash"], ["/bin/bash"]])
+async def test_bash_by_any_name_is_the_same_shell(place: Place, env: dict[str, str], argv: list[str] | None) -> None:
+    async with place.runtime() as rt:
+        await (await rt.shell("main", argv, env=env)).run("FOO=kept")
+        assert (await (await rt.shell("main", env=env)).run("echo $FOO")).output == "kept\n"
+
+
 async def test_a_command_of_many_lines_is_run_as_it_is(place: Place, env: dict[str, str]) -> None:
     async with place.runtime() as rt:
         shell = await rt.shell("main", env=env)

@@ -34,6 +34,8 @@ from perdure._runtime.units import Unit
 from perdure.errors import InvalidInput, ShellBusy, TimedOut, UnitEnded, UnitHeld
 
 _LONGEST = timedelta(days=30)
+# The ways to say that one wants the shell of the house.
+_BASH = (["bash"], ["bash", "-i"], ["/bin/bash"], ["/usr/bin/bash"])
 # One wait at the keeper; a longer one is several.
 _WAIT_SECONDS = 5.0
 
@@ -265,11 +267,10 @@ class Shell(Unit):
 
 def shell_command(argv: Sequence[str] | None) -> tuple[list[str], bool]:
     """What to start, and whether it is a shell whose commands are known: bash, by itself."""
+    if argv is not None and list(argv) not in _BASH:
+        return list(argv), False
     bash = shutil.which("bash")
-    if argv is None:
-        return [bash or "/bin/sh"], bash is not None
-    is_bash = list(argv) in (["bash"], ["bash", "-i"], ["/bin/bash"], ["/usr/bin/bash"], [bash])
-    return ([bash], True) if is_bash and bash is not None else (list(argv), False)
+    return ([bash], True) if bash is not None else (list(argv or ["/bin/sh"]), False)
 
 
 def exit_code(status: int) -> int:
