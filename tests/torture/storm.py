@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from perdure import Perdure
+from perdure._durable import where
 from perdure._ground.hop import drive
 from tests.support import postgres
 from tests.support.processes import Child, ChildDied, Nursery, nursery
@@ -118,6 +119,11 @@ class Storm:
         found = {row[2]: row[4] for row in self._app._store.engine.query("list_all", self._all())}
         return [id for id in self._story.started if found.get(id) not in ("completed", "failed", "cancelled")]
 
+    def _told(self, id: str) -> str:
+        """Where it stands, for whoever looks for the fault."""
+        place = drive(where(self._app.tasks, id))
+        return f"{id} {place.status}, worked on by {place.holder or 'nobody'}, next {place.next!r}, {place.frames}"
+
     def _all(self) -> dict[str, object]:
         return {"namespace": self._home.namespace, "after": "", "limit": 1_000_000}
 
@@ -127,5 +133,5 @@ class Storm:
             self._bury(id, writer)
         end = time.monotonic() + PATIENCE
         while left := self._unfinished():
-            assert time.monotonic() < end, f"these do not end: {left}"
+            assert time.monotonic() < end, f"these do not end: {[self._told(id) for id in left]}"
             time.sleep(0.02)

@@ -58,6 +58,18 @@ async def poison(path: str) -> None:
     await die_here()
 
 
+@step(flush=True)
+async def take_a_while() -> None:
+    for _ in range(100):
+        await look_again()
+
+
+@durable
+async def innocent(number: int) -> int:
+    await take_a_while()
+    return number
+
+
 @durable
 async def quick(number: int) -> int:
     return number

@@ -18,7 +18,7 @@ from tests.crash.conftest import env_of
 from tests.crash.hands import ID, obey, order
 from tests.support.processes import Nursery
 from tests.torture.kills import Home
-from tests.worker.kit import events_of, kinds_of, lines, opened, poison, three, until, work
+from tests.worker.kit import events_of, innocent, kinds_of, lines, opened, poison, three, until, work
 
 
 @pytest.mark.req("R111", "R112", "R116")
@@ -87,6 +87,23 @@ async def test_a_task_that_kills_its_workers_is_stopped_with_the_cause(
         record = await until(lambda: _if_failed(handle))
     assert record.error["message"].startswith("2 attempts in a row were lost after note without getting further")
     assert lines(said) == ["before"]
+
+
+@pytest.mark.req("R114")
+async def test_a_task_that_kills_its_workers_takes_none_of_its_neighbours_along(
+    sqlite_home: Home, children: Nursery, folder: Path
+) -> None:
+    async with opened(sqlite_home) as app, app.worker(queues=["another"]):
+        bad = await app.start("bad", poison, str(folder / "said"))
+        others = [await app.start(f"other-{n}", innocent, n) for n in range(4)]
+        for _ in range(Config().max_retries + 1):
+            child = children.start(work, sqlite_home)
+            child.heard()
+            child.wait()
+        assert await until(lambda: _if_failed(bad))
+        last = children.start(work, sqlite_home)
+        assert [await other.result() for other in others] == [0, 1, 2, 3]
+        last.kill()
 
 
 @pytest.mark.req("R114")

@@ -18,7 +18,7 @@ from perdure._ground import codec
 from perdure._model import Asked, Entry, make_pause, to_stored
 from perdure._replay import Cut, Diverged, Recorded
 from perdure._store import Write
-from perdure.errors import InvalidInput, LeaseLost, NoTask
+from perdure.errors import InvalidInput, LeaseLost, NoTask, StoreUnavailable
 
 
 class Open(NamedTuple):
@@ -173,6 +173,8 @@ async def _put(
     data = trouble = copy = None
     try:
         data, copy = codec.round_trip(await put(run, path), as_type)
+    except StoreUnavailable as error:
+        raise run.poison(error) from None  # it may have been asked or not; another attempt looks
     except Exception as raised:
         run.fence.check()  # ours to raise again, not the call's to record
         trouble = encode_error(raised, ())

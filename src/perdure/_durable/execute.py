@@ -18,6 +18,7 @@ from perdure._durable.standing import Standing
 from perdure._durable.starting import LOOK_SECONDS, Beginning, check_call, result_of, start
 from perdure._durable.testing_mode import is_same_again, replays_always
 from perdure._durable.upgrading import fitting
+from perdure._durable.values import recorded_as
 from perdure._durable.versions import function_for
 from perdure._durable.wishes import is_halted, watching
 from perdure._ground import codec, envelope
@@ -45,6 +46,7 @@ from perdure.errors import (
     NotStorable,
     PerdureError,
     ReplayDiverged,
+    StoreUnavailable,
     TaskBlocked,
 )
 
@@ -277,6 +279,9 @@ async def _ended_otherwise(
     if not isinstance(error, Exception):
         await release_lease(run.store, hold, f"interrupted: {type(error).__name__}")
         raise error
+    if isinstance(error, StoreUnavailable) and recorded_as(error) is None:
+        await release_lease(run.store, hold, f"interrupted: {type(error).__name__}")
+        raise error  # the function has not failed: what it needs to go on was not there
     choice = await failing.choose(task, run, error)
     if choice.wait is not None:
         await failing.try_later(task, hold, run, choice)

@@ -28,7 +28,7 @@ from perdure._model import FINISHED, Config, Entry
 from perdure._replay import Cut, Diverged, Recorded, digest
 from perdure._store import Store, TaskRow
 from perdure._tasks import Task, Tasks
-from perdure.errors import Conflict, InvalidInput, NotFound, TaskFailed, TimedOut
+from perdure.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TaskFailed, TimedOut
 
 R = TypeVar("R")
 LOOK_SECONDS = 0.02
@@ -310,6 +310,8 @@ async def _ended(run: Run, path: str, asked: bytes, as_type: Any, body: Any) -> 
     try:
         await run.may_start()
         value = await body()
+    except StoreUnavailable as error:
+        raise run.poison(error) from None  # nobody knows how the call ended; another attempt makes it again
     except Exception as raised:
         run.fence.check()
         trouble = encode_error(raised, ())

@@ -39,6 +39,12 @@ FRESH_SECONDS = 0.25
 FIRST_REST, LONGEST_REST = 1.0, 60.0
 
 
+# A task whose process has died twice, at the same place, may be what kills them; so may all that were there with it.
+# One of them at a time is worked on here, for a while, so that the culprit takes no other suspect along.
+SUSPECT, WATCHED_SECONDS = 2, 30.0
+_SUSPECTS = "suspects"
+
+
 class Turn(NamedTuple):
     """A row of find_claimable."""
 
@@ -51,6 +57,7 @@ class Turn(NamedTuple):
     queue: str
     key: str
     arguments: bytes | None  # sealed; of one that nobody has begun
+    losses: int  # processes in a row that died on it, without its getting further
 
 
 @dataclass(slots=True)
@@ -61,6 +68,7 @@ class Pass:
     task: Task
     hold: Hold
     limits: Sequence[Limit] = ()
+    since: float = 0.0
     work: asyncio.Task[bytes | None] | None = field(default=None, repr=False)
 
 
@@ -141,9 +149,12 @@ class Claimer:
         return [turn for n, turn in enumerate(first) if n in taken]
 
     def _apart(self, turns: Sequence[Turn]) -> list[list[Turn]]:
-        """Those that may be claimed at once, and those of one limit, whose order counts."""
+        """Those that may be claimed at once, and those of one limit, whose order counts; suspects one by one."""
         lanes: dict[object, list[Turn]] = {}
         for turn in turns:
+            if turn.losses >= SUSPECT:
+                lanes.setdefault(_SUSPECTS, []).append(turn)
+                continue
             limits = self._limits.of(turn.queue, turn.key)
             lanes.setdefault(limits[0].scope if limits else turn, []).append(turn)
         return list(lanes.values())
@@ -160,6 +171,9 @@ class Claimer:
             return
         self._claiming.add(turn.uid)
         try:
+            if turn.losses >= SUSPECT and self._watches_another():
+                self._full.add(_SUSPECTS)
+                return
             limits = self._limits.of(turn.queue, turn.key)
             if limits and not await self._enter(limits, turn):
                 return
@@ -167,12 +181,16 @@ class Claimer:
             if hold is None:
                 return
             task, beginning = await self._open(turn, hold, function.version)
-            made = self.passes[turn.uid] = Pass(turn, task, hold, limits)
+            made = self.passes[turn.uid] = Pass(turn, task, hold, limits, self._tasks._store.clock.boottime())
         finally:
             self._claiming.discard(turn.uid)
         made.work = asyncio.create_task(self._carry_on(task, hold, function, beginning), name=f"perdure task {turn.id}")
         made.work.add_done_callback(lambda done: self._ended(made, done))
         self._tell("started", made, None)
+
+    def _watches_another(self) -> bool:
+        since = self._tasks._store.clock.boottime() - WATCHED_SECONDS
+        return any(made.turn.losses >= SUSPECT and made.since > since for made in self.passes.values())
 
     async def _carry_on(
         self, task: Task, hold: Hold, function: DurableFunction[..., Any], beginning: Beginning | None

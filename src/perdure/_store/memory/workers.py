@@ -118,7 +118,7 @@ def find_claimable(tables: Tables, p: Params) -> list[Row]:
             is_new = lease.epoch == 0 and task.seq == 0 and task.line == 1
             is_new = is_new and call.budget is None and call.deadline_at is None
             short = call.arguments if is_new and len(call.arguments) <= _SHORT else None
-            found.append((turn, (*place, short)))
+            found.append((turn, (*place, short, call.losses)))
     return [row for _, row in sorted(found)][: p["limit"]]
 
 

@@ -1,9 +1,11 @@
 -- find_claimable: tasks of these functions that nobody works on and that may begin now, those whose turn it is first.
 -- A task's turn is by how long it has waited; each point of priority counts as a minute of waiting, so that none
--- waits for ever; of those that are even, who had one longest ago is first. One that depends on others begins only when they have completed.
+-- waits for ever; of those that are even, who had one longest ago is first. One that depends on others begins only when
+-- they have completed.
 SELECT tasks.uid, tasks.id, calls.function, calls.version, leases.epoch, tasks.status, calls.queue, calls.key,
        CASE WHEN leases.epoch = 0 AND tasks.seq = 0 AND tasks.line = 1 AND calls.budget IS NULL AND calls.deadline_at IS NULL
-             AND length(calls.arguments) <= 4096 THEN calls.arguments END
+             AND length(calls.arguments) <= 4096 THEN calls.arguments END,
+       calls.losses
 FROM tasks JOIN calls ON calls.task_uid = tasks.uid JOIN leases ON leases.task_uid = tasks.uid
 WHERE tasks.namespace = :namespace AND tasks.status IN ('pending', 'running') AND tasks.is_current
   AND (tasks.depends_on = '[]' OR tasks.started_at IS NOT NULL
