@@ -165,6 +165,35 @@ async def test_spending_is_charged_once_and_read_alike_in_replay(home: Home, tmp
     assert (spent.tokens, spent.money) == (10, 1.25)
 
 
+searched: list[int] = []
+
+
+@step
+async def search(number: int) -> int:
+    searched.append(number)
+    budgets.spend(money=0.4)
+    return number
+
+
+@durable
+async def searches() -> int:
+    for number in range(4):
+        budgets.check()
+        await search(number)
+    return 4
+
+
+async def test_what_is_no_model_call_asks_the_budget_by_itself(quick_home: Home) -> None:
+    searched.clear()
+    async with quick_home.open() as app:
+        with pytest.raises(BudgetExhausted):
+            await app.run("job", searches.options(budget=Budget(money=1.0)))
+        assert searched == [0, 1, 2]
+        await (await app.tasks.handle("job")).resume()
+        assert await app.run("job", searches.options(budget=Budget(money=5.0))) == 4
+        assert searched == [0, 1, 2, 3], "what was done is not asked for again"
+
+
 def test_outside_a_task_there_is_nobody_to_charge() -> None:
     with pytest.raises(NoTask):
         budgets.spend(money=1)

@@ -72,6 +72,19 @@ class budgets:
             _once(scope, "budgets.spend", (tokens, money), None, note)
 
     @staticmethod
+    def check() -> None:
+        """Before something costly that is no model call: whether the budget allows it. Nothing is recorded; what was
+        done before a crash is not asked for again.
+
+        Raises:
+            BudgetExhausted: one of the limits is reached.
+            NoTask: there is no task whose budget it is.
+        """
+        scope = _scope("budgets.check")
+        if scope.is_body or not scope.run.is_replaying:
+            scope.run.part(Account).check()
+
+    @staticmethod
     def spent() -> Spent:
         """What the task had spent when this was first asked here; the same in replay."""
         scope = _scope("budgets.spent")

@@ -34,7 +34,8 @@ class Standing:
             self._has_tried = True
             await self._try_again()
         elif "effect" in pause.details:
-            what = f"{pause.message} ({pause.details.get('why')})"
+            why = str(pause.details.get("why")).partition("\n")[0]
+            what = f"{pause.message} ({why})"
             log.warning("task %s waits: %s; settle it: perdure answer %s done|retry|fail", row.id, what, row.id)
         else:
             log.info("task %s waits for %s: %s", row.id, pause.reason, pause.message)
