@@ -258,7 +258,8 @@ class Walk:
     # ── outcome ─────────────────────────────────────────────────────────────────────────────────
 
     async def ended(self, outcome: Outcome, took: int = 0) -> Any:
-        """Record the outcome; it is flushed at once, and nobody waits for it before the next intent."""
+        """Record the outcome. It is on its way at once, and nobody waits for it before the next intent, which takes it
+        along if it comes within the time of a commit: a chain of effects costs one commit each, not two."""
         call, run = self.call, self.run
         data, trouble, copy = self._as_bytes(outcome)
         absorbed = self._was_cancelled()  # and it ended all the same; so it does in a replay
@@ -266,7 +267,7 @@ class Walk:
         note = self._note(**{name: value for name, value in marks.items() if value})
         now = run.store.clock.now_ms()
         entry = Entry("result", self._kind, self.path, self.asked, data, trouble, now, took, run.epoch, note)
-        position, _ = run.record(entry, urgent=True)
+        position, _ = run.record(entry)
         self.is_open, self.recorded = False, (position, entry)
         crash.place("effect.recorded")
         if self.is_body:
