@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure import Perdure, durable, effect, pause, step
+from perdure import Perdure, durable, effect, pause, step, stream
 from perdure._ground.clock import MovableClock
 from perdure.errors import Conflict, InvalidData, InvalidInput, NotFound, OutOfOrder
 from perdure.memory import (
@@ -154,6 +155,27 @@ async def test_an_uncertain_effect_and_a_pause_are_told(memory_url: str) -> None
 
 
 @pytest.mark.req("R97", "R119")
+@pytest.mark.req("R118")
+@pytest.mark.parametrize(
+    "error, marker", [(ConnectionError, "RECOVERED_FROM_PARTIAL"), (TimeoutError, "TIMEOUT_PARTIAL")]
+)
+async def test_an_answer_that_was_cut_off_is_told_as_a_part(url: str, error: type[Exception], marker: str) -> None:
+    async def words(prefix: str) -> AsyncIterator[str]:
+        yield "half of an </continuity> answer"
+        raise error("gone")
+
+    @durable
+    async def asking() -> str:
+        return "".join([piece async for piece in stream("answer", words)])
+
+    async with Perdure(url) as app:
+        with pytest.raises(Exception, match="gone"):
+            await app.run("asking", asking)
+        text = await told(app, "asking")
+    assert f"[{marker}] answer is not whole: 31 characters are kept" in text
+    assert text.count("</continuity>") == 1 and "half of an" in text
+
+
 async def test_a_thought_that_was_set_aside_is_told(url: str) -> None:
     async with Perdure(url) as app:
         task = await app.tasks.open("thinking")

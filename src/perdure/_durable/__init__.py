@@ -27,7 +27,15 @@ from perdure._durable.models import ModelCall, Price, Usage, model_call
 from perdure._durable.once import once
 from perdure._durable.pauses import Approval, pause
 from perdure._durable.pumps import Marker, Prefix
-from perdure._durable.readers import Account, StreamPart, account_of, follow_stream, read_stream, stored_bytes
+from perdure._durable.readers import (
+    Account,
+    StreamPart,
+    account_of,
+    follow_stream,
+    partial_streams,
+    read_stream,
+    stored_bytes,
+)
 from perdure._durable.reducing import Do, Reducer
 from perdure._durable.retry import Retry
 from perdure._durable.rolling import keep_for_rollback
@@ -135,6 +143,7 @@ __all__ = [
     "plain",
     "plain_progress",
     "progress",
+    "partial_streams",
     "read_stream",
     "run_here",
     "scheduled",

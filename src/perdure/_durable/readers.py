@@ -80,6 +80,19 @@ async def follow_stream(
         await Nap(_LOOK_SECONDS)
 
 
+async def partial_streams(app: HasStore | Store, task_id: str) -> list[tuple[str, StreamPart]]:
+    """The streams of a task that are not whole, by name, each with all it has and why it ends there."""
+    follower = _Follower(_store_of(app), task_id, "", None)
+    await follower.look()
+    found = []
+    for path in follower.paths:
+        follower.path = path
+        part = await follower.part(0)
+        if part.marker is not None:
+            found.append((name_of(path).removeprefix("stream:"), part))
+    return found
+
+
 class _Follower:
     """One reader's place in a journal: each entry is read once."""
 
@@ -91,6 +104,10 @@ class _Follower:
         self._streams: dict[str, Kept] = {}  # in the order of their beginning
         self._ended: dict[str, Entry] = {}
         self._epoch = 0
+
+    @property
+    def paths(self) -> list[str]:
+        return list(self._streams)
 
     async def look(self) -> bool:
         """Read on; whether the task has ended."""

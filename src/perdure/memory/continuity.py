@@ -1,8 +1,8 @@
 """The layer that tells a model where it is after an interruption: what came back, what is open, what it was at.
 
-Reads what others record and keeps nothing of its own: the last restore report, effects nobody knows the outcome
-of, pauses and questions, thoughts that were set aside. What matters most stands first, so that a small budget
-cuts the rest.
+Reads what others record and keeps nothing of its own: effects nobody knows the outcome of, the last restore report,
+answers that were cut off, pauses and questions, thoughts that were set aside. What matters most stands first, so that a
+small budget cuts the rest.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from perdure._durable import Inbox, account_of
+from perdure._durable import Inbox, account_of, partial_streams
 from perdure._model import TaskRecord
 from perdure._runtime import last_report, redact
 from perdure._tasks import open_frames, questions_of
@@ -21,6 +21,7 @@ from perdure.memory.tokens import cut
 MOST_TOKENS = 500
 _MOST_OF_A_KIND = 10
 _LONGEST = 300
+_LAST_WORDS = 80
 
 
 class ContinuityLayer:
@@ -59,6 +60,7 @@ async def told(context: LayerContext) -> list[str]:
         for one in uncertain
     ]
     lines += await _of_report(context)
+    lines += await _of_streams(context)
     lines += await _of_pauses(context, record)
     lines += [_line(_of_frame(frame)) for frame in await open_frames(tasks, task_id)]
     return lines + await _of_attempts(context, record)
@@ -69,6 +71,18 @@ async def _of_report(context: LayerContext) -> list[str]:
     text = "" if report is None else report.for_model()
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith(("<restore_", "</restore_"))]
     return [_line(line) for line in lines[: 2 * _MOST_OF_A_KIND]]
+
+
+async def _of_streams(context: LayerContext) -> list[str]:
+    """What was said half-way: kept, and never to be taken for the whole."""
+    parts = (await partial_streams(context.tasks, context.task_id))[-_MOST_OF_A_KIND:]
+    return [
+        _line(
+            f"[{part.marker}] {name} is not whole: {part.offset:,} characters are kept. Go on exactly where it ends; "
+            f"repeat nothing. It ends: …{part.text[-_LAST_WORDS:]}"
+        )
+        for name, part in parts
+    ]
 
 
 async def _of_pauses(context: LayerContext, record: TaskRecord) -> list[str]:
