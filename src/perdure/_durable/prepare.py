@@ -46,7 +46,12 @@ async def suspend(task: Task, hold: Hold, run: Run) -> None:
         "due_at": None,  # each question has its own
         "paths": json.dumps(list(run.questions)),
     }
-    row = await store.verb("suspend", task.uid, params, key=task.id, fence=hold.fence)
+    try:
+        row = await store.verb("suspend", task.uid, params, key=task.id, fence=hold.fence)
+    except asyncio.CancelledError:
+        # It is queued, and may be done by now: then there is nothing left to give back but what we remember.
+        await release_lease(store, hold, "interrupted")
+        raise
     if row is None:
         await release_lease(store, hold, "answered while it was unwound")
     else:
