@@ -140,7 +140,7 @@ def _check_counts(size: Size, work: team.Work, chaos: Chaos, lives: list[Life]) 
         assert why in (DIED, SILENT, STALLED), event.data
         assert why != DIED or pid in dead | set(chaos.stopped), f"{life.id} lost {pid}, which nobody had killed"
         if size.is_timed:  # a machine with too much to do makes a worker silent without anybody's doing
-            assert why != SILENT or pid in chaos.stopped, f"{life.id} lost {pid}, which nobody had stopped"
+            assert why != SILENT or pid in chaos.stopped, f"{life.id} lost {pid}, which nobody had stopped; {chaos}"
     lost = Counter(event.data["pid"] for _, event in losses if event.data["why"] == DIED)
     ended = Counter(one.pid for life in lives for one in life.attempts if one.ended == DIED)
     assert lost == ended, "as many attempts ended by the death of their process as losses were told"
