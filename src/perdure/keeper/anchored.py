@@ -10,7 +10,7 @@ import contextlib
 import os
 import socket
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from perdure.keeper.anchor import receive, send
@@ -29,7 +29,9 @@ class AnchorGone(Exception):
 class Anchored:
     def __init__(self, link: socket.socket) -> None:
         self.link = link
-        self._exits: deque[Exit] = deque()  # told while an answer was waited for
+        self._exits: deque[Exit] = deque()
+        # Called when an exit was told while an answer was waited for: the link will not become readable for it again.
+        self.told: Callable[[], object] = lambda: None
 
     def put(self, name: str, fd: int, about: Any = None) -> None:
         """Have the anchor hold a descriptor too, under a new name or instead of the one it had."""
@@ -73,7 +75,7 @@ class Anchored:
             send(self.link, {"do": "stop"})
 
     def hear(self) -> list[Exit]:
-        """The exits the anchor has told; call it when the link is readable, and after asking.
+        """The exits the anchor has told; call it when the link is readable, and when `told` was called.
 
         Raises:
             AnchorGone: it has ended.
@@ -100,6 +102,7 @@ class Anchored:
             raise AnchorGone from error
         if "exit" in message:
             self._exits.append(Exit(*message["exit"]))
+            self.told()
             return None
         return message, fd
 

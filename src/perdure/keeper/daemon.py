@@ -72,6 +72,8 @@ class Keeper:
         self.listener.setblocking(False)
         self.loop.add_reader(self.listener, self._accept)
         self.loop.add_reader(self.anchored.link, self._hear)
+        self.anchored.told = lambda: self.loop.call_soon(self._hear)
+        self._hear()  # what was told while units were taken up
         self.limits.watch()
         self.loop.run_forever()
 
