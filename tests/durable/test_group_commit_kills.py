@@ -37,7 +37,7 @@ async def touch(folder: str, round: str) -> None:
     World(Path(folder)).note(f"effect {round}")
 
 
-@durable
+@durable(name="group commit: child")
 async def child(folder: str, round: str) -> str:
     return round
 
@@ -47,7 +47,7 @@ async def some(folder: str, round: str) -> None:
         await short(folder, round, number)
 
 
-@durable
+@durable(name="group commit: program")
 async def program(folder: str) -> str:
     await some(folder, "a")
     await touch(folder, "a")
