@@ -178,7 +178,7 @@ def test_a_plain_function_pauses_and_goes_on_as_an_async_one_does(shared_url: st
         assert handle.is_done() and app.handle("job", journey).result() == found
 
 
-@durable
+@durable(name="plain rounds")
 def rounds(number: int) -> int:
     state = checkpoint.last({"page": 0})
     while state["page"] < 2:
