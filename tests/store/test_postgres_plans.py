@@ -73,8 +73,16 @@ def test_rows_are_found_by_their_keys(planner: psycopg.Connection[Any], name: st
     assert full_readings(found) == [], found
 
 
-def test_many_entries_look_up_each_lease_by_its_task(planner: psycopg.Connection[Any]) -> None:
-    found = plan(planner, STATEMENTS["append_entries"][0])
+def test_many_ends_look_up_each_row_by_its_key(planner: psycopg.Connection[Any]) -> None:
+    """What was given is joined to what was changed, in memory; the tables themselves are never gone through."""
+    found = plan(planner, STATEMENTS["complete_functions"][0])
+    assert "Seq Scan" not in found, found
+    assert all(key in found for key in ("tasks_pkey", "leases_pkey", "attempts_pkey")), found
+
+
+@pytest.mark.parametrize("name", ["append_entries", "append_all"])
+def test_many_entries_look_up_each_lease_by_its_task(planner: psycopg.Connection[Any], name: str) -> None:
+    found = plan(planner, STATEMENTS[name][0])
     assert full_readings(found) == [] and "leases_pkey" in found and "leases_by_worker" not in found, found
 
 

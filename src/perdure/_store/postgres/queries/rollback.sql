@@ -1,14 +1,16 @@
 -- rollback: an earlier checkpoint is the state again, perhaps patched, and a new line begins there.
 -- What did not lead to it stays readable, marked as superseded; what did is marked so no longer, if an earlier
--- rollback had gone back before it. Where a checkpoint on the way is pruned, the one before it counts. The epoch rises, so that an attempt still
--- going on from the later state can no longer write. Without `after` the status stays as it is. A durable
+-- rollback had gone back before it. Where a checkpoint on the way is pruned, the one before it counts. The epoch
+-- rises, so that an attempt still going on from the later state can no longer write. Without `after` the status stays as it is. A durable
 -- function's new line begins with `entries`, as for fork_function; questions of the old line are gone with it.
 WITH RECURSIVE lineage (seq) AS (
   SELECT %(target)s::bigint
   UNION
   SELECT (SELECT max(before.seq) FROM perdure.checkpoints AS before
           WHERE before.task_uid = %(uid)s::text AND before.seq <= made.parent)
-  FROM lineage JOIN perdure.checkpoints AS made ON made.task_uid = %(uid)s::text AND made.seq = lineage.seq
+  FROM lineage CROSS JOIN LATERAL (  -- OFFSET 0: looked up by its key, one by one
+    SELECT parent FROM perdure.checkpoints WHERE task_uid = %(uid)s::text AND checkpoints.seq = lineage.seq OFFSET 0
+  ) AS made
 ),
 changed AS (
   UPDATE perdure.tasks
