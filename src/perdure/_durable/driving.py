@@ -71,7 +71,7 @@ async def _end_scopes(run: Run) -> None:
         task.cancel()
     if left:
         await asyncio.wait(left, timeout=_GRACE_SECONDS)
-    run.gate.close()
+    run.let_go()
 
 
 # ── plain functions ──────────────────────────────────────────────────────────────────────────────

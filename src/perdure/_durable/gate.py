@@ -43,6 +43,19 @@ class Owner(Protocol):
         ...
 
 
+class _Nobody:
+    """Of an attempt that is over nothing is ours any more."""
+
+    def is_ours(self, context: Context) -> bool:
+        return False
+
+    def may_call(self, context: Context) -> bool:
+        return False
+
+
+_NO_OWNER = _Nobody()
+
+
 class Gate:
     # Most attempts never put anything into these. Sets would be looked at by every garbage collection, and dicts of
     # plain keys are not.
@@ -130,6 +143,7 @@ class Gate:
 
     def close(self) -> None:
         """The attempt is over."""
+        self._owner = _NO_OWNER
         if self._poll is not None:
             self._poll.cancel()
 

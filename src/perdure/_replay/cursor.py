@@ -196,6 +196,10 @@ class Cursor:
             found = self._tracks[scope] = Track(self, scope)
         return found
 
+    def close(self) -> None:
+        """The function has ended; a scope that is left keeps its own track."""
+        self._tracks.clear()
+
     def in_order(self) -> list[int]:
         """The positions that are handed out one after the other: results and cuts, not what was had at once."""
         results = [
