@@ -46,13 +46,14 @@ def test_a_verb_that_fails_takes_its_whole_batch_with_it() -> None:
 
 
 def test_a_verb_that_fails_half_way_changes_nothing() -> None:
-    """The new task's uid is taken, which shows after the old one has become history."""
+    """The new task's state is missing, which shows after the old one has become history."""
     hand = Hand(MemoryEngine(""))
     hand.create(UIDS[0], "alpha")
-    hand.create(UIDS[1], "beta")
     hand.move(UIDS[0], "complete")
-    with unchanged(hand.engine), pytest.raises(Exception, match="cannot take the place"):
-        hand.restart(UIDS[0], UIDS[1], "alpha")
+    params = hand._new("alpha", old=UIDS[0])
+    del params["frame"]
+    with unchanged(hand.engine), pytest.raises(KeyError):
+        hand.do("restart_task", uid=UIDS[1], **params)
 
 
 def test_it_has_the_verbs_and_queries_of_the_sql_engines(tmp_path: os.PathLike[str]) -> None:

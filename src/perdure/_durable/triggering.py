@@ -130,7 +130,7 @@ class Triggers:
             raise InvalidInput(f"{fn.name} takes no argument for what the event carries")
         takes = names[len(args)]
         given = zip(names, args, strict=False)
-        encoded = {name: codec.encode(value, fn.signature._type_of(name)) for name, value in given}
+        encoded = {name: codec.encode(value, fn.signature.types[name]) for name, value in given}
         trigger = Trigger(
             function=fn.name,
             version=fn.version,
@@ -138,7 +138,7 @@ class Triggers:
             takes=takes,
             queue=fn.chosen.queue,
             priority=fn.chosen.priority,
-            schema=schema_of(fn.signature._type_of(takes)),
+            schema=schema_of(fn.signature.types[takes]),
         )
         return TriggerDraft(self._tasks, id, trigger)
 

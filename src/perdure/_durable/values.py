@@ -22,6 +22,7 @@ from perdure._replay import is_same
 from perdure.errors import NotStorable, PerdureError, StepFailed
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_REST = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _TAG = 0xC1
 
@@ -45,6 +46,7 @@ class Signature:
         self._needed = {p.name for p in parameters if p.default is p.empty}
         # Every argument may be given by its name: then nothing has to be bound.
         self._is_plain = not self.is_method and all(p.kind in _BY_NAME for p in parameters)
+        self._types = {p.name: Any if p.kind in _REST else self.hints.get(p.name, Any) for p in parameters}
         self.plain = self._required + self.is_method  # up to so many positional arguments, a call is spelled one way
 
     def spelled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -87,7 +89,7 @@ class Signature:
         encoded = {}
         for name, value in given:
             try:
-                encoded[name] = codec.encode(value, self._type_of(name))
+                encoded[name] = codec.encode(value, self._types[name])
             except NotStorable as error:
                 raise NotStorable(f"{name}.{error.path}".rstrip("."), error.problem, do=error.do) from None
         return codec.encode(encoded)
@@ -100,9 +102,9 @@ class Signature:
         """
         decoded: dict[str, Any] = {}
         for name, value in codec.decode(data).items():
-            if name not in self._signature.parameters:
+            if name not in self._types:
                 raise TypeError(f"it takes no argument {name!r} any more")
-            decoded[name] = codec.decode(value, self._type_of(name))
+            decoded[name] = codec.decode(value, self._types[name])
         if self._is_plain and decoded.keys() >= self._needed:
             return (), decoded
         bound = self._signature.bind_partial()
@@ -113,14 +115,7 @@ class Signature:
     @property
     def types(self) -> dict[str, Any]:
         """What can be given by name, and as which type."""
-        names = list(self._signature.parameters)[1 if self.is_method else 0 :]
-        return {name: self._type_of(name) for name in names}
-
-    def _type_of(self, name: str) -> Any:
-        kind = self._signature.parameters[name].kind
-        if kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-            return Any
-        return self.hints.get(name, Any)
+        return dict(list(self._types.items())[1 if self.is_method else 0 :])
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:

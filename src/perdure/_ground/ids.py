@@ -47,7 +47,7 @@ def _next_noise() -> bytes:
     try:
         return _noise.pop()
     except IndexError:
-        fetched = os.urandom(_NOISE * 64)
+        fetched = os.urandom(_NOISE * 1024)
         _noise.extend(fetched[at : at + _NOISE] for at in range(_NOISE, len(fetched), _NOISE))
         return fetched[:_NOISE]
 

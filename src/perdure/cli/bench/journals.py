@@ -81,7 +81,6 @@ async def chain(plot: Plot, quick: bool) -> list[Figure]:
             "ms",
             singly,
             floor_is=bare_is,
-            budget=Budget(1.8 * singly["floor"].median, "≤ 1.8 × floor"),
             us_per_entry=singly["ours"].median,
         ),
     ]
