@@ -100,7 +100,7 @@ def test_a_name_that_is_not_there_says_so() -> None:
 
 
 @durable
-def child(number: int) -> int:
+def plain_child(number: int) -> int:
     return look(number)
 
 
@@ -127,7 +127,7 @@ _app: list[Perdure] = []
 
 
 @durable
-def journey(path: str) -> dict[str, Any]:
+def plain_journey(path: str) -> dict[str, Any]:
     found: dict[str, Any] = {"looked": look(1)}
     with span("research"):
         look(2)
@@ -141,7 +141,7 @@ def journey(path: str) -> dict[str, Any]:
     found["signal"] = signals.next("go", int)
     found["text"] = "".join(stream("answer", pieces))
     found["poll"] = pause.poll(is_there, every=timedelta(milliseconds=100))
-    kid: Handle[int] = _app[0].start("kid", child, 3)
+    kid: Handle[int] = _app[0].start("kid", plain_child, 3)
     found["kid"] = kid.result()
     found["task"] = pause.task("kid")
     found["goal"] = instruction("the first")
@@ -156,7 +156,7 @@ def test_a_plain_function_pauses_and_goes_on_as_an_async_one_does(shared_url: st
     with Perdure(shared_url) as app:
         _app[:] = [app]
         with app.worker():
-            handle = app.start("job", journey, str(tmp_path / "out.txt"))
+            handle = app.start("job", plain_journey, str(tmp_path / "out.txt"))
             task = handle.task()
             is_asked(app, "job", "name?")
             task.answer("bob", by="ada")
@@ -175,7 +175,7 @@ def test_a_plain_function_pauses_and_goes_on_as_an_async_one_does(shared_url: st
         assert (tmp_path / "out.txt").read_text() == "abc"
         assert [cp.label for cp in task.checkpoints() if cp.label] == ["research"]
         assert read_stream(app, "job", "answer").text == "one two three"
-        assert handle.is_done() and app.handle("job", journey).result() == found
+        assert handle.is_done() and app.handle("job", plain_journey).result() == found
 
 
 @durable(name="plain rounds")
@@ -240,7 +240,7 @@ def test_a_plain_handler_is_told_by_the_blocking_worker(shared_url: str) -> None
             heard.set()
 
         with app.worker():
-            app.start("job", child, 3).result()
+            app.start("job", plain_child, 3).result()
             assert heard.wait(20)
 
 
@@ -331,6 +331,6 @@ def test_a_plain_function_whose_process_was_killed_goes_on_in_another(
 def test_a_notebook_with_a_running_loop_carries_out_a_plain_function(shared_url: str) -> None:
     async def cell() -> int:
         with Perdure(shared_url) as app:
-            return app.run("job", child, 4)
+            return app.run("job", plain_child, 4)
 
     assert asyncio.run(cell()) == 8
