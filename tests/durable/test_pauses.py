@@ -323,7 +323,8 @@ async def test_a_worker_checks_for_a_file_without_running_the_code(
         clock.advance(seconds=12)
         later = await seen(app, "waits", lambda r: r.pause is not None and r.pause.next_look_at != first)
         assert later.is_paused and len(later.attempts) == 1
-        flag.write_text("green")
+        (tmp_path / "new").write_text("green")
+        (tmp_path / "new").rename(flag)  # whole from the first moment it is there
         clock.advance(seconds=12)
         assert await ended(handle) == 5
         assert len((await app.tasks.get("waits")).attempts) == 2  # type: ignore[union-attr]
