@@ -1,5 +1,6 @@
 -- complete_functions: complete_function for many tasks at once, each behind its own fence; rows as in start_functions.
--- The engine has locked tasks and leases already, in order. LATERAL and `|| ''` as in append_entries.
+-- The engine has locked tasks and leases already, in order. LATERAL and `|| ''` as in append_entries; ANY (ARRAY …)
+-- has rows looked up by their keys, whatever the planner believes of the tables.
 WITH given AS MATERIALIZED (
   SELECT row.* FROM json_to_recordset(%(rows)s::json) AS row (
     uid text, epoch bigint, worker text, at bigint, kind text, author text, body text, digest text, result text)
@@ -15,18 +16,19 @@ changed AS (
       pause_reason = NULL, pause = NULL, due_at = NULL, result = decode(given.result, 'base64'), error = NULL,
       event_count = event_count + 1, event_head = sha256(event_head || decode(given.digest, 'base64'))
   FROM given
-  WHERE tasks.uid = given.uid AND is_current AND status = 'running'
+  WHERE tasks.uid = given.uid AND tasks.uid = ANY (ARRAY(SELECT uid FROM given))
+    AND is_current AND status || '' = 'running'
   RETURNING tasks.uid, event_count, event_head
 ),
 ends AS MATERIALIZED (
   SELECT given.*, event_count, event_head FROM given JOIN changed USING (uid)
 ),
 freed AS (
-  UPDATE perdure.leases SET worker = NULL FROM ends WHERE task_uid = ends.uid
+  UPDATE perdure.leases SET worker = NULL WHERE task_uid = ANY (ARRAY(SELECT uid FROM ends))
 ),
 ended AS (
   UPDATE perdure.attempts SET ended_at = ends.at, ended = 'completed'
-  FROM ends WHERE task_uid = ends.uid AND ended_at IS NULL
+  FROM ends WHERE task_uid = ends.uid AND task_uid = ANY (ARRAY(SELECT uid FROM ends)) AND ended_at IS NULL
 ),
 told AS (
   INSERT INTO perdure.events (task_uid, number, at, kind, author, body, digest, hash)
