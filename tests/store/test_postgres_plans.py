@@ -76,8 +76,8 @@ def test_rows_are_found_by_their_keys(planner: psycopg.Connection[Any], name: st
 def test_many_ends_look_up_each_row_by_its_key(planner: psycopg.Connection[Any]) -> None:
     """What was given is joined to what was changed, in memory; the tables themselves are never gone through."""
     found = plan(planner, STATEMENTS["complete_functions"][0])
-    assert "Seq Scan" not in found, found
-    assert all(key in found for key in ("tasks_pkey", "leases_pkey", "attempts_pkey")), found
+    assert "Seq Scan" not in found and "leases_pkey" in found, found
+    assert found.count("= ANY ((InitPlan") >= 3, found  # of tasks, leases and attempts: only rows that were given
 
 
 @pytest.mark.parametrize("name", ["append_entries", "append_all"])
