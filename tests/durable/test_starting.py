@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from perdure import Perdure
 from perdure._durable import carry_over, durable, signals, span, step, versions
+from perdure._durable.scopes import current_run
 from perdure.errors import Conflict, InvalidTransition, NotStorable, TaskFailed, TimedOut
 
 ran: list[str] = []
@@ -46,6 +50,26 @@ async def test_run_gives_the_result_and_running_the_same_id_again_does_nothing_a
         assert await app.run("job", doubling, 21) == 42
         assert await app.run("job", doubling, 21) == 42
         assert ran == ["double 21"]
+
+
+async def test_an_attempt_that_is_over_leaves_nothing_to_the_garbage_collector(quick_url):
+    """A thousand short tasks would otherwise have it look through all there is, again and again."""
+    seen: list[weakref.ref[Any]] = []
+
+    @durable(name="watched attempt")
+    async def watched(n: int) -> int:
+        run = current_run()
+        seen.extend(weakref.ref(part) for part in (run, run.gate, run.cursor))
+        return await double(n)
+
+    async with Perdure(quick_url) as app:
+        gc.disable()
+        try:
+            assert await app.run("job", watched, 1) == 2
+            await asyncio.sleep(0)  # the loop's own last look at the task
+            assert [ref() for ref in seen] == [None, None, None]
+        finally:
+            gc.enable()
 
 
 async def test_an_id_stands_for_one_call_of_one_function(url):

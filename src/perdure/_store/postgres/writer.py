@@ -114,26 +114,17 @@ class Writer:
     def _send_entries(self, writes: Sequence[Write]) -> bool:
         connection = self._connection = self._connection or self._open()
         crash.place("postgres.before_commit")
-        try:
-            with _quiet_pipeline(connection):
-                self._begin(connection)
-                self._lock(connection, batch.locks(writes))
-                connection.execute(self._statement("append_all"), _columns(writes))
-                ending = connection.execute("COMMIT", prepare=False)
-            return ending.statusmessage == "COMMIT"
-        except psycopg.errors.DivisionByZero:
-            self._roll_back(connection)
-            return False
-        except Exception as error:
-            explained = self._connector.explain(error, connection)
-            if isinstance(explained, Lost):
-                self._drop()
-            else:
+        with self._sending(connection):
+            try:
+                with _quiet_pipeline(connection):
+                    self._begin(connection)
+                    self._lock(connection, batch.locks(writes))
+                    connection.execute(self._statement("append_all"), _columns(writes))
+                    ending = connection.execute("COMMIT", prepare=False)
+            except psycopg.errors.DivisionByZero:
                 self._roll_back(connection)
-            raise explained from error
-        except BaseException:
-            self._drop()
-            raise
+                return False
+        return ending.statusmessage == "COMMIT"
 
     # ── the first phase ─────────────────────────────────────────────────────────────────────────
 
@@ -141,12 +132,18 @@ class Writer:
         """Open a transaction with all of the writes in it, and read what they answered."""
         connection = self._connection = self._connection or self._open()
         reading: list[Callable[[], Answers]] = []
-        try:
+        with self._sending(connection):
             with _quiet_pipeline(connection):
                 self._begin(connection)
                 self._lock(connection, batch.locks(writes))
                 reading += [self._run(connection, run) for run in batch.runs(writes)]
             return [answer for read in reading for answer in read()]
+
+    @contextlib.contextmanager
+    def _sending(self, connection: Connection) -> Iterator[None]:
+        """What goes wrong in it leaves no transaction open, and is told in our words."""
+        try:
+            yield
         except Exception as error:
             explained = self._connector.explain(error, connection)
             if isinstance(explained, Lost):

@@ -1,15 +1,6 @@
 -- append_all: append_entries, or an error when one of them is refused: so that COMMIT can follow unseen.
 WITH put AS (
-  INSERT INTO perdure.journal (task_uid, line, position, entry)
-  SELECT given.uid, given.line, given.position, given.entry
-  FROM unnest(%(uid)s::text[], %(line)s::bigint[], %(position)s::bigint[], %(entry)s::bytea[], %(epoch)s::bigint[],
-              %(worker)s::text[]) AS given (uid, line, position, entry, epoch, worker)
-  CROSS JOIN LATERAL (
-    SELECT 1 FROM perdure.leases
-    WHERE task_uid = given.uid AND epoch = given.epoch AND worker || '' = given.worker
-    FOR SHARE
-  ) AS fence
-  ON CONFLICT DO NOTHING
+--> append
   RETURNING 1
 )
 SELECT 1 / (count(*) = cardinality(%(uid)s::text[]))::int FROM put;
