@@ -214,6 +214,63 @@ async def test_carry_over_begins_a_new_line_with_new_arguments_and_a_short_journ
         assert [len(line) for line in lines] == [1, 2, 2]  # the first of a later line says what was spent before
 
 
+@pytest.mark.req("R6")
+async def test_a_task_that_carried_over_is_attached_to_by_the_call_that_started_it(url):
+    @durable(name="rounds with a total")
+    async def rounds(n: int, total: int = 0) -> int:
+        total += await double(n)
+        if n < 3:
+            await carry_over(n + 1, total)
+        return total
+
+    async with Perdure(url) as app:
+        assert await app.run("rounds", rounds, 1) == 12
+        assert await app.run("rounds", rounds, 1) == 12
+        assert await app.run("rounds", rounds, n=1, total=0) == 12
+        assert await (await app.start("rounds", rounds, 3, 6)).result() == 12  # as it stands now
+        with pytest.raises(Conflict, match="other arguments"):
+            await app.run("rounds", rounds, 2)
+        assert ran == ["double 1", "double 2", "double 3"]
+
+
+async def test_a_task_that_was_upgraded_is_attached_to_by_any_call_of_its_function(url, monkeypatch):
+    monkeypatch.setattr(versions, "_known", {})
+
+    @durable(name="growing")
+    async def old(n: int) -> int:
+        return await signals.next("go", int) + n
+
+    async with Perdure(url) as app:
+        handle = await app.start("grown", old, 1)
+        async with app.worker():
+            await paused(app, "grown")
+        versions._known.clear()
+
+        @durable(name="growing", version=2, upgrade=lambda n: (n + 100,))
+        async def new(n: int) -> int:
+            return n
+
+        await (await handle.task()).resume()
+        assert await app.run("grown", new, 1) == 101
+        assert await app.run("grown", new, 1) == 101
+
+
+@pytest.mark.parametrize(
+    "again", [((1,), {"tags": {"b": 2, "a": 1}}), ((), {"n": 1, "tags": {"a": 1, "b": 2}, "o": 0})]
+)
+async def test_the_same_call_may_be_written_in_another_way(quick_url, again):
+    @durable(name="spelled")
+    async def spelled(n: int, o: int = 0, *, tags: dict[str, int]) -> int:
+        return n
+
+    args, kwargs = again
+    async with Perdure(quick_url) as app:
+        assert await app.run("spelled", spelled, 1, tags={"a": 1, "b": 2}) == 1
+        assert await app.run("spelled", spelled, *args, **kwargs) == 1
+        with pytest.raises(Conflict, match="other arguments"):
+            await app.run("spelled", spelled, 1, 2, tags={"a": 1, "b": 2})
+
+
 @pytest.mark.req("R21")
 async def test_a_span_leaves_one_checkpoint_with_its_name_also_when_it_is_replayed(url):
     @durable

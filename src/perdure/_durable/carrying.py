@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from perdure._durable.forking import spent_so_far
+from perdure._durable.attaching import compared
+from perdure._durable.forking import first_entry
 from perdure._durable.run import Paused, Run
 from perdure._durable.scopes import current
+from perdure._durable.spending import was_begun_with
 from perdure._ground import envelope
 from perdure._tasks import Hold, Task
 from perdure.errors import InvalidInput, LeaseLost, NoTask
@@ -40,9 +42,12 @@ async def next_line(run: Run, task: Task, hold: Hold, signature: Any, version: i
     args, kwargs = run.carried
     arguments = signature.encode_arguments(args, kwargs)
     await run.flush()
+    before = (await run.store.query("get_call", uid=task.uid))[0][2]
+    before = envelope.unseal(before, kind="arguments", bound_to=task.uid, ring=run.store.ring)
+    begun_with = was_begun_with([entry for _, entry in run.entries]) or compared(signature, before)
     params = {
         **task._event("carried over", {"line": run.line + 1}),
-        "entries": await spent_so_far(run.store, task.uid, run.line),
+        "entries": await first_entry(run.store, task.uid, run.line, begun_with),
         "function_version": version,
         "arguments": envelope.seal(arguments, kind="arguments", bound_to=task.uid, ring=run.store.ring),
     }

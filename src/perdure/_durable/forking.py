@@ -190,10 +190,11 @@ def packed(store: Store, uid: str, entries: Entries) -> str:
     return json.dumps(pairs)
 
 
-async def spent_so_far(store: Store, uid: str, line: int) -> str:
-    """The first entry of a new line: what the line before has cost."""
+async def first_entry(store: Store, uid: str, line: int, begun_with: bytes) -> str:
+    """The first entry of a new line with other arguments: what the line before has cost, and with which arguments
+    the task was started."""
     entries = [entry for _, entry in await read_entries(store, uid, line)]
-    return packed(store, uid, [(0, carried(entries))])
+    return packed(store, uid, [(0, carried(entries, begun_with))])
 
 
 # ── what is changed ──────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ call costs. Time is the time of the attempts; a task that waits for a person spe
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -189,11 +189,19 @@ def spent_in(entries: Iterable[Entry]) -> Spent:
     return Spent(tokens=tokens, money=round(money, _MONEY_DIGITS), time=timedelta(milliseconds=ms))
 
 
-def carried(entries: Iterable[Entry]) -> Entry:
-    """An entry that stands for what these cost: the first of a line that begins without them."""
+def carried(entries: Iterable[Entry], begun_with: bytes = b"") -> Entry:
+    """An entry that stands for what these cost: the first of a line that begins without them.
+
+    It also tells with which arguments the task was started, if the line has others.
+    """
     spent = spent_in(entries)
     note = spent_note(spent.tokens, spent.money, spent_ms=int(spent.time.total_seconds() * 1000))
-    return Entry("result", "spent", "|carried|spent", b"", note=note)
+    return Entry("result", "spent", "|carried|spent", begun_with, note=note)
+
+
+def was_begun_with(entries: Sequence[Entry]) -> bytes:
+    """How a line that has other arguments than its task was started with knows those; empty for any other line."""
+    return entries[0].digest if entries and entries[0].op == "spent" else b""
 
 
 # ── with the task ────────────────────────────────────────────────────────────────────────────────

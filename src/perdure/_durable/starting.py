@@ -15,6 +15,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from perdure._durable.attaching import check_same
 from perdure._durable.calls import cut_off, never
 from perdure._durable.functions import DurableFunction
 from perdure._durable.run import Run
@@ -91,7 +92,7 @@ async def start(
         row = await tasks._row(id)
         if row is not None:
             if options.debounce is None or not await _postpone(tasks._store, row, function, call):
-                await _check_same(tasks._store, row, function, arguments)
+                await check_same(tasks._store, row, function, arguments)
             return await tasks._attach(row.uid, created=False), beginning
 
 
@@ -138,25 +139,6 @@ async def _postpone(store: Store, row: TaskRow, function: DurableFunction[..., A
         "not_before": call["not_before"],
     }
     return await store.verb("postpone", row.uid, params, key=row.id) is not None
-
-
-async def _check_same(store: Store, row: TaskRow, function: DurableFunction[..., Any], arguments: bytes) -> None:
-    rows = await store.query("get_call", uid=row.uid)
-    if not rows or rows[0][0] != function.name:
-        what = f"carries out {rows[0][0]!r}" if rows else "is a command's, or one with checkpoints"
-        other = f"{row.id}/{function.name}"
-        raise Conflict(
-            f"task {row.id!r} {what}, and cannot carry out {function.name!r} too",
-            do=f"choose another id for one of them, such as {other!r}",
-        )
-    before = envelope.unseal(rows[0][2], kind="arguments", bound_to=row.uid, ring=store.ring)
-    if function.chosen.singleton and row.status not in FINISHED:
-        return
-    if before != arguments and rows[0][1] == function.version:
-        raise Conflict(
-            f"task {row.id!r} was started with other arguments",
-            do="choose another id for another call; the same id attaches to the same call",
-        )
 
 
 # ── results ──────────────────────────────────────────────────────────────────────────────────────

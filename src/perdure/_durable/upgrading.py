@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from perdure._durable.forking import spent_so_far
+from perdure._durable.attaching import ANY
+from perdure._durable.forking import first_entry
 from perdure._durable.functions import DurableFunction
 from perdure._durable.ledger import read_entries
 from perdure._durable.versions import function_for, upgraded
@@ -35,7 +36,7 @@ async def fitting(
     new = upgraded(task.id, function, version, arguments, entries)
     params = {
         **task._event("upgraded", {"from": version, "to": function.version}),
-        "entries": await spent_so_far(store, task.uid, line),
+        "entries": await first_entry(store, task.uid, line, ANY),
         "function_version": function.version,
         "arguments": envelope.seal(new, kind="arguments", bound_to=task.uid, ring=store.ring),
     }

@@ -18,7 +18,7 @@ from typing import Any
 from perdure import errors
 from perdure._ground import codec
 from perdure._ground.shapes import known_to
-from perdure._replay import is_same
+from perdure._replay import digest, is_same
 from perdure.errors import NotStorable, PerdureError, StepFailed
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -111,6 +111,17 @@ class Signature:
         bound.arguments.update(decoded)
         self._signature.bind(*bound.args, **bound.kwargs)
         return bound.args, bound.kwargs
+
+    def compared(self, data: bytes) -> bytes:
+        """What tells these arguments from others, however they were given; `self` counts as none of them.
+
+        Raises:
+            TypeError: one of them has no form that could be compared, or is not taken any more.
+        """
+        args, kwargs = self.decode_arguments(data)
+        given = self._signature.bind_partial(*args, **kwargs).arguments.items()
+        defaults = {name: parameter.default for name, parameter in self._signature.parameters.items()}
+        return digest((), {name: value for name, value in given if not is_same(value, defaults[name])})
 
     @property
     def types(self) -> dict[str, Any]:
