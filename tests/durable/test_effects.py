@@ -179,6 +179,26 @@ async def test_a_value_that_does_not_fit_is_asked_for_again(quick_url: str) -> N
         assert await app.run("t", counting) == 7
 
 
+@pytest.mark.req("R64")
+async def test_done_settles_it_whether_or_not_anybody_knows_its_result(url: str) -> None:
+    @effect
+    async def count() -> int:
+        raise ConnectionError
+
+    @durable(name="counting what is done")
+    async def counting() -> str:
+        found = await count()
+        return f"counted {found}"
+
+    async with Perdure(url) as app:
+        await until_paused(app, "t", counting)
+        await app.effects.settle("t", "done")
+        assert await until_paused(app, "t", counting) == "counted None"
+        assert await app.run("t", counting) == "counted None"
+        (record,) = await app.effects.of("t")
+        assert (record.state, record.settled) == ("done", "person")
+
+
 async def test_the_first_answer_stands_and_a_wrong_one_changes_nothing(quick_url: str) -> None:
     @effect
     async def charge() -> str:

@@ -145,8 +145,10 @@ async def _as_answered(walk: Walk, answer: Any) -> Outcome:
             return Outcome(again="a person said so")
         if choice == "fail":
             return Outcome(error=EffectUncertain(walk.call.name, "a person said that it failed"), settled="person")
+        value = answer.get("value") if isinstance(answer, dict) else None
+        if value is None:  # done, and nobody has said with what result: that is the code's to deal with
+            return Outcome(None, settled="person")
         try:
-            value = answer.get("value") if isinstance(answer, dict) else None
             return Outcome(codec.decode(codec.encode(value), walk.call.signature.returns), settled="person")
         except Exception as problem:
             again += 1
