@@ -276,6 +276,7 @@ async def test_from_the_shell(tmp_path: Path, capsys: Any) -> None:
     assert said("fork", "a", "c", "--at", "nothing")[0] == 3
     assert said("fork", "a", "c", "--set", "third=1")[0] == 2
     assert said("fork", "a", "b")[0] == 4
+    assert [said("fork", "a", "--at", "charge#1")[1]["id"] for _ in range(3)] == ["a-fork", "a-fork-2", "a-fork-3"]
     async with Perdure(url) as app:
         assert (await app.run("b", shop, "pen", "nib"))[3] == "receipt of nib"
     assert main(["journal", "a", "--store", url]) == 0
