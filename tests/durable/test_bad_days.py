@@ -61,6 +61,19 @@ async def test_an_argument_that_cannot_be_compared_is_refused_and_nothing_runs(
         assert ran == [] and world.done == []
 
 
+@pytest.mark.parametrize("decorate", [step, effect, durable])
+def test_a_function_that_yields_is_refused_where_it_is_written(decorate: Any) -> None:
+    def lines() -> Any:
+        yield "one"
+
+    async def chunks() -> Any:
+        yield "one"
+
+    for function in (lines, chunks):
+        with pytest.raises(InvalidInput, match="yields"):
+            decorate(function)
+
+
 async def test_a_result_that_cannot_be_kept_names_its_path_and_an_effect_stays_done(quick_url: str) -> None:
     @step
     async def opens() -> Any:

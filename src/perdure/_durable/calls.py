@@ -34,6 +34,7 @@ class Call:
         timeout: timedelta | None = None,
         flush: bool | None = None,
     ) -> None:
+        refuse_generator(function)
         self.function = function
         self.name = name or short_name(function)
         self.identity, self.raises, self.retry, self.timeout, self.flush = identity, raises, retry, timeout, flush
@@ -86,6 +87,19 @@ class Call:
         except NotStorable as problem:
             path = f"result of {self.name}" + (f", {problem.path}" if problem.path else "")
             return self.end(None, NotStorable(path, problem.problem, do=problem.do))
+
+
+def refuse_generator(function: Callable[..., Any]) -> None:
+    """A generator is no result that could be kept, and its body has not run when the call returns.
+
+    Raises:
+        InvalidInput: the function yields.
+    """
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidInput(
+            f"{short_name(function)} yields, and what it gives bit by bit cannot be kept as one result",
+            do="return a list; text that comes bit by bit is read through perdure.stream(name, produce)",
+        )
 
 
 def poison(run: Run, error: ReplayDiverged) -> PerdureError:

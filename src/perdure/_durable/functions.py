@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from perdure._durable.calls import Call
+from perdure._durable.calls import Call, refuse_generator
 from perdure._durable.retry import Retry
 from perdure._durable.scopes import short_name
 from perdure._durable.steps import async_step, sync_step
@@ -95,6 +95,7 @@ class DurableFunction(Generic[P, R]):
     ) -> None:
         if type(version) is not int or version < 1:
             raise InvalidInput(f"version is {version!r}", do="count versions from 1")
+        refuse_generator(function)
         functools.update_wrapper(self, function)
         self.function = function
         self.name = name or short_name(function)
