@@ -23,8 +23,8 @@ def here(place: Place) -> client.Client:
     return client.client_for(place.home)
 
 
-def reading_threads() -> int:
-    return sum(thread.name == "perdure-keeper" for thread in threading.enumerate())
+def reading_threads() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "perdure-keeper"}
 
 
 def test_a_loop_that_waits_alone_reads_its_answers_itself(here: client.Client) -> None:
@@ -35,7 +35,7 @@ def test_a_loop_that_waits_alone_reads_its_answers_itself(here: client.Client) -
         assert await told(here) == here.about["pid"]
 
     asyncio.run(ask())
-    assert reading_threads() == before
+    assert reading_threads() <= before  # those of other connections may end meanwhile
 
 
 @pytest.mark.req("R83")

@@ -29,6 +29,7 @@ from perdure.errors import KeeperUnavailable
 PATIENCE_SECONDS = 15.0
 _RETRY_SECONDS = 0.01
 _HELLO = 0  # the id of the first question
+_NO_ANSWERS = (keeper.Request, keeper.News)
 
 
 class Client:
@@ -50,7 +51,8 @@ class Client:
 
     def do(self, unit: str, verb: str, body: bytes = b"", **args: Any) -> Ask:
         """Ask a unit."""
-        return self.ask("do", body, unit=unit, do=verb, **args)
+        args["unit"], args["do"] = unit, verb
+        return Ask(self, keeper.Request(next(self._ids), "do", args, body))
 
     # ── asking ──────────────────────────────────────────────────────────────────────────────────
 
@@ -169,7 +171,7 @@ class Client:
     # ── hearing ─────────────────────────────────────────────────────────────────────────────────
 
     def _hear(self, link: Link, message: keeper.Message) -> None:
-        if isinstance(message, keeper.Request | keeper.News):
+        if isinstance(message, _NO_ANSWERS):
             return
         if message.id == _HELLO:
             self._greeted(link, message)

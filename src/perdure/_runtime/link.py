@@ -89,7 +89,7 @@ class Link:
         loop = asyncio.get_running_loop()
         if self.loop is loop and not self.is_over:
             self._known_to = loop
-            loop.add_reader(self._fd, self._readable)
+            loop.add_reader(self._fd, self._readable, loop)
 
     def _leave(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._known_to is loop:
@@ -98,8 +98,7 @@ class Link:
             if self.is_over:
                 self._sock.close()
 
-    def _readable(self) -> None:
-        loop = asyncio.get_running_loop()
+    def _readable(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._mutex:
             if self.loop is not loop:  # a thread has taken over
                 self._leave(loop)

@@ -64,7 +64,7 @@ class Gone(Exception):
     """What a former keeper held is not there any more; the words say why."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # one for every keystroke: not frozen, as that would make it several times as dear
 class Answer:
     values: dict[str, Any] = field(default_factory=dict)
     body: bytes = b""
@@ -119,7 +119,7 @@ class Caller(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Call:
     """One question to a unit."""
 
