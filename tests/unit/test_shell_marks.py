@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.keeper.marks import Mark, Marks
+from perdure.keeper.outlog import OutLog, memory_file
+from perdure.keeper.shells import Shell
 
 NONCE = "6e6f6e6365"
 
@@ -48,3 +53,23 @@ def test_a_gap_begins_anew() -> None:
     assert list(marks.feed(0, b"\x1b]133;A;p=")) == []
     [found] = marks.feed(1000, mark("A", f"p={NONCE}"))
     assert found.start == 1000
+
+
+class Seen(Shell):
+    """A shell without a keeper, that only looks at its output."""
+
+    def __init__(self, log: OutLog) -> None:
+        self.log, self._marks, self._is_shell = log, Marks(NONCE), True
+        self.seen: list[Any] = []
+
+    def _marked(self, mark: Mark) -> None:
+        self.seen.append((mark.kind, mark.code))
+
+
+def test_a_mark_behind_more_output_than_is_read_at_once_is_found() -> None:
+    """A command that floods its terminal: its end comes with the last of it."""
+    log = OutLog(memory_file(), os.pipe())
+    shell = Seen(log)
+    log.write(bytes(300_000) + mark("D", "7", f"p={NONCE}", "s=1") + mark("A", f"p={NONCE}"))
+    shell.saw()
+    assert shell.seen == [("D", 7), ("A", 0)]

@@ -13,7 +13,6 @@ that a command has ended.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -40,22 +39,20 @@ class Marks:
         self._nonce, self._offset, self._rest = nonce, offset, b""
 
     @property
-    def offset(self) -> int:
-        """All before it was looked at."""
-        return self._offset
+    def looked_at(self) -> int:
+        """Where the next piece begins."""
+        return self._offset + len(self._rest)
 
-    def feed(self, start: int, data: bytes) -> Iterator[Mark]:
+    def feed(self, start: int, data: bytes) -> list[Mark]:
         """The marks that are whole now; a piece that does not follow the last one begins anew."""
-        if start != self._offset + len(self._rest):
+        if start != self.looked_at:
             self._offset, self._rest = start, b""
         data = self._rest + data
-        for found in _MARK.finditer(data):
-            mark = self._read(found, self._offset)
-            if mark is not None:
-                yield mark
+        marks = [self._read(found, self._offset) for found in _MARK.finditer(data)]
         keep = self._unfinished(data)
         self._offset += len(data) - keep
         self._rest = data[len(data) - keep :]
+        return [mark for mark in marks if mark is not None]
 
     def _read(self, found: re.Match[bytes], offset: int) -> Mark | None:
         parts = found[2].decode("ascii", errors="replace").split(";")[1:]

@@ -76,8 +76,9 @@ class OutLog:
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
-    def take_from(self, source: int) -> Part | None:
-        """Move in what `source` has now; None when it has ended. A terminal or a pipe, which does not block."""
+    def take_from(self, source: int) -> int | None:
+        """Move in what `source` has now, and say how much; None when it has ended. A terminal or a pipe, which does
+        not block."""
         start, is_over = self.end, False
         try:
             while self.end - start < 4 * _CHUNK:
@@ -94,7 +95,7 @@ class OutLog:
         if is_over and self.end == start:
             return None
         self._give_back()
-        return self.read(start)
+        return self.end - start
 
     def _move(self, source: int) -> int:
         if not _CAN_SPLICE:

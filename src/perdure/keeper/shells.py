@@ -22,7 +22,6 @@ from perdure.keeper import processes, recipes, ttys
 from perdure.keeper.commands import Command, Commands, digest
 from perdure.keeper.kinds import Answer, Call, Kind, Refused, Soon, Verb
 from perdure.keeper.marks import Mark, Marks
-from perdure.keeper.outlog import Part
 from perdure.keeper.shell_state import ShellState, recipe_again
 from perdure.keeper.spawn import Command as Program
 from perdure.keeper.terminals import Terminal
@@ -89,22 +88,16 @@ class Shell(Terminal):
             open_ones = [one for one in self.commands.all.values() if one.begun_at and not one.has_ended]
             self._now = open_ones[-1] if open_ones else None
         super().recover()
-        if self._is_shell:
-            self._look_again()
-
-    def _look_again(self) -> None:
-        """What a former keeper had not looked at."""
-        while (part := self.log.read(self._marks.offset)).data:
-            self.saw(part)
-            if self._marks.offset < part.end:  # the beginning of a mark is at the end of it
-                break
+        self.saw()  # what a former keeper had not looked at
 
     # ── what the output says ────────────────────────────────────────────────────────────────────
 
-    def saw(self, part: Part) -> None:
+    def saw(self) -> None:
+        """Look at all that has not been looked at: there may be more of it than is read at once."""
         if self._is_shell:
-            for mark in self._marks.feed(part.start, part.data):
-                self._marked(mark)
+            while (part := self.log.read(self._marks.looked_at)).data:
+                for mark in self._marks.feed(part.start, part.data):
+                    self._marked(mark)
 
     def _marked(self, mark: Mark) -> None:
         for waiter in self._for_mark:

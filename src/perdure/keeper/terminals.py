@@ -104,22 +104,24 @@ class Terminal(Held):
     # ── output ──────────────────────────────────────────────────────────────────────────────────
 
     def _read(self) -> None:
-        part = self.log.take_from(self._master)
-        if part is None:
+        if self.log.take_from(self._master) is None:
             self._hang_up()
             return
         self.touch()
-        self.saw(part)
+        self.saw()
         self._wake()
 
     def _wake(self) -> None:
         """Answer those who wait for what is there now, or, once it is over, for what will not come."""
         if self._waiting:
-            is_over = self.has_ended or not self.unit.is_alive
-            for waiter, start, _ in self._waiting:
-                if is_over or start < self.log.end:
+            is_over, end = self.has_ended or self.unit.ended is not None, self.log.end
+            waiting, self._waiting = self._waiting, []
+            for one in waiting:
+                waiter, start, _ = one
+                if is_over or start < end:
                     waiter.give(self._from(start))
-            self._waiting = [one for one in self._waiting if not one[0].is_given]
+                else:
+                    self._waiting.append(one)
 
     def wait(self, call: Call) -> Answer | Soon:
         """Answered as soon as there is output after an offset, or there will be none, or some seconds have passed."""
@@ -152,8 +154,8 @@ class Terminal(Held):
         part = self.log.read(start)
         return Answer(self._place_of(part), part.data)
 
-    def saw(self, part: Part) -> None:
-        """New output; for what a kind reads out of it."""
+    def saw(self) -> None:
+        """There is new output; for what a kind reads out of it."""
 
     def _hang_up(self) -> None:
         """Nobody has the terminal open any more."""
@@ -167,8 +169,8 @@ class Terminal(Held):
 
     def exited(self) -> None:
         """Its program has ended. What it left in the background may still write to the terminal."""
-        while not self.has_ended and (part := self.log.take_from(self._master)) is not None and part.data:
-            self.saw(part)
+        while not self.has_ended and self.log.take_from(self._master):
+            self.saw()
         self._wake()
 
     def read(self, call: Call) -> Answer:
