@@ -12,6 +12,7 @@ import pytest
 from perdure import Perdure, errors
 from perdure._runtime import keeping
 from tests.crash.test_disk_full import _mount
+from tests.runtime.kit import PATIENCE
 from tests.support.processes import Link, nursery
 
 ENV = {"HOME": "/", "PS1": "$ "}
@@ -27,6 +28,7 @@ def test_a_full_disk_holds_up_no_unit_and_nothing_is_done_twice(tmp_path: Path) 
         pytest.skip("no disk may be mounted here")
     assert found == {
         "an open shell": "UnitEnded",
+        "a shell that ends": "3",
         "a new shell": "UnitEnded",
         "typed": "typed\n",
         "again": "ran it once",
@@ -50,7 +52,12 @@ async def _work(disk: Path) -> dict[str, str]:
         rt = await app.runtime("work")
         shell = await rt.shell("main", env=ENV)
         await shell.run("true")
+        ending = await rt.shell("ending", env=ENV)
+        last_words = asyncio.ensure_future(ending.run("echo ready; read -r LINE; exit 3"))
+        await ending.expect("ready")
         ballast = _fill(disk)
+        await ending.send("\n")
+        found["a shell that ends"] = str((await asyncio.wait_for(last_words, PATIENCE)).exit_code)
         last = 0
         while last < 500:  # a file's last page has room for a few
             last += 1

@@ -30,7 +30,7 @@ def fresh_process() -> Iterator[None]:
 def _end_all(place: Place) -> None:
     for told in place.ask("units")["units"]:
         if told["ended"] is None:
-            place.ask("end", unit=told["uid"])
+            place.ask("end", unit=told["uid"], wait=True)
 
 
 @pytest.mark.req("R82", "R89", "R96")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -136,6 +137,22 @@ async def test_the_end_of_a_service_is_the_end_of_what_it_forked_twice(place: Pl
         assert is_alive(child)
         await web.end()
         until(lambda: not is_alive(child) and not is_alive(web.pid))
+
+
+async def test_what_was_ended_is_not_found_alive_by_who_opens_it_next(place: Place, tmp_path: Path) -> None:
+    last_words = tmp_path / "last words"
+    os.mkfifo(last_words)
+    slow = ["sh", "-c", f"trap 'read _ < \"{last_words}\"; kill $!; exit' TERM; sleep 1000 & echo up; wait"]
+    async with place.runtime() as rt:
+        web = await rt.service("web", slow, ready=log_line("^up$"))
+        ending = asyncio.ensure_future(web.end())
+        said = await asyncio.to_thread(os.open, last_words, os.O_WRONLY)  # it has been asked to end, and lives
+        assert is_alive(web.pid) and not ending.done()
+        os.close(said)
+        await ending
+        assert not is_alive(web.pid)
+        again = await rt.service("web", slow, ready=log_line("^up$"))
+        assert again.pid != web.pid and again.level == "rebuilt" and is_alive(again.pid)
 
 
 async def test_a_service_is_started_again_after_failures_and_not_for_ever(place: Place, tmp_path: Path) -> None:

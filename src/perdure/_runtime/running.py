@@ -22,7 +22,7 @@ from perdure.errors import Conflict, UnitEnded
 
 COMMAND, RECORDER = "run", "run-recorder"
 Policy = Literal["never", "on-failure", "on-kill"]
-_LOOK_SECONDS, _LOOKS = 0.02, 500
+_LOOK_SECONDS = 0.02
 # What the recorder needs of the environment: where the store is, how to open it, and where Python is.
 _NEEDED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "VIRTUAL_ENV", "PERDURE_KEY")
 _NEEDED_IN_TESTS = ("PERDURE_TEST_CLOCK",)
@@ -97,12 +97,7 @@ async def begin(
 
 async def _dismiss(rt: Runtime, recorder: Record) -> None:
     """End a recorder that has nothing to record, so that the task is somebody else's to end."""
-    await rt._client.ask("end", unit=recorder.uid)
-    for _ in range(_LOOKS):
-        found_now = await found(rt, RECORDER)
-        if found_now is None or not found_now.is_alive:
-            return
-        await Nap(_LOOK_SECONDS)
+    await rt._client.ask("end", unit=recorder.uid, wait=True)
 
 
 async def begin_again(rt: Runtime, policy: Policy | None = None) -> Record | None:
@@ -138,8 +133,7 @@ async def _recorder(rt: Runtime, policy: Policy) -> Record:
     """A recorder that has the lease, or has left it to somebody who works on the task."""
     known = await found(rt, RECORDER)
     while known is not None:  # of a former attempt: it has done its duty, or waits for a command that never came
-        await rt._client.ask("end" if known.is_alive else "forget", unit=known.uid)
-        await Nap(_LOOK_SECONDS)
+        await rt._client.ask("end" if known.is_alive else "forget", unit=known.uid, wait=True)
         known = await found(rt, RECORDER)
     store = rt._store
     argv = [sys.executable, "-m", "perdure.cli.recorder", store.namespace, rt._owner.task, policy]

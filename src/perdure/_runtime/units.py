@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from perdure import keeper
 from perdure._model import Level, Rebuild, Verdict
+from perdure._runtime.ask import Ask
 from perdure._runtime.client import Client
 from perdure._runtime.secrets import Secret
 from perdure.errors import SecretMissing, UnitEnded, UnitHeld
@@ -92,14 +93,14 @@ class Unit:
         raise UnitEnded(self.name, "the keeper does not know it any more")
 
     async def end(self) -> None:
-        """End it, with all it has started."""
-        await self._client.ask("end", unit=self.uid)
+        """End it, with all it has started; once this returns, it is no longer alive."""
+        await self._client.ask("end", unit=self.uid, wait=True)
 
     # ── for kinds ───────────────────────────────────────────────────────────────────────────────
 
-    async def ask(self, verb: str, body: bytes = b"", **args: Any) -> keeper.Reply:
+    def ask(self, verb: str, body: bytes = b"", **args: Any) -> Ask:
         self._check()
-        return await self._client.do(self.uid, verb, body, **args)
+        return self._client.do(self.record.uid, verb, body, **args)
 
     async def write(self, verb: str, body: bytes = b"", **args: Any) -> keeper.Reply:
         """Ask what needs the write lease, which is taken if nobody has it.
@@ -112,7 +113,7 @@ class Unit:
             if not self._epoch:
                 await self._claim()
             try:
-                return await self._client.do(self.uid, verb, body, epoch=self._epoch, **args)
+                return await self._client.do(self.record.uid, verb, body, epoch=self._epoch, **args)
             except UnitHeld:  # or only connected anew, and the lease has to be claimed again
                 await self._claim()
         raise UnitHeld(self.name, 0)

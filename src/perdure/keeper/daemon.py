@@ -27,6 +27,7 @@ from perdure._ground.ids import boot_id, pid_ns
 from perdure.keeper import access, processes, wire
 from perdure.keeper.anchor import start_of
 from perdure.keeper.anchored import Anchored, AnchorGone, Exit
+from perdure.keeper.bells import Bells
 from perdure.keeper.connection import Connection
 from perdure.keeper.finished import Finished
 from perdure.keeper.kinds import Answer, Call, Gone, Held, Refused, Soon, all_kinds
@@ -61,7 +62,8 @@ class Keeper:
         self._tokens: dict[tuple[int, int], str] = {}  # by identity: the unit that was given it
         self._by_process: dict[tuple[int, int], Unit] = {}
         self._answering: set[asyncio.Future[Any]] = set()
-        self.limits, self.finished = Limits(self), Finished(self)
+        self._for_end: dict[str, list[Soon]] = {}  # by unit: who waits for its end
+        self.limits, self.finished, self.bells = Limits(self), Finished(self), Bells(self.loop)
 
     def run(self) -> None:
         """Until it is stopped; without an anchor there is nothing to go on for."""
@@ -162,13 +164,16 @@ class Keeper:
             self._refuse(connection, request, error)
             return
         finally:
-            if request.verb != "fd.put":  # what else was passed along is not kept
+            if request.fds and request.verb != "fd.put":  # what else was passed along is not kept
                 for fd in request.fds:
                     os.close(fd)
         if isinstance(answer, Answer):
             self._reply(connection, request, answer)
         elif isinstance(answer, Soon):
-            answer.then(lambda: self._given(connection, request, answer))
+            if answer.is_given:
+                self._given(connection, request, answer)
+            else:
+                answer.then(lambda: self._given(connection, request, answer))
         else:
             waiting = asyncio.ensure_future(answer, loop=self.loop)
             self._answering.add(waiting)
@@ -283,12 +288,17 @@ class Keeper:
 
     def _exited(self, one: Exit) -> None:
         unit = self._by_process.pop((one.pid, one.start), None)
-        if unit is not None and unit.is_alive:
-            unit.ended, unit.ended_at = one.status, self.now()
+        if unit is None or not unit.is_alive:
+            self.anchored.forget(one.pid, one.start)
+            return
+        unit.ended, unit.ended_at = one.status, self.now()
+        try:
             self.save(unit)
-            if unit.uid in self.held:
-                self.held[unit.uid].exited()
-        self.anchored.forget(one.pid, one.start)
+            self.anchored.forget(one.pid, one.start)
+        except OSError as error:  # a full disk: the anchor still knows how it ended, and tells the next keeper
+            log.warning("the end of a unit could not be written down: %s", error)
+        if unit.uid in self.held:
+            self.held[unit.uid].exited()
 
     def signal(self, unit: Unit, number: int) -> None:
         """Send a signal to the unit's session, while its process is the one it was."""
@@ -302,6 +312,12 @@ class Keeper:
         if held is not None and unit.is_alive:
             held.end()
             self.loop.call_later(GRACE_SECONDS, self._kill, unit)
+
+    def end_of(self, unit: Unit) -> Soon:
+        """Given as soon as it has ended."""
+        soon = Soon()
+        self._for_end.setdefault(unit.uid, []).append(soon)
+        return soon
 
     def _kill(self, unit: Unit) -> None:
         if unit.is_alive:
@@ -329,7 +345,12 @@ class Keeper:
     # ── small things ────────────────────────────────────────────────────────────────────────────
 
     def save(self, unit: Unit, *, through_power_loss: bool = False) -> None:
-        self.units.save(unit, through_power_loss=through_power_loss)
+        try:
+            self.units.save(unit, through_power_loss=through_power_loss)
+        finally:
+            if not unit.is_alive:
+                for soon in self._for_end.pop(unit.uid, ()):
+                    soon.give(Answer())
 
     @property
     def hidden(self) -> list[str]:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from perdure._ground.ids import boot_id
 from perdure.keeper import processes, wire
 from perdure.keeper.connection import Connection
-from perdure.keeper.kinds import Answer, Call, Refused
+from perdure.keeper.kinds import Answer, Call, Refused, Soon
 from perdure.keeper.limits import NAMES
 from perdure.keeper.units import Owner, Unit
 
 if TYPE_CHECKING:
     from perdure.keeper.daemon import Keeper
 
-Question = Callable[["Keeper", Connection, Call], Answer]
+Question = Callable[["Keeper", Connection, Call], Answer | Soon]
 
 
 def hello(keeper: Keeper, connection: Connection, call: Call) -> Answer:
@@ -167,9 +167,12 @@ def release(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     return Answer()
 
 
-def end(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+def end(keeper: Keeper, connection: Connection, call: Call) -> Answer | Soon:
+    """Have it end; by `wait`, answered once it has."""
     unit = _unit(keeper, call)
     keeper.end(unit)
+    if unit.is_alive and unit.uid in keeper.held and call.get("wait", bool, False):
+        return keeper.end_of(unit)
     return Answer({"unit": shown(keeper, unit)})
 
 

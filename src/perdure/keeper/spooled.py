@@ -22,7 +22,8 @@ _SLACK = 1 << 20
 _CHUNK = 1 << 18
 # How often a file is looked at while somebody follows it, and while nobody does.
 _LOOK_SECONDS, _REST_SECONDS = 0.02, 1.0
-# The same while somebody waits for more, and how long they are kept waiting before they are told of nothing.
+# The same while somebody waits for more and no bell rings, and how long they are kept waiting before they are told of
+# nothing.
 _WAIT_SECONDS, MOST_PATIENCE = 0.003, 20.0
 
 
@@ -80,6 +81,7 @@ class Spooled(Held):
         self._fd = os.open(self._path, flags, 0o600)
         self._followers: dict[Caller, int] = {}
         self._news, self._waiting = asyncio.Event(), 0
+        self._bell: int | None = None  # rings while somebody waits
         self._seen = self._first = 0
         self._timer = self.keeper.loop.call_later(_LOOK_SECONDS, self._look)
 
@@ -110,7 +112,7 @@ class Spooled(Held):
             self._timer = self.keeper.loop.call_later(self._until_next_look(), self._look)
 
     def _until_next_look(self) -> float:
-        if self._waiting:
+        if self._waiting and self._bell is None:
             return _WAIT_SECONDS
         return _LOOK_SECONDS if self._followers else _REST_SECONDS
 
@@ -145,7 +147,11 @@ class Spooled(Held):
     async def more(self, call: Call) -> Answer:
         """What was put out from an offset on, as soon as there is something, or the program has ended."""
         start = call.get("start", int, 0)
+        if self.size > start or not self.unit.is_alive:
+            return self.read(call)
         self._waiting += 1
+        if self._bell is None:
+            self._bell = self.keeper.bells.watch(self._path, self._rung)
         self._hurry()
         try:
             async with asyncio.timeout(MOST_PATIENCE):
@@ -156,7 +162,14 @@ class Spooled(Held):
             pass  # nothing came: they ask again
         finally:
             self._waiting -= 1
+            if not self._waiting and self._bell is not None:
+                self.keeper.bells.leave(self._bell)
+                self._bell = None
         return self.read(call)
+
+    def _rung(self) -> None:
+        self.touch()
+        self._news.set()
 
     def unfollow(self, call: Call) -> Answer:
         self._followers.pop(call.caller, None)
