@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from perdure import Config, Perdure, Task
+from perdure import Config, Perdure, Task, ToolCall
 from perdure._model import FINISHED, MOVES, STATUSES, can_move
 from perdure._model.task import Status
 from perdure.errors import (
@@ -294,6 +294,26 @@ async def test_verbs_on_an_unknown_task_raise_not_found_and_name_the_store(url):
         assert caught.value.name == "nope" and caught.value.store in str(caught.value)
         with pytest.raises(NotFound):
             await app.tasks.wait_for("nope")
+
+
+async def test_a_status_that_no_task_can_have_is_not_waited_for():
+    async with Perdure("memory://") as app:
+        await app.tasks.create("job", state={})
+        with pytest.raises(InvalidInput, match="'done' is no status"):
+            await app.tasks.wait_for("job", status="done")
+
+
+@pytest.mark.req("R24")
+async def test_a_pending_tool_call_may_be_given_as_data_and_anything_else_is_refused(url):
+    async with Perdure(url) as app:
+        task = await app.tasks.create("job", state={})
+        await task.checkpoint({"n": 1}, pending=[{"id": "1", "tool": "search", "arguments": {"q": "x"}}])
+        record = await app.tasks.get("job")
+        assert record.latest.pending == [ToolCall(id="1", tool="search", arguments={"q": "x"})]
+        for wrong in ({"name": "search"}, "search", None):
+            with pytest.raises(InvalidInput, match="is no pending tool call"):
+                await task.checkpoint({"n": 2}, pending=[wrong])
+        assert (await app.tasks.get("job")).state == {"n": 1}
 
 
 # ── the end ──────────────────────────────────────────────────────────────────────────────────────

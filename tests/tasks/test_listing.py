@@ -47,7 +47,7 @@ async def test_tasks_are_found_by_status_reason_agent_tag_and_age(url, clock):
         assert await found(since=moment(clock.now_ms()) - timedelta(days=1)) == {"paused"}
 
 
-@pytest.mark.parametrize("bad", [{"status": "odd"}, {"reason": "odd"}, {"limit": 0}, {"limit": 5000}])
+@pytest.mark.parametrize("bad", [{"status": "odd"}, {"reason": "odd"}, {"limit": 0}, {"limit": 5000}, {"cursor": "2"}])
 async def test_filters_that_make_no_sense_are_refused(bad):
     async with Perdure("memory://") as app:
         with pytest.raises(InvalidInput):

@@ -18,6 +18,7 @@ from perdure.errors import InvalidId
 
 MAX_ID = 200
 _ALPHABET = "0123456789abcdefghijklmnopqrstuv"
+_UID_LENGTH = 24
 
 
 _NOISE = 13
@@ -40,6 +41,11 @@ def new_uid(now_ms: int) -> str:
         f"{pairs[bits >> 70 & 1023]}{pairs[bits >> 60 & 1023]}{pairs[bits >> 50 & 1023]}{pairs[bits >> 40 & 1023]}"
         f"{pairs[bits >> 30 & 1023]}{pairs[bits >> 20 & 1023]}{pairs[bits >> 10 & 1023]}{pairs[bits & 1023]}"
     )
+
+
+def is_uid(text: str) -> bool:
+    """Whether it has the form of what `new_uid` makes."""
+    return len(text) == _UID_LENGTH and all(character in _ALPHABET for character in text)
 
 
 def _next_noise() -> bytes:

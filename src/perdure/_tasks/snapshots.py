@@ -16,7 +16,7 @@ from perdure._ground import codec, envelope, frames, ids, splicing
 from perdure._ground.crypto import KeyRing
 from perdure._model import ToolCall
 from perdure._store import FrameRow, Store, Write
-from perdure.errors import NotFound, NotStorable, RecordDamaged, TooLarge
+from perdure.errors import InvalidInput, NotFound, NotStorable, RecordDamaged, TooLarge
 
 MAX_STATE = 256 * 1024 * 1024
 CHUNK = 1024 * 1024
@@ -92,8 +92,12 @@ def document(
     Raises:
         NotStorable: some value would not come back as it was.
         TooLarge: the whole is past the limit.
+        InvalidInput: what is pending is no tool call.
     """
-    calls = [{"id": c.id, "tool": c.tool, "arguments": c.arguments, "started_at": c.started_at} for c in pending]
+    calls = [
+        {"id": c.id, "tool": c.tool, "arguments": c.arguments, "started_at": c.started_at}
+        for c in map(_as_call, pending)
+    ]
     extras = {"plan": plan, "memory": memory, "partial": partial, "pending": calls or None}
     try:
         raw, copy = codec.round_trip({"state": state, **{k: v for k, v in extras.items() if v is not None}})
@@ -103,6 +107,14 @@ def document(
     if len(raw) > MAX_STATE:
         raise TooLarge("the state", len(raw), MAX_STATE)
     return raw, copy
+
+
+def _as_call(call: ToolCall | Mapping[str, Any]) -> ToolCall:
+    try:
+        return call if isinstance(call, ToolCall) else ToolCall(**call)
+    except TypeError:
+        do = "give ToolCall(id=…, tool=…, arguments=…), or a dict of these"
+        raise InvalidInput(f"{call!r:.200} is no pending tool call", do=do) from None
 
 
 def first(store: Store, uid: str, id: str, state: Any) -> First:

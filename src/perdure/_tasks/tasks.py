@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, get_args
 
 from perdure._ground.clock import to_ms
-from perdure._ground.ids import check_id, new_uid
+from perdure._ground.ids import check_id, is_uid, new_uid
 from perdure._model import (
     FINISHED,
     REASONS,
@@ -213,12 +213,14 @@ class Tasks:
     ) -> Page[TaskRecord]:
         """Tasks, newest first; `cursor` of one page begins the next. Nothing is shown twice or left out
         while tasks are added."""
-        if status is not None and status not in get_args(Status):
-            raise InvalidInput(f"{status!r} is no status", do=f"choose from {', '.join(get_args(Status))}")
+        if status is not None:
+            _check_status(status)
         if reason is not None and reason not in REASONS:
             raise InvalidInput(f"{reason!r} is no reason to pause", do=f"choose from {', '.join(REASONS)}")
         if not 1 <= limit <= 1000:
             raise InvalidInput(f"limit is {limit}; it lies between 1 and 1000")
+        if cursor is not None and not is_uid(cursor):
+            raise InvalidInput(f"{cursor!r} is no cursor", do="give the cursor of the page before, or none")
         rows = await self._store.query(
             "list_tasks",
             namespace=self._store.namespace,
@@ -250,6 +252,7 @@ class Tasks:
             TaskFailed: it has ended otherwise.
             TimedOut: it has not got there in time; it goes on.
         """
+        _check_status(status)
         store = self._store
         end = None if timeout is None else store.clock.boottime() + timeout.total_seconds()
         with store.bell.listening():
@@ -318,3 +321,8 @@ def _check_texts(**texts: object) -> None:
             raise InvalidInput(f"{name} has characters that cannot be stored") from None
         if "\0" in text:
             raise InvalidInput(f"{name} has a NUL character")
+
+
+def _check_status(status: object) -> None:
+    if status not in get_args(Status):
+        raise InvalidInput(f"{status!r} is no status", do=f"choose from {', '.join(get_args(Status))}")
