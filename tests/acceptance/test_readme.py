@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+
+from perdure.cli.verbs import root
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
@@ -112,3 +115,19 @@ def test_the_plain_example_waits_through_a_kill_and_fetches_nothing_again(tmp_pa
     run([*cli, "answer", "report-7", "yes"], tmp_path)
     said = run(script, tmp_path).splitlines()
     assert said[1:] == ["publishing 600 words", "published 600 words"]
+
+
+def _named_commands() -> set[tuple[str, str]]:
+    """Each `perdure VERB WORD` that the documentation or a message of perdure tells somebody to type."""
+    files = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/perdure/**/*.py")]
+    typed = re.compile(r"(?:`|^\$ )perdure ([a-z][a-z-]+)\b(?: ([a-z][a-z-]+)\b)?", re.MULTILINE)
+    return {found for file in files for found in typed.findall(file.read_text(encoding="utf-8"))}
+
+
+def test_every_command_that_is_named_anywhere_exists():
+    context, unknown = click.Context(root), []
+    for verb, word in sorted(_named_commands()):
+        command = root.get_command(context, verb)
+        if command is None or (word and isinstance(command, click.Group) and not command.get_command(context, word)):
+            unknown.append(f"perdure {verb} {word}".rstrip())
+    assert not unknown
