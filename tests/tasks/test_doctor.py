@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure import Perdure
+from perdure import Perdure, durable, pause, step
 from perdure._ground import crypto, ids
 from perdure._ground.clock import MovableClock
 from perdure._tasks import Finding, Policy, collect, doctor, examine
@@ -51,6 +51,70 @@ async def test_a_flipped_byte_is_named_with_the_newest_good_checkpoint(shared_ur
         (problem,) = await findings(app, "problem")
         assert problem.subject == "task t" and "1 of 6" in problem.what and "5 (" in problem.what
         assert "checkpoint 4" in problem.do
+
+
+@step
+async def double(n: int) -> int:
+    return n * 2
+
+
+@durable
+async def doubling(n: int) -> int:
+    return await double(n) + await pause.input("how many more?", int)
+
+
+_SPOILED = {
+    "{journal}.entry": "entry ",
+    "{calls}.arguments": "call ",
+    "{pauses}.question": "pause ",
+    "{signals}.value": "signal ",
+    "{tasks}.pause": "task ",
+}
+
+
+@pytest.mark.req("R146", "R95")
+@pytest.mark.parametrize("column", _SPOILED)
+async def test_a_flipped_byte_is_found_wherever_it_is(shared_url: str, column: str) -> None:
+    async with Perdure(shared_url) as app:
+        handle = await app.start("t", doubling, 4)
+        async with app.worker():
+            await app.tasks.wait_for("t", status="paused")
+        await (await handle.task()).signal("more", 5)
+        assert await findings(app, "problem") == []
+    spoil(shared_url, column)
+    async with Perdure(shared_url) as app:
+        (problem,) = await findings(app, "problem")
+        assert problem.subject == "task t" and problem.what.startswith(_SPOILED[column])
+        assert "cannot be read" in problem.what
+
+
+def spoil(url: str, column: str) -> None:
+    table, name = column.split(".")
+    ((data,),) = sql(url, f"SELECT {name} FROM {table} WHERE {name} IS NOT NULL LIMIT 1")
+    spoiled = bytes(data[:-1]) + bytes([data[-1] ^ 1])
+    sql(url, f"UPDATE {table} SET {name} = ? WHERE {name} = ?", spoiled, bytes(data))
+
+
+@pytest.mark.req("R95", "R3")
+@pytest.mark.parametrize("column", ["pause", "progress"])
+async def test_a_damaged_pause_or_progress_hides_neither_the_state_nor_the_task(
+    shared_url: str, column: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Perdure(shared_url) as app:
+        task = await app.tasks.open("t", state={})
+        await task.checkpoint({"n": 1})
+        await task.mark_progress("copy", done=1, total=3)
+        await task.pause("Ship it?", reason="human_approval")
+    spoil(shared_url, f"{{tasks}}.{column}")
+    async with Perdure(shared_url) as app:
+        record = await app.tasks.get("t")
+        assert record is not None and record.state == {"n": 1} and record.damaged == [column]
+        assert record.pause is not None and record.pause.reason == "human_approval"
+        assert (record.progress is None) == (column == "progress")
+        assert "is damaged" in caplog.text
+        task = await app.tasks.open("t")
+        await task.approve(by="ada")
+        await task.complete({"n": 2})
 
 
 @pytest.mark.req("R95")

@@ -163,7 +163,7 @@ class TaskRecord:
     config: Config = field(default_factory=Config)
     depends_on: Sequence[str] = ()
     archived_at: datetime | None = None
-    damaged: Sequence[str] = ()  # checkpoints that could not be read; the newest good one was used
+    damaged: Sequence[str] = ()  # what could not be read: checkpoints (the newest good one was used), pause, progress
     unreadable: str = ""  # in a list: why the state and the like are left out
 
     @property

@@ -65,6 +65,8 @@ async def _examine(store: Store) -> AsyncIterator[Finding]:
     yield await _keys(store)
     async for finding in _states(store):
         yield finding
+    async for finding in _records(store):
+        yield finding
     async for finding in _chains(store):
         yield finding
     async for finding in _workers(store):
@@ -237,6 +239,19 @@ def _about_damage(row: TaskRow, rows: list[FrameRow], damaged: dict[int, str]) -
         return Finding("problem", f"task {row.id}", what, do)
     level: Level = "note" if set(damaged) <= known_bad else "problem"
     return Finding(level, f"task {row.id}", f"{what}; its state is good", "nothing: they are never resumed from")
+
+
+async def _records(store: Store) -> AsyncIterator[Finding]:
+    """All else that is kept: pauses, progress, results, journals, arguments, signals, memories."""
+    named = {row.uid: row.id async for row in every_task(store, None)}
+    is_whole = True
+    async for record, why in rotation.unreadable(store):
+        is_whole = False
+        uid = record.partition(" ")[2].partition(".")[0]
+        subject = f"task {named[uid]}" if uid in named else "records"
+        yield Finding("problem", subject, f"{record} cannot be read: {why}", "restore it from a backup of the store")
+    if is_whole:
+        yield Finding("ok", "records", "all that can be opened here can be read")
 
 
 async def _chains(store: Store) -> AsyncIterator[Finding]:

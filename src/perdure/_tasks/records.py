@@ -64,16 +64,17 @@ def _record(
     damaged: Sequence[str],
 ) -> TaskRecord:
     uid = row.uid
+    pause, progress, spoiled = _shown(store, row)
     return TaskRecord(
         id=row.id,
         uid=uid,
         status=row.status,  # type: ignore[arg-type]
         state=state,
         latest=latest,
-        pause=_pause(store, row),
+        pause=pause,
         error=_optional(store, uid, "error", row.error),
         result=_optional(store, uid, "result", row.result),
-        progress=_optional(store, uid, "progress", row.progress, Progress),
+        progress=progress,
         attempts=[attempt(number, AttemptRow(*found)) for number, found in enumerate(attempts, 1)],
         version=row.version,
         created_at=moment(row.created_at),
@@ -87,8 +88,28 @@ def _record(
         config=_optional(store, uid, "config", row.config, Config) or Config(),
         depends_on=tuple(json.loads(row.depends_on)),
         archived_at=_moment(row.archived_at),
-        damaged=damaged,
+        damaged=[*damaged, *spoiled],
     )
+
+
+def _shown(store: Store, row: TaskRow) -> tuple[Pause | None, Progress | None, list[str]]:
+    """Why it waits and how far it is, which are there to be looked at: what is damaged of them is named, and hides
+    neither the state nor the result."""
+    pause, progress, spoiled = None, None, []
+    try:
+        pause = _pause(store, row)
+    except RecordDamaged as error:
+        log.warning("task %s: %s", row.id, error.what)
+        spoiled.append("pause")
+        if row.pause_reason is not None:
+            text = "(what it waits for is damaged)"
+            pause = Pause(reason=row.pause_reason, message=text, since=moment(row.updated_at), by={})  # type: ignore[arg-type]
+    try:
+        progress = _optional(store, row.uid, "progress", row.progress, Progress)
+    except RecordDamaged as error:
+        log.warning("task %s: %s", row.id, error.what)
+        spoiled.append("progress")
+    return pause, progress, spoiled
 
 
 async def newest_good(store: Store, row: TaskRow) -> tuple[Snapshot, FrameRow, list[str]]:
