@@ -252,7 +252,7 @@ class SqliteSession:
         """The next line; nothing when the other end is gone."""
         parts = [self._rest]
         while b"\n" not in parts[-1]:
-            part = link.recv(1 << 18)
+            part = link.recv(1 << 16)
             if not part:
                 return b""
             parts.append(part)

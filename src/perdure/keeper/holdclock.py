@@ -10,11 +10,10 @@ from struct import Struct
 
 _TIMES = Struct("<qq")  # wall milliseconds, boottime microseconds
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-_MOVED = "PERDURE_TEST_CLOCK"
 
 
 def seconds() -> float:
-    path = os.environ.get(_MOVED)
+    path = _moved()
     if not path:
         return time.clock_gettime(_BOOT)
     boot: int = _TIMES.unpack(_shared(path)[: _TIMES.size])[1]
@@ -23,7 +22,13 @@ def seconds() -> float:
 
 def longest_wait() -> float:
     """How long a wait may last before the clock is looked at again: a moved one rings no bell."""
-    return 0.005 if _MOVED in os.environ else 60.0
+    return 0.005 if _moved() else 60.0
+
+
+@lru_cache(maxsize=1)
+def _moved() -> str:
+    """The file, as it is named when the time is first asked for."""
+    return os.environ.get("PERDURE_TEST_CLOCK", "")
 
 
 @lru_cache(maxsize=1)

@@ -20,9 +20,11 @@ import os
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from perdure.keeper.jsons import to_json
 
 VERSIONS = (1,)
 LARGEST_HEADER = 1 << 20
@@ -82,20 +84,6 @@ Message = Request | Reply | Refusal | News
 _read_json = json.JSONDecoder().raw_decode
 
 
-def _json_writer() -> Callable[[Any], str]:
-    """As JSONEncoder.encode, which would make a new compiled encoder for each message."""
-    plain = json.JSONEncoder(separators=(",", ":"))
-    make = getattr(json.encoder, "c_make_encoder", None)
-    if make is None:
-        return plain.encode
-    ascii = json.encoder.encode_basestring_ascii
-    compiled = make(None, plain.default, ascii, None, plain.key_separator, plain.item_separator, False, False, True)
-    return lambda value: "".join(compiled(value, 0))
-
-
-_to_json = _json_writer()
-
-
 def encode(message: Message) -> bytes:
     """The frame's bytes; its descriptors are sent with the first of them.
 
@@ -114,7 +102,7 @@ def encode(message: Message) -> bytes:
             head = {"news": message.topic, "args": message.args}
     if message.fds:
         head["fds"] = len(message.fds)
-    header = _to_json(head).encode()
+    header = to_json(head).encode()
     if len(header) > LARGEST_HEADER or len(message.body) > LARGEST_BODY or len(message.fds) > MOST_FDS:
         raise BadFrame(f"a frame of {len(header)} + {len(message.body)} bytes and {len(message.fds)} descriptors")
     return b"".join((_LENGTHS.pack(len(header), len(message.body)), header, message.body))

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from perdure.keeper import holdclock as clock
+from perdure.keeper.gulps import Gulp
 from perdure.keeper.pgproxy import login, wire
 from perdure.keeper.pgproxy.hold import Hold
 from perdure.keeper.pgproxy.login import Upstream
@@ -26,7 +27,8 @@ from perdure.keeper.pgproxy.poller import Poller
 from perdure.keeper.pgproxy.session import Session
 from perdure.keeper.pgproxy.visitor import Visitor
 
-_CHUNK = 1 << 18
+_MOST_AT_ONCE = 1 << 18
+_FIRST_WORDS = 1 << 14
 _HIGH = 1 << 20  # bytes waiting for a reader, at which the other side is not read any more
 _ONE_PIECE = 4096  # bytes that a socket with nothing waiting takes whole
 _MOST_VISITORS = 64
@@ -54,6 +56,7 @@ class Proxy:
         self._key = b""
         self._lasting, self._lasting_of = b"", -1
         self._visitors: dict[int, Visitor] = {}
+        self._from_server, self._from_client = Gulp(_MOST_AT_ONCE), Gulp(_MOST_AT_ONCE)
         self._server = upstream.socket
         self._server.setblocking(False)
         self.poller = Poller()
@@ -114,7 +117,7 @@ class Proxy:
                 self._came_to_rest()
             self._take(len(data))
             self._see_whether_lost()
-            if not isinstance(self._server, ssl.SSLSocket) and len(data) < _CHUNK:
+            if not self._from_server.took(len(data)) and not isinstance(self._server, ssl.SSLSocket):
                 return
 
     def _see_whether_lost(self) -> None:
@@ -123,8 +126,8 @@ class Proxy:
 
     def _peek(self) -> bytes:
         if isinstance(self._server, ssl.SSLSocket):
-            return self._server.recv(_CHUNK)
-        return self._server.recv(_CHUNK, socket.MSG_PEEK)
+            return self._server.recv(self._from_server.size)
+        return self._server.recv(self._from_server.size, socket.MSG_PEEK)
 
     def _take(self, size: int) -> None:
         """Take out of the socket what was looked at."""
@@ -151,7 +154,8 @@ class Proxy:
         if self.session.unsynced:
             notes.unsynced = True
         if notes.phase != LARGE:
-            notes.phase = SENDING if len(out) + self._unsent() <= _ONE_PIECE else LARGE
+            unsent = self._unsent() if notes.phase != IDLE else 0  # all that was sent has been answered
+            notes.phase = SENDING if len(out) + unsent <= _ONE_PIECE else LARGE
         try:
             sent = self._server.send(out)
         except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
@@ -197,7 +201,7 @@ class Proxy:
 
     def _visitor_event(self, visitor: Visitor) -> None:
         try:
-            data = visitor.link.recv(_CHUNK)
+            data = visitor.link.recv(_FIRST_WORDS)
             if not data:
                 raise ConnectionError
             visitor.said(data)
@@ -285,13 +289,14 @@ class Proxy:
             self._hand_to_client()
             return
         try:
-            data = client.recv(_CHUNK)
+            data = client.recv(self._from_client.size)
         except BlockingIOError:
             self._hand_to_client()
             return
         except OSError:
             data = b""
         if data:
+            self._from_client.took(len(data))
             self._client_said(data)
         else:
             self._client_gone()

@@ -22,6 +22,8 @@ import zlib
 from struct import Struct
 from typing import Any
 
+from perdure.keeper import jsons
+
 IDLE, SENDING, LARGE, SENT = range(4)
 
 _SIZE = 1 << 20
@@ -30,11 +32,8 @@ _SLOT = Struct("<II")  # length, checksum
 _PHASE, _UNSYNCED, _TURN = 0, 1, 2
 
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode
-
-
 def to_json(facts: dict[str, Any]) -> bytes:
-    return _encode(facts).encode()
+    return jsons.to_json(facts).encode()
 
 
 class Notebook:
