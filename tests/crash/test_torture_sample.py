@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from tests.support.processes import Link, nursery, say
 from tests.torture import __main__ as torture
 from tests.torture import races
 
@@ -51,3 +53,25 @@ def test_shards_share_the_seeds() -> None:
     for shard in ("1/3", "2/3", "3/3"):
         assert torture.main(["--shard", shard], parts) == 0
     assert ran == [0, 3, 6, 1, 4, 2, 5]
+
+
+async def _wait_for_ever(link: Link) -> None:
+    say(link)
+    await asyncio.Event().wait()
+
+
+def _hang(seed: int) -> None:
+    with nursery() as children:
+        child = children.start(_wait_for_ever)
+        child.heard()
+        child.heard()
+
+
+def test_a_seed_that_hangs_tells_where_and_fails(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torture, "HANGS_AFTER", 0.5)
+    monkeypatch.setattr(torture, "TELLING", 2.0)
+    assert torture.main([], {"stuck": torture.Part(_hang, range(1))}) == 1
+    told = capfd.readouterr()
+    assert "HANGS: stuck 0" in told.out and "_hang" in told.err

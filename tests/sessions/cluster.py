@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,8 @@ class Cluster:
 
     PASSWORD = "pass ü:word"
 
-    def __init__(self, connections: int = 20) -> None:
-        self._connections = connections
+    def __init__(self, connections: int = 20, env: Mapping[str, str] | None = None) -> None:
+        self._connections, self._env = connections, dict(env or {})
         self.place = Path(tempfile.mkdtemp(prefix="perdure-cluster-", dir=postgres._parent()))
         self.place.chmod(0o711)
         self._as = postgres._unprivileged()
@@ -51,7 +52,7 @@ class Cluster:
     @property
     def _common(self) -> dict[str, Any]:
         out = subprocess.DEVNULL
-        env = {"PATH": os.defpath, "LC_ALL": "C"}
+        env = {"PATH": os.defpath, "LC_ALL": "C", **self._env}
         return {"cwd": self.place, "env": env, "stdin": out, "stdout": out, "stderr": out, **self._as}
 
     def _folder(self, name: str) -> Path:
@@ -75,6 +76,11 @@ class Cluster:
         assert self._server is not None
         self._server.send_signal(how)
         self._server.wait()
+
+    @property
+    def pid(self) -> int:
+        assert self._server is not None
+        return self._server.pid
 
     def admin(self) -> str:
         return f"host={self.socket} port={self.port} user=postgres dbname=postgres"
@@ -110,6 +116,7 @@ class Cluster:
         """Another server that follows this one, until it is promoted."""
         other = object.__new__(Cluster)
         other._connections, other._as, other._programs = self._connections, self._as, self._programs
+        other._env = self._env
         other.place, other.data = self.place / "standby", self.place / "standby" / "data"
         self._folder("standby")
         with socket.create_server(("127.0.0.1", 0)) as free:

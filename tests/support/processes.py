@@ -129,9 +129,9 @@ class Child:
 class Nursery:
     """The warm process that children are forked from."""
 
-    def __init__(self) -> None:
+    def __init__(self, env: Mapping[str, str] | None = None) -> None:
         ours, theirs = socket.socketpair()
-        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **(env or {})}
         environ.pop("PERDURE_TEST_CLOCK", None)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.processes", str(theirs.fileno())],
@@ -144,6 +144,7 @@ class Nursery:
         self._control = ours
         self._turn = threading.Lock()
         self._children: list[Child] = []
+        alive.add(self)
 
     def start(self, function: Callable[..., Any], *arguments: Any, env: Mapping[str, str] | None = None) -> Child:
         """Fork a child that runs `function(link, *arguments)`."""
@@ -182,11 +183,27 @@ class Nursery:
                 child.bury()
             del self._children[before:]
 
+    def tell_stacks(self) -> None:
+        """Have every living child print its stacks: something hangs, and this is how one finds out what."""
+        for child in self._children:
+            if child._status is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child.pid, signal.SIGUSR1)
+
+    def end_children(self) -> None:
+        """Kill them without waiting, from another thread than the one that waits for them."""
+        for child in list(self._children):
+            if child._status is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child.pid, signal.SIGKILL)
+
     def close(self) -> None:
+        alive.discard(self)
         self._control.close()
         self._process.wait()
 
 
+alive: set[Nursery] = set()
 _nursery: Nursery | None = None
 
 
@@ -199,6 +216,17 @@ def nursery() -> Iterator[Nursery]:
         atexit.register(_nursery.close)
     with _nursery.clearing():
         yield _nursery
+
+
+@contextlib.contextmanager
+def nursery_in(env: Mapping[str, str]) -> Iterator[Nursery]:
+    """A nursery of its own, for children whose very libraries see another world."""
+    own = Nursery(env)
+    try:
+        with own.clearing():
+            yield own
+    finally:
+        own.close()
 
 
 @contextlib.contextmanager
@@ -260,7 +288,7 @@ def _head(control: socket.socket) -> tuple[bytes, list[int]]:
 
 def _be_child(fd: int, name: tuple[str, str], arguments: tuple[Any, ...], env: dict[str, str]) -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: never outlive the nursery
-    faulthandler.enable()
+    _be_ready_to_tell_stacks()
     os.environ.update(env)
     link = Link(fd)
     try:
@@ -274,6 +302,24 @@ def _be_child(fd: int, name: tuple[str, str], arguments: tuple[Any, ...], env: d
     with contextlib.suppress(BrokenPipeError):
         link.send(last)
     os._exit(0)
+
+
+def _be_ready_to_tell_stacks() -> None:
+    """On SIGUSR1 all stacks go to stderr: those of threads, and of whatever the event loop has under way."""
+    faulthandler.enable()
+
+    def tell(*_: object) -> None:
+        with contextlib.suppress(RuntimeError):
+            for task in asyncio.all_tasks():
+                task.print_stack()
+                # The innermost coroutine is what it waits for; print_stack shows the outermost.
+                inner: Any = task.get_coro()
+                while inner is not None:
+                    print(f"    in {inner!r}", file=sys.stderr)
+                    inner = getattr(inner, "cr_await", None)
+
+    signal.signal(signal.SIGUSR1, tell)
+    faulthandler.register(signal.SIGUSR1, all_threads=True, chain=True)
 
 
 def say(link: Link, value: object = None) -> None:

@@ -5,19 +5,24 @@
     python -m tests.torture --shard 1/2                      every second seed; 2/2 are the others
     python -m tests.torture --resume finished.txt            leave out what is in the file, add what passes
 
-Prints each seed that failed with the command that repeats it, and ends with 1 if there was one.
+Prints each seed that failed with the command that repeats it, and ends with 1 if there was one. Of a seed that hangs
+all stacks are printed, those of its processes too; then they are killed, so that it fails and the next one is run.
 """
 
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support import processes
 from tests.torture import (
     clocks,
     crowd,
@@ -33,11 +38,15 @@ from tests.torture import (
     s4,
     sequences,
     sessions,
+    sleeps,
     storm,
+    walls,
     zombies,
 )
 
 TELL_EVERY = 10.0  # seconds
+HANGS_AFTER = 900.0  # the longest part is done in a third of that
+TELLING = 5.0  # how long processes have to print their stacks
 
 
 class Part(NamedTuple):
@@ -55,6 +64,8 @@ PARTS = {
     "restarts": Part(restarts.run, range(10)),
     "crowd": Part(crowd.run, range(4)),
     "clocks": Part(clocks.run, range(100)),
+    "sleeps": Part(sleeps.run, range(20)),
+    "walls": Part(walls.run, range(40)),
     "zombies": Part(zombies.run, range(500)),
     "keepers": Part(keepers.run, range(30)),
     "floods": Part(floods.run, range(2)),
@@ -84,7 +95,8 @@ def _torture(name: str, run: Callable[[int], None], seeds: Sequence[int], finish
     began = told = time.monotonic()
     for number, seed in enumerate(seeds, 1):
         try:
-            run(seed)
+            with _watched(f"{name} {seed}"):
+                run(seed)
             finished.add(name, seed)
         except Exception:
             traceback.print_exc()
@@ -96,6 +108,31 @@ def _torture(name: str, run: Callable[[int], None], seeds: Sequence[int], finish
     minutes = (time.monotonic() - began) / 60
     print(f"{name}: {len(seeds)} seeds in {minutes:.1f} minutes, {len(failed)} failed", flush=True)
     return failed
+
+
+@contextmanager
+def _watched(what: str) -> Iterator[None]:
+    """Whatever hangs in this block tells where, and is ended."""
+    over = threading.Event()
+
+    def watch() -> None:
+        if over.wait(HANGS_AFTER):
+            return
+        print(f"HANGS: {what}", flush=True)
+        faulthandler.dump_traceback(all_threads=True)
+        for nursery in list(processes.alive):
+            nursery.tell_stacks()
+        if not over.wait(TELLING):
+            for nursery in list(processes.alive):
+                nursery.end_children()
+
+    watching = threading.Thread(target=watch, name="watchdog", daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watching.join()
 
 
 class Finished:
