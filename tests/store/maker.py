@@ -489,6 +489,7 @@ class Maker:
     def reap(self, uid: str) -> dict[str, Any]:
         fence = self._fence(uid)
         seen = {"seen_epoch": fence["epoch"], "seen_worker": fence["worker"]}
+        seen["seen_beats"] = self._random.choice((None, None, 0, 1, 2))
         counted = {"losses": self._random.choice((0, 1, 2)), "lost_position": 4, "not_before": self._clock}
         return {"uid": uid, **seen, **counted, **self._event("worker_lost"), "ended": "its process died"}
 

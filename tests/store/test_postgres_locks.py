@@ -192,6 +192,19 @@ def test_a_row_that_nobody_lets_go_of_is_reported_and_the_engine_works_on(
     assert engines[0].commit(touching(A, B)) == [(3,), (3,)]
 
 
+@pytest.mark.req("R110")
+def test_a_server_that_gives_up_too_soon_had_its_clock_set_and_is_asked_again(
+    engines: list[PostgresEngine], postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(writing._SETTINGS, "lock_ms", "20")
+    monkeypatch.setattr(writing, "_soonest", lambda: 60.0)
+    with psycopg.connect(postgres_url) as holding:
+        holding.execute("SELECT 1 FROM perdure.tasks WHERE uid = %s FOR UPDATE", (A,))
+        with pytest.raises(Again):
+            engines[0].commit(touching(A, B))
+    assert engines[0].commit(touching(A, B)) == [(3,), (3,)]
+
+
 def test_a_worker_is_not_forgotten_while_its_claim_is_under_way(postgres_url: str) -> None:
     engine = PostgresEngine(postgres_url)
     hand = Hand(engine)

@@ -39,6 +39,20 @@ def test_the_beats_show_at_every_lease_of_the_process(hand: Hand) -> None:
     assert beats == [2, 2]  # one by registering again, one by beating
 
 
+@pytest.mark.req("R55", "R111")
+def test_who_has_beaten_since_it_was_taken_for_silent_keeps_its_lease(hand: Hand, other: Hand) -> None:
+    epoch = hand.running()
+    holder = hand.holder(UID)
+    assert holder is not None
+    seen = {"seen_epoch": epoch, "seen_worker": "w1", "seen_beats": holder.beats}
+    loss = {"uid": UID, **seen, "ended": "silent", "losses": 1, "lost_position": 0, "not_before": None}
+    hand.do("beat", worker="w1")
+    with unchanged(hand.engine):
+        assert other.do("reap", **loss, **other.event("worker_lost")) is None
+    loss["seen_beats"] = (holder.beats or 0) + 1
+    assert other.do("reap", **loss, **other.event("worker_lost")) == (epoch,)
+
+
 def test_who_was_forgotten_does_not_beat(hand: Hand) -> None:
     hand.register()
     hand.do("forget_worker", worker="w1")

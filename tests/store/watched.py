@@ -48,6 +48,9 @@ class Watched:
     def query(self, name: str, params: Any) -> list[Row]:
         return self.inner.query(name, params)
 
+    def beat(self, worker: str) -> bool:
+        return self.inner.beat(worker)
+
     def line(self) -> None:
         """Nobody else has it."""
 

@@ -18,7 +18,7 @@ reads. The verbs and queries are named alike in both engines, one file each; the
 | claim             | epoch + 1, this process holds the lease, a new attempt  | the lease or the status has changed  |
 | release           | nobody holds the lease, the attempt has ended           | the lease is not ours any more       |
 | postpone          | when a task begins, and with what                       | somebody has begun it                |
-| reap              | a dead process's lease is free, the loss is counted     | the lease has changed since          |
+| reap              | a dead process's lease is free, the loss is counted     | lease changed, or a beat since       |
 | flag_attempt      | one more event: something is said of the attempt        | lease or version has changed since   |
 | take_slot         | one of a limit's slots is this attempt's                | it was taken meanwhile               |
 | free_slot         | a slot is gone                                          | it is another's by now               |
@@ -116,6 +116,15 @@ class Engine(Protocol):
 
     def query(self, name: str, params: Params) -> list[Row]:
         """Read; a store that was never written to answers with no rows."""
+        ...
+
+    def beat(self, worker: str) -> bool:
+        """Have the process's row beat beside its other writes, where none of those can keep it waiting; False where
+        they are one queue anyway: there a beat is a write like any other.
+
+        Raises:
+            PerdureError: it could not be done now.
+        """
         ...
 
     def line(self) -> Line | None:

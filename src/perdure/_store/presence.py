@@ -1,7 +1,8 @@
 """This process, as other processes see it: a row of its own, and a heart that keeps it fresh.
 
-The heart is a thread, so that a busy event loop does not make its process look dead. One row serves all
-leases of the process; when it has held none for a while, the heart rests.
+The heart is a thread, so that a busy event loop does not make its process look dead, and where it can it beats past
+the committer, so that a write which waits for somebody's rows does not either. One row serves all leases of the
+process; when it has held none for a while, the heart rests.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from perdure._ground import ids
 from perdure._ground.clock import Clock
 from perdure._model import LEASE, Sighting
 from perdure._store.committer import Committer
+from perdure._store.contract import Again, Engine
 from perdure._store.write import Write
-from perdure.errors import PerdureError
+from perdure.errors import PerdureError, StoreClosed, StoreForked
 
 log = logging.getLogger("perdure.heart")
 
 
 class Presence:
-    def __init__(self, committer: Committer, clock: Clock) -> None:
-        self._committer, self._clock = committer, clock
+    def __init__(self, engine: Engine, committer: Committer, clock: Clock) -> None:
+        self._engine, self._committer, self._clock = engine, committer, clock
         self.process = ids.this_process()
         self.user = ids.user_name()
         self.worker = ids.new_uid(clock.now_ms())
@@ -96,12 +98,22 @@ class Presence:
     def _beat(self, bell: threading.Event) -> None:
         # A third of the lease: one beat may be lost, and the next is still in time.
         interval = self.lease.total_seconds() / 3
-        while not self._clock.wait(interval, bell) and not self._may_rest(bell):
+        # One that could not be is made up for soon: others look as soon as the store is back.
+        soon, wait = interval / 8, interval
+        began = self._clock.boottime()
+        while not self._clock.wait(began + wait - self._clock.boottime(), bell) and not self._may_rest(bell):
+            began = self._clock.boottime()  # however long the beat takes, the next one is due in its time
             try:
-                self._committer.submit(self._write("beat"))
-            except PerdureError as error:
+                if not self._engine.beat(self.worker):
+                    self._committer.submit(self._write("beat"))
+                wait = interval
+            except (StoreClosed, StoreForked) as error:
                 log.warning("this process cannot renew its leases: %s", error.what)
                 return
+            except (PerdureError, Again) as error:
+                if wait == interval and not bell.is_set():
+                    log.warning("this process cannot renew its leases now: %s", error)
+                wait = soon
 
     def _may_rest(self, bell: threading.Event) -> bool:
         """Whether there has been nothing to keep for a whole lease."""

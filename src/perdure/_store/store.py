@@ -32,7 +32,7 @@ class Shared:
         self.address, self.clock = address, clock
         self.engine = make_engine(address)
         self.committer = Committer(self.engine)
-        self.presence = Presence(self.committer, clock)
+        self.presence = Presence(self.engine, self.committer, clock)
         self.bell = Bell(self.engine, self.committer)
         self.pid = os.getpid()
         self.users = 0

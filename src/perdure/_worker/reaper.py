@@ -1,9 +1,9 @@
 """Give the tasks of dead workers back to the queue.
 
 A process of this machine is proven dead by its pidfd or its start time, and noticed at once. Of a process elsewhere
-only its silence can be seen: its lease is over when it has not beaten for a whole lease on our own clock. The lease
-is then freed, with an event that says who was lost and where; the next claim raises the epoch, so a worker that was
-slow rather than dead can no longer write.
+only its silence can be seen: its lease is over when it has not beaten for a whole lease on our own clock, while our
+own beats went through (listening.py). The lease is then freed, with an event that says who was lost and where; the
+next claim raises the epoch, so a worker that was slow rather than dead can no longer write.
 
 Owns the question "is this worker lost?". What follows a loss is decided in losses.py.
 """
@@ -20,6 +20,7 @@ from perdure._ground.ids import Process, is_proven_dead
 from perdure._model import Config, Entry, Holder, Sighting, decode_entry, name_of
 from perdure._store import Row, Store, Write
 from perdure._tasks import Tasks, move
+from perdure._worker.listening import Listening
 from perdure._worker.losses import Loss, after_loss, how_far
 from perdure._worker.spawn import Spawn
 from perdure._worker.watch import Watch
@@ -76,6 +77,7 @@ class Reaper:
     def __init__(self, tasks: Tasks, ring: Callable[[], None], spawn: Spawn | None = None) -> None:
         self._tasks, self._store, self._ring, self._spawn = tasks, tasks._store, ring, spawn
         self._seen: dict[str, Sighting] = {}
+        self._listening = Listening()
         self._forgotten: dict[tuple[str, int], float] = {}  # by task uid and epoch: since when
         self.watch = Watch(ring)
         self.others: list[Other] = []
@@ -84,28 +86,30 @@ class Reaper:
         rows = [Other.of(row) for row in await self._store.query("read_workers")]
         self.others = [other for other in rows if other.id != self._store.presence.worker]
         self._seen = {other.id: self._seen[other.id] for other in self.others if other.id in self._seen}
+        own = next((one.beats for one in rows if one.id == self._store.presence.worker), None)
+        lease_seconds = self._store.presence.lease.total_seconds()
+        listened = self._listening.look(self._store.clock.boottime(), own, lease_seconds)
         self.watch.follow(other.process for other in self.others)
         for other in self.others:
-            why = self._why_lost(other)
+            why = self._why_lost(other, listened)
             if why is not None and other.leases:
                 await self._reap(other, why)
             if why == DIED:
                 await self._forget(other)
-        for own in rows:
-            if own.id == self._store.presence.worker and own.leases > len(self._store.presence.held):
-                await self._give_up_forgotten(own)
+        for one in rows:
+            if one.id == self._store.presence.worker and one.leases > len(self._store.presence.held):
+                await self._give_up_forgotten(one)
         return LOOK
 
-    def _why_lost(self, other: Other) -> str | None:
+    def _why_lost(self, other: Other, listened: float) -> str | None:
         if is_proven_dead(other.process, same_machine=self._store.engine.is_local):
             return DIED
         if not other.leases:
             self._seen.pop(other.id, None)  # a heart with nothing to keep rests: that is no silence
             return None
-        now, lease = self._store.clock.boottime(), timedelta(milliseconds=other.lease_ms)
-        holder = Holder(0, other.id, other.beats)
-        sighting = self._seen[other.id] = Sighting.of(holder, now, self._seen.get(other.id), lease)
-        return SILENT if sighting.is_over(now, lease) else None
+        holder, lease = Holder(0, other.id, other.beats), timedelta(milliseconds=other.lease_ms)
+        sighting = self._seen[other.id] = Sighting.of(holder, listened, self._seen.get(other.id), lease)
+        return SILENT if sighting.is_over(listened, lease) else None
 
     async def _forget(self, other: Other) -> None:
         """The row of a process proven dead is of no more use. One that was only silent keeps it: proof may come."""
@@ -156,6 +160,7 @@ class Reaper:
             **self._store.event(held.uid, "worker_lost", data),
             "seen_epoch": held.epoch,
             "seen_worker": other.id,
+            "seen_beats": other.beats if why == SILENT else None,
             "ended": why,
             "losses": loss.losses,
             "lost_position": loss.mark,

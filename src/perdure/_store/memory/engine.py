@@ -59,6 +59,10 @@ class MemoryEngine:
             rows: list[Row] = QUERIES[name](self._tables, params)
             return rows
 
+    def beat(self, worker: str) -> bool:
+        """Nothing keeps a write waiting here."""
+        return False
+
     def line(self) -> None:
         """No other process has it."""
 

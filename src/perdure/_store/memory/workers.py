@@ -50,6 +50,9 @@ def reap(tables: Tables, p: Params) -> Row | None:
     uid = p["uid"]
     if not tables.may_write(uid, p["seen_epoch"], p["seen_worker"]):
         return None
+    holder = tables.workers.get(p["seen_worker"])
+    if p["seen_beats"] is not None and (holder is None or holder.beats != p["seen_beats"]):
+        return None
     tables.put(tables.leases, uid, tables.leases[uid]._replace(worker=None))
     end_attempts(tables, uid, p["at"], p["ended"])
     if uid in tables.calls:

@@ -125,6 +125,12 @@ class PostgresEngine:
         for reader in (*idle, *others):
             reader.close()
 
+    def beat(self, worker: str) -> bool:
+        """One statement past the committer, whose batch may be waiting for somebody's rows."""
+        with self._errors(), self._reader() as reader:
+            reader.execute(self._queries["beat"][0].encode(), {"worker": worker})
+        return True
+
     # ── ringing ─────────────────────────────────────────────────────────────────────────────────
 
     def line(self) -> PostgresLine:

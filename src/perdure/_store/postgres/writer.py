@@ -14,6 +14,7 @@ Owns the writing connection. Which writes form a batch, and which rows it locks,
 from __future__ import annotations
 
 import contextlib
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,12 +24,12 @@ import msgspec
 import psycopg
 
 from perdure._ground import crash
-from perdure._store.contract import Row
+from perdure._store.contract import Again, Row
 from perdure._store.postgres import arrays, batch, fork
 from perdure._store.postgres.connector import Connection, Connector, Lost, Patience
 from perdure._store.sql import Queries
 from perdure._store.write import Write
-from perdure.errors import StoreUnavailable
+from perdure.errors import StoreBusy, StoreUnavailable
 
 _HERE = Path(__file__).parent
 
@@ -142,10 +143,13 @@ class Writer:
     @contextlib.contextmanager
     def _sending(self, connection: Connection) -> Iterator[None]:
         """What goes wrong in it leaves no transaction open, and is told in our words."""
+        began = time.monotonic()
         try:
             yield
         except Exception as error:
             explained = self._connector.explain(error, connection)
+            if isinstance(explained, StoreBusy) and time.monotonic() - began < _soonest():
+                explained = Again(str(error))
             if isinstance(explained, Lost):
                 self._drop()
             else:
@@ -282,6 +286,12 @@ class Writer:
     def mark_forked(self) -> None:
         fork.leave_alone(self._connection)
         self._connection = None
+
+
+def _soonest() -> float:
+    """Seconds before which nobody can have waited too long. A server that says so counts on the wall, and its clock was
+    set forward: the batch is sent again."""
+    return 0.8 * min(int(_SETTINGS["lock_ms"]), int(_SETTINGS["statement_ms"])) / 1000
 
 
 def _columns(run: Sequence[Write]) -> dict[str, arrays.Column]:

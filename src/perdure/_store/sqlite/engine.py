@@ -149,6 +149,10 @@ class SqliteEngine:
             with self._mutex:
                 self._readers.append(reader)
 
+    def beat(self, worker: str) -> bool:
+        """The file has one writer at a time: a beat beside the others would wait for the same turn."""
+        return False
+
     def line(self) -> SqliteLine:
         return self._line
 

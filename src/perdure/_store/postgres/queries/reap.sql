@@ -1,8 +1,12 @@
 -- reap: the lease of a process that is dead, silent or stuck is free, if it is still the one that was seen.
+-- One that was taken for silent and has beaten since keeps it.
 -- How often the task was lost without getting further is kept with its call, and when it may begin again.
 WITH freed AS (
   UPDATE perdure.leases SET worker = NULL
   WHERE task_uid = %(uid)s::text AND epoch = %(seen_epoch)s::bigint AND worker || '' = %(seen_worker)s::text
+    AND (%(seen_beats)s::bigint IS NULL OR EXISTS (
+      SELECT 1 FROM perdure.workers WHERE id = %(seen_worker)s::text AND beats = %(seen_beats)s::bigint
+    ))
   RETURNING epoch
 ),
 ended AS (

@@ -1,6 +1,9 @@
 -- reap: the lease of a process that is dead, silent or stuck is free, if it is still the one that was seen.
+-- One that was taken for silent and has beaten since keeps it.
 -- How often the task was lost without getting further is kept with its call, and when it may begin again.
-UPDATE leases SET worker = NULL WHERE task_uid = :uid AND epoch = :seen_epoch AND worker = :seen_worker RETURNING epoch;
+UPDATE leases SET worker = NULL WHERE task_uid = :uid AND epoch = :seen_epoch AND worker = :seen_worker
+  AND (:seen_beats IS NULL OR EXISTS (SELECT 1 FROM workers WHERE id = :seen_worker AND beats = :seen_beats))
+RETURNING epoch;
 UPDATE attempts SET ended_at = :at, ended = :ended WHERE task_uid = :uid AND ended_at IS NULL;
 UPDATE calls SET losses = :losses, lost_position = :lost_position, not_before = :not_before WHERE task_uid = :uid;
 UPDATE tasks SET version = version + 1, updated_at = :at,
