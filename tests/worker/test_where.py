@@ -16,6 +16,9 @@ from tests.worker.kit import opened, quick, until, work
 async def unknown_elsewhere() -> None: ...
 
 
+async def other_code(number: str) -> None: ...
+
+
 async def next_of(app: Perdure, id: str) -> str:
     return (await where(app.tasks, id)).next
 
@@ -34,6 +37,20 @@ async def test_a_task_whose_code_no_live_worker_knows_says_so(home: Home, childr
         await until(lambda: _is(app, "task", "no live worker knows unknown_elsewhere"))
         worker.kill()
         assert "no worker is running" in await next_of(app, "task")
+
+
+@pytest.mark.req("R94")
+async def test_a_task_that_its_worker_cannot_begin_says_why(home: Home, children: Nursery) -> None:
+    worker = children.start(work, home)
+    worker.heard()
+    async with opened(home) as app:
+        known = _known.pop(("quick", 1))
+        try:
+            await app.start("task", durable(name="quick")(other_code), "no number")
+        finally:
+            _known["quick", 1] = known
+        await until(lambda: _is(app, "task", "could not begin: the stored value does not fit"))
+        assert f"(pid {worker.pid} on " in await next_of(app, "task")
 
 
 async def test_another_version_or_queue_is_named(home: Home, children: Nursery) -> None:

@@ -19,7 +19,7 @@ from perdure._durable.undo import failure_of, note_failure, take_back, unknown_h
 from perdure._durable.values import encode_error
 from perdure._durable.wishes import is_live, wish_of, wish_to_cancel
 from perdure._ground import codec
-from perdure._tasks import Hold, Task, move, release_lease, take_lease
+from perdure._tasks import COULD_NOT_BEGIN, Hold, Task, move, release_lease, take_lease
 from perdure.errors import InvalidTransition, LeaseHeld
 
 log = logging.getLogger("perdure.durable")
@@ -67,8 +67,8 @@ async def _end_here(task: Task, hold: Hold) -> None:
         run = await prepare(store, task, hold, asyncio.get_running_loop())
         wish = await wish_of(store, task.uid)
         unknown = unknown_here(run) if wish is not None and wish["undo"] else []
-    except BaseException:
-        await release_lease(store, hold, "could not begin")
+    except BaseException as error:
+        await release_lease(store, hold, COULD_NOT_BEGIN, error)
         raise
     if unknown:
         log.warning("task %s is to be cancelled by a process that knows %s", task.id, ", ".join(unknown))

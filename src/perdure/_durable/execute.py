@@ -26,6 +26,7 @@ from perdure._ground.hop import Nap
 from perdure._model import FINISHED
 from perdure._store import Store, flush_on_sigterm
 from perdure._tasks import (
+    COULD_NOT_BEGIN,
     Hold,
     Task,
     Tasks,
@@ -136,8 +137,8 @@ async def come_back(tasks: Tasks, task: Task, hold: Hold) -> None:
     if hold.fence.epoch > 1 and tasks._returner is not None:
         try:
             await tasks._returner(task, hold.fence.epoch)
-        except BaseException:
-            await release_lease(tasks._store, hold, "could not begin")
+        except BaseException as error:
+            await release_lease(tasks._store, hold, COULD_NOT_BEGIN, error)
             raise
 
 
@@ -181,8 +182,8 @@ async def one_pass(
         except ReplayDiverged as error:
             await _pause_diverged(task, error)
             raise
-        except BaseException:
-            await release_lease(store, hold, "could not begin")
+        except BaseException as error:
+            await release_lease(store, hold, COULD_NOT_BEGIN, error)
             raise
         run.always_replay = replays_always()
         try:

@@ -19,7 +19,7 @@ from perdure._ground.clock import moment
 from perdure._model import FINISHED, Entry, Progress, TaskRecord, name_of, scope_of
 from perdure._replay import UNCOUNTED
 from perdure._store import Store
-from perdure._tasks import Question, Tasks, blockers, current_row, questions_of, read_holder
+from perdure._tasks import COULD_NOT_BEGIN, Question, Tasks, blockers, current_row, questions_of, read_holder
 from perdure.errors import PerdureError
 
 _BLOCKED = "it begins when what it depends on has completed"
@@ -78,6 +78,8 @@ async def where(tasks: Tasks, id: str) -> Where:
     holder = await _holder(store, task.uid)
     blocked = await blockers(tasks, id)
     nobody = await why_nobody(store, call[0]) if call and not holder and record.status == "running" else ""
+    if nobody and record.attempts and record.attempts[-1].ended == COULD_NOT_BEGIN:
+        nobody = f"{nobody}; {await _why_not_begun(tasks, record)}"
     stopped = await why_stopped(store, id) if call and not record.is_finished else ""
     children = await store.query("children_of", uid=task.uid)
     return Where(
@@ -140,6 +142,14 @@ async def _holder(store: Store, uid: str) -> str:
     if holder.is_free or holder.process is None:
         return ""
     return f"{holder.user} (pid {holder.process.pid} on {holder.process.host})"
+
+
+async def _why_not_begun(tasks: Tasks, record: TaskRecord) -> str:
+    """What kept the last attempt from its function: a worker that has the wrong code, a world that has changed."""
+    last = record.attempts[-1]
+    events = [event for event in await tasks.events(record.id) if event.kind == "attempt ended"]
+    why = events[-1].data.get("why") if events else None
+    return f"its last attempt (pid {last.pid} on {last.host}) {COULD_NOT_BEGIN}: {why or 'the reason is not known'}"
 
 
 def _pause_of(record: TaskRecord) -> list[str]:

@@ -112,7 +112,8 @@ class Presence:
                 return
             except (PerdureError, Again) as error:
                 if wait == interval and not bell.is_set():
-                    log.warning("this process cannot renew its leases now: %s", error)
+                    what = error.what if isinstance(error, PerdureError) else str(error)
+                    log.warning("this process cannot renew its leases now: %s", what)
                 wait = soon
 
     def _may_rest(self, bell: threading.Event) -> bool:

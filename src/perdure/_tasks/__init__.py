@@ -38,7 +38,7 @@ from perdure._tasks.handlers import (
     undelivered,
 )
 from perdure._tasks.history import read_checkpoint
-from perdure._tasks.leases import Hold, read_holder, release_all
+from perdure._tasks.leases import COULD_NOT_BEGIN, Hold, in_words, read_holder, release_all
 from perdure._tasks.leases import forget as forget_lease
 from perdure._tasks.leases import held as held_lease
 from perdure._tasks.leases import release as release_lease
@@ -76,9 +76,11 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "in_words",
     "append_to_state",
     "causes_of",
     "Audit",
+    "COULD_NOT_BEGIN",
     "Blocked",
     "DueQuestion",
     "EFFECT_QUESTION",

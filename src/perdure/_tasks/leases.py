@@ -22,11 +22,13 @@ from perdure._model import FINISHED, Holder, Sighting, refuse_move
 from perdure._store import Fence, HolderRow, Store, TaskRow, Write
 from perdure._tasks.dependencies import dependencies_of
 from perdure._tasks.snapshots import Snapshot
-from perdure.errors import InvalidTransition, LeaseHeld, NotFound, TaskBlocked
+from perdure.errors import InvalidTransition, LeaseHeld, NotFound, PerdureError, TaskBlocked
 
 # Set for a command under `perdure run`: the task's uid, and the pid of who holds its lease only for the command.
 HANDED_OVER = "PERDURE_TASK_HOLDER"
 
+# How an attempt ended that had not got as far as its function.
+COULD_NOT_BEGIN = "could not begin"
 
 # Between two looks whether another part of this program has come to its lease.
 _MOMENT = 0.001
@@ -212,18 +214,24 @@ def holder_columns(store: Store) -> dict[str, Any]:
     return {"worker": presence.worker, "host": process.host, "pid": process.pid, "user": presence.user}
 
 
-async def release(store: Store, hold: Hold, ended: str) -> None:
-    """Give the lease back; harmless when it is lost already."""
+async def release(store: Store, hold: Hold, ended: str, error: BaseException | None = None) -> None:
+    """Give the lease back; harmless when it is lost already. The error that is the reason is told in its event."""
     forget(store, hold)
     if hold.fence.closed is None:
-        await _releasing(store, hold, ended)
+        await _releasing(store, hold, ended, error)
 
 
-def _releasing(store: Store, hold: Hold, ended: str) -> Write:
+def _releasing(store: Store, hold: Hold, ended: str, error: BaseException | None = None) -> Write:
     fence = hold.fence
-    params = {**store.event(fence.uid, "attempt ended", {"ended": ended}), "ended": ended}
+    data = {"ended": ended} if error is None else {"ended": ended, "why": in_words(error)}
+    params = {**store.event(fence.uid, "attempt ended", data), "ended": ended}
     params.update(epoch=fence.epoch, worker=fence.worker)
     return store.verb("release", fence.uid, params, key=fence.task_id)
+
+
+def in_words(error: BaseException) -> str:
+    """What happened, in one line."""
+    return error.what if isinstance(error, PerdureError) else f"{type(error).__name__}: {error}"
 
 
 def forget(store: Store, hold: Hold) -> None:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from perdure._durable import Beginning, DurableFunction, come_back, function_for, known_versions, one_pass, stop_soon
 from perdure._ground import envelope
-from perdure._tasks import Hold, Task, Tasks, release_lease, take_free_lease, take_lease
+from perdure._tasks import COULD_NOT_BEGIN, Hold, Task, Tasks, in_words, release_lease, take_free_lease, take_lease
 from perdure._worker.limits import Limit, Limits
 from perdure._worker.queues import Queues
 from perdure.errors import CredentialRefused, Incompatible, InvalidTransition, LeaseHeld, NotFound, PerdureError
@@ -216,8 +216,8 @@ class Claimer:
                 return await self._tasks._attach(turn.uid, created=False), None
             arguments = envelope.unseal(turn.arguments, kind="arguments", bound_to=turn.uid, ring=store.ring)
             return self._tasks._untouched(turn.id, turn.uid), Beginning(arguments, None)
-        except BaseException:
-            await release_lease(store, hold, "could not begin")
+        except BaseException as error:
+            await release_lease(store, hold, COULD_NOT_BEGIN, error)
             raise
 
     async def _enter(self, limits: Sequence[Limit], turn: Turn) -> bool:
@@ -259,8 +259,7 @@ class Claimer:
             self._tasks._store.clock.boottime() + length,
             min(length * 2, LONGEST_REST),
         )
-        what = error.what if isinstance(error, PerdureError) else f"{type(error).__name__}: {error}"
-        log.warning("task %s could not go on here: %s", turn.id, what)
+        log.warning("task %s could not go on here: %s", turn.id, in_words(error))
 
     async def _tidy(self, made: Pass) -> None:
         try:

@@ -127,8 +127,12 @@ class PostgresEngine:
 
     def beat(self, worker: str) -> bool:
         """One statement past the committer, whose batch may be waiting for somebody's rows."""
-        with self._errors(), self._reader() as reader:
-            reader.execute(self._queries["beat"][0].encode(), {"worker": worker})
+        with self._errors():
+            try:
+                with self._reader() as reader:
+                    reader.execute(self._queries["beat"][0].encode(), {"worker": worker})
+            except Lost as lost:
+                raise self._connector.unreachable(lost.error) from lost
         return True
 
     # ── ringing ─────────────────────────────────────────────────────────────────────────────────
