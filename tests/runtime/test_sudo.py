@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import secrets
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from perdure._runtime import client
 from tests.runtime.kit import Place, until_text
+from tests.support import packages
 
 
 class User(NamedTuple):
@@ -27,11 +27,7 @@ def sudoer() -> Iterator[User]:
     """A user who may use sudo, by password, until the test ends."""
     if os.getuid() != 0:
         pytest.skip("needs root to make a user who may use sudo")
-    if shutil.which("sudo") is None:
-        subprocess.run(["apt-get", "update", "-qq"], check=False, capture_output=True)
-        done = subprocess.run(["apt-get", "install", "-y", "-qq", "sudo"], check=False, capture_output=True)
-        if done.returncode:
-            pytest.skip("sudo is not here and cannot be installed")
+    packages.need("sudo")
     user = User(f"pd{secrets.token_hex(4)}", secrets.token_hex(12))
     rules = Path(f"/etc/sudoers.d/{user.name}")
     subprocess.run(["useradd", "--create-home", "--shell", "/bin/bash", user.name], check=True)

@@ -251,15 +251,14 @@ class Shell(Terminal):
             raise Refused("busy", what="something was typed and not sent off")
 
     def _type(self, command: Command) -> None:
-        text = recipes.quoted(command.text)
         lines = [
-            f'__perdure_begin {command.id} "$?" {text} || return 125',
-            f"builtin history -s -- {text}",
-            "__perdure_last",
+            f'{{ __perdure_begin {command.id} "$?" {recipes.quoted(command.text)}; }} 2>/dev/null || return 125',
+            f"{{ __perdure_go {command.id}; }} 2>/dev/null",
             command.text,
         ]
         (self.place / command.id).write_text("\n".join([*lines, ""]))
-        self.write(f"run-{command.id}-{secrets.token_hex(4)}", f' . "$__perdure/{command.id}"\r'.encode())
+        call = f' . "$__perdure/{command.id}";{{ __perdure_arm;}} 2>/dev/null\r'
+        self.write(f"run-{command.id}-{secrets.token_hex(4)}", call.encode())
         self._at_prompt = False
 
     def _result(self, command: Command | None, known: dict[str, Any]) -> Answer:
