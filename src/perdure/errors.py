@@ -440,9 +440,10 @@ class TaskFailed(PerdureError):
     def __init__(self, task_id: str, status: str, wanted: str, error: object = None) -> None:
         self.task_id, self.status, self.wanted, self.error = task_id, status, wanted, error
         super().__init__(
-            f"task {task_id!r} has {status}; {wanted} was waited for",
+            f"task {task_id!r} {'was' if status == 'cancelled' else 'has'} {status}; {wanted} was waited for",
             kept="its record, with its error and its last state",
-            do=f"`perdure show {quote(task_id)}` tells why; `perdure resume {quote(task_id)}` begins a new attempt",
+            do=f"`perdure show {quote(task_id)}` tells why"
+            + (f"; `perdure resume {quote(task_id)}` begins a new attempt" if status == "failed" else ""),
         )
 
 

@@ -179,6 +179,31 @@ async def test_a_value_that_does_not_fit_is_asked_for_again(quick_url: str) -> N
         assert await app.run("t", counting) == 7
 
 
+async def test_an_effect_that_failed_and_took_its_task_with_it_stays_in_the_ledger(url: str) -> None:
+    is_up: list[bool] = []
+
+    @effect(failed_on=[ConnectionRefusedError], retry=Retry(3, wait=timedelta(0)))
+    async def send() -> str:
+        if not is_up:
+            raise ConnectionRefusedError("down")
+        return "sent"
+
+    @durable(name="sending to one that is down")
+    async def sending() -> str:
+        return await send()
+
+    async with Perdure(url) as app:
+        with pytest.raises(ConnectionRefusedError):
+            await app.run("t", sending)
+        (record,) = await app.effects.of("t")
+        assert (record.state, record.tries, record.error) == ("failed", 3, "ConnectionRefusedError: down")
+        is_up.append(True)
+        await (await app.tasks.handle("t")).resume()
+        assert await app.run("t", sending) == "sent"
+        (record,) = await app.effects.of("t")
+        assert (record.state, record.error) == ("done", "")
+
+
 @pytest.mark.req("R64")
 async def test_done_settles_it_whether_or_not_anybody_knows_its_result(url: str) -> None:
     @effect

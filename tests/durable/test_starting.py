@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure
-from perdure._durable import carry_over, durable, signals, span, step, versions
+from perdure._durable import DidNotHappen, carry_over, durable, effect, signals, span, step, versions
 from perdure._durable.scopes import current_run
 from perdure.errors import Conflict, InvalidTransition, NotStorable, TaskFailed, TimedOut
 
@@ -103,6 +103,57 @@ async def test_a_failure_is_raised_and_kept_with_the_task(url):
 
 
 @pytest.mark.req("R106", "R112")
+class OutOfStock(Exception):
+    pass
+
+
+@step(raises=[OutOfStock])
+async def reserve(item: str) -> None:
+    raise OutOfStock(item, 3)
+
+
+@durable
+async def reserving(item: str) -> None:
+    await reserve(item)
+
+
+@effect
+async def never_sent() -> None:
+    raise DidNotHappen("no stamp")
+
+
+@durable
+async def never_sending() -> None:
+    await never_sent()
+
+
+@pytest.mark.parametrize(
+    "function, args, error", [(reserving, ("pen",), OutOfStock), (never_sending, (), DidNotHappen)]
+)
+async def test_a_declared_exception_that_ended_a_task_is_raised_whenever_its_result_is_asked_for(
+    url, function, args, error
+):
+    async with Perdure(url) as app:
+        seen = []
+        for _ in range(2):
+            with pytest.raises(error) as caught:
+                await app.run("t", function, *args)
+            seen.append(caught.value.args)
+        with pytest.raises(error) as caught:
+            await (await app.start("t", function, *args)).result()
+        assert seen == [caught.value.args] * 2
+
+        @durable(name=f"waits for {function.name}")
+        async def parent() -> str:
+            try:
+                await (await app.start("t", function, *args)).result()
+            except error as raised:
+                return str(raised)
+            return ""
+
+        assert await app.run("parent", parent) == str(caught.value)
+
+
 async def test_a_worker_carries_on_what_was_started_before_it_came(url):
     async with Perdure(url) as app:
         handle = await app.start("job", doubling, 4)

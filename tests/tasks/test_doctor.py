@@ -58,7 +58,7 @@ async def double(n: int) -> int:
     return n * 2
 
 
-@durable
+@durable(name="doubling, to be spoiled")
 async def doubling(n: int) -> int:
     return await double(n) + await pause.input("how many more?", int)
 

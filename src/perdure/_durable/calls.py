@@ -11,13 +11,14 @@ from typing import Any
 from perdure._durable.retry import Retry
 from perdure._durable.run import Run
 from perdure._durable.scopes import short_name
-from perdure._durable.values import Signature, decode_error, encode_error, reader_for
+from perdure._durable.values import Signature, declare, decode_error, encode_error, reader_for
 from perdure._ground import codec
 from perdure._model import Entry
 from perdure._replay import digest
 from perdure.errors import InvalidInput, NotStorable, PerdureError, ReplayDiverged
 
 Note = dict[str, str | int | float | None]
+_SHOWN = 200  # characters of a call's arguments
 
 
 class Call:
@@ -41,6 +42,7 @@ class Call:
         self.signature = Signature(function)
         self.is_async = inspect.iscoroutinefunction(function)
         self.is_plain = retry is None and timeout is None
+        declare(raises)
         self._read = reader_for(self.signature.returns)
         self.plainly = codec.keeper_of(self.signature.returns)
         if "|" in self.name or "#" in self.name:
@@ -66,6 +68,12 @@ class Call:
                 kept="nothing ran",
             ) from None
 
+    def shown(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """The call as a person reads it, without the instance of a method; the beginning of one that is long."""
+        given = args[1:] if self.signature.is_method else args
+        parts = [*map(_repr, given), *(f"{name}={_repr(value)}" for name, value in kwargs.items())]
+        return f"{self.name}({', '.join(parts)[:_SHOWN]})"
+
     def read(self, entry: Entry) -> Any:
         """How a recorded call ended: its value, or its exception raised again."""
         if entry.error is not None:
@@ -87,6 +95,13 @@ class Call:
         except NotStorable as problem:
             path = f"result of {self.name}" + (f", {problem.path}" if problem.path else "")
             return self.end(None, NotStorable(path, problem.problem, do=problem.do))
+
+
+def _repr(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:  # somebody's own __repr__
+        return f"<{type(value).__name__}>"
 
 
 def refuse_generator(function: Callable[..., Any]) -> None:

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from perdure._durable.calls import Call
+from perdure._durable.values import declare
 from perdure.errors import Conflict, EffectUncertain, InvalidInput, NoTask, NotStorable, ResultNotStorable
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ T = TypeVar("T")
 # An effect that says nothing else is given this long, and is uncertain when it has taken longer.
 LONGEST = timedelta(minutes=10)
 # Arguments as they are shown to a person, at most.
-_SHOWN = 200
 
 
 class Happened(Generic[T]):
@@ -120,18 +120,13 @@ class EffectCall(Call):
         self.verify = getattr(verify, "plain", verify)  # an effect as a probe is run bare: it only looks
         self.keyed, self.on_uncertain = keyed, on_uncertain
         self.failed_on: tuple[type[BaseException], ...] = (DidNotHappen, *failed_on)
+        declare(self.failed_on)
         self.raises = (*self.failed_on, EffectUncertain, ResultNotStorable, *self.raises)
         self.undo = _undo_call(undo)
 
     def is_definite(self, error: BaseException) -> bool:
         """Whether this exception says that it was not done."""
         return isinstance(error, self.failed_on)
-
-    def shown(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """The call as a person reads it, without the instance of a method."""
-        given = args[1:] if self.signature.is_method else args
-        parts = [*map(_repr, given), *(f"{name}={_repr(value)}" for name, value in kwargs.items())]
-        return f"{self.name}({', '.join(parts)[:_SHOWN]})"
 
     def keep(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes | None:
         """The arguments as the intent keeps them: a probe or an undo may need them in another process.
@@ -159,13 +154,6 @@ def _undo_call(undo: Any) -> EffectCall | None:
         return None
     known = getattr(undo, "call", None)  # undo=refund, where refund is an @effect itself
     return known if isinstance(known, EffectCall) else EffectCall(undo)
-
-
-def _repr(value: Any) -> str:
-    try:
-        return repr(value)
-    except Exception:  # somebody's own __repr__
-        return f"<{type(value).__name__}>"
 
 
 # ── effects by name ──────────────────────────────────────────────────────────────────────────────

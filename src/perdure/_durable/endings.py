@@ -16,7 +16,7 @@ from perdure._durable.aside import Aside
 from perdure._durable.prepare import prepare, suspend
 from perdure._durable.run import Paused, Run
 from perdure._durable.undo import failure_of, note_failure, take_back, unknown_here
-from perdure._durable.values import encode_error
+from perdure._durable.values import declared_here, encode_error
 from perdure._durable.wishes import is_live, wish_of, wish_to_cancel
 from perdure._ground import codec
 from perdure._tasks import COULD_NOT_BEGIN, Hold, Task, move, release_lease, take_lease
@@ -127,4 +127,4 @@ async def fail(task: Task, hold: Hold, run: Run, shape: dict[str, Any]) -> None:
 def shape_of(error: BaseException) -> dict[str, Any]:
     """An error as it is kept: for people, and to be raised again."""
     message = str(error)[:500] or type(error).__name__
-    return {"message": message, "type": type(error).__name__, "raised": encode_error(error, ())}
+    return {"message": message, "type": type(error).__name__, "raised": encode_error(error, declared_here())}

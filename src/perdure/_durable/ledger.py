@@ -200,18 +200,23 @@ async def read_ledger(store: Store, uid: str, lines: int) -> list[EffectRecord]:
     answers = await read_answers(store, uid)
     found: list[EffectRecord] = []
     for line in range(1, lines + 1):
-        entries = await read_entries(store, uid, line)
+        entries = await read_line(store, uid, line)
         found += [record_of(account, line) for account in accounts(entries, answers)]
     return found
 
 
-async def read_entries(store: Store, uid: str, line: int) -> list[tuple[int, Entry]]:
-    """A line of the journal, without what a function that failed is not to meet again."""
+async def read_line(store: Store, uid: str, line: int) -> list[tuple[int, Entry]]:
+    """A line of the journal, as it was written."""
     rows = await store.query("read_journal", uid=uid, line=line)
-    entries = [
+    return [
         (position, decode_entry(envelope.unseal(sealed, kind="entry", bound_to=uid, ring=store.ring)))
         for position, sealed in rows
     ]
+
+
+async def read_entries(store: Store, uid: str, line: int) -> list[tuple[int, Entry]]:
+    """A line of the journal, without what a function that failed is not to meet again."""
+    entries = await read_line(store, uid, line)
     if all(entry.op != AGAIN for _, entry in entries):
         return entries
     attempts = [AttemptRow(*row) for row in await store.query("read_attempts", uid=uid)]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from perdure._durable.ledger import read_entries
+from perdure._durable.ledger import read_line
 from perdure._ground.clock import moment
 from perdure._model import Entry, scope_of
 from perdure._tasks import Tasks, current_row
 
 # Beside the calls: what was noted while one of them ran.
-_MARKS = frozenset({"progress", "stream", "patched", "model", "spent", "try", "compensate", "again"})
+_MARKS = frozenset({"progress", "stream", "patched", "model", "spent", "try", "compensate", "again", "begun"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,8 @@ class JournalLine:
 
 
 async def journal_of(tasks: Tasks, id: str) -> Sequence[JournalLine]:
-    """What the task has done on its present line; empty for a task of no durable function.
+    """What the task has done on its present line, calls that failed and are made anew included; empty for a task of
+    no durable function.
 
     Raises:
         NotFound: there is no such task.
@@ -37,7 +38,7 @@ async def journal_of(tasks: Tasks, id: str) -> Sequence[JournalLine]:
     task = await tasks.handle(id)
     row = await current_row(tasks._store, id, task.uid)
     found: dict[str, JournalLine] = {}
-    for position, entry in await read_entries(tasks._store, task.uid, row.line):
+    for position, entry in await read_line(tasks._store, task.uid, row.line):
         if entry.op not in _MARKS and "|" not in scope_of(entry.path):
             found.pop(entry.path, None)  # its end stands where its result was given
             found[entry.path] = _line(position, entry)

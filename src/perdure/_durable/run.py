@@ -76,6 +76,7 @@ class Run:
         self.scopes = 1
         self.alive: dict[int, tuple[asyncio.Future[Any], Scope]] = {}  # the scopes that are tasks, until they end
         self.inline = 0  # steps of plain functions under way, in threads of their own
+        self.under_way: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {}  # steps: Call and arguments by path
         self.bodies = 0  # calls under way, from their beginning until their result comes to the gate
         self.pausing: dict[str, asyncio.Future[None]] = {}
         self.unwinding = False

@@ -21,7 +21,7 @@ from perdure._durable.functions import DurableFunction
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
 from perdure._durable.spending import Budget, seal_budget
-from perdure._durable.values import decode_error, encode_error
+from perdure._durable.values import declared_here, decode_error, encode_error
 from perdure._durable.waiting import Ended
 from perdure._ground import codec, envelope
 from perdure._ground.ids import check_id
@@ -150,7 +150,7 @@ def result_of(store: Store, row: TaskRow, function: DurableFunction[..., Any]) -
         return store.unseal(row.uid, "result", row.result, function.signature.returns)
     error = store.unseal(row.uid, "error", row.error) if row.error else None
     if isinstance(error, dict) and isinstance(error.get("raised"), bytes):
-        raise decode_error(error["raised"], ())
+        raise decode_error(error["raised"], declared_here())
     raise TaskFailed(row.id, row.status, "completed", error)
 
 
@@ -296,7 +296,7 @@ async def _ended(run: Run, path: str, asked: bytes, as_type: Any, body: Any) -> 
         raise run.poison(error) from None  # nobody knows how the call ended; another attempt makes it again
     except Exception as raised:
         run.fence.check()
-        trouble = encode_error(raised, ())
+        trouble = encode_error(raised, declared_here())
     finally:
         run.bodies -= 1
         if run.pausing or run.stopping:
@@ -307,6 +307,6 @@ async def _ended(run: Run, path: str, asked: bytes, as_type: Any, body: Any) -> 
 
 def _read(entry: Entry, as_type: Any) -> Any:
     if entry.error is not None:
-        raise decode_error(entry.error, ())
+        raise decode_error(entry.error, declared_here())
     assert entry.value is not None
     return codec.decode(entry.value, as_type)

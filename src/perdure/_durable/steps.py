@@ -93,6 +93,7 @@ async def _run_step(
         scope = Scope(run, path, is_body=True)
         scope.task = task
         token = current.set(scope)
+        run.under_way[path] = (call, args, kwargs)
         began = perf_counter()
         try:
             if call.is_plain:
@@ -103,6 +104,7 @@ async def _run_step(
             ending.ended_by(raised, task.cancelling() > before)
         finally:
             ending.took = perf_counter() - began
+            del run.under_way[path]
             current.reset(token)
         if run.is_over:
             raise asyncio.CancelledError  # the function has ended without it
@@ -274,6 +276,7 @@ def _ended_here(
     run.fresh += 1
     ending = _Ending(call, run, path, asked)
     token = current.set(Scope(run, path, is_body=True))
+    run.under_way[path] = (call, args, kwargs)
     began = perf_counter()
     try:
         if call.is_plain:
@@ -286,6 +289,7 @@ def _ended_here(
         ending.error = raised
     finally:
         ending.took = perf_counter() - began
+        del run.under_way[path]
         current.reset(token)
     write = ending.record("inline")
     run.warn_if_slow(call.name, ending.took)

@@ -156,6 +156,21 @@ _OURS: dict[str, type[PerdureError]] = {
 }
 
 
+# What steps and effects of this process declare (raises=, failed_on=), by name: the class of each module that has one.
+_declared_here: dict[str, dict[str, type[BaseException]]] = {}
+
+
+def declare(classes: Iterable[type[BaseException]]) -> None:
+    """Have these rebuilt also when they end a whole task, which declares nothing itself."""
+    for cls in classes:
+        _declared_here.setdefault(cls.__qualname__, {})[cls.__module__] = cls
+
+
+def declared_here() -> list[type[BaseException]]:
+    """The exceptions that any call of this process declares; of two that have one name, neither."""
+    return [cls for found in _declared_here.values() if len(found) == 1 for cls in found.values()]
+
+
 # Where an exception made from a record says what it was made from.
 _RECORDED = "_perdure_recorded"
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from shlex import quote
 from typing import Any
 
 from perdure._durable.knowers import why_nobody
 from perdure._durable.ledger import read_entries
+from perdure._durable.noting import BEGUN
 from perdure._durable.switches import why_stopped
 from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
+from perdure._ground.ids import is_proven_dead
 from perdure._model import FINISHED, Entry, Progress, TaskRecord, name_of, scope_of
 from perdure._replay import UNCOUNTED
 from perdure._store import Store
@@ -31,7 +34,9 @@ class Frame:
 
     name: str
     scope: str
-    state: str  # done, under way, uncertain, cut, waiting
+    path: str = ""  # its scope, name, and the how-manieth of that name: chapter#8
+    call: str = ""  # with its arguments, as a person reads it
+    state: str  # under way, cut off (nobody works on it any more), uncertain, waiting
     since: datetime | None = None
     note: str = ""
 
@@ -45,7 +50,8 @@ class Where:
     function: str | None
     arguments: Any
     done: int  # calls that ended
-    last: str  # the newest of them
+    last: str  # the newest of them, by name
+    last_path: str = ""  # and by its place: chapter#7
     last_at: datetime | None
     frames: Sequence[Frame] = ()
     waits_for: Sequence[str] = ()
@@ -53,8 +59,10 @@ class Where:
     operation: str = ""
     amount: str = ""  # 9/10
     holder: str = ""  # who works on it, "" when nobody does
+    dead: str = ""  # who did, and has died without a word
     attempts: int = 0
     next: str = ""
+    error: str = ""  # what it failed with
     uncertain: Sequence[str] = field(default_factory=list)
     thoughts: Sequence[str] = ()  # lines of thought that were interrupted: "back to X, step 4/6: …"
     children: Sequence[Where] = ()  # those it has started that have not ended
@@ -74,8 +82,8 @@ async def where(tasks: Tasks, id: str) -> Where:
     questions = await questions_of(store, id, task.uid)
     call = await store.query("get_call", uid=task.uid)
     ends = [entry for entry in entries if entry.kind == "result" and entry.op not in UNCOUNTED]
-    frames = _frames(entries, questions)
-    holder = await _holder(store, task.uid)
+    holder, dead = await _holder(store, task.uid)
+    frames = _frames(entries, questions, is_worked_on=bool(holder))
     blocked = await blockers(tasks, id)
     nobody = await why_nobody(store, call[0]) if call and not holder and record.status == "running" else ""
     if nobody and record.attempts and record.attempts[-1].ended == COULD_NOT_BEGIN:
@@ -89,6 +97,7 @@ async def where(tasks: Tasks, id: str) -> Where:
         arguments=_arguments(store, task.uid, call[0][2]) if call else None,
         done=len(ends),
         last=name_of(ends[-1].path) if ends else "",
+        last_path=ends[-1].path.removeprefix("|") if ends else "",
         last_at=moment(ends[-1].at) if ends and ends[-1].at else None,
         frames=frames,
         waits_for=[question.waits_for for question in questions] or _pause_of(record) or blocked,
@@ -98,6 +107,8 @@ async def where(tasks: Tasks, id: str) -> Where:
         holder=holder,
         attempts=len(record.attempts),
         next=stopped or _BLOCKED if stopped or blocked else _next(record, questions, frames, holder, nobody),
+        error=_error_of(record),
+        dead=dead,
         uncertain=[frame.name for frame in frames if frame.state == "uncertain"],
         thoughts=[frame.announcement for frame in await task.frames.open()],
         children=[await where(tasks, id) for _, id, status in children if status not in FINISHED],
@@ -119,29 +130,60 @@ def _arguments(store: Store, uid: str, sealed: bytes) -> Any:
         return error.what
 
 
-def _frames(entries: Sequence[Entry], questions: Sequence[Question]) -> list[Frame]:
+def _frames(entries: Sequence[Entry], questions: Sequence[Question], *, is_worked_on: bool) -> list[Frame]:
     ended = {entry.path for entry in entries if entry.kind != "intent"}
     open_: dict[str, Frame] = {}
     for entry in entries:
+        if entry.op == BEGUN and entry.epoch > 0 and (path := entry.path.removesuffix(f"|{BEGUN}")) not in ended:
+            open_[path] = Frame(
+                name=name_of(path),
+                scope=scope_of(path),
+                path=path.removeprefix("|"),
+                call=str(codec.decode(entry.value)) if entry.value else "",
+                state="under way" if is_worked_on else "cut off",
+                since=moment(entry.at),
+            )
         if entry.kind == "intent" and entry.path not in ended:
             state = "uncertain" if entry.op.partition(".")[0] == "effect" else "under way"
             note = f"try {(entry.note or {}).get('tries') or 1}"
             open_[entry.path] = Frame(
-                name=name_of(entry.path), scope=scope_of(entry.path), state=state, since=moment(entry.at), note=note
+                name=name_of(entry.path),
+                scope=scope_of(entry.path),
+                path=entry.path.removeprefix("|"),
+                call=str((entry.note or {}).get("shown") or ""),
+                state=state,
+                since=moment(entry.at),
+                note=note,
             )
     for question in questions:
         name, scope = name_of(question.path), scope_of(question.path)
         open_[question.path] = Frame(
-            name=name, scope=scope, state="waiting", since=question.asked_at, note=question.text
+            name=name,
+            scope=scope,
+            path=question.path.removeprefix("|"),
+            state="waiting",
+            since=question.asked_at,
+            note=question.text,
         )
     return sorted(open_.values(), key=lambda frame: (frame.scope, frame.name))
 
 
-async def _holder(store: Store, uid: str) -> str:
+async def _holder(store: Store, uid: str) -> tuple[str, str]:
+    """Who works on it, and who did and is proven dead: one of them, or neither."""
     holder = await read_holder(store, uid)
     if holder.is_free or holder.process is None:
+        return "", ""
+    who = f"{holder.user} (pid {holder.process.pid} on {holder.process.host})"
+    return ("", who) if is_proven_dead(holder.process, same_machine=store.engine.is_local) else (who, "")
+
+
+def _error_of(record: TaskRecord) -> str:
+    if record.status != "failed":
         return ""
-    return f"{holder.user} (pid {holder.process.pid} on {holder.process.host})"
+    error = record.error
+    if not isinstance(error, dict):
+        return str(error)
+    return ": ".join(str(error[part]) for part in ("type", "message") if error.get(part))
 
 
 async def _why_not_begun(tasks: Tasks, record: TaskRecord) -> str:
@@ -164,6 +206,8 @@ def _end_of_pause(record: TaskRecord) -> str:
 
 
 def _next(record: TaskRecord, questions: Sequence[Question], frames: Sequence[Frame], holder: str, nobody: str) -> str:
+    if record.status == "failed":
+        return f"nothing by itself: `perdure resume {quote(record.id)}` begins a new attempt"
     if record.is_finished:
         return f"nothing: it has {record.status}"
     if questions or record.is_paused:

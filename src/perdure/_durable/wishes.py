@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
+from perdure._durable.noting import note_steps
 from perdure._durable.run import Run
 from perdure._model import Pause
 from perdure._store import Store
@@ -189,8 +190,10 @@ class _Watch:
                 run.stop()
             elif run.uid in paused:
                 run.interrupt() if _is_urgent(run, paused[run.uid]) else run.drain()
-            elif run.pausing:
-                await _bring_answers(run)
+            else:
+                note_steps(run)
+                if run.pausing:
+                    await _bring_answers(run)
 
     def seen(self) -> frozenset[str] | None:
         """The ids whose switch is on, if that was looked at a moment ago; '' stands for all."""

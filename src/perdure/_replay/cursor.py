@@ -61,7 +61,7 @@ class Diverged(msgspec.Struct, frozen=True, gc=False):
 Answer = Recorded | Fresh | Cut | Uncertain | Diverged
 
 # Marks that decide something once per task; code may stop asking for them.
-UNCOUNTED = frozenset({"patched", "progress", "stream", "again"})
+UNCOUNTED = frozenset({"patched", "progress", "stream", "again", "begun"})
 # Handed out at once, by a call that cannot wait: never in the gate's order.
 INLINE = frozenset({"inline", "effect.inline", "now", "random", "uuid4"}) | UNCOUNTED
 

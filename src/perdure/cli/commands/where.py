@@ -16,7 +16,10 @@ from perdure.cli.verbs import Verb
 
 if TYPE_CHECKING:
     from perdure._durable import Where
+    from perdure._durable.whereabouts import Frame
     from perdure._runtime import Kept
+
+_SHOWN = 200  # characters of the arguments
 
 
 @click.command(cls=Verb)
@@ -39,19 +42,32 @@ def _progress(found: Where) -> str:
 
 
 def _lines(found: Where) -> list[tuple[str, str]]:
-    under_way = [f"{frame.scope} {frame.name}: {frame.state}, {frame.note}".strip() for frame in found.frames]
     return [
         ("status", found.status),
+        ("error", found.error),
         ("function", found.function or "none: a task with checkpoints"),
-        ("done", f"{found.done} calls; the last was {found.last}" if found.done else "nothing recorded"),
+        ("arguments", _arguments(found)),
+        ("done", f"{found.done} calls; the last was {found.last_path}" if found.done else "nothing recorded"),
+        *((frame.state, _frame(frame)) for frame in found.frames),
         ("progress", _progress(found)),
-        *(("under way", text) for text in under_way),
         *(("waits for", text) for text in found.waits_for),
         *(("set aside", text) for text in found.thoughts),
-        ("worked on by", found.holder or "nobody"),
+        ("worked on by", found.holder or (f"nobody: {found.dead} has died" if found.dead else "nobody")),
         ("next", found.next),
         *((f"its task {child.id}", text) for child in found.children for text in _in_one_line(child)),
     ]
+
+
+def _arguments(found: Where) -> str:
+    if not isinstance(found.arguments, dict):
+        return found.arguments or ""
+    text = ", ".join(f"{name}={value!r}" for name, value in found.arguments.items())
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _frame(frame: Frame) -> str:
+    call = f": {frame.call}" if frame.call else ""
+    return f"{frame.path}{call}" + (f", {frame.note}" if frame.note else "")
 
 
 def _in_one_line(child: Where) -> Iterator[str]:

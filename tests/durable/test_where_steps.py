@@ -1,0 +1,132 @@
+"""`where` of a task whose process was killed: the step it was in, how far that was, and that nobody is at work."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perdure import Perdure, durable, progress, step
+from perdure._durable import where
+from perdure._durable.ledger import read_line
+from perdure._durable.noting import BEGUN, note_steps
+from perdure.cli import main
+from tests.durable.effects_kit import wait_until
+from tests.durable.kept_kit import database, fresh_home  # noqa: F401
+from tests.support.processes import Link, Nursery
+from tests.torture.kills import Home
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+    return fresh_home(request, request.param, tmp_path)
+
+
+@step
+async def copy(number: int, *, into: str) -> int:
+    if number == 8:
+        await progress.mark(done=4, total=10)
+        await asyncio.Event().wait()
+    return number
+
+
+async def part(number: int) -> int:
+    return await copy(number, into="b")
+
+
+@durable(name="copying for ever")
+async def copying(parts: int, is_nested: bool) -> int:
+    for number in range(1, parts + 1):
+        await (asyncio.create_task(part(number)) if is_nested else part(number))
+    return parts
+
+
+async def copy_for_ever(_: Link, home: Home, is_nested: bool) -> None:
+    async with home.open() as app:
+        await app.run("copy", copying, 10, is_nested)
+
+
+@pytest.mark.req("R15", "R84", "R116")
+@pytest.mark.parametrize("is_nested", [False, True])
+async def test_a_step_that_was_killed_half_way_is_named_with_how_far_it_was(
+    home: Home, children: Nursery, is_nested: bool
+) -> None:
+    child = children.start(copy_for_ever, home, is_nested)
+    async with home.open() as app:
+        await wait_until(lambda: is_under_way(app))
+        child.kill()
+        found = await where(app.tasks, "copy")
+        (frame,) = found.frames
+        path = "/part#8|copy#1" if is_nested else "copy#8"
+        assert (frame.path, frame.call, frame.state) == (path, "copy(8, into='b')", "cut off")
+        assert (found.done, found.last, found.operation, found.percent) == (7, "copy", "copy", 40)
+        assert found.arguments == {"parts": 10, "is_nested": is_nested}
+        assert found.holder == "" and f"pid {child.pid} " in found.dead
+
+
+async def is_under_way(app: Perdure) -> bool:
+    if await app.tasks.get("copy") is None:
+        return False
+    found = await where(app.tasks, "copy")
+    return [frame.state for frame in found.frames] == ["under way"] and found.percent == 40
+
+
+async def test_short_steps_leave_nothing_but_their_results(quick_url: str) -> None:
+    async with Perdure(quick_url) as app:
+        await app.run("copy", copying, 7, True)
+        task = await app.tasks.handle("copy")
+        assert len(await app._store.query("read_journal", uid=task.uid, line=1)) == 7
+
+
+async def test_what_is_under_way_is_noted_once_and_replay_does_not_count_it(
+    quick_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("perdure._durable.wishes.LOOK_SECONDS", 0.001)
+    go, looks = asyncio.Event(), []
+    monkeypatch.setattr("perdure._durable.wishes.note_steps", lambda run: looks.append(note_steps(run)))
+
+    @step
+    async def slow(number: int) -> int:
+        if number == 1:
+            await go.wait()
+        return number
+
+    @durable(name="slow and quick")
+    async def both() -> int:
+        return await slow(1) + await slow(2)
+
+    async with Perdure(quick_url) as app:
+        work = asyncio.ensure_future(app.run("t", both))
+        await wait_until(lambda: len(looks) > 5)
+        go.set()
+        assert await work == 3
+        task = await app.tasks.handle("t")
+        kinds = [entry.op for _, entry in await read_line(app._store, task.uid, 1)]
+        assert kinds == [BEGUN, "step", "step"]
+        fork = await task.fork("again", at="slow#1")
+        assert fork.status == "running" and (await where(app.tasks, "again")).frames == []
+        assert await app.run("again", both) == 3
+
+
+async def test_a_failed_task_says_what_it_failed_with_and_how_it_goes_on(tmp_path: Path, capsys: Any) -> None:
+    @step
+    async def break_down(number: int) -> None:
+        raise KeyError("no such page")
+
+    @durable(name="breaking down")
+    async def breaking() -> None:
+        await break_down(3)
+
+    url = f"sqlite://{tmp_path}/p.db"
+    async with Perdure(url) as app:
+        with pytest.raises(KeyError):
+            await app.run("broken one", breaking)
+    assert main(["where", "broken one", "--store", url]) == 0
+    told = capsys.readouterr().out
+    assert "KeyError: 'no such page'" in told and "`perdure resume 'broken one'` begins a new attempt" in told
+    assert main(["journal", "broken one", "--store", url, "--json"]) == 0
+    (line,) = json.loads(capsys.readouterr().out)["items"]
+    assert (line["step"], line["state"]) == ("break_down#1", "raised")
