@@ -8,10 +8,12 @@ import random
 import sys
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any
 
 import pytest
 
+from perdure._durable import scopes
 from perdure._durable.functions import step
 from perdure._durable.scopes import ScopeTask, bind, current, install
 from tests.replay.kit import play, play_again, until_rest
@@ -417,3 +419,23 @@ async def test_a_branch_that_still_goes_on_at_the_end_may_have_results_it_has_no
     await until_rest()
     events[-1][1].set()
     assert (await playing).result() == "done"
+
+
+def test_tasks_of_one_path_do_not_meet_in_the_set_that_asyncio_keeps_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand attempts have a main line each, and every one of them has the same path."""
+    seen: list[int] = []
+    make = scopes._make_task
+
+    def registering(task: ScopeTask, *args: Any, **how: Any) -> None:
+        seen.append(hash(task))
+        make(task, *args, **how)
+
+    async def main() -> list[int]:
+        monkeypatch.setattr(scopes, "_make_task", registering)
+        loop = asyncio.get_running_loop()
+        tasks = [ScopeTask(asyncio.sleep(0), "", loop, copy_context()) for _ in range(10)]
+        await asyncio.wait(tasks)
+        return [hash(task) for task in tasks]
+
+    assert len(set(asyncio.run(main()))) == 1
+    assert len(set(seen)) == 10

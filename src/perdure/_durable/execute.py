@@ -52,6 +52,7 @@ from perdure.errors import (
 )
 
 _NOTHING_SAVED = Savings().as_event()
+_END_BYTES = 500  # of the write that ends a task, beside its result
 HALTED = "stopped by the kill switch"
 # A pause may last for months; its process need not look fifty times a second.
 LONGEST_LOOK_SECONDS = 0.25
@@ -169,7 +170,10 @@ async def one_pass(
                 run.task = task
                 open_account(run, None, beginning.budget)
                 run.deadline_at = beginning.deadline_at
-                args, kwargs = function.signature.decode_arguments(beginning.arguments)
+                signature, copies = function.signature, beginning.copies
+                args, kwargs = (
+                    signature.decode_arguments(beginning.arguments) if copies is None else signature.spread(copies)
+                )
                 beginning = None
             else:
                 function = await fitting(store, task, hold, function)
@@ -222,7 +226,8 @@ async def _complete(task: Task, hold: Hold, run: Run, sealed: bytes) -> bool:
     has nothing left to do, comes to the end."""
     store = run.store
     params = {**task._event("completed", _report(run)), "result": sealed}
-    while await store.verb("complete_function", task.uid, params, key=task.id, fence=hold.fence) is None:
+    size = len(sealed) + _END_BYTES
+    while await store.verb("complete_function", task.uid, params, key=task.id, fence=hold.fence, size=size) is None:
         try:
             await explain_refusal(task, "complete", hold)
         except InvalidTransition:
@@ -243,10 +248,10 @@ async def _arguments(store: Store, task: Task, function: DurableFunction[..., An
     return function.signature.decode_arguments(data)
 
 
-def _report(run: Run) -> dict[str, Any]:
+def _report(run: Run) -> bytes:
     """What this attempt did, and what it did not have to do again."""
     saved = savings_of(entry for _, entry in run.entries).as_event() if run.entries else _NOTHING_SAVED
-    return {"replayed": run.replayed, "fresh": run.fresh, "saved": saved}
+    return codec.encode({"replayed": run.replayed, "fresh": run.fresh, "saved": saved})
 
 
 async def _ended_otherwise(

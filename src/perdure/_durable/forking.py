@@ -59,19 +59,22 @@ async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, An
     arguments, state = _changed(function, version, arguments, state, changes)
     # Always one, if only without limits: of a task without a budget a worker takes it that nothing is recorded yet.
     limit: Budget = store.unseal(task.uid, "budget", budget, Budget) if budget else Budget()
-    call = {
-        "function": function,
-        "function_version": version,
-        "arguments": lambda store, uid: envelope.seal(arguments, kind="arguments", bound_to=uid, ring=store.ring),
-        "queue": queue,
-        "priority": priority,
-        "parent_uid": None,
-        "call_key": "",
-        "not_before": None,
-        "deadline_at": None,
-        "budget": lambda store, uid: seal_budget(store, uid, limit),
-        "entries": lambda store, uid: packed(store, uid, rebased(kept, seq)),
-    }
+
+    def call(uid: str) -> dict[str, Any]:
+        return {
+            "function": function,
+            "function_version": version,
+            "arguments": envelope.seal(arguments, kind="arguments", bound_to=uid, ring=store.ring),
+            "queue": queue,
+            "priority": priority,
+            "parent_uid": None,
+            "call_key": "",
+            "not_before": None,
+            "deadline_at": None,
+            "budget": seal_budget(store, uid, limit),
+            "entries": packed(store, uid, rebased(kept, seq)),
+        }
+
     made = await task._tasks._insert(
         "fork_function",
         new_id,

@@ -55,11 +55,18 @@ class Retry:
         return tries < self.attempts and (not self.on or isinstance(error, self.on))
 
 
+def _tried(run: Run, path: str) -> tuple[int, int]:
+    """How often a step was tried before, and when the next try is due."""
+    intent = run.cursor.intent(path)
+    note = (intent.note if intent else None) or {}
+    return int(note.get("tries") or 0), int(note.get("until") or 0)
+
+
 async def attempts_of(
     run: Run, path: str, call: Call, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Run a step's body until it succeeds or its tries are used up."""
-    tries, due = run.tries(path)
+    tries, due = _tried(run, path)
     if due:
         await run.until(due)
     while True:

@@ -51,6 +51,14 @@ class Paused(BaseException):
 class Run:
     """What the scopes of one attempt share."""
 
+    __slots__ = (
+        "__weakref__", "_key", "_mutex", "_parts", "_position", "_thread", "_unflushed", "_warned", "alive",
+        "always_replay", "answers", "asked", "before_unwinding", "began", "bodies", "body", "carried", "cursor",
+        "deadline_at", "draining", "driver", "effecting", "effects", "entries", "epoch", "fence", "fresh", "gate",
+        "halted", "inline", "is_over", "is_restarting", "line", "loop", "main", "patches", "pausing", "point",
+        "questions", "replayed", "scopes", "stopping", "store", "task", "task_id", "uid", "unwinding",
+    )  # fmt: skip
+
     def __init__(
         self,
         store: Store,
@@ -186,21 +194,15 @@ class Run:
         Raises:
             PerdureError: an earlier write of this attempt failed; nothing more is written.
         """
-        store = self.store
-        sealed = envelope.seal(encode_entry(entry), kind="entry", bound_to=self.uid, ring=store.ring)
-        params = {
-            "uid": self.uid,
-            "line": self.line,
-            "position": 0,
-            "entry": sealed,
-            "epoch": self.epoch,
-            "worker": self.fence.worker,
-        }
+        store, uid, fence = self.store, self.uid, self.fence
+        committer = store.committer
+        sealed = envelope.seal(encode_entry(entry), kind="entry", bound_to=uid, ring=store.ring)
+        params = {"uid": uid, "line": self.line, "entry": sealed, "epoch": self.epoch, "worker": fence.worker}
         size = len(sealed) + 100
-        write = Write(store.committer, "append_entry", params, key=self._key, size=size, fence=self.fence, ordered=True)
+        write = Write(committer, "append_entry", params, key=self._key, size=size, fence=fence, ordered=True)
         with self._mutex:
             position = params["position"] = self._position + 1
-            store.committer.submit(write, urgent=urgent)
+            committer.submit(write, urgent=urgent)
             self._position = position
             write.since = time.monotonic()
             self._unflushed.append(write)
@@ -258,12 +260,6 @@ class Run:
         if flush is not None:
             return flush
         return took > SHORTEST_WAIT and took > self.store.committer.commit_seconds
-
-    def tries(self, path: str) -> tuple[int, int]:
-        """How often a step was tried before, and when the next try is due."""
-        intent = self.cursor.intent(path)
-        note = (intent.note if intent else None) or {}
-        return int(note.get("tries") or 0), int(note.get("until") or 0)
 
     async def until(self, due_ms: int) -> None:
         """Wait for a moment of the store's clock, which a test may move."""

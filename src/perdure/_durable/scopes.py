@@ -128,8 +128,12 @@ class ScopeTask(asyncio.Task[Any]):
     def __init__(
         self, coro: Coroutine[Any, Any, Any], path: str, loop: asyncio.AbstractEventLoop, context: Context, **how: Any
     ) -> None:
-        self._hash = crc32(path.encode())
+        hashed = crc32(path.encode())
+        # asyncio puts every task of the process into one set, by the hash that it has now. There the tasks of a
+        # thousand attempts, all of the same path, must not meet. (An eager one runs code before it is made.)
+        self._hash = hashed if how.get("eager_start") else id(self) >> 4
         _make_task(self, coro, loop=loop, context=context, **how)
+        self._hash = hashed
 
     def __hash__(self) -> int:
         return self._hash

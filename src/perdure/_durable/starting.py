@@ -42,6 +42,7 @@ class Beginning(NamedTuple):
     arguments: bytes
     budget: Budget | None
     deadline_at: int | None = None
+    copies: dict[str, Any] | None = None  # of the arguments, read back and given to nobody yet
 
 
 async def start(
@@ -62,24 +63,28 @@ async def start(
         NotStorable: an argument cannot be kept; nothing was written.
     """
     function = check_call(id, function)
-    arguments = function.signature.encode_arguments(args, kwargs)
-    options = function.chosen
+    store, options = tasks._store, function.chosen
+    arguments, copies = function.signature.keep_arguments(args, kwargs)
     timeout = options.timeout or (options.config.timeout if options.config is not None else None)
-    beginning = Beginning(arguments, options.budget, deadline_of(tasks._store, timeout))
-    call = {
-        "function": function.name,
-        "function_version": function.version,
-        "arguments": lambda store, uid: envelope.seal(arguments, kind="arguments", bound_to=uid, ring=store.ring),
-        "queue": options.queue,
-        "priority": options.priority,
-        "parent_uid": parent_uid,
-        "call_key": options.key,
-        "not_before": deadline_of(tasks._store, options.debounce),
-        "deadline_at": beginning.deadline_at,
-        "budget": lambda store, uid: seal_budget(store, uid, options.budget),
-    }
+    beginning = Beginning(arguments, options.budget, None if timeout is None else deadline_of(store, timeout), copies)
+    not_before = deadline_of(store, options.debounce) if options.debounce is not None else None
     if parent_uid is None and _AROUND in os.environ:
-        call["parent_uid"] = await _task_around(tasks)
+        parent_uid = await _task_around(tasks)
+
+    def call(uid: str) -> dict[str, Any]:
+        return {
+            "function": function.name,
+            "function_version": function.version,
+            "arguments": envelope.seal(arguments, kind="arguments", bound_to=uid, ring=store.ring),
+            "queue": options.queue,
+            "priority": options.priority,
+            "parent_uid": parent_uid,
+            "call_key": options.key,
+            "not_before": not_before,
+            "deadline_at": beginning.deadline_at,
+            "budget": seal_budget(store, uid, options.budget),
+        }
+
     config = options.config
     if options.dependency_policy != "wait":
         config = replace(config or Config(), dependency_policy=options.dependency_policy)
@@ -91,8 +96,8 @@ async def start(
             return made, beginning
         row = await tasks._row(id)
         if row is not None:
-            if options.debounce is None or not await _postpone(tasks._store, row, function, call):
-                await check_same(tasks._store, row, function, arguments)
+            if options.debounce is None or not await _postpone(store, row, function, call(row.uid)):
+                await check_same(store, row, function, arguments)
             return await tasks._attach(row.uid, created=False), beginning
 
 
@@ -123,9 +128,9 @@ async def _task_around(tasks: Tasks) -> str | None:
     return row.uid if row is not None else None
 
 
-def deadline_of(store: Store, timeout: timedelta | None) -> int | None:
+def deadline_of(store: Store, timeout: timedelta) -> int:
     """The moment at which a task that starts now has taken too long."""
-    return None if timeout is None else store.clock.now_ms() + timeout // timedelta(milliseconds=1)
+    return store.clock.now_ms() + timeout // timedelta(milliseconds=1)
 
 
 async def _postpone(store: Store, row: TaskRow, function: DurableFunction[..., Any], call: Mapping[str, Any]) -> bool:
@@ -135,7 +140,7 @@ async def _postpone(store: Store, row: TaskRow, function: DurableFunction[..., A
         return False
     params = {
         **store.event(row.uid, "postponed", {}),
-        "arguments": call["arguments"](store, row.uid),
+        "arguments": call["arguments"],
         "not_before": call["not_before"],
     }
     return await store.verb("postpone", row.uid, params, key=row.id) is not None

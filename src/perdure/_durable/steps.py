@@ -185,19 +185,18 @@ class _Ending:
         else:
             data, self.trouble, self.copy = call.end_or_refuse(self.value, self.error)
         wait = run.is_worth_waiting(self.took, call.flush)
+        note = _ABSORBED if self.absorbed else None
+        how = run.store.clock.now_ms(), int(self.took * 1000), run.epoch, note
         try:
-            self.position, write = run.record(self._entry(op, data), urgent=wait)
+            entry = Entry("result", op, self.path, self.asked, data, self.trouble, *how)
+            self.position, write = run.record(entry, urgent=wait)
         except TooLarge as problem:  # an error of the step, now as in replay
             _, self.trouble, self.copy = self.call.end(None, problem)
-            self.position, write = run.record(self._entry(op, None), urgent=wait)
+            entry = Entry("result", op, self.path, self.asked, None, self.trouble, *how)
+            self.position, write = run.record(entry, urgent=wait)
         if op == "step" and (wait or run.scopes > 1):
             run.gate.expect(self.position)
         return write if wait else None
-
-    def _entry(self, op: str, data: bytes | None) -> Entry:
-        run, note = self.run, _ABSORBED if self.absorbed else None
-        now, took = run.store.clock.now_ms(), int(self.took * 1000)
-        return Entry("result", op, self.path, self.asked, data, self.trouble, now, took, run.epoch, note)
 
     async def cut_off(self) -> None:
         self.run.gate.passed(self.position)

@@ -73,7 +73,10 @@ class Signature:
                 given.append(parameter.default)
 
     def encode_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
-        """The call's arguments by name.
+        return self.keep_arguments(args, kwargs)[0]
+
+    def keep_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bytes, dict[str, Any]]:
+        """The call's arguments by name, as bytes and read back from them.
 
         Raises:
             TypeError: they do not fit the function.
@@ -86,13 +89,13 @@ class Signature:
                 given = self._signature.bind(*args, **kwargs).arguments.items()
             except TypeError as problem:
                 raise TypeError(f"{self._name}(): {problem}") from None
-        encoded = {}
+        encoded, copies = {}, {}
         for name, value in given:
             try:
-                encoded[name] = codec.encode(value, self._types[name])
+                encoded[name], copies[name] = codec.round_trip(value, self._types[name])
             except NotStorable as error:
                 raise NotStorable(f"{name}.{error.path}".rstrip("."), error.problem, do=error.do) from None
-        return codec.encode(encoded)
+        return codec.encode(encoded), copies
 
     def decode_arguments(self, data: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments as the function takes them now.
@@ -105,6 +108,14 @@ class Signature:
             if name not in self._types:
                 raise TypeError(f"it takes no argument {name!r} any more")
             decoded[name] = codec.decode(value, self._types[name])
+        return self.spread(decoded)
+
+    def spread(self, decoded: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments by name as the function takes them.
+
+        Raises:
+            TypeError: it takes others.
+        """
         if self._is_plain and decoded.keys() >= self._needed:
             return (), decoded
         bound = self._signature.bind_partial()

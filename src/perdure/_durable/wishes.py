@@ -119,15 +119,20 @@ class watching:
 # ── looking ──────────────────────────────────────────────────────────────────────────────────────
 
 _watches: dict[tuple[int, str, int], _Watch] = {}
+_newest: _Watch | None = None
 
 
 def _watch_of(store: Store, loop: asyncio.AbstractEventLoop) -> _Watch:
+    global _newest
+    if (found := _newest) is not None and found.loop is loop and found.store is store:
+        return found  # most programs have one store and one loop
     key = (id(store.engine), store.namespace, id(loop))
     found = _watches.get(key)
     if found is None or found.loop is not loop or not found.is_on(store):
         for old in [old for old, watch in _watches.items() if watch.loop.is_closed()]:
             del _watches[old]
         found = _watches[key] = _Watch(store, loop)
+    _newest = found
     return found
 
 
@@ -135,7 +140,7 @@ class _Watch:
     """What the attempts on one loop share: one look for all of them."""
 
     def __init__(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
-        self._store, self.loop = store, loop
+        self.store, self.loop = store, loop
         self._runs: dict[str, Run] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._look: asyncio.Task[None] | None = None
@@ -144,7 +149,7 @@ class _Watch:
         self._asking: list[asyncio.Future[bool]] | None = None  # those who wait for a look that is under way
 
     def is_on(self, store: Store) -> bool:
-        return self._store.engine is store.engine and self._store.namespace == store.namespace
+        return self.store.engine is store.engine and self.store.namespace == store.namespace
 
     def forget(self) -> None:
         self._looked = float("-inf")
@@ -178,8 +183,8 @@ class _Watch:
             self.forget()
             switches = await self.switches()
             uids = json.dumps(list(self._runs))
-            rows = await self._store.query("find_signalled", signal=CANCEL, uids=uids)
-            paused = {str(uid): pause for uid, pause in await self._store.query("find_paused", uids=uids)}
+            rows = await self.store.query("find_signalled", signal=CANCEL, uids=uids)
+            paused = {str(uid): pause for uid, pause in await self.store.query("find_paused", uids=uids)}
         except PerdureError:
             return  # the store is out of reach; the attempts will notice by themselves
         cancelled = {uid for (uid,) in rows}
@@ -208,7 +213,7 @@ class _Watch:
         self._asking, has_looked = [], False
         try:
             began = time.monotonic()
-            rows = await self._store.query("read_switches", namespace=self._store.namespace)
+            rows = await self.store.query("read_switches", namespace=self.store.namespace)
             self._switches, self._looked, has_looked = frozenset(row[0] for row in rows), began, True
             return self._switches
         finally:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from struct import Struct
 from typing import Any
 
 GENESIS = b"\0" * 32
@@ -56,16 +57,18 @@ class ChainCheck:
 
 def digest(uid: str, kind: str, at_ms: int, author: str, body: bytes) -> bytes:
     name, at = uid.encode(), b"%d" % at_ms
-    counts = len(name).to_bytes(8), len(at).to_bytes(8), len(body).to_bytes(8)
-    fields = (counts[0], name, _counted_text(kind), counts[1], at, _counted_text(author), counts[2], body)
-    return hashlib.sha256(b"".join(fields)).digest()
+    fields = _count(len(name)), name, _counted_text(kind), _count(len(at)), at, _counted_text(author), _count(len(body))
+    return hashlib.sha256(b"".join(fields) + body).digest()
+
+
+_count = Struct(">Q").pack
 
 
 @lru_cache(maxsize=256)
 def _counted_text(text: str) -> bytes:
     """For the fields that are the same in most events of a process."""
     part = text.encode()
-    return len(part).to_bytes(8) + part
+    return _count(len(part)) + part
 
 
 def chain(before: bytes, digest_: bytes) -> bytes:

@@ -68,7 +68,8 @@ class Committer:
         """
         with self._mutex:
             self._append(write)
-            self._urgent = self._urgent or urgent
+            if urgent:
+                self._urgent = True
             if self._sleeping:
                 self._bell.notify()
             elif self._thread is None:

@@ -40,6 +40,7 @@ class Shared:
 
 _shared: dict[tuple[Address, int], Shared] = {}
 _mutex = threading.Lock()
+_ROW_BYTES = 300  # of a verb, beside its payloads
 
 
 def _new_mutex() -> None:
@@ -97,15 +98,15 @@ class Store:
 
     # ── rows ────────────────────────────────────────────────────────────────────────────────────
 
-    def verb(self, name: str, uid: str, params: dict[str, Any], *, key: str, fence: Fence | None = None) -> Write:
-        """One verb on one task; await it to have it durable."""
+    def verb(
+        self, name: str, uid: str, params: dict[str, Any], *, key: str, fence: Fence | None = None, size: int = 0
+    ) -> Write:
+        """One verb on one task; await it to have it durable. `size`: about how many bytes it is, if that is known."""
         params["uid"] = uid
         if fence is not None:
             params["epoch"], params["worker"] = fence.epoch, fence.worker
-        size = 300
-        for value in params.values():
-            if type(value) is bytes:
-                size += len(value)
+        if not size:
+            size = _ROW_BYTES + sum([len(value) for value in params.values() if type(value) is bytes])
         return Write(self.committer, name, params, key=f"{self.namespace}\0{key}", size=size, fence=fence)
 
     def query(self, name: str, **params: Any) -> Call[list[Row]]:
@@ -129,8 +130,9 @@ class Store:
         return codec.decode(envelope.unseal(data, kind=kind, bound_to=uid, ring=self.ring), as_type)
 
     def event(self, uid: str, kind: str, data: Any = None, *, agent: str = "") -> dict[str, Any]:
-        """What a lifecycle verb adds to the task's chain: who did what, when."""
-        at, author, body = self.clock.now_ms(), self.presence.author(agent), codec.encode(data)
+        """What a lifecycle verb adds to the task's chain: who did what, when. `data` may be encoded already."""
+        at, author = self.clock.now_ms(), self.presence.author(agent)
+        body = data if type(data) is bytes else codec.encode(data)
         return {
             "at": at,
             "kind": kind,

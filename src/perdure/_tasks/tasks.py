@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, get_args
 
+from perdure._ground import codec
 from perdure._ground.clock import to_ms
 from perdure._ground.ids import check_id, is_uid, new_uid
 from perdure._model import (
@@ -127,15 +129,17 @@ class Tasks:
         tags: Mapping[str, str] = {},
         config: Config | None = None,
         depends_on: Sequence[str] = (),
-        call: Mapping[str, Any] | None = None,
+        call: Callable[[str], Mapping[str, Any]] | None = None,
         here: bool = False,
     ) -> Task | None:
         """The new task, as it stands in the store; None when the id is in use.
 
         `here`: this process carries it out and has its lease from the beginning, if nothing has to be waited for.
+        `call`: the columns of the durable function that it carries out, for its uid.
         """
         store = self._store
-        _check_texts(name=name, description=description, agent=agent)
+        if not (_is_storable(name) and _is_storable(description) and _is_storable(agent)):
+            _check_texts(name=name, description=description, agent=agent)
         if tags:
             _check_texts(**{f"tag {k}": v for k, v in tags.items()})
             _check_texts(**{f"the name of a tag, {name!r},": name for name in tags})
@@ -146,7 +150,7 @@ class Tasks:
         for write in first.chunks:
             store.committer.submit(write)
         params = {
-            **store.event(uid, "created", {"epoch": 1} if here else dict(origin or {}), agent=agent),
+            **store.event(uid, "created", _TAKEN if here else dict(origin or {}), agent=agent),
             **first.columns,
             "cause": cause,
             "old": old,
@@ -160,13 +164,14 @@ class Tasks:
             "config": store.seal(uid, "config", config, Config) if config is not None else None,
             "depends_on": json.dumps(list(dict.fromkeys(depends_on))) if depends_on else "[]",
         }
+        size = 500 + len(first.columns["frame"])
         if call is not None:
-            for column, value in call.items():
-                params[column] = value(store, uid) if callable(value) else value
+            params.update(call(uid))
+            size += len(params["arguments"])
             if here and not store.presence.is_registered:
                 await store.presence.register()
             params.update(leases.holder_columns(store) if here else leases.NOBODY)
-        write = store.verb(verb, uid, params, key=id)
+        write = store.verb(verb, uid, params, key=id, size=size)
         if await (leases.taking(store, write, id, uid, is_exclusive=True) if here else write) is None:
             return None
         key = (id, uid, params["status"])
@@ -307,6 +312,15 @@ class Tasks:
         task = Task(self, (row.id, uid, row.status), state, snapshot, agent=row.agent, created=created)  # type: ignore[arg-type]
         task._deadline_at = deadline_of(config_of(self._store, row), row.created_at) if row.config is not None else None
         return task
+
+
+_TAKEN = codec.encode({"epoch": 1})  # what is told of a task that its maker carries out
+
+
+@lru_cache(maxsize=1024)
+def _is_storable(text: object) -> bool:
+    """Whether nothing is wrong with it; most names are given again and again."""
+    return type(text) is str and text.isascii() and "\0" not in text
 
 
 def _check_texts(**texts: object) -> None:

@@ -24,7 +24,7 @@ from perdure._model import GENESIS, chain
 from perdure._store import migrate
 from perdure._store.contract import Params, Row
 from perdure._store.sql import Queries, split
-from perdure._store.sqlite import entries, place
+from perdure._store.sqlite import place, sets
 from perdure._store.sqlite.gate import Gate
 from perdure._store.sqlite.line import SqliteLine
 from perdure._store.sqlite.plan import Plan, plan_of
@@ -89,11 +89,13 @@ class SqliteEngine:
         write was refused: what that attempt wrote after it must not be in."""
         rows: list[Row | None] = []
         end = time.monotonic() + BATCH_SECONDS
+        alone = 0  # up to here one of them may be refused, so each is run for itself
         while len(rows) < len(writes):
             at = len(rows)
-            run = entries.run_of(writes, at) if writes[at].verb == entries.APPEND else ()
-            if len(run) >= entries.FEW:
-                rows += entries.append(cursor, run)
+            together = sets.stretch(writes, at) if at >= alone else ()
+            if len(together) >= sets.FEW:
+                rows += sets.carry_out(cursor, together, self._plan(sets.START)) or ()
+                alone = at + len(together)
             if len(rows) == at:
                 rows.append(self._run_one(cursor, writes[at]))
                 if rows[-1] is None and writes[at].ordered:
@@ -103,7 +105,7 @@ class SqliteEngine:
         return rows
 
     def _run_one(self, cursor: apsw.Cursor, write: Write) -> Row | None:
-        plan = self._plans.get(write.verb) or self._plan(write.verb)
+        plan = self._plan(write.verb)
         params, execute = write.params, cursor.execute
         if plan.begins:
             params = {**params, "head": chain(GENESIS, params["digest"])}
@@ -120,7 +122,9 @@ class SqliteEngine:
         return row
 
     def _plan(self, verb: str) -> Plan:
-        plan = self._plans[verb] = plan_of(verb, self._queries[verb])
+        plan = self._plans.get(verb)
+        if plan is None:
+            plan = self._plans[verb] = plan_of(verb, self._queries[verb])
         return plan
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
