@@ -56,7 +56,7 @@ class Run:
         "always_replay", "answers", "asked", "before_unwinding", "began", "bodies", "body", "carried", "cursor",
         "deadline_at", "draining", "driver", "effecting", "effects", "entries", "epoch", "fence", "fresh", "gate",
         "halted", "inline", "is_over", "is_restarting", "line", "loop", "main", "patches", "pausing", "point",
-        "questions", "replayed", "scopes", "stopping", "store", "task", "task_id", "uid", "unwinding",
+        "questions", "replayed", "scopes", "stopping", "store", "task", "task_id", "uid", "under_way", "unwinding",
     )  # fmt: skip
 
     def __init__(

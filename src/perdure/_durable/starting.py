@@ -53,16 +53,29 @@ async def start(
     kwargs: Any,
     *,
     parent_uid: str | None = None,
-    here: bool = False,
     tags: Mapping[str, str] = {},
 ) -> tuple[Task, Beginning]:
-    """The task that carries out this call, made now if its id is free; `here`, by this process at once.
+    """The task that carries out this call, made now if its id is free.
 
     Raises:
         Conflict: the id belongs to another function, or to a call with other arguments.
         NotStorable: an argument cannot be kept; nothing was written.
     """
-    function = check_call(id, function)
+    return await begin(tasks, id, check_call(id, function), args, kwargs, parent_uid=parent_uid, tags=tags)
+
+
+async def begin(
+    tasks: Tasks,
+    id: str,
+    function: DurableFunction[..., Any],
+    args: Any,
+    kwargs: Any,
+    *,
+    parent_uid: str | None = None,
+    here: bool = False,
+    tags: Mapping[str, str] = {},
+) -> tuple[Task, Beginning]:
+    """The same for a call that was checked; `here`, it is carried out by this process at once."""
     store, options = tasks._store, function.chosen
     arguments, copies = function.signature.keep_arguments(args, kwargs)
     timeout = options.timeout or (options.config.timeout if options.config is not None else None)

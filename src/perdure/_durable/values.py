@@ -95,7 +95,7 @@ class Signature:
                 encoded[name], copies[name] = codec.round_trip(value, self._types[name])
             except NotStorable as error:
                 raise NotStorable(f"{name}.{error.path}".rstrip("."), error.problem, do=error.do) from None
-        return codec.encode(encoded), copies
+        return codec.encode_own(encoded), copies
 
     def decode_arguments(self, data: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments as the function takes them now.

@@ -24,7 +24,7 @@ import apsw
 from perdure._model import GENESIS, chain
 from perdure._store.contract import Params, Row
 from perdure._store.sql import Queries
-from perdure._store.sqlite.plan import Plan, plan_of
+from perdure._store.sqlite.plan import Plan
 from perdure._store.write import Write
 
 START, APPEND, END = "start_function", "append_entry", "complete_function"
@@ -137,4 +137,6 @@ def _widened(statement: str, many: int) -> tuple[str, Callable[[Params], tuple[A
     found = _ROW.fullmatch(statement)
     assert found is not None, statement
     head, row, tail = found.groups()
-    return head + ",".join([_NAME.sub("?", row)] * many) + tail.replace("ON CONFLICT DO NOTHING", ""), itemgetter(*_NAME.findall(row))
+    return head + ",".join([_NAME.sub("?", row)] * many) + tail.replace("ON CONFLICT DO NOTHING", ""), itemgetter(
+        *_NAME.findall(row)
+    )
