@@ -93,3 +93,25 @@ def test_one_end_said_twice_counts_once(engine: Engine) -> None:
     commit_all(engine, begun)
     assert commit_all(engine, ends) == [(uid,) for uid in UIDS[:7]] + [None] * 7
     assert dump(engine) == dump(one_by_one([*begun, *ends]))
+
+
+def test_what_an_attempt_writes_after_its_end_is_refused(engine: Engine) -> None:
+    hand = begin(engine)
+    begun = [start(number, f"t{number}", worker="w1") for number in range(8)]
+    ends = [complete(number) for number in range(8)]
+    late = [write("append_entry", hand.entry(UIDS[number], 1, 1), key=ends[number].key) for number in range(8)]
+    commit_all(engine, begun)
+    assert commit_all(engine, [*ends, *late]) == [(uid,) for uid in UIDS] + [None] * 8
+    assert dump(engine) == dump(one_by_one([*begun, *ends, *late]))
+
+
+def test_of_many_ends_that_of_a_task_which_is_over_already_is_refused(engine: Engine) -> None:
+    begin(engine)
+    begun = [
+        start(number, f"t{number}", worker="w1", **({"status": "completed"} if number == 3 else {}))
+        for number in range(8)
+    ]
+    ends = [complete(number) for number in range(8)]
+    commit_all(engine, begun)
+    assert commit_all(engine, ends) == [None if number == 3 else (uid,) for number, uid in enumerate(UIDS)]
+    assert dump(engine) == dump(one_by_one([*begun, *ends]))
