@@ -23,7 +23,7 @@ def test_the_scope_is_the_systems_or_the_users() -> None:
 
 
 def _systemd_run(tmp_path: Path, script: str) -> list[str]:
-    """A stand-in: a real systemd would need to be the first process."""
+    """A stand-in; the real one is in test_systemd.py."""
     program = tmp_path / "systemd-run"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)

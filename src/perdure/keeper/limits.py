@@ -26,14 +26,15 @@ class Limits:
         self._keeper = keeper
 
     def watch(self) -> None:
-        self._keeper.tidy()
-        self._keeper.finished.watch()
+        # First of all: whatever goes wrong now, a full disk for one, it is looked at again.
+        self._keeper.loop.call_later(EVERY_SECONDS, self.watch)
         for unit in self._keeper.units:
             if unit.is_alive and unit.limits and (what := self._passed(unit)):
                 unit.facts["why"] = f"it had passed its limit: {what}"
-                self._keeper.save(unit)
                 self._keeper.end(unit)
-        self._keeper.loop.call_later(EVERY_SECONDS, self.watch)
+                self._keeper.save(unit)
+        self._keeper.tidy()
+        self._keeper.finished.watch()
 
     def _passed(self, unit: Unit) -> str | None:
         limits, held = unit.limits, self._keeper.held.get(unit.uid)
