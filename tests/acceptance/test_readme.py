@@ -131,3 +131,9 @@ def test_every_command_that_is_named_anywhere_exists():
         if command is None or (word and isinstance(command, click.Group) and not command.get_command(context, word)):
             unknown.append(f"perdure {verb} {word}".rstrip())
     assert not unknown
+
+
+def test_the_reference_has_every_command():
+    text = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"^\| `([a-z-]+)", text, re.MULTILINE)) | set(re.findall(r" / `([a-z-]+) ID`", text))
+    assert set(root.list_commands(click.Context(root))) <= told
