@@ -21,7 +21,7 @@ from perdure._durable import (
     idempotency_key,
     step,
 )
-from perdure._durable import run as runs
+from perdure._durable import retry as retrying
 from perdure._durable.testing_mode import always_replay
 from perdure._model import Pause
 from perdure.errors import Conflict, EffectUncertain, InvalidInput, NoTask, NotFound, NotStorable, ResultNotStorable
@@ -341,7 +341,7 @@ async def test_tries_and_the_wait_between_them_outlive_the_process(
         work.cancel()  # in the middle of its wait
         assert isinstance(await work, asyncio.CancelledError)
 
-        naps, work = Naps(monkeypatch, runs), asyncio.create_task(ended(app, "t", checkout))
+        naps, work = Naps(monkeypatch, retrying), asyncio.create_task(ended(app, "t", checkout))
         assert await naps.waits_on(work)
         clock.advance(minutes=59)
         assert await naps.waits_on(work) and world.done == ["charge"]

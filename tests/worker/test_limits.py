@@ -214,13 +214,14 @@ def slot(n: int, **over: object) -> Slot:
 
 
 def test_a_slot_is_taken_while_its_lease_is_its_takers() -> None:
-    assert slot(1).is_taken(0)
-    assert not slot(1, lease_worker=None).is_taken(0)
-    assert not slot(1, lease_epoch=4, lease_worker="w").is_taken(0)
-    assert not slot(1, lease_epoch=None, lease_worker=None).is_taken(0)
-    assert slot(1, lease_epoch=2, lease_worker=None).is_taken(0)
-    assert not slot(1, lease_epoch=2, lease_worker=None, is_registered=False).is_taken(0)
-    assert slot(1, until=5).is_taken(4) and not slot(1, until=5).is_taken(5)
+    assert slot(1).is_taken(0, 0)
+    assert not slot(1, lease_worker=None).is_taken(0, 0)
+    assert not slot(1, lease_epoch=4, lease_worker="w").is_taken(0, 0)
+    assert not slot(1, lease_epoch=None, lease_worker=None).is_taken(0, 0)
+    assert slot(1, lease_epoch=2, lease_worker=None).is_taken(0, 0)
+    assert not slot(1, lease_epoch=2, lease_worker=None, is_registered=False).is_taken(0, 0)
+    assert slot(1, until=5).is_taken(4, 3) and not slot(1, until=5).is_taken(5, 3)
+    assert not slot(1, until=500).is_taken(4, 3)  # the clock was set back since
 
 
 def test_the_first_free_number_is_given_and_none_beyond_the_limit() -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from perdure import Config, Perdure
+from perdure import DID_NOT_HAPPEN, Config, Happened, Perdure, durable, effect
 from perdure._ground.clock import MovableClock
 from perdure._ground.ids import this_process
 from perdure._tasks import forget_lease, take_lease
 from perdure._worker.reaper import Reaper
 from perdure._worker.watch import Watch
+from perdure.errors import PerdureError, StoreUnreachable
 from tests.crash.conftest import env_of
 from tests.crash.hands import ID, obey, order
-from tests.support.processes import Nursery
+from tests.support.processes import Link, Nursery, say
 from tests.torture.kills import Home
 from tests.worker.kit import events_of, innocent, kinds_of, lines, opened, poison, three, until, work
 
@@ -171,6 +176,64 @@ async def test_a_lease_that_its_own_process_has_forgotten_is_freed(url: str, mov
         await reaper.round()
         record = await task.record()
         assert [attempt.ended for attempt in record.attempts] == ["given up"]
+
+
+@durable
+async def send_once(path: str) -> str:
+    return await send_with_probe(path)
+
+
+def _was_sent(path: str) -> Any:
+    return Happened("sent") if lines(Path(path)) else DID_NOT_HAPPEN
+
+
+@effect(verify=_was_sent)
+async def send_with_probe(path: str) -> str:
+    with Path(path).open("a") as file:
+        file.write("sent\n")
+    if _after_sending:
+        _after_sending.pop()()
+    return "sent"
+
+
+_after_sending: list[Callable[[], None]] = []
+
+
+async def _send_and_lose_the_store(link: Link, home: Home, path: str) -> None:
+    """Its outcome cannot be written; the process lives on, and gives the task up."""
+    async with opened(home) as app, app.worker(queues=["another"]):
+        engine = app._store.engine
+        commit = engine.commit
+
+        def refuse(writes: Any) -> Any:
+            raise StoreUnreachable("away", kept="all", do="wait")
+
+        _after_sending.append(lambda: setattr(engine, "commit", refuse))
+        with contextlib.suppress(PerdureError):
+            await app.run("task", send_once, path)
+        engine.commit = commit  # type: ignore[method-assign]
+        say(link, "given up")
+        await asyncio.to_thread(link.recv)
+
+
+@pytest.mark.req("R112")
+async def test_an_effect_that_its_process_has_given_up_is_settled_elsewhere_without_waiting_for_its_deadline(
+    home: Home, children: Nursery, folder: Path, movable: MovableClock
+) -> None:
+    child = children.start(_send_and_lose_the_store, home, str(folder / "sent"), env=env_of(movable))
+    assert child.heard() == "given up"
+    began = movable.boottime()
+    async with opened(home) as app, app.worker():
+
+        async def is_done() -> bool:
+            movable.advance(seconds=0.1)
+            record = await app.tasks.get("task")
+            return record is not None and record.status == "completed"
+
+        await until(is_done)
+        ended = [attempt.ended for attempt in (await app.tasks.get("task")).attempts]
+    assert ended == ["given up", "completed"] and lines(folder / "sent") == ["sent"]
+    assert movable.boottime() - began < 300  # an effect may take ten minutes
 
 
 @pytest.fixture

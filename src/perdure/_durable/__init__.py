@@ -44,6 +44,7 @@ from perdure._durable.savepoints import checkpoint
 from perdure._durable.savings import Savings
 from perdure._durable.scheduling import Schedule, ScheduleDraft, Schedules, Tick, draft, scheduled
 from perdure._durable.scopes import bind, current_run
+from perdure._durable.settling import GIVEN_UP_AT_WORK, is_at_work
 from perdure._durable.signalling import signals
 from perdure._durable.sources import ReplayFilter, get_logger, is_replaying, recorded, timeout
 from perdure._durable.spans import span
@@ -64,6 +65,8 @@ __all__ = [
     "DID_NOT_HAPPEN",
     "UNKNOWN",
     "Account",
+    "GIVEN_UP_AT_WORK",
+    "is_at_work",
     "Approval",
     "Beginning",
     "Budget",

@@ -15,12 +15,13 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, cast
 
 from perdure._durable import settling
 from perdure._durable.calls import Note, cut_off
 from perdure._durable.effect_call import EffectCall, Outcome, key_of, running_key, running_walk
-from perdure._durable.retry import Retry
+from perdure._durable.retry import Retry, wait_until
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
 from perdure._durable.values import decode_error
@@ -113,7 +114,8 @@ class Walk:
         """How what an earlier attempt began has ended, or that it is to be run again."""
         note = self.follow(intent)
         if not self.is_open:  # it had definitely failed, and waited for its next try
-            await self.run.until(int(note.get("until") or 0))
+            retry = self.call.retry or Retry()
+            await wait_until(self.run.store.clock, int(note.get("until") or 0), retry.delay(self.tries))
             return Outcome(again="not done")
         await settling.may_settle(self.run, self.path, intent.epoch, int(note.get("not_after") or 0))
         return await settling.settle(self, None)
@@ -236,11 +238,12 @@ class Walk:
         if retry.new_key and not self.is_open:
             self.number += 1
             self.key = key_of(self.run.uid, self.run.line, self.path, self.asked, self.number)
-        due = self.run.store.clock.now_ms() + int(retry.delay(self.tries).total_seconds() * 1000)
+        delay = retry.delay(self.tries)
+        due = self.run.store.clock.now_ms() + delay // timedelta(milliseconds=1)
         if not self.is_open:
             note = self._note(number=self.number, until=due, error=type(error).__name__)
             await self._record("intent", {**note, "shown": self.shown})
-        await self.run.until(due)
+        await wait_until(self.run.store.clock, due, delay)
         return True
 
     async def mark(self, **marks: str | int | float | None) -> None:

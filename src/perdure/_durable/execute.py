@@ -158,8 +158,19 @@ async def one_pass(
     """One attempt: from the journal's beginning to the function's end or its next pause.
 
     With a `beginning` the task was made just now, and there is nothing to read. The answer is the result, if it was
-    reached.
+    reached. However it ends, this process does not hold the task's lease any more; one that could not be given back,
+    because the store is away, is not kept for a task that nobody works on.
     """
+    try:
+        return await _pass(tasks, task, hold, function, beginning)
+    except BaseException:
+        forget_lease(tasks._store, hold)
+        raise
+
+
+async def _pass(
+    tasks: Tasks, task: Task, hold: Hold, function: DurableFunction[..., Any], beginning: Beginning | None
+) -> Ended | None:
     store, loop = tasks._store, asyncio.get_running_loop()
     flush_on_sigterm()
     before: bytes | None = None

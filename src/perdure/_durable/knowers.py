@@ -26,7 +26,7 @@ class Knower(NamedTuple):
 async def why_nobody(store: Store, call: Row) -> str:
     """What a task of this call, that nobody holds, is waiting for."""
     name, version, queue, not_before = call[0], call[1], call[3], call[8]
-    if not_before is not None and not_before > store.clock.now_ms():
+    if not_before is not None and not_before > await store.wall_ms():
         return f"it waits until {moment(not_before).isoformat(timespec='seconds')} before its next attempt"
     live = [_knower(row) for row in await store.query("read_workers") if _is_live(store, row)]
     if not live:

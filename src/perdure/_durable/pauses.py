@@ -257,7 +257,7 @@ async def _ask(
     run: Run, path: str, reason: str, text: str, asked: Asked, *, topic: str | None = None, **details: Any
 ) -> Any:
     question = question_of(text, asked, **details)
-    due_at = first_look(asked, run.store.clock.now_ms())
+    due_at = first_look(asked, await run.store.wall_ms() if asked.every_ms else 0)
     return await answer_to(run, path, reason, question, due_at, topic=topic)
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import timedelta
 from enum import StrEnum
 
-from perdure._durable.retry import Retry
+from perdure._durable.retry import Retry, wait_until
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
 from perdure._ground import codec, crash
@@ -146,8 +146,9 @@ class Pump:
                 tries += 1
                 if self._retry is None or not self._retry.wants_more(tries, error):
                     raise
-                due = run.store.clock.now_ms() + int(self._retry.delay(tries).total_seconds() * 1000)
-                await run.until(due)
+                delay = self._retry.delay(tries)
+                clock = run.store.clock
+                await wait_until(clock, clock.now_ms() + delay // timedelta(milliseconds=1), delay)
 
     async def _produce_once(self, marker: Marker | None) -> None:
         kept = self._kept

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from perdure._ground.clock import Clock
+from perdure._ground.hop import Nap
 from perdure._model import Entry
 from perdure.errors import InvalidInput
 
@@ -62,13 +64,21 @@ def _tried(run: Run, path: str) -> tuple[int, int]:
     return int(note.get("tries") or 0), int(note.get("until") or 0)
 
 
+async def wait_until(clock: Clock, due_ms: int, longest: timedelta) -> None:
+    """Wait for a moment that is at most so far away: if it seems further, the wall clock was set back. How long is
+    asked once; a wall clock that is set meanwhile makes it neither longer nor shorter."""
+    end = clock.boottime() + min((due_ms - clock.now_ms()) / 1000, longest.total_seconds())
+    while (left := end - clock.boottime()) > 0:
+        await Nap(min(left, 0.05))
+
+
 async def attempts_of(
     run: Run, path: str, call: Call, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Run a step's body until it succeeds or its tries are used up."""
     tries, due = _tried(run, path)
-    if due:
-        await run.until(due)
+    if due and call.retry is not None:
+        await wait_until(run.store.clock, due, call.retry.delay(tries))
     while True:
         run.cursor.begin_again(path)
         try:
@@ -82,8 +92,9 @@ async def attempts_of(
             tries += 1
             if run.fence.closed is not None or call.retry is None or not call.retry.wants_more(tries, error):
                 raise
-            due = run.store.clock.now_ms() + int(call.retry.delay(tries).total_seconds() * 1000)
+            delay = call.retry.delay(tries)
+            due = run.store.clock.now_ms() + delay // timedelta(milliseconds=1)
             note: dict[str, str | int | float | None] = {"tries": tries, "until": due, "error": type(error).__name__}
             _, write = run.record(Entry("intent", "try", path, asked, epoch=run.epoch, note=note), urgent=True)
             await write
-            await run.until(due)
+            await wait_until(run.store.clock, due, delay)

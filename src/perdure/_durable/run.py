@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from perdure._durable.gate import NOBODY, Gate
 from perdure._durable.scopes import Scope, current
 from perdure._ground import crash, envelope
-from perdure._ground.hop import Nap
 from perdure._model import LEASE, Entry, encode_entry
 from perdure._replay import Cursor, Diverged
 from perdure._store import Fence, Store, Write
@@ -260,11 +259,6 @@ class Run:
         if flush is not None:
             return flush
         return took > SHORTEST_WAIT and took > self.store.committer.commit_seconds
-
-    async def until(self, due_ms: int) -> None:
-        """Wait for a moment of the store's clock, which a test may move."""
-        while (left := due_ms - self.store.clock.now_ms()) > 0:
-            await Nap(min(left / 1000, 0.05))
 
     def warn_if_slow(self, name: str, took: float) -> None:
         if took > SLOW_SECONDS and name not in self._warned and threading.get_ident() == self._thread:

@@ -90,7 +90,7 @@ class ScheduleDraft:
 
     async def _keep(self, when: Callable[[Plan], Plan], missed: Missed, overlap: bool) -> Schedule:
         check_missed(missed)
-        now = self._tasks._store.clock.now_ms()
+        now = await self._tasks._store.wall_ms()
         new = replace(when(self._plan), missed=missed, overlaps=overlap, anchor=now, last=now)
 
         def keep(old: Plan | None) -> tuple[Plan, int | None]:
@@ -155,7 +155,7 @@ class Schedules:
     async def run_now(self, id: str) -> str:
         """Start a run beside its ticks, here and now; the id of its task."""
         kept = await self._existing(id)
-        now = self._tasks._store.clock.now_ms()
+        now = await self._tasks._store.wall_ms()
         if not await fire(self._tasks, id, kept.value, now):
             raise Conflict(
                 f"this process does not know the function {kept.value.function!r}",
@@ -165,7 +165,7 @@ class Schedules:
 
     async def _change(self, id: str, change: Callable[[Plan, int], Plan]) -> Schedule:
         while True:
-            kept, now = await self._existing(id), self._tasks._store.clock.now_ms()
+            kept, now = await self._existing(id), await self._tasks._store.wall_ms()
             plan = change(kept.value, now)
             if await self._shelf.change(kept, plan, due_at=next_look(plan)):
                 return await view(self._tasks._store, id, plan)

@@ -158,7 +158,15 @@ async def _as_answered(walk: Walk, answer: Any) -> Outcome:
 # ── when ─────────────────────────────────────────────────────────────────────────────────────────
 
 # Ends of an attempt after which its process may still be running what it began.
-_UNSURE = frozenset({"", "silent for a whole lease", "stalled", "given up", "superseded", "rolled back", "cancelled"})
+GIVEN_UP_AT_WORK = "given up, with an effect under way"
+_UNSURE = frozenset(
+    {"", "silent for a whole lease", "stalled", GIVEN_UP_AT_WORK, "superseded", "rolled back", "cancelled"}
+)
+
+
+def is_at_work(uid: str) -> bool:
+    """Whether this process is in the middle of an effect of this task."""
+    return any(of == uid for of, _ in under_way)
 
 
 async def may_settle(run: Run, path: str, epoch: int, not_after: int) -> None:

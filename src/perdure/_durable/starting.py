@@ -79,8 +79,9 @@ async def begin(
     store, options = tasks._store, function.chosen
     arguments, copies = function.signature.keep_arguments(args, kwargs)
     timeout = options.timeout or (options.config.timeout if options.config is not None else None)
-    beginning = Beginning(arguments, options.budget, None if timeout is None else deadline_of(store, timeout), copies)
-    not_before = deadline_of(store, options.debounce) if options.debounce is not None else None
+    deadline_at = None if timeout is None else await deadline_of(store, timeout)
+    beginning = Beginning(arguments, options.budget, deadline_at, copies)
+    not_before = await deadline_of(store, options.debounce) if options.debounce is not None else None
     if parent_uid is None and _AROUND in os.environ:
         parent_uid = await _task_around(tasks)
 
@@ -141,9 +142,9 @@ async def _task_around(tasks: Tasks) -> str | None:
     return row.uid if row is not None else None
 
 
-def deadline_of(store: Store, timeout: timedelta) -> int:
+async def deadline_of(store: Store, timeout: timedelta) -> int:
     """The moment at which a task that starts now has taken too long."""
-    return store.clock.now_ms() + timeout // timedelta(milliseconds=1)
+    return await store.wall_ms() + timeout // timedelta(milliseconds=1)
 
 
 async def _postpone(store: Store, row: TaskRow, function: DurableFunction[..., Any], call: Mapping[str, Any]) -> bool:

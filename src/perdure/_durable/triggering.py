@@ -190,7 +190,7 @@ class Events:
         """
         store = self._tasks._store
         check_id(name, "event's name")
-        now = store.clock.now_ms()
+        now = await store.wall_ms()
         known = check_id(id, "event's id") if id is not None else new_uid(now)
         if len(known) > _LONGEST_EVENT:
             raise InvalidInput(f"the event's id has {len(known)} characters; at most {_LONGEST_EVENT} are allowed")

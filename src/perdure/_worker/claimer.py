@@ -126,7 +126,7 @@ class Claimer:
             queues=json.dumps(self._queues),
             functions=json.dumps([f"{name} {version}" for name, version, _ in known]),
             upgrading=json.dumps([name for name, _, upgrades in known if upgrades]),
-            now=store.clock.now_ms(),
+            now=await store.wall_ms(),
             limit=AHEAD,
         )
         self._full.clear()

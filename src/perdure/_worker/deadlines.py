@@ -25,7 +25,7 @@ class Deadlines:
         self._since = 0  # what was due before it has been seen to
 
     async def round(self) -> timedelta | None:
-        now = self._store.clock.now_ms()
+        now = await self._store.wall_ms()
         rows = await self._store.query("find_overdue", namespace=self._store.namespace, since=self._since, limit=_SOME)
         overdue = [row for row in rows if row[2] <= now]
         for uid, id, deadline_at in overdue:

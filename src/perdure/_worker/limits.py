@@ -32,9 +32,10 @@ class Slot(NamedTuple):
     lease_worker: str | None
     is_registered: bool
 
-    def is_taken(self, now_ms: int) -> bool:
+    def is_taken(self, now_ms: int, longest_ms: int) -> bool:
         if self.until:
-            return now_ms < self.until
+            # One that lies further off was taken before the clock was set back.
+            return now_ms < self.until <= now_ms + longest_ms
         if self.lease_epoch is None:
             return False  # its task is gone
         if self.lease_epoch < self.epoch:
@@ -65,11 +66,12 @@ def limits_of(namespace: str, queues: Queues, queue: str, key: str) -> list[Limi
 def free_place(limit: Limit, slots: Iterable[Slot], now_ms: int) -> tuple[int, Slot | None] | None:
     """A number that is free and what was seen in it; None when there is no room."""
     seen = {slot.n: slot for slot in slots if slot.scope == limit.scope}
-    if sum(slot.is_taken(now_ms) for slot in seen.values()) >= limit.size:
+    longest = limit.window // timedelta(milliseconds=1) if limit.window is not None else 0
+    if sum(slot.is_taken(now_ms, longest) for slot in seen.values()) >= limit.size:
         return None  # also after the limit was made smaller
     for n in range(1, limit.size + 1):
         slot = seen.get(n)
-        if slot is None or not slot.is_taken(now_ms):
+        if slot is None or not slot.is_taken(now_ms, longest):
             return n, slot
     return None
 
@@ -95,7 +97,7 @@ class Limits:
 
     async def _take(self, limit: Limit, uid: str, epoch: int) -> int | None:
         while True:
-            now = self._store.clock.now_ms()
+            now = await self._store.wall_ms()
             rows = await self._store.query("read_slots", scopes=json.dumps([limit.scope]))
             place = free_place(limit, [Slot(*row) for row in rows], now)
             if place is None:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import NamedTuple
 
+from perdure._durable import GIVEN_UP_AT_WORK, is_at_work
 from perdure._ground import envelope
 from perdure._ground.ids import Process, is_proven_dead
 from perdure._model import Config, Entry, Holder, Sighting, decode_entry, name_of
@@ -123,7 +124,9 @@ class Reaper:
         self._forgotten = {attempt: self._forgotten.get(attempt, now) for attempt in forgotten}
         for attempt, since in self._forgotten.items():
             if now - since >= FORGOTTEN_SECONDS and forgotten[attempt].namespace == self._store.namespace:
-                await self.lose(forgotten[attempt], own, GIVEN_UP)
+                # Another attempt may settle its effects at once, unless one of them is still being done here.
+                why = GIVEN_UP_AT_WORK if is_at_work(attempt[0]) else GIVEN_UP
+                await self.lose(forgotten[attempt], own, why)
 
     # ── one loss ────────────────────────────────────────────────────────────────────────────────
 
@@ -153,7 +156,7 @@ class Reaper:
         return True
 
     async def _free(self, held: Held, other: Other, why: str, loss: Loss) -> bool:
-        now = self._store.clock.now_ms()
+        now = await self._store.wall_ms()
         lost = {"worker": other.id, "user": other.user, "host": other.process.host, "pid": other.process.pid}
         data = {**lost, "why": why, "epoch": held.epoch, "losses": loss.losses}
         params = {

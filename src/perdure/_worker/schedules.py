@@ -27,7 +27,7 @@ class Schedules:
         self._shelf = scheduling.shelf_of(tasks._store)
 
     async def round(self) -> timedelta | None:
-        now = self._tasks._store.clock.now_ms()
+        now = await self._tasks._store.wall_ms()
         for kept in await self._shelf.due(now, limit=_PAGE):
             await self._serve(kept, now)
         return LOOK

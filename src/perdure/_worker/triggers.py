@@ -42,7 +42,7 @@ class Triggers:
         for id, kept in triggers.items():
             if kept.value.host == self._host and not kept.value.is_paused:
                 await self._watch(id, kept)
-        now = self._tasks._store.clock.now_ms()
+        now = await self._tasks._store.wall_ms()
         for event in await self._events.due(now, limit=_PAGE):
             await self._serve(event, triggers, now)
         return LOOK
@@ -120,7 +120,7 @@ class Triggers:
         event = hashlib.sha256(f"{path}\0{shape}".encode("utf-8", "surrogateescape")).hexdigest()[:24]
         if (id, event) in self._known:
             return
-        now = self._tasks._store.clock.now_ms()
+        now = await self._tasks._store.wall_ms()
         incoming = Incoming(name=trigger.event, id=event, data=path, received_at=now, done={})
         if trigger.source == "directory":
             incoming = replace(incoming, path=path, host=self._host)
