@@ -217,7 +217,10 @@ def _changed(function: str, version: int, data: bytes, state: Any, changes: Mapp
             keys[name] = value
         else:
             names = ", ".join([*types, *keys]) or "nothing"
-            raise InvalidInput(f"{function} has no argument and no state {name!r}", do=f"what can be set: {names}")
+            do = f"what can be set: {names}"
+            if known is None:
+                do += f"; in a program that imports {function}, task.fork(…) sets any argument it takes"
+            raise InvalidInput(f"{function} was given no argument {name!r} and has no such state", do=do)
     return codec.encode(given), keys if isinstance(state, dict) else state
 
 

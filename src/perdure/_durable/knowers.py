@@ -30,7 +30,7 @@ async def why_nobody(store: Store, call: Row) -> str:
         return f"it waits until {moment(not_before).isoformat(timespec='seconds')} before its next attempt"
     live = [_knower(row) for row in await store.query("read_workers") if _is_live(store, row)]
     if not live:
-        return "no worker is running: `perdure worker module:app` starts one"
+        return "no worker is running: `perdure worker module:app` starts one, or run the program again that started it"
     knowing = [knower for knower in live if knower.knows(name, version)]
     if not knowing:
         versions = sorted({of for knower in live for known, of, _ in knower.functions if known == name})
