@@ -35,12 +35,14 @@ def kill_after(argv: list[str], folder: Path, line: str) -> list[str]:
     return seen
 
 
-@pytest.mark.req("R147", "R112")
+@pytest.mark.req("R147", "R112", "R116")
 def test_the_quick_start_is_short_and_carries_on_after_it_was_killed(tmp_path):
     code = BLOCKS[0].replace("asyncio.sleep(0.5)", "asyncio.sleep(0.01); open('ran', 'a').write(f'{number} ')")
     (tmp_path / "book.py").write_text(code)
     first = kill_after([sys.executable, "book.py"], tmp_path, "chapter 4")
     assert first == [f"chapter {n}" for n in range(1, 5)]
+    told = run([sys.executable, "-m", "perdure", "show", "my-book"], tmp_path)
+    assert "its process has died" in told and "at work" not in told
     second = run([sys.executable, "book.py"], tmp_path).split("\n")
     assert second[:8] == [f"chapter {n}" for n in range(1, 9)] and second[8] == "published 8036 words"
     ran = (tmp_path / "ran").read_text().split()
@@ -48,6 +50,9 @@ def test_the_quick_start_is_short_and_carries_on_after_it_was_killed(tmp_path):
     assert all(ran.count(str(n)) == 1 for n in (1, 2, 3)), "what had ended was not read again"
     told = run([sys.executable, "-m", "perdure", "where", "my-book"], tmp_path)
     assert "completed" in told and "publish" in told
+    assert re.search(
+        r"saved +not repeated: [34] steps", run([sys.executable, "-m", "perdure", "show", "my-book"], tmp_path)
+    )
 
 
 @pytest.mark.parametrize("block", BLOCKS[1:], ids=range(1, len(BLOCKS)))

@@ -82,7 +82,7 @@ async def where(tasks: Tasks, id: str) -> Where:
     questions = await questions_of(store, id, task.uid)
     call = await store.query("get_call", uid=task.uid)
     ends = [entry for entry in entries if entry.kind == "result" and entry.op not in UNCOUNTED]
-    holder, dead = await _holder(store, task.uid)
+    holder, dead = await who_works_on(store, task.uid)
     frames = _frames(entries, questions, is_worked_on=bool(holder))
     blocked = await blockers(tasks, id)
     nobody = await why_nobody(store, call[0]) if call and not holder and record.status == "running" else ""
@@ -168,7 +168,7 @@ def _frames(entries: Sequence[Entry], questions: Sequence[Question], *, is_worke
     return sorted(open_.values(), key=lambda frame: (frame.scope, frame.name))
 
 
-async def _holder(store: Store, uid: str) -> tuple[str, str]:
+async def who_works_on(store: Store, uid: str) -> tuple[str, str]:
     """Who works on it, and who did and is proven dead: one of them, or neither."""
     holder = await read_holder(store, uid)
     if holder.is_free or holder.process is None:

@@ -51,6 +51,7 @@ async def _view(call: Invocation, id: str, last: int, full: bool) -> View:
     now = call.now
     blocked = await blockers(call.tasks, id)
     about = _about(record, now, call.place, full)
+    about[:0] = _saved(record, events)
     asked = await questions_of(task._store, task.id, task.uid)
     about[:0] = [("asks", [one.waits_for, Cell(one.way_on, "faint")]) for one in asked]
     about[:0] = [("waits for", [Cell(text, "paused")]) for text in blocked]
@@ -58,7 +59,7 @@ async def _view(call: Invocation, id: str, last: int, full: bool) -> View:
     report = await _report(task)
     if report is not None:
         blocks.append(plans.report(report))
-    blocks += _attempts(record.attempts) + _checkpoints(checkpoints) + _events(shown, len(events))
+    blocks += _attempts(record.attempts, await _dead(task)) + _checkpoints(checkpoints) + _events(shown, len(events))
     extras = {"checkpoints": list(checkpoints), "events": list(shown), "questions": asked, "blocked_by": blocked}
     extras |= {"store": call.place, "restored": report}
     return {**plain(record), **extras, "namespace": call.namespace}, blocks
@@ -71,6 +72,23 @@ async def _report(task: Task) -> RestoreReport | None:
     from perdure._runtime import last_report
 
     return await last_report(task)
+
+
+async def _dead(task: Task) -> str:
+    """Who was at work on it last and has died, though nobody has noticed yet."""
+    from perdure._durable.whereabouts import who_works_on
+
+    return (await who_works_on(task._store, task.uid))[1]
+
+
+def _saved(record: TaskRecord, events: Sequence[Event]) -> Pairs:
+    """What its last attempt did not have to do again."""
+    if not record.is_finished or not events or len(record.attempts) < 2:
+        return []
+    from perdure._durable.savings import savings_in
+
+    saved = savings_in(events[-1].data)
+    return [] if saved is None or saved.is_nothing else [("saved", [str(saved)])]
 
 
 def _about(record: TaskRecord, now: datetime, place: str, full: bool) -> Pairs:
@@ -91,7 +109,7 @@ def _about(record: TaskRecord, now: datetime, place: str, full: bool) -> Pairs:
         pairs.append(("result", words.whole(record.result, most)))
     pairs.append(("state", words.whole(record.state, most)))
     if record.damaged:
-        pairs.append(("damaged", [Cell(f"{', '.join(record.damaged)}; the one before is used", "failed")]))
+        pairs.append(("damaged", [Cell(f"{', '.join(record.damaged)}; checkpoints before are used", "failed")]))
     moments = {"created": record.created_at, "started": record.started_at, "updated": record.updated_at}
     moments |= {"finished": record.finished_at, "archived": record.archived_at}
     pairs += [(name, [words.moment(when, now)]) for name, when in moments.items() if when is not None]
@@ -129,19 +147,19 @@ def _pause(pause: Pause, now: datetime) -> list[Piece]:
     return lines
 
 
-def _attempts(attempts: Sequence[Attempt]) -> list[Block]:
+def _attempts(attempts: Sequence[Attempt], dead: str) -> list[Block]:
     if not attempts:
         return []
     rows = [
-        (str(one.number), one.host, str(one.pid), one.user, words.clock_time(one.started_at), _end(one))
+        (str(one.number), one.host, str(one.pid), one.user, words.clock_time(one.started_at), _end(one, dead))
         for one in attempts
     ]
     return [Table(("#", "host", "pid", "user", "started", "ended"), rows, title=f"attempts ({len(rows)})")]
 
 
-def _end(attempt: Attempt) -> str:
+def _end(attempt: Attempt, dead: str) -> str:
     if attempt.ended_at is None:
-        return "at work"
+        return "its process has died" if dead else "at work"
     return f"{words.clock_time(attempt.ended_at)} {attempt.ended}"
 
 
