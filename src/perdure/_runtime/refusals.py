@@ -20,7 +20,7 @@ from perdure.errors import (
 
 def error_of(refusal: keeper.Refusal, request: keeper.Request | None) -> PerdureError:
     values = refusal.args
-    what = str(values.get("what", ""))
+    what, unit = str(values.get("what", "")), _unit(refusal, request)
     match refusal.error:
         case "version":
             return KeeperUnavailable(
@@ -35,9 +35,9 @@ def error_of(refusal: keeper.Refusal, request: keeper.Request | None) -> Perdure
                 do="speak to it from outside its units, or from a program that `perdure run` has started",
             )
         case "held":
-            return UnitHeld(_unit(request), int(values.get("pid", 0)))
+            return UnitHeld(unit, int(values.get("pid", 0)))
         case "stale":
-            return UnitHeld(_unit(request), 0)
+            return UnitHeld(unit, 0)
         case "differs":
             made = f"{values.get('argv')}{values.get('how', '')}"
             return Conflict(
@@ -52,11 +52,11 @@ def error_of(refusal: keeper.Refusal, request: keeper.Request | None) -> Perdure
                 do="end it, or choose another port",
             )
         case "busy":
-            return ShellBusy(_unit(request), what)
+            return ShellBusy(unit, what)
         case "uncertain":
             return EffectUncertain("the input", "the keeper was replaced while it was being written")
         case "ended" | "no unit":
-            return UnitEnded(_unit(request), what or "it is not there any more")
+            return UnitEnded(unit, what or "it is not there any more")
         case "not asked":
             return TimedOut(
                 f"nobody asked for a secret within {values.get('seconds')} s",
@@ -64,7 +64,7 @@ def error_of(refusal: keeper.Refusal, request: keeper.Request | None) -> Perdure
                 do="waiting() says what the terminal waits for",
             )
         case "cannot start" | "system":
-            return UnitEnded(_unit(request), what)
+            return UnitEnded(unit, what)
         case "no descriptor":
             return NotFound("descriptor", str(values.get("name")), "the keeper")
         case "invalid" | "unknown kind" | "unknown verb" | "no recipe":
@@ -75,5 +75,7 @@ def error_of(refusal: keeper.Refusal, request: keeper.Request | None) -> Perdure
             return KeeperUnavailable(f"the keeper has failed: {refusal.error} {what}", do="its log says more")
 
 
-def _unit(request: keeper.Request | None) -> str:
-    return "" if request is None else str(request.args.get("unit") or request.args.get("name") or "")
+def _unit(refusal: keeper.Refusal, request: keeper.Request | None) -> str:
+    """The name of the unit that was asked, as its task knows it."""
+    asked = {} if request is None else request.args
+    return str(refusal.args.get("unit_name") or asked.get("name") or asked.get("unit") or "")

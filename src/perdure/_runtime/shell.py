@@ -51,6 +51,7 @@ class CommandResult:
     duration: timedelta
     start: int = 0  # the output's place in all that the shell has put out
     end: int = 0
+    gap: int = 0  # bytes of it that are not kept, from its beginning on
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class Shell(Unit):
     async def commands(self) -> Sequence[CommandResult]:
         """All commands that are remembered, also those that ended while nobody was attached, without their output."""
         reply = await self.ask("commands")
-        return [_result(told, b"") for told in reply.args["commands"]]
+        return [_result(told, None) for told in reply.args["commands"]]
 
     # ── input ───────────────────────────────────────────────────────────────────────────────────
 
@@ -283,13 +284,15 @@ def _id(key: str | None) -> str:
     return f"key-{hashlib.sha256(key.encode()).hexdigest()[:40]}" if key else ""
 
 
-def _result(told: dict[str, Any], output: bytes) -> CommandResult:
+def _result(told: dict[str, Any], output: bytes | None) -> CommandResult:
+    size = told.get("end", 0) - told.get("start", 0)
     return CommandResult(
         command=told.get("text", ""),
         exit_code=told["code"],
-        output=screens.plain(output),
+        output=screens.plain(output or b""),
         cwd=told.get("cwd", ""),
         duration=timedelta(seconds=told.get("seconds", 0.0)),
         start=told.get("start", 0),
         end=told.get("end", 0),
+        gap=0 if output is None else max(0, size - len(output)),
     )

@@ -253,6 +253,8 @@ class Keeper:
             case _:
                 log.exception("%s failed", request.verb, exc_info=error)
                 refusal = wire.Refusal(request.id, "broken", {"what": f"{type(error).__name__}: {error}"})
+        if (unit := self.units.get(str(request.args.get("unit", "")))) is not None:
+            refusal.args["unit_name"] = unit.name
         connection.send(refusal)
 
     # ── processes ───────────────────────────────────────────────────────────────────────────────

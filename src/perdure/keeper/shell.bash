@@ -5,21 +5,26 @@
 
 __perdure='@PLACE@'
 
+# Marks go to the terminal itself, wherever a command has sent this shell's output since.
+__perdure_say() {
+    builtin printf "$@" >/dev/tty || builtin printf "$@"
+}
+
 # What is done here between commands is no output of theirs, also under `set -x`: every call is a group without errors.
 
 # A command of `run` is in a file that the keeper wrote; the shell is told its id and refuses one it has begun.
 __perdure_begin() {
     if [[ -e '@PLACE@/begun/'$1 ]]; then
-        builtin printf '\e]133;C;p=@NONCE@;id=again\aperdure: this command was begun before and is not begun again\n'
+        __perdure_say '\e]133;C;p=@NONCE@;id=again\aperdure: this command was begun before and is not begun again\n'
         return 1
     fi
     : >| '@PLACE@/begun/'$1 || return 1
     __perdure_status=$2
     builtin history -s -- "$3"
-    builtin printf '\e[2m%s\e[0m\n' "$3"
+    __perdure_say '\e[2m%s\e[0m\n' "$3"
 }
 __perdure_go() {
-    builtin printf '\e]133;C;p=@NONCE@;id=%s\a' "$1"
+    __perdure_say '\e]133;C;p=@NONCE@;id=%s\a' "$1"
     return "${__perdure_status:-0}"
 }
 
@@ -44,14 +49,14 @@ __perdure_ended() {
         builtin declare -p
     } >| '@PLACE@/state.'$__perdure_turn 2>/dev/null
     builtin history -a 2>/dev/null
-    builtin printf '\e]133;D;%s;p=@NONCE@;s=%s\a' "$__perdure_code" "$__perdure_turn"
+    __perdure_say '\e]133;D;%s;p=@NONCE@;s=%s\a' "$__perdure_code" "$__perdure_turn"
 }
 __perdure_ready() {
     local __perdure_code=$?
     [[ ${__perdure_told-} ]] || __perdure_ended "$__perdure_code" # somebody has put another command in its place
     __perdure_told=
     __perdure_arm
-    builtin printf '\e]133;A;p=@NONCE@\a'
+    __perdure_say '\e]133;A;p=@NONCE@\a'
 }
 
 # Have bash call the two above around each prompt, also after a command that has set PROMPT_COMMAND or PS0 to something

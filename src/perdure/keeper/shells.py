@@ -147,9 +147,9 @@ class Shell(Terminal):
             self.keeper.save(self.unit)
 
     def _finish(self, command: Command) -> None:
-        output = self.log.read(command.start, max(0, command.end - command.start)).data
+        part = self.log.read(command.start, max(0, command.end - command.start))
         try:
-            self.commands.ended(command, output)
+            self.commands.ended(command, part.data[: max(0, command.end - part.start)])
         except OSError as error:  # whoever waits gets the result; after a restart of the machine it is uncertain
             log.warning("the result of a command could not be written down: %s", error)
         for waiter in self._waiters.pop(command.id, ()):
