@@ -27,7 +27,7 @@ from perdure._ground import crash
 from perdure._store import leaving
 from perdure._store.contract import Again, Engine, Row
 from perdure._store.interrupts import undisturbed
-from perdure._store.write import Write
+from perdure._store.write import Waiting, Write
 from perdure.errors import LeaseLost, PerdureError, StoreClosed, StoreForked, StoreUnavailable, StoreUnreachable
 
 log = logging.getLogger("perdure.committer")
@@ -282,21 +282,21 @@ class Committer:
 
     def _settle(self, done: list[Write]) -> None:
         """Wake everybody who waits for one of these; one call per event loop."""
-        loops: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+        loops: dict[asyncio.AbstractEventLoop, list[Waiting]] = {}
         with self._mutex:
             waiters = [waiter for write in done for waiter in write.waiters]
             if self._newest is not None and self._newest.done:
                 self._newest = None
         for waiter in waiters:
-            if isinstance(waiter, tuple):
-                loops.setdefault(waiter[0], []).append(waiter[1])
+            if isinstance(waiter, Waiting):
+                loops.setdefault(waiter.loop, []).append(waiter)
             else:
                 waiter.release()
-        for loop, futures in loops.items():
+        for loop, waiting in loops.items():
             try:
-                loop.call_soon_threadsafe(_wake, futures)
+                loop.call_soon_threadsafe(_wake, loop, waiting)
             except RuntimeError:  # the loop was closed meanwhile; nobody is left to wake
-                log.debug("an event loop was closed while %d writes were under way", len(futures))
+                log.debug("an event loop was closed while %d writes were under way", len(waiting))
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
@@ -357,7 +357,10 @@ def _finish(write: Write, row: Row | None, error: BaseException | None) -> None:
     write.done = True
 
 
-def _wake(futures: list[asyncio.Future[None]]) -> None:
-    for future in futures:
-        if not future.done():
-            future.set_result(None)
+def _wake(loop: asyncio.AbstractEventLoop, waiting: list[Waiting]) -> None:
+    for number, one in enumerate(waiting, 1):
+        try:
+            one.wake()
+        except BaseException:  # a task lets Ctrl-C and SystemExit through, and the others must not miss their turn
+            loop.call_soon(_wake, loop, waiting[number:])
+            raise

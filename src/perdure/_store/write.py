@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any
 
 from perdure._ground.hop import Hop, mode
@@ -29,6 +30,51 @@ class Fence:
 
     def close(self, error: PerdureError) -> None:
         self.closed = self.closed or error
+
+
+class Waiting:
+    """A task of an event loop that waits for a write: all that asyncio asks of a future, and nothing more.
+
+    A future, once done, has its task woken in the loop's next round. Here the callback that the committer sends to
+    the loop is the one that goes on with the task: a round less for each write that is waited for.
+    """
+
+    __slots__ = ("_asyncio_future_blocking", "_callback", "_context", "_is_cancelled", "loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._asyncio_future_blocking = True  # to be yielded at once
+        self._callback: Callable[[Waiting], object] | None = None
+        self._context: Context | None = None
+        self._is_cancelled = False
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        return self.loop
+
+    def add_done_callback(self, callback: Callable[[Waiting], object], *, context: Context | None = None) -> None:
+        self._callback, self._context = callback, context or copy_context()
+
+    def done(self) -> bool:
+        return self._callback is None
+
+    def result(self) -> None:
+        if self._is_cancelled:
+            raise asyncio.CancelledError
+
+    def cancel(self, msg: object = None) -> bool:
+        """The task is cancelled: it goes on soon, without the write, which is carried out all the same."""
+        callback, self._callback = self._callback, None
+        if callback is None:
+            return False
+        self._is_cancelled = True
+        self.loop.call_soon(callback, self, context=self._context)
+        return True
+
+    def wake(self) -> None:
+        """The write is done: go on with the task, here and now, on its loop."""
+        callback, self._callback = self._callback, None
+        if callback is not None and self._context is not None:
+            self._context.run(callback, self)
 
 
 class Write(Hop["Row | None"]):
@@ -89,10 +135,9 @@ class Write(Hop["Row | None"]):
         if not self.done:
             if mode.blocking:
                 return self.block()
-            loop = asyncio.get_running_loop()
-            future: asyncio.Future[None] = loop.create_future()
-            if self._committer.submit_and_wake(self, (loop, future)):
-                yield from future
+            waiting = Waiting(asyncio.get_running_loop())
+            if self._committer.submit_and_wake(self, waiting):
+                yield waiting
         if self.error is not None:
             raise self.error
         return self.row
