@@ -298,7 +298,7 @@ def test_who_waits_too_long_for_a_turn_is_told_and_has_written_nothing(
     Hand(engine).create(UID)
     monkeypatch.setattr(engine_module, "PATIENCE_SECONDS", 0.0)
     impatient = SqliteEngine(path)
-    with engine._turnstile.turn(), pytest.raises(StoreBusy):
+    with engine._turnstile, pytest.raises(StoreBusy):
         Hand(impatient).create(UIDS[1], "beta")
     assert Hand(impatient).create(UIDS[1], "beta")
     impatient.close()

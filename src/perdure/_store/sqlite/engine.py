@@ -3,7 +3,7 @@
 Durability is `synchronous=FULL` in WAL mode: a commit that returned has been synced. The price of the
 sync is shared by the committer's batches.
 
-Owns connections and errors of SQLite. What a verb does is in `queries/`, one file each: the first
+Owns the connections. What a verb does is in `queries/`, one file each: the first
 statement carries the verb's condition and gives its answer; when it gives no row, nothing else is run.
 """
 
@@ -28,9 +28,10 @@ from perdure._store.sqlite import place, sets
 from perdure._store.sqlite.gate import Gate
 from perdure._store.sqlite.line import SqliteLine
 from perdure._store.sqlite.plan import Plan, plan_of
+from perdure._store.sqlite.trouble import Trouble
 from perdure._store.sqlite.turn import Turnstile
 from perdure._store.write import Write
-from perdure.errors import StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
+from perdure.errors import StoreUnavailable
 
 _HERE = Path(__file__).parent
 # "perd": lets `file` and `doctor` tell our stores from other SQLite files.
@@ -60,15 +61,15 @@ class SqliteEngine:
         self._readers: list[apsw.Connection] = []
         self._listening: apsw.Connection | None = None
         self._mutex = threading.Lock()
-        self._gate = Gate(path, self.close)
+        self._gate, self._trouble = Gate(path, self.close), Trouble(self.place, PATIENCE_SECONDS)
         self._line = SqliteLine(self._data_version)
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
     def commit(self, writes: Sequence[Write]) -> list[Row | None]:
-        with self._errors(), self._gate.open():
+        with self._trouble, self._gate:
             writer = self._writer or self._open_writer()
-            with self._turnstile.turn():
+            with self._turnstile:
                 return self._transact(writer, writes)
 
     def _transact(self, writer: apsw.Connection, writes: Sequence[Write]) -> list[Row | None]:
@@ -89,13 +90,14 @@ class SqliteEngine:
         write was refused: what that attempt wrote after it must not be in."""
         rows: list[Row | None] = []
         end = time.monotonic() + BATCH_SECONDS
-        alone = 0  # up to here one of them may be refused, so each is run for itself
+        alone = 0  # up to here each is run for itself: they are too few, or one of them may be refused
         while len(rows) < len(writes):
             at = len(rows)
-            together = sets.stretch(writes, at) if at >= alone else ()
-            if len(together) >= sets.FEW:
-                rows += sets.carry_out(cursor, together, self._plan(sets.START)) or ()
+            if at >= alone:
+                together = sets.stretch(writes, at)
                 alone = at + len(together)
+                if len(together) >= sets.FEW:
+                    rows += sets.carry_out(cursor, together, self._plan(sets.START)) or ()
             if len(rows) == at:
                 rows.append(self._run_one(cursor, writes[at]))
                 if rows[-1] is None and writes[at].ordered:
@@ -130,7 +132,7 @@ class SqliteEngine:
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
     def query(self, name: str, params: Params) -> list[Row]:
-        with self._errors(), self._gate.open(), self._reader() as reader:
+        with self._trouble, self._gate, self._reader() as reader:
             if reader is None:
                 return []
             return reader.execute(self._queries[name][0], params).fetchall()
@@ -162,7 +164,7 @@ class SqliteEngine:
 
     def _data_version(self) -> int:
         """A number that is another one when somebody else has written; it belongs to one connection."""
-        with self._errors(), self._gate.open():
+        with self._trouble, self._gate:
             if self._listening is None:
                 if self._writer is None:
                     return 0  # nothing here to hear yet
@@ -180,7 +182,7 @@ class SqliteEngine:
                 self._turnstile.open()
                 try:
                     # Two processes may open a new store at once: one makes it, the other then finds it made.
-                    with self._turnstile.turn():
+                    with self._turnstile:
                         self._writer = self._prepare(self._connect())
                 except BaseException:
                     self._turnstile.close()
@@ -244,15 +246,15 @@ class SqliteEngine:
 
     def shrink(self) -> None:
         """Give free pages back to the disk."""
-        with self._errors(), self._gate.open():
+        with self._trouble, self._gate:
             writer = self._writer or self._open_writer()
-            with self._turnstile.turn():
+            with self._turnstile:
                 writer.execute("VACUUM").fetchall()
                 writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def damage(self) -> list[str]:
         """What SQLite itself finds wrong with the file."""
-        with self._errors(), self._gate.open(), self._reader() as reader:
+        with self._trouble, self._gate, self._reader() as reader:
             if reader is None:
                 return []
             found = [str(line) for (line,) in reader.execute("PRAGMA integrity_check").fetchall()]
@@ -279,39 +281,3 @@ class SqliteEngine:
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
         # Their locks last as long as any process has them open, and the parent may be killed in its turn.
         self._turnstile.close()
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """SQLite's errors in our words."""
-        try:
-            yield
-        except apsw.FullError as error:
-            raise StoreFull(
-                f"no space left for {self.place}",
-                kept="all that was acknowledged; this write changed nothing",
-                do="free some space (`perdure gc` helps) and call again",
-            ) from error
-        except (apsw.CorruptError, apsw.NotADBError) as error:
-            raise StoreDamaged(
-                f"{self.place} is damaged: {error}",
-                kept="the file as it is",
-                do="`perdure doctor` tells what can be read; restore the file from a backup if it cannot",
-            ) from error
-        except (apsw.BusyError, apsw.LockedError) as error:
-            raise StoreBusy(
-                f"another program has held {self.place} for {PATIENCE_SECONDS:.0f} s",
-                kept="all that was acknowledged; this write changed nothing",
-                do="end the program that has it open, and try again",
-            ) from error
-        except (apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
-            raise StoreUnavailable(
-                f"cannot use {self.place}: {error}",
-                kept="all that was acknowledged; this write changed nothing",
-                do="check the disk, and that you may read and write the file and its folder",
-            ) from error
-        except apsw.Error as error:
-            raise StoreUnavailable(
-                f"{self.place} refused a statement: {error}",
-                kept="all that was acknowledged; this write changed nothing",
-                do="`perdure doctor` checks the store; this is a fault in perdure if it finds none",
-            ) from error

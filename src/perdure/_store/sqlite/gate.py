@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from weakref import WeakSet
 
@@ -31,21 +30,20 @@ class Gate:
         self._is_shut = False
         _gates.add(self)
 
-    @contextmanager
-    def open(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """Use the connections: not while the process forks."""
         if self._path in _inherited:
             raise StoreForked
         with self._moved:
-            self._moved.wait_for(lambda: not self._is_shut)
+            while self._is_shut:
+                self._moved.wait()
             self._inside += 1
-        try:
-            yield
-        finally:
-            with self._moved:
-                self._inside -= 1
-                if self._is_shut:
-                    self._moved.notify_all()
+
+    def __exit__(self, *_: object) -> None:
+        with self._moved:
+            self._inside -= 1
+            if self._is_shut:
+                self._moved.notify_all()
 
     def shut(self) -> None:
         with self._moved:

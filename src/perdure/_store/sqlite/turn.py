@@ -13,8 +13,6 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from perdure.errors import StoreBusy
@@ -32,17 +30,16 @@ class Turnstile:
         self._next = os.open(f"{self._path}.next", flags, 0o600)
         self._main = os.open(f"{self._path}.turn", flags, 0o600)
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
+    def __enter__(self) -> None:
+        """It is this process's turn, as long as the block lasts."""
         self._lock(self._next)
         try:
             self._lock(self._main)
         finally:
             fcntl.flock(self._next, fcntl.LOCK_UN)
-        try:
-            yield
-        finally:
-            fcntl.flock(self._main, fcntl.LOCK_UN)
+
+    def __exit__(self, *_: object) -> None:
+        fcntl.flock(self._main, fcntl.LOCK_UN)
 
     def _lock(self, fd: int) -> None:
         end, pause = 0.0, 0.0001

@@ -1,0 +1,56 @@
+"""SQLite's errors in our words: what happened, what was kept, what to do."""
+
+from __future__ import annotations
+
+import apsw
+
+from perdure.errors import PerdureError, StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
+
+_UNCHANGED = "all that was acknowledged; this write changed nothing"
+
+
+class Trouble:
+    """What goes wrong with SQLite inside the block is told in our words. One for all blocks of a store."""
+
+    __slots__ = ("_patience", "_place")
+
+    def __init__(self, place: str, patience: float) -> None:
+        self._place, self._patience = place, patience
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, apsw.Error):
+            raise self.explain(error) from error
+
+    def explain(self, error: apsw.Error) -> PerdureError:
+        if isinstance(error, apsw.FullError):
+            return StoreFull(
+                f"no space left for {self._place}",
+                kept=_UNCHANGED,
+                do="free some space (`perdure gc` helps) and call again",
+            )
+        if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+            return StoreDamaged(
+                f"{self._place} is damaged: {error}",
+                kept="the file as it is",
+                do="`perdure doctor` tells what can be read; restore the file from a backup if it cannot",
+            )
+        if isinstance(error, apsw.BusyError | apsw.LockedError):
+            return StoreBusy(
+                f"another program has held {self._place} for {self._patience:.0f} s",
+                kept=_UNCHANGED,
+                do="end the program that has it open, and try again",
+            )
+        if isinstance(error, apsw.IOError | apsw.CantOpenError | apsw.ReadOnlyError | apsw.PermissionsError):
+            return StoreUnavailable(
+                f"cannot use {self._place}: {error}",
+                kept=_UNCHANGED,
+                do="check the disk, and that you may read and write the file and its folder",
+            )
+        return StoreUnavailable(
+            f"{self._place} refused a statement: {error}",
+            kept=_UNCHANGED,
+            do="`perdure doctor` checks the store; this is a fault in perdure if it finds none",
+        )
