@@ -54,8 +54,8 @@ class Paper:
             sealed = envelope.unseal(params["entry"], kind="entry", bound_to=UID, ring=_RING)
             self.written.append((params["position"], decode_entry(sealed)))
             write.row, write.done = (params["position"],), True
-            for loop, future in write.waiters:
-                loop.call_soon(lambda future=future: future.done() or future.set_result(None))
+            for waiting in write.waiters:
+                waiting.loop.call_soon(waiting.wake)
 
     def submit_and_wake(self, write: Write, waiter: Any) -> bool:
         if not write.queued:
