@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from perdure._store import Committer
+from perdure._store import Committer, Write
 from perdure.errors import StoreClosed
 from tests.store.kit import IDS, UIDS
 from tests.store.watched import Attempt, Watched, durable, in_thread, joined, until
@@ -256,6 +256,27 @@ async def test_a_cancelled_waiter_does_not_lose_the_write(
     engine.open_gate()
     await asyncio.to_thread(committer.flush)
     assert write.outcome() == (0,) and attempt.positions() == [0]
+
+
+def test_who_waits_beside_a_task_that_ends_the_loop_goes_on_when_the_loop_does(
+    attempt: Attempt, committer: Committer
+) -> None:
+    """All that wait for writes of one batch are woken by one callback, and Ctrl-C comes out of the first of them."""
+
+    async def interrupted(write: Write) -> None:
+        await write
+        raise KeyboardInterrupt
+
+    loop = asyncio.new_event_loop()
+    tasks = [loop.create_task(interrupted(attempt.entry(0))), loop.create_task(durable(attempt.entry(1)))]
+    with committer.stopped():
+        loop.run_until_complete(asyncio.sleep(0))
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_until_complete(tasks[1])
+    assert loop.run_until_complete(asyncio.wait_for(tasks[1], 10)) == (1,)
+    with pytest.raises(KeyboardInterrupt):
+        tasks[0].result()
+    loop.close()
 
 
 def test_a_loop_that_is_gone_does_not_disturb_the_others(
