@@ -238,7 +238,7 @@ def _stopper(task: Task) -> Callable[[bool], None] | None:
 
 async def _come_back(task: Task, epoch: int) -> None:
     """What was saved of a task's surroundings is brought back before it is carried on; most have saved nothing."""
-    if await has_carried(task, "save"):
+    if task._has_checkpoints and await has_carried(task, "save"):
         from perdure._runtime import come_back
 
         await come_back(task, epoch)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from perdure._durable.aside import Aside
@@ -17,8 +18,9 @@ from perdure._durable.prepare import prepare, suspend
 from perdure._durable.run import Paused, Run
 from perdure._durable.undo import failure_of, note_failure, take_back, unknown_here
 from perdure._durable.values import declared_here, encode_error
-from perdure._durable.wishes import is_live, wish_of, wish_to_cancel
+from perdure._durable.wishes import is_live, is_wished, wish_of, wish_to_cancel
 from perdure._ground import codec
+from perdure._store import Row
 from perdure._tasks import COULD_NOT_BEGIN, Hold, Task, move, release_lease, take_lease
 from perdure.errors import InvalidTransition, LeaseHeld
 
@@ -80,12 +82,12 @@ async def _end_here(task: Task, hold: Hold) -> None:
 # ── by whoever has the task ──────────────────────────────────────────────────────────────────────
 
 
-async def is_ending(run: Run) -> bool:
+def is_ending(run: Run, signals: Sequence[Row]) -> bool:
     """Whether the function is not to be run any more: somebody wants its task to end, or it has failed before and
     what it did was being undone."""
     if run.epoch == 1:
         return False  # nobody had it before us; a wish made since then will be seen soon
-    return failure_of(run) is not None or await wish_of(run.store, run.uid) is not None
+    return failure_of(run) is not None or is_wished(signals)
 
 
 async def end(task: Task, hold: Hold, run: Run) -> None:

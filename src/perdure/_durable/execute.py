@@ -10,7 +10,7 @@ from perdure._durable.carrying import next_line
 from perdure._durable.driving import carry_out
 from perdure._durable.functions import DurableFunction
 from perdure._durable.overdue import expiring
-from perdure._durable.prepare import prepare, suspend
+from perdure._durable.prepare import prepare, read_past, suspend
 from perdure._durable.run import Paused, Run
 from perdure._durable.savings import Savings, savings_of
 from perdure._durable.spending import open_account
@@ -24,7 +24,7 @@ from perdure._durable.wishes import is_halted, watching
 from perdure._ground import codec, envelope
 from perdure._ground.hop import Nap
 from perdure._model import FINISHED
-from perdure._store import Store, flush_on_sigterm
+from perdure._store import Row, Store, flush_on_sigterm
 from perdure._tasks import (
     COULD_NOT_BEGIN,
     Hold,
@@ -187,13 +187,16 @@ async def _pass(
                 )
                 beginning = None
             else:
-                function = await fitting(store, task, hold, function)
-                run = await prepare(store, task, hold, loop)
+                past = await read_past(store, task.uid)
+                function = await fitting(store, task, hold, function, past.call)
+                if function.version != past.call[1]:  # it was upgraded, and starts over
+                    past = await read_past(store, task.uid)
+                run = await prepare(store, task, hold, loop, past)
                 run.task = task
-                if await endings.is_ending(run):
+                if endings.is_ending(run, past.signals):
                     await endings.end(task, hold, run)
                     return None
-                args, kwargs = await _arguments(store, task, function, run)
+                args, kwargs = _arguments(store, task, function, run, past.call)
         except ReplayDiverged as error:
             await _pause_diverged(task, error)
             raise
@@ -251,9 +254,8 @@ async def _complete(task: Task, hold: Hold, run: Run, sealed: bytes) -> bool:
     return True
 
 
-async def _arguments(store: Store, task: Task, function: DurableFunction[..., Any], run: Run) -> Any:
-    rows = await store.query("get_call", uid=task.uid)
-    sealed, budget, run.deadline_at = rows[0][2], rows[0][6], rows[0][9]
+def _arguments(store: Store, task: Task, function: DurableFunction[..., Any], run: Run, call: Row) -> Any:
+    sealed, budget, run.deadline_at = call[2], call[6], call[9]
     open_account(run, budget, function.chosen.budget)
     data = envelope.unseal(sealed, kind="arguments", bound_to=task.uid, ring=store.ring)
     return function.signature.decode_arguments(data)

@@ -10,7 +10,7 @@ The ledger is the journal, read for its effects. Pure, but for the reading.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from perdure._durable.calls import Call
 from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
 from perdure._model import Entry, decode_entry, name_of, path_of
-from perdure._store import AttemptRow, Store
+from perdure._store import AttemptRow, Row, Store
 
 State = Literal["done", "failed", "uncertain", "undone"]
 UNDO = "undo"
@@ -207,7 +207,11 @@ async def read_ledger(store: Store, uid: str, lines: int) -> list[EffectRecord]:
 
 async def read_line(store: Store, uid: str, line: int) -> list[tuple[int, Entry]]:
     """A line of the journal, as it was written."""
-    rows = await store.query("read_journal", uid=uid, line=line)
+    return opened(store, uid, await store.query("read_journal", uid=uid, line=line))
+
+
+def opened(store: Store, uid: str, rows: Sequence[Row]) -> list[tuple[int, Entry]]:
+    """Rows of read_journal, with the entries that are in them."""
     return [
         (position, decode_entry(envelope.unseal(sealed, kind="entry", bound_to=uid, ring=store.ring)))
         for position, sealed in rows
@@ -216,7 +220,10 @@ async def read_line(store: Store, uid: str, line: int) -> list[tuple[int, Entry]
 
 async def read_entries(store: Store, uid: str, line: int) -> list[tuple[int, Entry]]:
     """A line of the journal, without what a function that failed is not to meet again."""
-    entries = await read_line(store, uid, line)
+    return await without_failed(store, uid, await read_line(store, uid, line))
+
+
+async def without_failed(store: Store, uid: str, entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
     if all(entry.op != AGAIN for _, entry in entries):
         return entries
     attempts = [AttemptRow(*row) for row in await store.query("read_attempts", uid=uid)]

@@ -4,23 +4,50 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from perdure._durable.asking import Open
-from perdure._durable.ledger import read_entries
+from perdure._durable.ledger import opened, without_failed
 from perdure._durable.run import Run
 from perdure._durable.savepoints import begin_at, resume_point
+from perdure._ground.hop import Call
 from perdure._model import Pause, make_pause
-from perdure._store import Store
+from perdure._store import Engine, Row, Store
 from perdure._tasks import Hold, Task, forget_lease, release_lease
 
 
-async def prepare(store: Store, task: Task, hold: Hold, loop: asyncio.AbstractEventLoop) -> Run:
+class Past(NamedTuple):
+    """What is on record of a task when an attempt begins."""
+
+    call: Row
+    line: int
+    journal: Sequence[Row]
+    pauses: Sequence[Row]
+    signals: Sequence[Row]
+
+
+def read_past(store: Store, uid: str) -> Call[Past]:
+    """All of it in one go: a task that goes on after a pause is mostly the waiting for its reads."""
+
+    def read(engine: Engine) -> Past:
+        query, which = engine.query, {"uid": uid}
+        line = query("get_task_by_uid", which)[0][6]
+        journal = query("read_journal", {"uid": uid, "line": line})
+        call, pauses, signals = (query(name, which) for name in ("get_call", "read_pauses", "read_signals"))
+        return Past(call[0] if call else (), line, journal, pauses, signals)
+
+    return store.read(read)
+
+
+async def prepare(
+    store: Store, task: Task, hold: Hold, loop: asyncio.AbstractEventLoop, past: Past | None = None
+) -> Run:
     """An attempt that knows its journal and how its questions were answered."""
-    rows = await store.query("get_task_by_uid", uid=task.uid)
-    line = rows[0][6]
-    entries = await read_entries(store, task.uid, line)
+    past = past or await read_past(store, task.uid)
+    line, pauses = past.line, past.pauses
+    entries = await without_failed(store, task.uid, opened(store, task.uid, past.journal))
     point = await resume_point(store, task.uid, entries)
-    pauses = await store.query("read_pauses", uid=task.uid)
     answers = {row[0]: store.unseal(task.uid, "answer", row[6]) for row in pauses if row[6] is not None}
     run = Run(store, hold.fence, line, entries, answers, loop=loop, point=point)
     for path, _, _, question, asked_at, due_at, answer, *_ in pauses:

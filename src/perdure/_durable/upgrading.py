@@ -10,21 +10,20 @@ from perdure._durable.functions import DurableFunction
 from perdure._durable.ledger import read_entries
 from perdure._durable.versions import function_for, upgraded
 from perdure._ground import envelope
-from perdure._store import Store
+from perdure._store import Row, Store
 from perdure._tasks import Hold, Task
 from perdure.errors import LeaseLost
 
 
 async def fitting(
-    store: Store, task: Task, hold: Hold, function: DurableFunction[..., Any]
+    store: Store, task: Task, hold: Hold, function: DurableFunction[..., Any], call: Row
 ) -> DurableFunction[..., Any]:
-    """The function that carries the task on: of the version that began it, or this one, after an upgrade.
+    """The function that carries the task of this call on: of the version that began it, or this one, after an upgrade.
 
     Raises:
         ReplayDiverged: the task was begun by a version that is not here, and there is no way from it.
     """
-    rows = await store.query("get_call", uid=task.uid)
-    version, sealed = rows[0][1], rows[0][2]
+    version, sealed = call[1], call[2]
     if version == function.version:
         return function
     older = function_for(function.name, version)

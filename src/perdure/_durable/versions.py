@@ -70,9 +70,11 @@ def known_versions() -> list[tuple[str, int, bool]]:
 def function_for(name: str, version: int) -> DurableFunction[..., Any] | None:
     """Who in this process can carry on a task that this version began; None: leave it to others."""
     exact = _known.get((name, version))
-    newest = known_functions().get(name)
-    if exact is not None or newest is None:
+    if exact is not None:
         return exact
+    newest = known_functions().get(name)
+    if newest is None:
+        return None
     return newest if newest.version > version and newest.upgrade is not None else None
 
 

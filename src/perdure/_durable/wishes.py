@@ -11,14 +11,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import Context
 from typing import Any
 
 from perdure._durable.noting import note_steps
 from perdure._durable.run import Run
 from perdure._model import Pause
-from perdure._store import Store
+from perdure._store import Row, Store
 from perdure._tasks import Task, look_after
 from perdure.errors import PerdureError
 
@@ -67,6 +67,11 @@ def stopper(task: Task) -> Callable[[bool], None] | None:
         run.loop.call_soon_threadsafe(run.interrupt if now else run.drain)
 
     return stop
+
+
+def is_wished(signals: Sequence[Row]) -> bool:
+    """Whether a wish to cancel is among a task's signals."""
+    return any(row[0] == CANCEL for row in signals)
 
 
 async def wish_of(store: Store, uid: str) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ they may be answered, when they are looked at, and what happens if nobody answer
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -43,10 +43,12 @@ class Asked:
     provider: str = ""
 
 
+_USUAL = [(field.name, field.default) for field in fields(Asked)]
+
+
 def to_stored(asked: Asked) -> dict[str, Json]:
     """Its fields, without those that say nothing."""
-    usual = {field.name: field.default for field in fields(Asked)}
-    return {name: value for name, value in asdict(asked).items() if value != usual[name]}
+    return {name: value for name, usual in _USUAL if (value := getattr(asked, name)) != usual}
 
 
 def from_stored(stored: Mapping[str, Json] | None) -> Asked | None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from perdure._ground import codec, envelope
 from perdure._ground.clock import Clock, SystemClock, from_environment
@@ -23,6 +24,8 @@ from perdure._store.contract import Engine, Row
 from perdure._store.presence import Presence
 from perdure._store.write import Fence, Write
 from perdure.errors import PerdureError, StoreForked
+
+T = TypeVar("T")
 
 
 class Shared:
@@ -113,6 +116,12 @@ class Store:
         if self._shared.pid != os.getpid():
             raise StoreForked
         return Call(lambda: self.engine.query(name, params))
+
+    def read(self, act: Callable[[Engine], T]) -> Call[T]:
+        """What `act` reads of the engine, by several queries perhaps, in one go."""
+        if self._shared.pid != os.getpid():
+            raise StoreForked
+        return Call(lambda: act(self.engine))
 
     async def wall_ms(self) -> int:
         """The time that the deadlines of pauses are in: where several machines share a store, the store's own."""

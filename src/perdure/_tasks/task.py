@@ -71,9 +71,9 @@ class Task:
         self._agent = agent
         self._snapshot = snapshot
         self.id, self.uid, self.status = key
-        self.state = state
-        self.created = created
+        self.state, self.created = state, created
         self._deadline_at: int | None = None  # of one without a durable function, which has its own
+        self._has_checkpoints = True  # beside the first one, as far as is known
         self._is_new = created and self.status == "running"  # so its lease is most likely still free
 
     def __repr__(self) -> str:

@@ -311,6 +311,7 @@ class Tasks:
         state = snapshots.contents(snapshot.raw)["state"]
         task = Task(self, (row.id, uid, row.status), state, snapshot, agent=row.agent, created=created)  # type: ignore[arg-type]
         task._deadline_at = deadline_of(config_of(self._store, row), row.created_at) if row.config is not None else None
+        task._has_checkpoints = row.seq > 0
         return task
 
 
