@@ -41,7 +41,7 @@ from perdure._durable.retry import Retry
 from perdure._durable.rolling import keep_for_rollback
 from perdure._durable.run import Run
 from perdure._durable.savepoints import checkpoint
-from perdure._durable.savings import Savings
+from perdure._durable.savings import Savings, savings_in
 from perdure._durable.scheduling import Schedule, ScheduleDraft, Schedules, Tick, draft, scheduled
 from perdure._durable.scopes import bind, current_run
 from perdure._durable.settling import GIVEN_UP_AT_WORK, is_at_work
@@ -58,7 +58,7 @@ from perdure._durable.testing_mode import always_replay
 from perdure._durable.transactions import pg_probe, transaction
 from perdure._durable.triggering import Events, IncomingEvent, Received, TriggerDraft, Triggers
 from perdure._durable.versions import PastEffect, function_for, known_versions, patched
-from perdure._durable.whereabouts import Where, where
+from perdure._durable.whereabouts import CallFrame, Where, where, who_works_on
 from perdure._durable.wishes import stop_soon
 
 __all__ = [
@@ -170,4 +170,7 @@ __all__ = [
     "pg_probe",
     "transaction",
     "triggering",
+    "CallFrame",
+    "savings_in",
+    "who_works_on",
 ]

@@ -29,7 +29,7 @@ _BLOCKED = "it begins when what it depends on has completed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class CallFrame:
     """One call on the way to where the task stands."""
 
     name: str
@@ -53,7 +53,7 @@ class Where:
     last: str  # the newest of them, by name
     last_path: str = ""  # and by its place: chapter#7
     last_at: datetime | None
-    frames: Sequence[Frame] = ()
+    frames: Sequence[CallFrame] = ()
     waits_for: Sequence[str] = ()
     percent: float | None = None
     operation: str = ""
@@ -130,12 +130,12 @@ def _arguments(store: Store, uid: str, sealed: bytes) -> Any:
         return error.what
 
 
-def _frames(entries: Sequence[Entry], questions: Sequence[Question], *, is_worked_on: bool) -> list[Frame]:
+def _frames(entries: Sequence[Entry], questions: Sequence[Question], *, is_worked_on: bool) -> list[CallFrame]:
     ended = {entry.path for entry in entries if entry.kind != "intent"}
-    open_: dict[str, Frame] = {}
+    open_: dict[str, CallFrame] = {}
     for entry in entries:
         if entry.op == BEGUN and entry.epoch > 0 and (path := entry.path.removesuffix(f"|{BEGUN}")) not in ended:
-            open_[path] = Frame(
+            open_[path] = CallFrame(
                 name=name_of(path),
                 scope=scope_of(path),
                 path=path.removeprefix("|"),
@@ -146,7 +146,7 @@ def _frames(entries: Sequence[Entry], questions: Sequence[Question], *, is_worke
         if entry.kind == "intent" and entry.path not in ended:
             state = "uncertain" if entry.op.partition(".")[0] == "effect" else "under way"
             note = f"try {(entry.note or {}).get('tries') or 1}"
-            open_[entry.path] = Frame(
+            open_[entry.path] = CallFrame(
                 name=name_of(entry.path),
                 scope=scope_of(entry.path),
                 path=entry.path.removeprefix("|"),
@@ -157,7 +157,7 @@ def _frames(entries: Sequence[Entry], questions: Sequence[Question], *, is_worke
             )
     for question in questions:
         name, scope = name_of(question.path), scope_of(question.path)
-        open_[question.path] = Frame(
+        open_[question.path] = CallFrame(
             name=name,
             scope=scope,
             path=question.path.removeprefix("|"),
@@ -205,7 +205,9 @@ def _end_of_pause(record: TaskRecord) -> str:
     return "it goes on by itself, or perdure resume" if is_looked_at else "perdure resume"
 
 
-def _next(record: TaskRecord, questions: Sequence[Question], frames: Sequence[Frame], holder: str, nobody: str) -> str:
+def _next(
+    record: TaskRecord, questions: Sequence[Question], frames: Sequence[CallFrame], holder: str, nobody: str
+) -> str:
     if record.status == "failed":
         return f"nothing by itself: `perdure resume {quote(record.id)}` begins a new attempt"
     if record.is_finished:

@@ -76,7 +76,7 @@ async def _report(task: Task) -> RestoreReport | None:
 
 async def _dead(task: Task) -> str:
     """Who was at work on it last and has died, though nobody has noticed yet."""
-    from perdure._durable.whereabouts import who_works_on
+    from perdure._durable import who_works_on
 
     return (await who_works_on(task._store, task.uid))[1]
 
@@ -85,7 +85,7 @@ def _saved(record: TaskRecord, events: Sequence[Event]) -> Pairs:
     """What its last attempt did not have to do again."""
     if not record.is_finished or not events or len(record.attempts) < 2:
         return []
-    from perdure._durable.savings import savings_in
+    from perdure._durable import savings_in
 
     saved = savings_in(events[-1].data)
     return [] if saved is None or saved.is_nothing else [("saved", [str(saved)])]

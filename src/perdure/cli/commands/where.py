@@ -15,8 +15,7 @@ from perdure.cli.invocation import Invocation
 from perdure.cli.verbs import Verb
 
 if TYPE_CHECKING:
-    from perdure._durable import Where
-    from perdure._durable.whereabouts import Frame
+    from perdure._durable import CallFrame, Where
     from perdure._runtime import Kept
 
 _SHOWN = 200  # characters of the arguments
@@ -65,7 +64,7 @@ def _arguments(found: Where) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _frame(frame: Frame) -> str:
+def _frame(frame: CallFrame) -> str:
     call = f": {frame.call}" if frame.call else ""
     return f"{frame.path}{call}" + (f", {frame.note}" if frame.note else "")
 
