@@ -75,7 +75,7 @@ async def store_made(
         kind_of = {"label": label, "cause": cause, "depth": 0, "position": 0}
         data = {"label": label, "size": frame.size} if label else {"size": frame.size}
         params = {**task._event(kind, data), **frame.columns(), **kind_of}
-        task._send_chunks(frame)
+        await snapshots.put_chunks(task._store, task.uid, frame, task.id)
         row = await task._store.verb("checkpoint", task.uid, params, key=task.id, fence=hold.fence)
         if row is not None:
             working = task.state

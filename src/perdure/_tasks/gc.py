@@ -156,8 +156,7 @@ async def _rebase(store: Store, row: TaskRow, seq: int, report: Report) -> None:
         report.held_back.append(HeldBack(row.id, row.uid, error.what))
         return
     keyframe = snapshots.build(store, row.uid, before.raw, None)
-    for write in snapshots.chunk_writes(store, row.uid, keyframe, row.id):
-        store.committer.submit(write)
+    await snapshots.put_chunks(store, row.uid, keyframe, row.id)
     crash.place("gc.before_rebase")
     params = {name: value for name, value in keyframe.columns().items() if name in ("stored", "chunks", "frame")}
     if await store.verb("rebase", row.uid, {**params, "target": seq}, key=row.id) is None:

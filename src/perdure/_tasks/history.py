@@ -130,7 +130,7 @@ async def rollback(
         frame = snapshots.build(store, task.uid, raw, target) if raw is not None else None
         if frame is not None:
             params.update(frame.columns(), adds=1, cause=verb)
-            task._send_chunks(frame)
+            await snapshots.put_chunks(store, task.uid, frame, task.id)
         if await store.verb("rollback", task.uid, params, key=task.id) is not None:
             break
     hold = leases.held(store, task.uid)

@@ -73,7 +73,7 @@ async def try_move(
     params: dict[str, Any] = {**_NO_COLUMNS, **NO_FRAME, **event, **columns}
     if frame is not None:
         params.update(frame.columns(), adds=1, cause=verb)
-        task._send_chunks(frame)
+        await snapshots.put_chunks(store, task.uid, frame, task.id)
     params.update(
         after=lawful.after,
         befores=only_from or ",".join(sorted(lawful.before)),

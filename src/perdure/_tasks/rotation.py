@@ -131,8 +131,7 @@ async def _reseal_all(store: Store, kind: _Kind, rotation: Rotation) -> None:
 async def _commit(store: Store, batch: list[Write]) -> int:
     crash.place("rotation.slice")
     answers = await in_slices(store, batch)
-    done = [write for write, answer in zip(batch, answers, strict=True) if answer is not None]
-    return sum(write.verb != "put_chunk" for write in done)
+    return sum(answer is not None for answer in answers)
 
 
 def _again(store: Store, uid: str, data: bytes) -> bytes:
@@ -191,8 +190,8 @@ async def _reseal_checkpoint(store: Store, found: _Sealed) -> list[Write]:
         "old_frame": row.frame,
         "old_owner": row.frame.decode() if row.chunks else "",
     }
-    chunks = snapshots.chunk_writes(store, found.uid, frame, found.uid)
-    return [*chunks, _write(store, "reseal_checkpoint", found.uid, params)]
+    await snapshots.put_chunks(store, found.uid, frame, found.uid)
+    return [_write(store, "reseal_checkpoint", found.uid, params)]
 
 
 async def _reseal_event(store: Store, found: _Sealed) -> list[Write]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from perdure._ground import codec, envelope, frames, ids, splicing
 from perdure._ground.crypto import KeyRing
 from perdure._model import ToolCall
-from perdure._store import FrameRow, Store, Write
+from perdure._store import FrameRow, Store
 from perdure.errors import InvalidInput, NotFound, NotStorable, RecordDamaged, TooLarge
 
 MAX_STATE = 256 * 1024 * 1024
@@ -64,7 +64,7 @@ class First(NamedTuple):
     state: Any
     snapshot: Snapshot
     columns: dict[str, Any]
-    chunks: Sequence[Write]
+    frame: Frame
 
 
 NO_FRAME: dict[str, Any] = {
@@ -128,15 +128,15 @@ def first(store: Store, uid: str, id: str, state: Any) -> First:
         return First({}, *_nothing())
     raw, copy = document(state)
     frame = build(store, uid, raw, None)
-    return First(copy["state"], frame.snapshot(0, raw), frame.columns(), chunk_writes(store, uid, frame, id))
+    return First(copy["state"], frame.snapshot(0, raw), frame.columns(), frame)
 
 
 @cache
-def _nothing() -> tuple[Snapshot, dict[str, Any], Sequence[Write]]:
+def _nothing() -> tuple[Snapshot, dict[str, Any], Frame]:
     raw, _ = document({})
     sealed = envelope.seal(raw, kind="state", bound_to="", ring=KeyRing())
     frame = Frame(None, 0, len(raw), len(sealed), 0, 0, 0, sealed, (), len(sealed))
-    return frame.snapshot(0, raw), frame.columns(), ()
+    return frame.snapshot(0, raw), frame.columns(), frame
 
 
 def build(store: Store, uid: str, raw: bytes, before: Snapshot | None) -> Frame:
@@ -171,13 +171,22 @@ def _frame(store: Store, sealed: bytes, size: int, parent: int, base: int | None
     return Frame(base, parent, size, len(sealed), chain_size, chain_length, len(parts), body, parts, keyframe_size)
 
 
-def chunk_writes(store: Store, uid: str, frame: Frame, key: str) -> list[Write]:
-    """The parts of a large frame, to be queued before the verb that names them."""
-    owner = frame.frame.decode() if frame.parts else ""
-    return [
-        store.verb("put_chunk", uid, {"owner": owner, "n": n, "chunk_body": part}, key=key)
+async def put_chunks(store: Store, uid: str, frame: Frame, key: str) -> None:
+    """Store the parts of a large frame, before the verb that names them. They are on disk when this returns: a verb
+    that was queued behind a part might be written though the part was not, as when the disk is full.
+
+    Raises:
+        StoreUnavailable: some part was not written; nothing names the others, and gc takes them.
+    """
+    if not frame.parts:
+        return
+    owner = frame.frame.decode()
+    writes = [
+        store.committer.submit(store.verb("put_chunk", uid, {"owner": owner, "n": n, "chunk_body": part}, key=key))
         for n, part in enumerate(frame.parts)
     ]
+    for write in writes:
+        await write
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────

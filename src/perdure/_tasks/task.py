@@ -45,7 +45,7 @@ from perdure._tasks.attempts import attempt_of
 from perdure._tasks.frames import TaskFrames
 from perdure._tasks.leases import Hold
 from perdure._tasks.overdue import config_of, fail_overdue
-from perdure._tasks.snapshots import Frame, Snapshot
+from perdure._tasks.snapshots import Snapshot
 from perdure.errors import InvalidInput, InvalidTransition, StaleVersion
 
 if TYPE_CHECKING:
@@ -391,10 +391,6 @@ class Task:
                     await history.set_aside(self, row, snapshot.seq, damaged)
                 hold.snapshot = snapshot
         return hold.snapshot
-
-    def _send_chunks(self, frame: Frame) -> None:
-        for write in snapshots.chunk_writes(self._store, self.uid, frame, self.id):
-            self._store.committer.submit(write)
 
     def _event(self, kind: str, data: Any) -> dict[str, Any]:
         return self._store.event(self.uid, kind, data, agent=self._agent)

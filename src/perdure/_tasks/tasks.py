@@ -147,8 +147,8 @@ class Tasks:
         here = here and not must_wait
         uid = new_uid(store.clock.now_ms())
         first = snapshots.first(store, uid, id, state)
-        for write in first.chunks:
-            store.committer.submit(write)
+        if first.frame.parts:
+            await snapshots.put_chunks(store, uid, first.frame, id)
         params = {
             **store.event(uid, "created", _TAKEN if here else dict(origin or {}), agent=agent),
             **first.columns,
