@@ -55,6 +55,14 @@ class Place:
         os.kill(before, signal.SIGKILL)
         until(lambda: self.keeper != before)
 
+    def kill_anchor(self) -> None:
+        """kill -9 of both, the keeper held still before, or it would notice and end by itself."""
+        keeper, anchor = self.keeper, self.anchor
+        os.kill(keeper, signal.SIGSTOP)
+        os.kill(anchor, signal.SIGKILL)
+        os.kill(keeper, signal.SIGKILL)
+        until(lambda: not is_alive(keeper) and not is_alive(anchor))
+
     def clear(self) -> None:
         here = client.find(self.home)
         if here is not None:

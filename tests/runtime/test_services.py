@@ -183,21 +183,8 @@ async def test_a_service_whose_anchor_died_is_found_and_never_doubled(place: Pla
     async with place.runtime() as rt:
         web = await rt.service("web", serving(number), ready=port(number))
         first, pid = ask(number), web.pid
-        os.kill(place.keeper, signal.SIGSTOP)  # or it would notice, and end before
-        keeper = place_keeper(place)
-        os.kill(keeper[1], signal.SIGKILL)
-        os.kill(keeper[0], signal.SIGKILL)
-        until(lambda: not is_alive(keeper[0]) and not is_alive(keeper[1]))
+        place.kill_anchor()
 
     async with place.runtime() as rt:
         again = await rt.service("web", serving(number), ready=port(number))
         assert (again.pid, ask(number)) == (pid, first)
-
-
-def place_keeper(place: Place) -> tuple[int, int]:
-    from perdure._runtime import places
-
-    found = places.anchor_of(place.home)
-    assert found is not None
-    with open(f"/proc/{found['pid']}/task/{found['pid']}/children") as children:
-        return int(children.read().split()[0]), int(found["pid"])

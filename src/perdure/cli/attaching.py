@@ -19,6 +19,7 @@ from perdure.errors import PerdureError, UnitHeld
 
 DETACH = 0x1D  # Ctrl-]
 _LOOK_SECONDS = 0.2
+_FAILED = 1
 
 
 class Attached:
@@ -58,7 +59,7 @@ class Attached:
             self._errors_at += len(errors)
             if is_over and not errors:
                 status = drive(self._unit.refresh()).ended
-                return exit_code(status if status is not None and status >= 0 else 0)
+                return exit_code(status) if status is not None and status >= 0 else _unseen()
         return None
 
     # ── in ──────────────────────────────────────────────────────────────────────────────────────
@@ -97,6 +98,12 @@ class Attached:
     def _follow_size(self, keys: queue.SimpleQueue[bytes | None]) -> None:
         signal.signal(signal.SIGWINCH, lambda *_: keys.put(None))
         keys.put(None)
+
+
+def _unseen() -> int:
+    """It has ended, and nobody knows how: that is no success."""
+    _write(2, b"\r\n[it has ended; how, nobody saw]\r\n")
+    return _FAILED
 
 
 @contextlib.contextmanager

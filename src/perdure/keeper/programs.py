@@ -56,12 +56,9 @@ class Piped(Spooled):
         self._errors = os.open(self.keeper.units.folder(self.unit) / "errors", flags, 0o600)
         return self._errors
 
-    def recover(self) -> None:
-        super().recover()
-        self._errors = os.open(self.keeper.units.folder(self.unit) / "errors", os.O_RDONLY | os.O_CLOEXEC)
-
     def recall(self) -> None:
-        self.recover()
+        super().recall()
+        self._errors = os.open(self.keeper.units.folder(self.unit) / "errors", os.O_RDONLY | os.O_CLOEXEC)
 
     def read_errors(self, call: Call) -> Answer:
         start = max(0, call.get("start", int, 0))

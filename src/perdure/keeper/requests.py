@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from perdure.keeper.kinds import Answer, Call, Kind, Refused, Verb
 from perdure.keeper.processes import COOKIE
 from perdure.keeper.spawn import Command
-from perdure.keeper.spooled import Spooled
+from perdure.keeper.spooled import UNSEEN, Spooled
 
 _FETCHER = str(Path(__file__).with_name("fetcher.py"))
 HEAD = "head.json"
@@ -72,6 +72,10 @@ class Request(Spooled):
     def state(self, call: Call) -> Answer:
         """The answer's head, once it is there; and how it ended."""
         return Answer({"status": self.unit.ended, "end": self.size, "head": self._head()})
+
+    def status_unseen(self) -> int:
+        """An answer that is whole was bought, whoever saw it come."""
+        return 0 if (self._head() or {}).get("whole") else UNSEEN
 
     def _head(self) -> dict[str, Any] | None:
         try:

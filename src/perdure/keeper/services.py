@@ -10,28 +10,24 @@ Owns when a service is started again. When it is ready is for whoever waits to f
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from perdure.keeper import ports, processes
-from perdure.keeper.access import is_below
-from perdure.keeper.kinds import Answer, Call, Gone, Kind, Refused, Verb
+from perdure.keeper.kinds import Answer, Call, Kind, Refused, Verb
 from perdure.keeper.spawn import CannotStart
-from perdure.keeper.spooled import Spooled, check_command
+from perdure.keeper.spooled import UNSEEN, Spooled, check_command
 
 # So many failures, each sooner than this after its start, and nobody tries any more.
 MOST_RESTARTS = 5
 _WELL_SECONDS = 30.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 GRACE_SECONDS = 5.0
-UNSEEN = -1
 
 
 class Service(Spooled):
     _is_wanted = True
-    _pidfd = -1
 
     def start(self) -> None:
         port = self.unit.recipe.get("port")
@@ -90,39 +86,6 @@ class Service(Spooled):
         self.keeper.save(self.unit)
         return Answer()
 
-    # ── taking it up again ──────────────────────────────────────────────────────────────────────
-
-    def recover(self) -> None:
-        super().recover()
-        unit = self.unit
-        has_exited = any((one.pid, one.start) == (unit.pid, unit.start) for one in self.keeper.anchored.exits())
-        if has_exited:
-            return  # how it ended is on its way
-        if not processes.is_same(unit.pid, unit.start):
-            raise Gone("it ended while nobody watched")
-        if not is_below(unit.pid, self.keeper.anchor_pid):
-            self._watch_orphan()
-
-    def _watch_orphan(self) -> None:
-        """Its anchor has died: nobody will be told its exit status, only that it has ended."""
-        self._pidfd = os.pidfd_open(self.unit.pid)
-        self.keeper.loop.add_reader(self._pidfd, self._orphan_ended)
-
-    def _orphan_ended(self) -> None:
-        self._close_pidfd()
-        unit = self.unit
-        if unit.is_alive:
-            unit.ended, unit.ended_at = UNSEEN, self.keeper.now()
-            unit.facts["why"] = "it ended; its exit status went with the anchor"
-            self.keeper.save(unit)
-            self.exited()
-
-    def _close_pidfd(self) -> None:
-        if self._pidfd >= 0:
-            self.keeper.loop.remove_reader(self._pidfd)
-            os.close(self._pidfd)
-            self._pidfd = -1
-
     # ── starting it again ───────────────────────────────────────────────────────────────────────
 
     def exited(self) -> None:
@@ -167,10 +130,6 @@ class Service(Spooled):
 
     def _sweep(self) -> None:
         processes.kill(iter(self._pids()))
-
-    def forget(self) -> None:
-        self._close_pidfd()
-        super().forget()
 
     verbs: ClassVar[Mapping[str, Verb]] = {**Spooled.verbs, "state": state, "signal": send_signal, "ready": note_ready}
     writes: ClassVar[frozenset[str]] = frozenset({"signal"})

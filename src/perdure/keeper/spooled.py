@@ -13,6 +13,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from perdure.keeper import processes
+from perdure.keeper.access import is_below
 from perdure.keeper.kinds import Answer, Call, Caller, Gone, Held, Refused, Verb
 from perdure.keeper.outlog import give_back
 from perdure.keeper.processes import COOKIE
@@ -25,6 +27,7 @@ _LOOK_SECONDS, _REST_SECONDS = 0.02, 1.0
 # The same while somebody waits for more and no bell rings, and how long they are kept waiting before they are told of
 # nothing.
 _WAIT_SECONDS, MOST_PATIENCE = 0.003, 20.0
+UNSEEN = -1  # the status of what ended when nobody watched
 
 
 class Spooled(Held):
@@ -33,6 +36,7 @@ class Spooled(Held):
     file = "output"
     kept = 16 << 20  # of the newest bytes; older ones may be gone
     with_token = False  # whether it may speak to the keeper
+    _pidfd = -1  # of one whose anchor has died
 
     def start(self) -> None:
         self._attach(new=True)
@@ -68,13 +72,55 @@ class Spooled(Held):
         env = {**recipe["env"], **self.secrets, COOKIE: self.unit.uid}
         return self.program(recipe["argv"], env)
 
-    def recover(self) -> None:
+    def recall(self) -> None:
         if not os.path.exists(self._path):
             raise Gone("its output was removed")
         self._attach(new=False)
 
-    def recall(self) -> None:
-        Spooled.recover(self)
+    # ── taking it up again ──────────────────────────────────────────────────────────────────────
+
+    def recover(self) -> None:
+        self.recall()
+        unit = self.unit
+        if any((one.pid, one.start) == (unit.pid, unit.start) for one in self.keeper.anchored.exits()):
+            return  # how it ended is on its way
+        if not processes.is_same(unit.pid, unit.start):
+            self._ended_unseen("it ended while nobody watched")
+        elif not is_below(unit.pid, self.keeper.anchor_pid):
+            self._watch_orphan()
+
+    def _watch_orphan(self) -> None:
+        """Its anchor has died: nobody will be told its exit status, only that it has ended."""
+        with contextlib.suppress(ProcessLookupError, AttributeError):  # it has just ended; or there are no pidfds here
+            self._pidfd = os.pidfd_open(self.unit.pid)
+            self.keeper.loop.add_reader(self._pidfd, self._look_at_orphan)
+        self._look_at_orphan()
+
+    def _look_at_orphan(self) -> None:
+        if self.unit.is_alive and processes.is_same(self.unit.pid, self.unit.start):
+            if self._pidfd < 0:
+                self.keeper.loop.call_later(_REST_SECONDS, self._look_at_orphan)
+            return
+        self._close_pidfd()
+        if self.unit.is_alive:
+            self._ended_unseen("it ended; its exit status went with the anchor")
+            self.exited()
+
+    def _ended_unseen(self, why: str) -> None:
+        unit = self.unit
+        unit.ended, unit.ended_at = self.status_unseen(), self.keeper.now()
+        unit.facts["why"] = why
+        self.keeper.save(unit)
+
+    def status_unseen(self) -> int:
+        """How it ended, as far as that is known without anybody who saw it."""
+        return UNSEEN
+
+    def _close_pidfd(self) -> None:
+        if self._pidfd >= 0:
+            self.keeper.loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = -1
 
     def _attach(self, *, new: bool) -> None:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT | os.O_TRUNC if new else 0)
@@ -195,6 +241,7 @@ class Spooled(Held):
         self._followers.pop(caller, None)
 
     def forget(self) -> None:
+        self._close_pidfd()
         with contextlib.suppress(AttributeError, OSError):  # it may not have got far
             self._timer.cancel()
             os.close(self._fd)
