@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
-from perdure import Perdure, Retry, durable, effect, step
+from perdure import Happened, Perdure, Retry, TaskRecord, durable, effect, step
+from perdure._durable import settling
 from perdure._ground.clock import MovableClock, SystemClock
+from perdure._ground.hop import Nap
 from perdure._worker.deadlines import Deadlines
 from perdure._worker.schedules import Schedules
+from tests.crash.conftest import env_of
+from tests.support.processes import Link, Nursery, say
 from tests.support.waiting import look_again
-from tests.worker.kit import quick
+from tests.torture.kills import Home
+from tests.worker.kit import opened, quick, until
 
 HOUR = timedelta(hours=1)
 _PATIENT = Retry(3, wait=timedelta(seconds=10))
@@ -80,3 +86,52 @@ async def test_a_worker_whose_clock_is_ahead_of_the_servers_ends_and_starts_noth
         record, schedule = await app.tasks.get("task"), await app.schedules.get("ticks")
         assert record is not None and record.status == "running"
         assert schedule is not None and schedule.runs == 0 and not schedule.open
+
+
+@effect(verify=lambda: Happened("sent"), timeout=timedelta(minutes=10))
+async def send_for_ever() -> str:
+    _tries.append("sent")
+    await asyncio.Event().wait()
+    return "sent"
+
+
+@durable
+async def send_and_stay() -> str:
+    return await send_for_ever()
+
+
+async def stay(link: Link, home: Home) -> None:
+    async with home.open() as app, app.worker():
+        say(link, "working")
+        await asyncio.to_thread(link.recv)
+
+
+@pytest.mark.req("R110", "R55")
+async def test_an_effect_of_a_worker_that_is_only_silent_is_not_settled_sooner_by_a_clock_that_was_set(
+    movable: MovableClock, home: Home, children: Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    naps: list[float] = []
+    monkeypatch.setattr(settling, "Nap", lambda seconds: naps.append(seconds) or Nap(seconds))
+    silent = children.start(stay, home, env=env_of(movable))
+    silent.heard()
+    async with opened(home) as app:
+        await app.start("task", send_and_stay)
+        await until(lambda: _is_open(app))
+        async with app.worker():
+            silent.stop()
+            await until(lambda: _moved(app, movable, 0.2, lambda record: bool(naps)))
+            before = movable.boottime()
+            movable.set_wall(HOUR)
+            await until(lambda: _moved(app, movable, 2.0, lambda record: record.status == "completed"))
+            assert movable.boottime() - before > 500
+            silent.go_on()
+
+
+async def _is_open(app: Perdure) -> bool:
+    return [one.state for one in await app.effects.of("task")] == ["uncertain"]
+
+
+async def _moved(app: Perdure, clock: MovableClock, seconds: float, is_so: Callable[[TaskRecord], bool]) -> bool:
+    clock.advance(seconds=seconds)
+    record = await app.tasks.get("task")
+    return record is not None and is_so(record)

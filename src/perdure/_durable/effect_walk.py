@@ -117,7 +117,7 @@ class Walk:
             retry = self.call.retry or Retry()
             await wait_until(self.run.store.clock, int(note.get("until") or 0), retry.delay(self.tries))
             return Outcome(again="not done")
-        await settling.may_settle(self.run, self.path, intent.epoch, int(note.get("not_after") or 0))
+        await settling.may_settle(self.run, self.path, intent)
         return await settling.settle(self, None)
 
     async def _may_start(self) -> None:

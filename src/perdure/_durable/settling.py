@@ -19,6 +19,7 @@ from perdure._durable.run import LEASE_MS, Run
 from perdure._ground import codec
 from perdure._ground.hop import Nap
 from perdure._ground.ids import Process, is_proven_dead
+from perdure._model import Entry
 from perdure._store import AttemptRow
 from perdure._tasks import EFFECT_QUESTION
 from perdure.errors import EffectUncertain
@@ -169,14 +170,18 @@ def is_at_work(uid: str) -> bool:
     return any(of == uid for of, _ in under_way)
 
 
-async def may_settle(run: Run, path: str, epoch: int, not_after: int) -> None:
+async def may_settle(run: Run, path: str, intent: Entry) -> None:
     """Return when the attempt that meant to do it can no longer be doing it: it ended by itself, its process is
-    proven dead, or its deadline and a whole lease have passed."""
+    proven dead, or its deadline and a whole lease have passed. How long that is, is asked of the wall clock once: set
+    meanwhile, it makes the wait neither longer nor shorter."""
     attempts = [AttemptRow(*row) for row in await run.store.query("read_attempts", uid=run.uid)]
-    former = next((attempt for attempt in attempts if attempt.number == epoch), None)
+    former = next((attempt for attempt in attempts if attempt.number == intent.epoch), None)
     if former is None or former.ended not in _UNSURE:
         return
-    while run.store.clock.now_ms() < not_after + LEASE_MS and not await _is_dead(run, path, former.worker):
+    clock, not_after = run.store.clock, int((intent.note or {}).get("not_after") or 0)
+    left = min(not_after - clock.now_ms(), not_after - intent.at) + LEASE_MS
+    end = clock.boottime() + left / 1000
+    while clock.boottime() < end and not await _is_dead(run, path, former.worker):
         await Nap(_LOOK_SECONDS)
         run.fence.check()
 
@@ -189,4 +194,4 @@ async def _is_dead(run: Run, path: str, worker: str) -> bool:
             host, boot_id, pid_ns, pid, start = row[2:7]
             process = Process(host, boot_id, pid_ns, pid, start)
             return is_proven_dead(process, same_machine=run.store.engine.is_local)
-    return False
+    return True  # its row goes when it is proven dead, or when it leaves with nothing under way

@@ -88,8 +88,8 @@ async def _settle(run: Run, account: Account) -> None:
     can_call = kept is not None and not call.signature.is_method
     is_inline = not call.is_async
     walk = Walk(call, run, account.path, account.intent.digest, args, kwargs, is_ending=True, is_inline=is_inline)
-    note = walk.follow(account.intent)
-    await settling.may_settle(run, account.path, account.intent.epoch, int(note.get("not_after") or 0))
+    walk.follow(account.intent)
+    await settling.may_settle(run, account.path, account.intent)
     may_send, may_ask = can_call and account.has_undo, account.has_undo
     outcome = await settling.settle(walk, None, may_look=can_call, may_send=may_send, may_ask=may_ask)
     if outcome.is_open:
