@@ -6,9 +6,8 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from perdure._durable.calls import Call
 from perdure._durable.values import declare
@@ -50,8 +49,7 @@ class DidNotHappen(Exception):
     """Raised in an effect's body: it was definitely not done."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """How an effect ended; `is_open` when that is still not known for certain."""
 
     value: Any = None
@@ -89,7 +87,7 @@ def idempotency_headers() -> dict[str, str]:
 def key_of(uid: str, line: int, path: str, asked: bytes, number: int = 0) -> str:
     """The key of an effect: computed once, stored in its intent, and read from there for ever."""
     parts = (uid.encode(), str(line).encode(), path.encode(), asked, str(number).encode())
-    whole = b"".join(len(part).to_bytes(4) + part for part in parts)
+    whole = b"".join([len(part).to_bytes(4) + part for part in parts])
     return "prd-" + hashlib.sha256(whole).hexdigest()[:40]
 
 

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, cast
 
@@ -88,10 +86,13 @@ class Walk:
                 return await self.ended(outcome)
         while True:
             await self._may_start()
-            with self._at_work():
+            self._begin()
+            try:
                 await self._intend()
                 began = time.perf_counter()
                 outcome = await self._once()
+            finally:
+                self._end()
             if not outcome.is_known:
                 outcome = await settling.settle(self, outcome.error)
                 if outcome.again:
@@ -183,12 +184,15 @@ class Walk:
     async def _body(self) -> Outcome:
         call = self.call
         limit: asyncio.Timeout | None = None
+        inside = Scope(self.run, self.path, is_body=True)  # in which nothing is numbered
+        if not self.is_inline:
+            inside.task = cast("asyncio.Task[Any]", asyncio.current_task())
+        scope, key, walking = current.set(inside), running_key.set(self.key), running_walk.set(self)
         try:
-            with self._inside():
-                if self.is_inline:
-                    return Outcome(call.function(*self.args, **self.kwargs))
-                async with asyncio.timeout(call.limit.total_seconds()) as limit:
-                    return Outcome(await call.function(*self.args, **self.kwargs))
+            if self.is_inline:
+                return Outcome(call.function(*self.args, **self.kwargs))
+            async with asyncio.timeout(call.limit.total_seconds()) as limit:
+                return Outcome(await call.function(*self.args, **self.kwargs))
         except asyncio.CancelledError as error:
             if self.run.is_ending or self._was_cancelled():
                 raise
@@ -199,37 +203,24 @@ class Walk:
             if call.is_definite(error) and not is_ours:
                 return Outcome(error=error, may_retry=True)
             return Outcome(error=error, is_known=False)
-
-    @contextmanager
-    def _inside(self) -> Iterator[None]:
-        """The body's surroundings: its key, and a scope in which nothing is numbered."""
-        inside = Scope(self.run, self.path, is_body=True)
-        if not self.is_inline:
-            inside.task = cast("asyncio.Task[Any]", asyncio.current_task())
-        scope, key = current.set(inside), running_key.set(self.key)
-        walking = running_walk.set(self)
-        try:
-            yield
         finally:
             running_walk.reset(walking)
             running_key.reset(key)
             current.reset(scope)
 
-    @contextmanager
-    def _at_work(self) -> Iterator[None]:
+    def _begin(self) -> None:
         """From its intent to its outcome no attempt is unwound: what is under way ends, and is recorded."""
-        run, own = self.run, (self.run.uid, self.path)
-        run.bodies += 1
-        run.effecting += 1
-        settling.under_way.add(own)
-        try:
-            yield
-        finally:
-            settling.under_way.discard(own)
-            run.bodies -= 1
-            run.effecting -= 1
-            if run.pausing or run.stopping:
-                run.look_for_unwinding()
+        self.run.bodies += 1
+        self.run.effecting += 1
+        settling.under_way.add((self.run.uid, self.path))
+
+    def _end(self) -> None:
+        run = self.run
+        settling.under_way.discard((run.uid, self.path))
+        run.bodies -= 1
+        run.effecting -= 1
+        if run.pausing or run.stopping:
+            run.look_for_unwinding()
 
     async def wait_for_another(self, retry: Retry | None, error: BaseException) -> bool:
         """Whether it is tried again, and if so, when its time has come; how often was tried is on disk first."""
