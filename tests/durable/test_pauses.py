@@ -278,6 +278,21 @@ async def test_a_callable_is_asked_until_it_finds_something_with_growing_interva
 
 
 @pytest.mark.req("R41")
+async def test_a_plain_callable_will_do(quick_url: str, clock: MovableClock) -> None:
+    found = iter([None, "green"])
+
+    @durable
+    async def waits() -> str:
+        return await pause.poll(lambda: next(found), every=timedelta(seconds=10))  # type: ignore[arg-type]
+
+    async with at_work(quick_url) as app:
+        handle = await app.start("waits", waits)
+        await seen(app, "waits", lambda r: r.is_paused)
+        clock.advance(seconds=12)
+        assert await ended(handle) == "green"
+
+
+@pytest.mark.req("R41")
 async def test_polling_gives_up_after_its_limit(quick_url: str, clock: MovableClock, tmp_path: Path) -> None:
     @durable
     async def waits(described: bool) -> str:

@@ -6,6 +6,7 @@ to this code: when it is due, the task is carried on up to here, which looks onc
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -94,7 +95,8 @@ class Poll:
         run.bodies += 1
         token = current.set(Scope(run, path, is_body=True))
         try:
-            return await self._check()
+            found: Any = self._check()  # a plain function will do
+            return await found if inspect.isawaitable(found) else found
         finally:
             current.reset(token)
             run.bodies -= 1
