@@ -8,6 +8,7 @@ running, and then the unit is gone too.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -29,11 +30,9 @@ class Inputs:
         self._file = os.open(path, _APPEND, 0o600)
 
     def _read(self, line: str) -> None:
-        try:
+        with contextlib.suppress(ValueError, TypeError):  # the last line, cut off
             id, state, _, offset = json.loads(line)
-        except (ValueError, TypeError):
-            return  # the last line, cut off
-        self._states[id], self.last_at = state, offset
+            self._states[id], self.last_at = state, int(offset)
 
     def state(self, id: str) -> State | None:
         return self._states.get(id)

@@ -58,6 +58,27 @@ class Unit:
         return self.ended is None
 
 
+_NUMBER = (int, float)
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("kind", "name", "boot", "pid_ns"), str),
+    **dict.fromkeys(("pid", "start", "epoch", "task_epoch"), int),
+    **dict.fromkeys(("recipe", "facts", "limits"), dict),
+    "made_at": _NUMBER,
+    "ended": (int, type(None)),
+    "ended_at": (*_NUMBER, type(None)),
+}
+
+
+def _checked(unit: Unit, folder: str) -> Unit:
+    """A record that the keeper can go by: a damaged one must not take all others down with it."""
+    if unit.uid != folder:
+        raise ValueError(f"uid is {unit.uid!r}")
+    for name, kind in _TYPES.items():
+        if not isinstance(getattr(unit, name), kind):
+            raise ValueError(f"{name} is {getattr(unit, name)!r}")
+    return unit
+
+
 class Registry:
     """All units, on disk and by name."""
 
@@ -74,7 +95,7 @@ class Registry:
             told = json.loads((folder / "unit.json").read_text())
             if told["format"] > FORMAT:
                 raise ValueError("made by a newer keeper")
-            unit = Unit(**{**told, "owner": Owner(**told["owner"])})
+            unit = _checked(Unit(**{**told, "owner": Owner(**told["owner"])}), folder.name)
         except FileNotFoundError:
             shutil.rmtree(folder, ignore_errors=True)  # it was never finished
         except (ValueError, TypeError, KeyError, OSError) as error:
