@@ -9,7 +9,7 @@ import pytest
 from perdure import Config, Perdure
 from perdure._model import Holder, Sighting
 from perdure._tasks.attempts import after_error
-from perdure.errors import InvalidInput, InvalidTransition, LeaseHeld, LeaseLost
+from perdure.errors import InvalidInput, InvalidTransition, LeaseHeld, LeaseLost, StoreUnreachable
 
 
 @pytest.mark.req("R12")
@@ -120,6 +120,28 @@ async def test_a_cancelled_task_takes_no_more_writes_from_the_attempt_that_was_g
             await task.checkpoint({"n": 2})
         record = await task.record()
         assert record.state == {"n": 1} and record.status == "cancelled" and record.attempts[-1].ended == "cancelled"
+
+
+async def test_an_error_is_told_as_it_is_when_the_store_is_away_and_the_lease_is_not_kept(shared_url, monkeypatch):
+    async with Perdure(shared_url) as app:
+        task = await app.tasks.open("job", state={})
+        engine, away = app._store.engine, StoreUnreachable("away", kept="all", do="wait")
+
+        def refuse(*_):
+            raise away
+
+        async def fail_while_it_is_away():
+            async with task.attempt():
+                patch.setattr(engine, "query", refuse)
+                patch.setattr(engine, "commit", refuse)
+                raise ValueError("mine")
+
+        with monkeypatch.context() as patch, pytest.raises(ValueError, match="mine") as caught:
+            await fail_while_it_is_away()
+        assert "could not record the end of this attempt" in caught.value.__notes__[0]
+        assert not app._store.presence.held
+        async with task.attempt():
+            await task.checkpoint({"n": 1})
 
 
 # ── when is a lease over? ────────────────────────────────────────────────────────────────────────

@@ -21,7 +21,7 @@ from perdure._durable.values import declared_here, encode_error
 from perdure._durable.wishes import is_live, is_wished, wish_of, wish_to_cancel
 from perdure._ground import codec
 from perdure._store import Row
-from perdure._tasks import COULD_NOT_BEGIN, Hold, Task, move, release_lease, take_lease
+from perdure._tasks import COULD_NOT_BEGIN, Hold, Task, forget_lease, move, release_lease, take_lease
 from perdure.errors import InvalidTransition, LeaseHeld
 
 log = logging.getLogger("perdure.durable")
@@ -51,7 +51,11 @@ async def cancel(task: Task, undo: bool) -> bool:
         hold = await take_lease(store, task.id, task.uid, record.agent, is_exclusive=True)
     except (LeaseHeld, InvalidTransition):
         return True  # whoever has it sees the wish
-    await Aside(_end_here(task, hold))
+    try:
+        await Aside(_end_here(task, hold))
+    except BaseException:
+        forget_lease(store, hold)  # the store may be away, and the lease is not kept for a task nobody works on
+        raise
     await task.record()
     return True
 

@@ -16,7 +16,7 @@ from perdure._durable.run import Paused
 from perdure._durable.savepoints import position_of
 from perdure._durable.spending import carried
 from perdure._durable.undo import take_back, unknown_here
-from perdure._tasks import Hold, Task, current_row, release_lease, take_lease
+from perdure._tasks import Hold, Task, current_row, forget_lease, release_lease, take_lease
 from perdure.errors import Conflict, InvalidInput
 
 
@@ -57,7 +57,11 @@ async def _undo(task: Task, position: int) -> None:
     if (await task.record()).status in ("paused", "failed"):
         await task.resume()
     hold = await take_lease(task._store, task.id, task.uid, "", is_exclusive=True)
-    await Aside(_undo_here(task, hold, position))
+    try:
+        await Aside(_undo_here(task, hold, position))
+    except BaseException:
+        forget_lease(task._store, hold)  # the store may be away, and the lease is not kept for a task nobody works on
+        raise
 
 
 async def _undo_here(task: Task, hold: Hold, position: int) -> None:

@@ -52,10 +52,10 @@ async def _failed(task: Task, hold: Hold, error: Exception) -> None:
     if leases.held(task._store, task.uid) is not hold:
         return  # completed, paused or failed inside the block: that is its end
     what = f"{type(error).__name__}: {error}"[:_SHORT]
-    record = await task.record()
-    errors = sum(attempt.ended.startswith("error") for attempt in record.attempts)
-    choice = after_error(record.config, errors + 1)
     try:
+        record = await task.record()
+        errors = sum(attempt.ended.startswith("error") for attempt in record.attempts)
+        choice = after_error(record.config, errors + 1)
         if choice == "fail":
             await task.fail({"message": str(error)[:_SHORT] or type(error).__name__, "type": type(error).__name__})
         elif choice == "pause":
