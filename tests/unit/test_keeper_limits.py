@@ -27,7 +27,7 @@ class OnAFullDisk:
 
     def __init__(self, *units: Unit) -> None:
         self.units, self.held, self.loop, self.ended = units, {}, Loop(), list[str]()
-        self.finished = self
+        self.finished = self.door = self
 
     def end(self, unit: Unit) -> None:
         self.ended.append(unit.uid)

@@ -58,6 +58,12 @@ class Commands:
             if command.was_asked and command.id not in self.known:
                 self._note(command)
 
+    def write_again(self) -> None:
+        """The folder of what is live was removed: the outputs in it are gone."""
+        self._live.mkdir(mode=0o700, exist_ok=True)
+        for command in self.all.values():
+            self.save(command)
+
     def ask(self, id: str, text: str, now: float) -> Command:
         """A command that will be typed; once this returns, that is known for ever."""
         command = self._new(id, text, now)

@@ -29,6 +29,7 @@ from perdure.keeper.anchor import start_of
 from perdure.keeper.anchored import Anchored, AnchorGone, Exit
 from perdure.keeper.bells import Bells
 from perdure.keeper.connection import Connection
+from perdure.keeper.door import Door
 from perdure.keeper.finished import Finished
 from perdure.keeper.kinds import Answer, Call, Gone, Held, Refused, Soon, all_kinds
 from perdure.keeper.limits import Limits
@@ -64,15 +65,18 @@ class Keeper:
         self._answering: set[asyncio.Future[Any]] = set()
         self._for_end: dict[str, list[Soon]] = {}  # by unit: who waits for its end
         self.limits, self.finished, self.bells = Limits(self), Finished(self), Bells(self.loop)
+        self.door = Door(self)
 
     def run(self) -> None:
         """Until it is stopped; without an anchor there is nothing to go on for."""
         self.loop.set_exception_handler(self._broke)
         asyncio.set_event_loop(self.loop)
+        was_removed = self.door.mend()
         self._take_up()
+        if was_removed:
+            self.door.mend_units()
         self.finished.recover()
-        self.listener.setblocking(False)
-        self.loop.add_reader(self.listener, self._accept)
+        self.door.open()
         self.loop.add_reader(self.anchored.link, self._hear)
         self.anchored.told = lambda: self.loop.call_soon(self._hear)
         self._hear()  # what was told while units were taken up
@@ -129,12 +133,7 @@ class Keeper:
 
     # ── connections ─────────────────────────────────────────────────────────────────────────────
 
-    def _accept(self) -> None:
-        with contextlib.suppress(BlockingIOError, OSError):
-            sock, _ = self.listener.accept()
-            self.connections.add(Connection(self.loop, sock, asked=self._asked, left=self._left))
-
-    def _left(self, connection: Connection) -> None:
+    def left(self, connection: Connection) -> None:
         self.connections.discard(connection)
         for uid in [uid for uid, writer in self.writers.items() if writer is connection]:
             del self.writers[uid]
@@ -157,7 +156,7 @@ class Keeper:
             raise Refused("stranger", what=str(stranger)) from None
         connection.pid, connection.start, connection.speaks_for = pid, start_of(pid), known or ""
 
-    def _asked(self, connection: Connection, request: wire.Request) -> None:
+    def asked(self, connection: Connection, request: wire.Request) -> None:
         try:
             answer = self._answer(connection, request)
         except Exception as error:

@@ -53,6 +53,10 @@ class Inputs:
 
     def _shorten(self) -> None:
         self._states = dict(list(self._states.items())[-_MOST // 2 :])
+        self.write_again()
+
+    def write_again(self) -> None:
+        """All that is known, instead of the file as it is, or where it was removed."""
         fresh = self._path.with_name("inputs.new")
         fresh.write_text("".join(json.dumps([id, state, 0, self.last_at]) + "\n" for id, state in self._states.items()))
         fresh.replace(self._path)

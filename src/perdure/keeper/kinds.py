@@ -185,6 +185,9 @@ class Held:
     def rebuild(cls, keeper: Keeper, old: Unit) -> dict[str, Any]:
         raise Refused("no recipe", what=f"a {old.kind} cannot be made again")
 
+    def mend(self) -> None:
+        """The live folder was removed, and is there again, empty: put back what is needed of it."""
+
     def exited(self) -> None:
         """The record already says how."""
 

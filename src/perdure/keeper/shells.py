@@ -90,6 +90,15 @@ class Shell(Terminal):
         super().recover()
         self.saw()  # what a former keeper had not looked at
 
+    def mend(self) -> None:
+        super().mend()
+        if self._is_shell:
+            (self.place / "begun").mkdir(mode=0o700, exist_ok=True)
+            for command in self.commands.all.values():
+                if command.begun_at and command.was_asked:  # it must not begin a second time
+                    (self.place / "begun" / command.id).touch()
+            self.commands.write_again()
+
     # ── what the output says ────────────────────────────────────────────────────────────────────
 
     def saw(self) -> None:

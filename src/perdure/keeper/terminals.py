@@ -101,6 +101,10 @@ class Terminal(Held):
         self._is_writer = False  # the loop tells when more can be written
         self._patience: asyncio.TimerHandle | None = None
 
+    def mend(self) -> None:
+        self.place.mkdir(mode=0o700, exist_ok=True)
+        self._inputs.write_again()
+
     # ── output ──────────────────────────────────────────────────────────────────────────────────
 
     def _read(self) -> None:
