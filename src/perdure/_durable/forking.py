@@ -220,7 +220,7 @@ def _changed(function: str, version: int, data: bytes, state: Any, changes: Mapp
             do = f"what can be set: {names}"
             if known is None:
                 do += f"; in a program that imports {function}, task.fork(…) sets any argument it takes"
-            raise InvalidInput(f"{function} was given no argument {name!r} and has no such state", do=do)
+            raise InvalidInput(f"{function} has no argument and no state {name!r}", do=do)
     return codec.encode(given), keys if isinstance(state, dict) else state
 
 
