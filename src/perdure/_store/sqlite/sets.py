@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
@@ -47,7 +47,12 @@ def stretch(writes: Sequence[Write], place: int) -> Sequence[Write]:
 
 
 def carry_out(cursor: apsw.Cursor, writes: Sequence[Write], starting: Plan) -> list[Row] | None:
-    """Do them all, and give their answers; None, with nothing done, when one of them may be refused."""
+    """Do them all, and give their answers; None, with nothing done, when one of them may be refused.
+
+    Of nothing but entries, which go in as they were given, the first may be done and the others not.
+    """
+    if {write.verb for write in writes} == {APPEND}:
+        return _append(cursor, [write.params for write in writes])
     given: dict[str, list[Params]] = {START: [], APPEND: [], END: []}
     last: dict[str, None] = {}  # tasks after whose start or end nothing may follow here
     for write in writes:
@@ -73,16 +78,31 @@ def carry_out(cursor: apsw.Cursor, writes: Sequence[Write], starting: Plan) -> l
     return [(write.params[_ANSWERS[write.verb]],) for write in writes]
 
 
+def _append(cursor: apsw.Cursor, entries: Sequence[Params]) -> list[Row] | None:
+    if not _are_held(cursor, entries):
+        return None
+    done = 0
+    for piece in _pieces(len(entries)):
+        try:
+            _run(cursor, _STATEMENTS["append_entries"][0], entries[done : done + piece])
+        except apsw.ConstraintError:  # a position that is taken; of its piece nothing is in
+            break
+        done += piece
+    return [(params["position"],) for params in entries[:done]]
+
+
 # ── looking ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def _are_held(cursor: apsw.Cursor, written: Sequence[Params]) -> bool:
     """Whether each task is written for by one attempt, the one that has its lease."""
-    fences: set[Any] = {(params["uid"], params["epoch"], params["worker"]) for params in written}
-    if not fences:
-        return True
-    uids = json.dumps([uid for uid, _, _ in fences])
-    return fences == set(cursor.execute(_STATEMENTS["read_leases"][0], (uids,)))
+    fences: dict[Any, tuple[Any, Any]] = {}
+    for params in written:
+        fence = params["epoch"], params["worker"]
+        if fences.setdefault(params["uid"], fence) != fence:
+            return False
+    held = cursor.execute(_STATEMENTS["read_leases"][0], (json.dumps(list(fences)),)) if fences else ()
+    return fences == {uid: (epoch, worker) for uid, epoch, worker in held}
 
 
 def _heads(cursor: apsw.Cursor, ends: Sequence[Params]) -> dict[Any, Any] | None:
@@ -121,14 +141,21 @@ def _end(cursor: apsw.Cursor, ends: Sequence[Params], heads: dict[Any, Any]) -> 
 def _run(cursor: apsw.Cursor, statement: str, rows: Sequence[Params]) -> None:
     """Run a statement that takes one row of VALUES for all of these."""
     done = 0
-    for many in _AT_ONCE:
-        while done + many <= len(rows):
-            text, values_of = _widened(statement, many)
-            values: list[Any] = []
-            for row in rows[done : done + many]:
-                values += values_of(row)
-            cursor.execute(text, values)
-            done += many
+    for piece in _pieces(len(rows)):
+        text, values_of = _widened(statement, piece)
+        values: list[Any] = []
+        for row in rows[done : done + piece]:
+            values += values_of(row)
+        cursor.execute(text, values)
+        done += piece
+
+
+def _pieces(many: int) -> Iterator[int]:
+    """So many rows as few statements take them: each size is prepared once, and kept."""
+    for size in _AT_ONCE:
+        for _ in range(many // size):
+            yield size
+        many %= size
 
 
 @cache
