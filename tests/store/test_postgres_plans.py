@@ -57,9 +57,10 @@ def plan(connection: psycopg.Connection[Any], statement: str) -> str:
 
 
 def full_readings(found: str) -> list[str]:
-    """The parts of a plan that go through a whole table or index."""
+    """The parts of a plan that go through a whole table or index. How what they find is joined is the planner's choice,
+    which changes with what it happens to know of so few rows."""
     lines = found.splitlines()
-    bad = [line for line in lines if re.search(r"Seq Scan|Hash Join|Merge Join", line)]
+    bad = [line for line in lines if "Seq Scan" in line]
     for number, line in enumerate(lines):
         is_index = re.search(r"Index (Only )?Scan", line) and "Bitmap" not in line
         if is_index and not any("Index Cond" in after for after in lines[number + 1 : number + 2]):
