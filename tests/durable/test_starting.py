@@ -13,7 +13,7 @@ import pytest
 from perdure import Perdure
 from perdure._durable import DidNotHappen, carry_over, durable, effect, signals, span, step, versions
 from perdure._durable.scopes import current_run
-from perdure.errors import Conflict, InvalidTransition, NotStorable, TaskFailed, TimedOut
+from perdure.errors import Conflict, InvalidInput, InvalidTransition, NotStorable, TaskFailed, TimedOut
 
 ran: list[str] = []
 
@@ -340,3 +340,16 @@ async def test_a_span_leaves_one_checkpoint_with_its_name_also_when_it_is_replay
             assert await handle.result() == "on"
         labels = [checkpoint.label async for checkpoint in (await handle.task()).checkpoints()]
         assert labels == ["research", "writing"]
+
+
+async def test_a_child_started_the_wrong_way_round_is_refused_in_words_that_say_so(url):
+    async with Perdure(url) as app:
+
+        @durable(name="parent_wrong_way_round")
+        async def parent() -> str:
+            with pytest.raises(InvalidInput, match="stands where the task's id goes"):
+                await app.start(failing, "child", "broken")  # type: ignore[arg-type]
+            return "told"
+
+        assert await app.run("job", parent) == "told"
+        assert await app.tasks.get("child") is None

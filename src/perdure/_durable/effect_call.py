@@ -20,7 +20,6 @@ T = TypeVar("T")
 
 # An effect that says nothing else is given this long, and is uncertain when it has taken longer.
 LONGEST = timedelta(minutes=10)
-# Arguments as they are shown to a person, at most.
 
 
 class Happened(Generic[T]):

@@ -15,7 +15,7 @@ from perdure._durable.run import Paused, Run
 from perdure._durable.savings import Savings, savings_of
 from perdure._durable.spending import open_account
 from perdure._durable.standing import Standing
-from perdure._durable.starting import LOOK_SECONDS, Beginning, begin, check_call, result_of
+from perdure._durable.starting import LOOK_SECONDS, Beginning, check_call, result_of, start
 from perdure._durable.testing_mode import is_same_again, replays_always
 from perdure._durable.upgrading import fitting
 from perdure._durable.values import recorded_as
@@ -62,7 +62,7 @@ async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], a
     """Carry the task on in this process until it has ended, and give its result."""
     store = tasks._store
     function = check_call(id, function)
-    task, beginning = await begin(tasks, id, function, args, kwargs, here=not await is_halted(store, id))
+    task, beginning = await start(tasks, id, function, args, kwargs, here=not await is_halted(store, id))
     hold = held_lease(store, task.uid) if task.created else None
     if hold is not None:
         ended = await one_pass(tasks, task, hold, function, beginning)

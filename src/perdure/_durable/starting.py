@@ -53,29 +53,16 @@ async def start(
     kwargs: Any,
     *,
     parent_uid: str | None = None,
+    here: bool = False,
     tags: Mapping[str, str] = {},
 ) -> tuple[Task, Beginning]:
-    """The task that carries out this call, made now if its id is free.
+    """The task that carries out this call, which `check_call` has seen, made now if its id is free; `here`, this
+    process carries it out at once.
 
     Raises:
         Conflict: the id belongs to another function, or to a call with other arguments.
         NotStorable: an argument cannot be kept; nothing was written.
     """
-    return await begin(tasks, id, check_call(id, function), args, kwargs, parent_uid=parent_uid, tags=tags)
-
-
-async def begin(
-    tasks: Tasks,
-    id: str,
-    function: DurableFunction[..., Any],
-    args: Any,
-    kwargs: Any,
-    *,
-    parent_uid: str | None = None,
-    here: bool = False,
-    tags: Mapping[str, str] = {},
-) -> tuple[Task, Beginning]:
-    """The same for a call that was checked; `here`, it is carried out by this process at once."""
     store, options = tasks._store, function.chosen
     arguments, copies = function.signature.keep_arguments(args, kwargs)
     timeout = options.timeout or (options.config.timeout if options.config is not None else None)
@@ -256,7 +243,7 @@ async def start_or_adopt(
     tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any
 ) -> Handle[Any]:
     """A handle on the task; inside a durable function the start is recorded, and the task its child."""
-    scope = current.get()
+    function, scope = check_call(id, function), current.get()
     if scope is None or scope.is_body:
         task, _ = await start(tasks, id, function, args, kwargs)
         return Handle(tasks, id, task.uid, function)

@@ -269,5 +269,5 @@ async def act(tasks: Tasks, id: str, trigger: Trigger, event: Incoming) -> str:
     named[trigger.takes] = codec.encode(event.data)  # read by the parameter's annotation, as if it had been called
     args, kwargs = function.signature.decode_arguments(codec.encode(named))
     chosen = function.options(queue=trigger.queue, priority=trigger.priority)
-    await start(tasks, task_id, chosen, args, kwargs, tags={"trigger": id, "event": event.name})
+    await start(tasks, check_id(task_id), chosen, args, kwargs, tags={"trigger": id, "event": event.name})
     return task_id
