@@ -388,3 +388,12 @@ async def test_name_tags_config_and_author_are_kept_with_the_task(url):
         events = await app.tasks.events("job")
         assert [event.kind for event in events] == ["created"]
         assert events[0].author["agent"] == "coder" and events[0].author["pid"] and events[0].author["host"]
+
+
+@pytest.mark.parametrize("what", ["name", "description", "agent"])
+@pytest.mark.parametrize("text", [[], {}, 5, None, "a\0b", "\ud800"])
+async def test_a_text_that_cannot_be_stored_is_refused_and_nothing_made(url, what, text):
+    async with Perdure(url) as app:
+        with pytest.raises(InvalidInput, match=what):
+            await app.tasks.create("t", state={}, **{what: text})
+        assert await app.tasks.get("t") is None

@@ -138,7 +138,7 @@ class Tasks:
         `call`: the columns of the durable function that it carries out, for its uid.
         """
         store = self._store
-        if not (_is_storable(name) and _is_storable(description) and _is_storable(agent)):
+        if description != "" or agent != "" or type(name) is not str or not _is_storable(name):
             _check_texts(name=name, description=description, agent=agent)
         if tags:
             _check_texts(**{f"tag {k}": v for k, v in tags.items()})
@@ -319,9 +319,9 @@ _TAKEN = codec.encode({"epoch": 1})  # what is told of a task that its maker car
 
 
 @lru_cache(maxsize=1024)
-def _is_storable(text: object) -> bool:
-    """Whether nothing is wrong with it; most names are given again and again."""
-    return type(text) is str and text.isascii() and "\0" not in text
+def _is_storable(name: str) -> bool:
+    """Whether nothing is wrong with it; functions' names are given again and again."""
+    return name.isascii() and "\0" not in name
 
 
 def _check_texts(**texts: object) -> None:
