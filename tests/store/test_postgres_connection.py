@@ -270,11 +270,11 @@ def test_prepared_statements_that_a_pooler_has_lost_are_given_up(postgres_url: s
     engine = PostgresEngine(postgres_url)
     hand = Hand(engine)
     hand.running(UID)
-    behind = engine._writer._connection
-    assert behind is not None and behind.prepare_threshold == 0
-    behind.pgconn.exec_(b"DEALLOCATE ALL")
+    behind = engine._writer._wire
+    assert behind is not None and behind._is_preparing
+    behind.connection.pgconn.exec_(b"DEALLOCATE ALL")
     assert engine.commit(a_batch(hand)) == ONCE
-    assert engine._writer._connection is not None and engine._writer._connection.prepare_threshold is None
+    assert engine._writer._wire is not None and not engine._writer._wire._is_preparing
     assert_once(hand)
     engine.close()
 

@@ -13,7 +13,7 @@ import pytest
 
 import perdure
 from perdure._store import Again, Row, Write
-from perdure._store.postgres import PostgresEngine, batch
+from perdure._store.postgres import PostgresEngine, batch, plan
 from perdure._store.postgres import writer as writing
 from perdure._store.sql import Queries
 from perdure.errors import StoreBusy
@@ -184,7 +184,7 @@ def test_answers_come_in_the_order_of_the_writes(engines: list[PostgresEngine]) 
 def test_a_row_that_nobody_lets_go_of_is_reported_and_the_engine_works_on(
     engines: list[PostgresEngine], postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(writing._SETTINGS, "lock_ms", "20")
+    monkeypatch.setitem(plan.SETTINGS, "lock_ms", "20")
     with psycopg.connect(postgres_url) as holding:
         holding.execute("SELECT 1 FROM perdure.tasks WHERE uid = %s FOR UPDATE", (A,))
         with pytest.raises(StoreBusy):
@@ -196,7 +196,7 @@ def test_a_row_that_nobody_lets_go_of_is_reported_and_the_engine_works_on(
 def test_a_server_that_gives_up_too_soon_had_its_clock_set_and_is_asked_again(
     engines: list[PostgresEngine], postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(writing._SETTINGS, "lock_ms", "20")
+    monkeypatch.setitem(plan.SETTINGS, "lock_ms", "20")
     monkeypatch.setattr(writing, "_soonest", lambda: 60.0)
     with psycopg.connect(postgres_url) as holding:
         holding.execute("SELECT 1 FROM perdure.tasks WHERE uid = %s FOR UPDATE", (A,))

@@ -16,9 +16,10 @@ import pytest
 
 import perdure
 from perdure._store.postgres import PostgresEngine, batch
+from perdure._store.postgres import plan as planning
 from perdure._store.sql import Queries
 from tests.store.conftest import empty
-from tests.store.kit import UIDS, Hand
+from tests.store.kit import UIDS, Hand, write
 
 HERE = Path(perdure.__file__).parent / "_store" / "postgres"
 VERBS, STATEMENTS = Queries(HERE / "queries"), Queries(HERE / "statements")
@@ -40,9 +41,9 @@ def planner(postgres_store: str) -> Iterator[psycopg.Connection[Any]]:
         hand.checkpoint(UIDS[number], epoch, 0)
     engine.shrink()
     with engine._reader() as reader:
-        if reader.info.server_version < 160_000:
+        if reader.connection.info.server_version < 160_000:
             pytest.skip("EXPLAIN (GENERIC_PLAN) needs PostgreSQL 16")
-        yield reader
+        yield reader.connection
     engine.close()
 
 
@@ -72,6 +73,21 @@ def full_readings(found: str) -> list[str]:
 def test_rows_are_found_by_their_keys(planner: psycopg.Connection[Any], name: str) -> None:
     found = plan(planner, VERBS[name][0])
     assert full_readings(found) == [], found
+
+
+@pytest.mark.parametrize("name", ["share_one", "lock_one"])
+def test_the_rows_of_one_task_are_locked_by_their_keys(planner: psycopg.Connection[Any], name: str) -> None:
+    found = plan(planner, STATEMENTS[name][0])
+    assert full_readings(found) == [], found
+
+
+@pytest.mark.parametrize("name", sorted(batch.TOUCHES))
+def test_a_write_that_notes_its_answer_finds_rows_by_their_keys(planner: psycopg.Connection[Any], name: str) -> None:
+    asked = planning.alone(write(name, {}), "us")
+    if asked is not None:
+        found = plan(planner, asked[0].text.decode())
+        assert full_readings(found) == [], found
+        assert "committers_pkey" in found, found
 
 
 def test_many_ends_look_up_each_row_by_its_key(planner: psycopg.Connection[Any]) -> None:

@@ -20,8 +20,9 @@ _DEFAULTS: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
     "fallback_application_name": "perdure",
-    "client_encoding": "utf8",
 }
+# Whatever it says: what we send is in this one.
+_FIXED: dict[str, Any] = {"client_encoding": "utf8"}
 
 
 def parse(url: str) -> dict[str, Any]:
@@ -31,7 +32,7 @@ def parse(url: str) -> dict[str, Any]:
         InvalidInput: the address cannot be read. It is not repeated, as it may hold a password.
     """
     try:
-        return {**_DEFAULTS, **conninfo_to_dict(url)}
+        return {**_DEFAULTS, **conninfo_to_dict(url), **_FIXED}
     except psycopg.Error:
         raise InvalidInput(
             "the address of the PostgreSQL server cannot be read",

@@ -121,6 +121,11 @@ class Locks(NamedTuple):
     changes_workers: bool = False
     are_needed: bool = False  # not for a verb that locks its only row itself and looks at nothing else
 
+    @property
+    def is_one_task(self) -> bool:
+        """Whether they are the row of one task, and its lease."""
+        return len(self.tasks) == 1 and self.leases == self.tasks and not self.workers
+
 
 def prefix(writes: Sequence[Write]) -> Sequence[Write]:
     """As many of the first writes as go into one transaction."""

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from perdure._store.postgres import address, arrays, trouble
+from perdure._store.postgres import address, trouble
 from perdure.errors import PerdureError, StoreRefused
 
 T = TypeVar("T")
@@ -85,7 +85,6 @@ class Connector:
             connection = psycopg.connect(**self._params, autocommit=True, prepare_threshold=None)
             self._check_version(connection)
             connection.isolation_level, connection.read_only = psycopg.IsolationLevel.READ_COMMITTED, False
-            arrays.adapt(connection)
             if self._may_prepare and is_direct(connection):
                 connection.execute(_KEEP_TO_INDEXES)
                 connection.prepare_threshold = 0

@@ -13,20 +13,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import psycopg
 
 from perdure._store.contract import Again, Params, Row
-from perdure._store.postgres import fork, form, trouble
+from perdure._store.postgres import fork, form, plan, trouble
 from perdure._store.postgres.connector import PATIENCE_SECONDS, Connection, Connector, Lost
 from perdure._store.postgres.line import CHANNEL, PostgresLine
+from perdure._store.postgres.wire import Statement, Wire
 from perdure._store.postgres.writer import Writer
-from perdure._store.sql import Queries
 from perdure._store.write import Write
 from perdure.errors import PerdureError
 
-_HERE = Path(__file__).parent
 # The reader threads of a process are few; more connections than they need are not kept.
 _IDLE_READERS = 8
 
@@ -44,9 +42,8 @@ class PostgresEngine:
     def __init__(self, url: str, *, patience: float = PATIENCE_SECONDS) -> None:
         self._connector = Connector(url, patience)
         self.place = self._connector.place
-        self._queries = Queries(_HERE / "queries")
         self._writer = Writer(self._connector, self._open_writer)
-        self._readers: list[Connection] = []
+        self._readers: list[Wire] = []
         self._line = PostgresLine(self._connector, self._notify)
         self._is_closed = False
         self._is_ready = False  # the schema is there, in the form we know
@@ -80,27 +77,26 @@ class PostgresEngine:
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
     def query(self, name: str, params: Params) -> list[Row]:
-        statement = self._queries[name][0].encode()
         with self._errors():
-            return self._connector.persist(lambda: self._read(statement, params))
+            return self._connector.persist(lambda: self._read(plan.query(name), params))
 
-    def _read(self, statement: bytes, params: Params) -> list[Row]:
+    def _read(self, statement: Statement, params: Params) -> list[Row]:
         with self._reader() as reader:
             if not self._is_ready:
-                if not form.is_there(reader):
+                if not form.is_there(reader.connection):
                     return []
-                self._make_ready(reader)
-            return reader.execute(statement, params, binary=True).fetchall()
+                self._make_ready(reader.connection)
+            return reader.rows(*reader.run([(statement, params)]))
 
     @contextmanager
-    def _reader(self) -> Iterator[Connection]:
+    def _reader(self) -> Iterator[Wire]:
         with self._mutex:
             reader = self._readers.pop() if self._readers else None
-        reader = reader or self._connector.connect()
+        reader = reader or Wire(self._connector.connect())
         try:
             yield reader
         except Exception as error:
-            explained = self._connector.explain(error, reader)
+            explained = self._connector.explain(error, reader.connection)
             if isinstance(explained, Lost):
                 # Those that lie idle were lost with it, most likely.
                 self._close_readers(reader)
@@ -108,29 +104,29 @@ class PostgresEngine:
                 self._keep(reader)
             raise explained from error
         except BaseException:
-            reader.close()
+            reader.connection.close()
             raise
         self._keep(reader)
 
-    def _keep(self, reader: Connection) -> None:
+    def _keep(self, reader: Wire) -> None:
         with self._mutex:
-            if len(self._readers) < _IDLE_READERS and not reader.closed and not self._is_closed:
+            if len(self._readers) < _IDLE_READERS and not reader.connection.closed and not self._is_closed:
                 self._readers.append(reader)
                 return
-        reader.close()
+        reader.connection.close()
 
-    def _close_readers(self, *others: Connection) -> None:
+    def _close_readers(self, *others: Wire) -> None:
         with self._mutex:
             idle, self._readers = self._readers, []
         for reader in (*idle, *others):
-            reader.close()
+            reader.connection.close()
 
     def beat(self, worker: str) -> bool:
         """One statement past the committer, whose batch may be waiting for somebody's rows."""
         with self._errors():
             try:
                 with self._reader() as reader:
-                    reader.execute(self._queries["beat"][0].encode(), {"worker": worker})
+                    reader.run([(plan.query("beat"), {"worker": worker})])
             except Lost as lost:
                 raise self._connector.unreachable(lost.error) from lost
         return True
@@ -142,7 +138,7 @@ class PostgresEngine:
 
     def _notify(self, payload: str) -> None:
         with suppress(PerdureError, Lost, psycopg.Error), self._reader() as reader:
-            reader.execute(b"SELECT pg_notify(%s, %s)", (CHANNEL, payload))
+            reader.connection.execute(b"SELECT pg_notify(%s, %s)", (CHANNEL, payload))
 
     # ── housekeeping ────────────────────────────────────────────────────────────────────────────
 
@@ -153,11 +149,11 @@ class PostgresEngine:
 
     def _vacuum(self) -> None:
         with self._reader() as reader:
-            tables = [name for (name,) in reader.execute(_TABLES).fetchall()]
+            tables = [name for (name,) in reader.connection.execute(_TABLES).fetchall()]
             if "committers" in tables:
-                reader.execute(Queries(_HERE / "statements")["forget_committers"][0].encode())
+                reader.run([(plan.statement("forget_committers"), {})])
             for name in tables:
-                reader.execute(f"VACUUM (ANALYZE) perdure.{name}".encode(), prepare=False)
+                reader.connection.execute(f"VACUUM (ANALYZE) perdure.{name}".encode(), prepare=False)
 
     def damage(self) -> list[str]:
         """PostgreSQL has no such check for a client; what is broken shows when it is read."""
@@ -169,7 +165,7 @@ class PostgresEngine:
 
     def _size(self) -> int:
         with self._reader() as reader:
-            row = reader.execute(_SIZE).fetchone()
+            row = reader.connection.execute(_SIZE).fetchone()
             return int(row[0]) if row is not None else 0
 
     def close(self) -> None:
@@ -181,7 +177,7 @@ class PostgresEngine:
     def mark_forked(self) -> None:
         self._writer.mark_forked()
         for reader in self._readers:
-            fork.leave_alone(reader)
+            fork.leave_alone(reader.connection)
         self._readers = []
         self._line.mark_forked()
         # Whoever held them does not exist here.

@@ -154,7 +154,8 @@ CREATE TABLE perdure.tombstones (
 CREATE TABLE perdure.committers (
   id    TEXT COLLATE "C" PRIMARY KEY,
   batch BIGINT NOT NULL,
-  at    BIGINT NOT NULL
+  at    BIGINT NOT NULL,
+  answer TEXT  -- of a batch that is one write: the row it answered, a JSON list
 );
 
 CREATE TABLE perdure.calls (

@@ -5,44 +5,36 @@ the second is the COMMIT alone. A connection lost in the first phase has committ
 is sent again. Lost in the second, the batch may be in or not: its number, written in the same
 transaction, tells, and then it is acknowledged with the answers already read, or sent again.
 
-A batch of nothing but entries is sent in one phase, COMMIT and all: a chain of effects waits for it again and again.
-If one of them is refused, the statement fails, nothing is committed, and the batch is sent in two phases.
+Two kinds of batches are sent in one phase, COMMIT and all, because somebody waits for them again and again. One is a
+batch of nothing but entries: if one of them is refused, the statement fails, nothing is committed, and the batch is
+sent in two phases. The other is a batch of one write: it notes its answer beside the batch's number.
 
-Owns the writing connection. Which writes form a batch, and which rows it locks, is in batch.py.
+Owns the writing connection. Which writes form a batch, and which rows it locks, is in batch.py; the statements for
+them are in plan.py.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
-import msgspec
 import psycopg
+from psycopg.pq.abc import PGresult
 
 from perdure._ground import crash
 from perdure._store.contract import Again, Row
-from perdure._store.postgres import arrays, batch, fork
+from perdure._store.postgres import batch, fork, plan
 from perdure._store.postgres.connector import Connection, Connector, Lost, Patience
-from perdure._store.sql import Queries
+from perdure._store.postgres.plan import Answers
+from perdure._store.postgres.wire import Asked, Wire
 from perdure._store.write import Write
 from perdure.errors import StoreBusy, StoreUnavailable
 
-_HERE = Path(__file__).parent
-
-# A client that vanished in the middle of a transaction is ended by the server after `idle`; others wait
-# for its rows longer than that, so that they outlast it.
-_SETTINGS = {"idle_ms": "5000", "lock_ms": "10000", "statement_ms": "60000"}
-_BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-# From this many on, executemany saves more than its round trip costs.
-_MANY = 8
-
 _NOT_KNOWN = "all that was acknowledged; of this batch it is not known, so read before trying again"
-
-Answers = list[Row | None]
 
 
 class _Refused(Exception):
@@ -57,8 +49,7 @@ class Writer:
 
     def __init__(self, connector: Connector, open_: Callable[[], Connection]) -> None:
         self._connector, self._open = connector, open_
-        self._queries, self._statements = Queries(_HERE / "queries"), Queries(_HERE / "statements")
-        self._connection: Connection | None = None
+        self._wire: Wire | None = None
         self._committer = uuid.uuid4().hex
         self._number = 0
 
@@ -80,6 +71,8 @@ class Writer:
 
     def _commit_once(self, writes: Sequence[Write]) -> Answers:
         patience = Patience(self._connector)
+        if len(writes) == 1 and (asked := plan.alone(writes[0], self._committer)) is not None:
+            return [self._commit_alone(writes[0], asked, patience)]
         if batch.is_only_entries(writes) and self._commit_entries(writes, patience):
             return [(write.params["position"],) for write in writes]
         self._number += 1
@@ -90,17 +83,35 @@ class Writer:
                 patience.wait(lost)
                 continue
             if refused := [place for place, write in enumerate(writes) if write.ordered and answers[place] is None]:
-                assert self._connection is not None
-                self._roll_back(self._connection)
+                self._roll_back(self._connected())
                 raise _Refused(refused)
             try:
                 self._end_transaction()
                 return answers
             except Lost as lost:
-                if self._is_in(lost, patience):
+                newest, _ = self._newest_batch(lost, patience)
+                if newest == self._number:
                     return answers
 
     # ── in one phase ────────────────────────────────────────────────────────────────────────────
+
+    def _commit_alone(self, write: Write, asked: Asked, patience: Patience) -> Row | None:
+        self._number += 1
+        while True:
+            try:
+                return self._send_alone(write, asked)
+            except Lost as lost:
+                newest, answer = self._newest_batch(lost, patience)
+                if newest == self._number:
+                    return plan.noted_answer(answer)
+
+    def _send_alone(self, write: Write, asked: Asked) -> Row | None:
+        wire = self._connected()
+        crash.place("postgres.before_commit")
+        with self._sending(wire):
+            *_, result, ending = wire.run([*self._opening([write]), asked, plan.COMMIT])
+            self._check_ending(ending)
+            return plan.answer_in(wire.rows(result))
 
     def _commit_entries(self, writes: Sequence[Write], patience: Patience) -> bool:
         """Commit them all; False, with nothing written, when that cannot be."""
@@ -109,111 +120,67 @@ class Writer:
             try:
                 return self._send_entries(writes)
             except Lost as lost:
-                if self._is_in(lost, patience):
+                newest, _ = self._newest_batch(lost, patience)
+                if newest == self._number:
                     return True
 
     def _send_entries(self, writes: Sequence[Write]) -> bool:
-        connection = self._connection = self._connection or self._open()
+        wire = self._connected()
         crash.place("postgres.before_commit")
-        with self._sending(connection):
+        with self._sending(wire):
             try:
-                with _quiet_pipeline(connection):
-                    self._begin(connection)
-                    self._lock(connection, batch.locks(writes))
-                    connection.execute(self._statement("append_all"), _columns(writes))
-                    ending = connection.execute("COMMIT", prepare=False)
+                results = wire.run([*self._opening(writes), plan.all_entries(writes), plan.COMMIT])
             except psycopg.errors.DivisionByZero:
-                self._roll_back(connection)
+                self._roll_back(wire)
                 return False
-        return ending.statusmessage == "COMMIT"
+        return results[-1].command_status == b"COMMIT"
 
     # ── the first phase ─────────────────────────────────────────────────────────────────────────
 
     def _send(self, writes: Sequence[Write]) -> Answers:
         """Open a transaction with all of the writes in it, and read what they answered."""
-        connection = self._connection = self._connection or self._open()
-        reading: list[Callable[[], Answers]] = []
-        with self._sending(connection):
-            with _quiet_pipeline(connection):
-                self._begin(connection)
-                self._lock(connection, batch.locks(writes))
-                reading += [self._run(connection, run) for run in batch.runs(writes)]
-            return [answer for read in reading for answer in read()]
+        wire = self._connected()
+        with self._sending(wire):
+            opening, parts = self._opening(writes), plan.parts(writes)
+            results = iter(wire.run([*opening, *(asked for part in parts for asked in part.asked)]))
+            deque(itertools.islice(results, len(opening)), maxlen=0)
+            return [
+                answer
+                for part in parts
+                for answer in part.read([wire.rows(result) for result in itertools.islice(results, len(part.asked))])
+            ]
+
+    def _opening(self, writes: Sequence[Write]) -> list[Asked]:
+        return plan.opening({"committer": self._committer, "batch": self._number}, batch.locks(writes))
+
+    def _connected(self) -> Wire:
+        if self._wire is None:
+            self._wire = Wire(self._open())
+        return self._wire
 
     @contextlib.contextmanager
-    def _sending(self, connection: Connection) -> Iterator[None]:
+    def _sending(self, wire: Wire) -> Iterator[None]:
         """What goes wrong in it leaves no transaction open, and is told in our words."""
         began = time.monotonic()
         try:
             yield
         except Exception as error:
-            explained = self._connector.explain(error, connection)
+            explained = self._connector.explain(error, wire.connection)
             if isinstance(explained, StoreBusy) and time.monotonic() - began < _soonest():
                 explained = Again(str(error))
             if isinstance(explained, Lost):
                 self._drop()
             else:
-                self._roll_back(connection)
+                self._roll_back(wire)
             raise explained from error
         except BaseException:
             self._drop()
             raise
 
-    def _begin(self, connection: Connection) -> None:
-        connection.execute(_BEGIN)
-        which = {"committer": self._committer, "batch": self._number}
-        connection.execute(self._statement("begin_batch"), {**which, **_SETTINGS})
-
-    def _lock(self, connection: Connection, locks: batch.Locks) -> None:
-        if not locks.are_needed:
-            return
-        lock_leases = "lock_leases" if locks.changes_leases else "share_leases"
-        lock_workers = "lock_workers" if locks.changes_workers else "share_workers"
-        for name, ids in (("lock_tasks", locks.tasks), (lock_leases, locks.leases), (lock_workers, locks.workers)):
-            if ids:
-                connection.execute(self._statement(name), {"ids": arrays.texts(ids)})
-
-    def _run(self, connection: Connection, run: Sequence[Write]) -> Callable[[], Answers]:
-        """Send neighbours of one verb; what is given back reads their answers once the pipeline has ended."""
-        if batch.is_appended_at_once(run):
-            return self._append(connection, run)
-        if batch.is_done_at_once(run):
-            return self._do_at_once(connection, run)
-        statement = self._queries[run[0].verb][0].encode()
-        if len(run) < _MANY:
-            cursors = [connection.execute(statement, write.params) for write in run]
-            return lambda: [cursor.fetchone() for cursor in cursors]
-        cursor = connection.cursor()
-        cursor.executemany(statement, [write.params for write in run], returning=True)
-        return lambda: _one_of_each(cursor)
-
-    def _append(self, connection: Connection, run: Sequence[Write]) -> Callable[[], Answers]:
-        cursor = connection.execute(self._statement("append_entries"), _columns(run))
-
-        def read() -> Answers:
-            done = set(cursor.fetchall())
-            places = ((given["uid"], given["line"], given["position"]) for given in (write.params for write in run))
-            return [(place[2],) if place in done else None for place in places]
-
-        return read
-
-    def _do_at_once(self, connection: Connection, run: Sequence[Write]) -> Callable[[], Answers]:
-        rows = msgspec.json.encode([write.params for write in run]).decode()
-        cursor = connection.execute(self._statement(batch.SETS[run[0].verb]), {"rows": rows})
-
-        def read() -> Answers:
-            done = {uid for (uid,) in cursor.fetchall()}
-            return [(uid,) if (uid := write.params["uid"]) in done else None for write in run]
-
-        return read
-
-    def _statement(self, name: str) -> bytes:
-        return self._statements[name][0].encode()
-
-    def _roll_back(self, connection: Connection) -> None:
+    def _roll_back(self, wire: Wire) -> None:
         """Leave no transaction open; a connection that cannot even do that is dropped."""
         try:
-            connection.execute("ROLLBACK", prepare=False)
+            wire.connection.execute("ROLLBACK", prepare=False)
         except psycopg.Error:
             self._drop()
 
@@ -225,43 +192,47 @@ class Writer:
         Raises:
             Lost: it was sent, and nobody said what became of it.
         """
-        connection = self._connection
-        assert connection is not None
+        wire = self._wire
+        assert wire is not None
         crash.place("postgres.before_commit")
         try:
-            # By name: a test, or an administrator, can see it go by.
-            answer = connection.execute("COMMIT", prepare=False).statusmessage
+            [ending] = wire.run([plan.COMMIT])
         except Exception as error:
-            explained = self._connector.explain(error, connection)
+            explained = self._connector.explain(error, wire.connection)
             self._drop()
             raise explained from error
         except BaseException:
             self._drop()
             raise
-        if answer != "COMMIT":
+        self._check_ending(ending)
+
+    def _check_ending(self, ending: PGresult) -> None:
+        if ending.command_status != b"COMMIT":
             raise StoreUnavailable(
-                f"{self._connector.place} answered COMMIT with {answer}",
+                f"{self._connector.place} answered COMMIT with {ending.command_status!r}",
                 kept="all that was acknowledged; nothing of this batch was written",
                 do="this is a fault in perdure; please report it",
             )
 
-    def _is_in(self, lost: Lost, patience: Patience) -> bool:
-        """Whether the batch whose COMMIT was cut off is in; waits until its old transaction has ended."""
+    # ── after a COMMIT that was cut off ─────────────────────────────────────────────────────────
+
+    def _newest_batch(self, lost: Lost, patience: Patience) -> tuple[int, str | None]:
+        """The last batch that is in, with its noted answer; waits until the transaction that was cut off has ended."""
         while True:
             patience.wait(lost, kept=_NOT_KNOWN)
             try:
-                return self._newest_batch() == self._number
+                return self._ask_newest()
             except Lost as again:
                 lost = again
 
-    def _newest_batch(self) -> int:
-        connection = self._connection = self._connection or self._open()
+    def _ask_newest(self) -> tuple[int, str | None]:
+        wire = self._connected()
         try:
-            asked = {"committer": self._committer, **_SETTINGS}
-            with connection.transaction():
-                row = connection.execute(self._statement("newest_batch"), asked).fetchone()
-            assert row is not None
-            return int(row[0])
+            asked = {"committer": self._committer, **plan.SETTINGS}
+            with wire.connection.transaction():
+                [result] = wire.run([(plan.statement("newest_batch"), asked)])
+            [(newest, answer)] = wire.rows(result)
+            return newest, answer
         except Exception as error:
             # Whatever it is, even a lock that is not let go: as long as it is not known, we go on asking.
             self._drop()
@@ -273,60 +244,23 @@ class Writer:
     # ── the end ─────────────────────────────────────────────────────────────────────────────────
 
     def _drop(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.connection.close()
 
     def close(self) -> None:
-        if self._connection is not None:
+        if self._wire is not None:
             with contextlib.suppress(psycopg.Error):
-                self._connection.execute("DELETE FROM perdure.committers WHERE id = %s", (self._committer,))
+                self._wire.connection.execute("DELETE FROM perdure.committers WHERE id = %s", (self._committer,))
         self._drop()
 
     def mark_forked(self) -> None:
-        fork.leave_alone(self._connection)
-        self._connection = None
+        if self._wire is not None:
+            fork.leave_alone(self._wire.connection)
+        self._wire = None
 
 
 def _soonest() -> float:
     """Seconds before which nobody can have waited too long. A server that says so counts on the wall, and its clock was
     set forward: the batch is sent again."""
-    return 0.8 * min(int(_SETTINGS["lock_ms"]), int(_SETTINGS["statement_ms"])) / 1000
-
-
-def _columns(run: Sequence[Write]) -> dict[str, arrays.Column]:
-    """Entries as append_entries takes them: column by column."""
-    params = [write.params for write in run]
-    return {
-        "uid": arrays.texts([given["uid"] for given in params]),
-        "line": arrays.wholes([given["line"] for given in params]),
-        "position": arrays.wholes([given["position"] for given in params]),
-        "entry": arrays.payloads([given["entry"] for given in params]),
-        "epoch": arrays.wholes([given["epoch"] for given in params]),
-        "worker": arrays.texts([given["worker"] for given in params]),
-    }
-
-
-@contextlib.contextmanager
-def _quiet_pipeline(connection: Connection) -> Iterator[None]:
-    """A pipeline that raises its first error, and does not log those that follow from it."""
-    first: Exception | None = None
-    try:
-        with connection.pipeline():
-            try:
-                yield
-            except Exception as error:
-                first = error
-    except psycopg.Error as error:
-        first = first or error
-    if first is not None:
-        raise first
-
-
-def _one_of_each(cursor: psycopg.Cursor[Any]) -> Answers:
-    """The first row of each of executemany's results."""
-    answers: Answers = []
-    while True:
-        answers.append(cursor.fetchone())
-        if not cursor.nextset():
-            return answers
+    return 0.8 * min(int(plan.SETTINGS["lock_ms"]), int(plan.SETTINGS["statement_ms"])) / 1000

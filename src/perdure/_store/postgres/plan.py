@@ -1,0 +1,141 @@
+"""The statements of this engine by name; which of them a batch is sent as, and what their answers mean. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from perdure._store.contract import Params, Row
+from perdure._store.postgres import arrays, batch
+from perdure._store.postgres.wire import Asked, Statement
+from perdure._store.sql import Queries
+from perdure._store.write import Write
+
+_HERE = Path(__file__).parent
+_QUERIES, _STATEMENTS = Queries(_HERE / "queries"), Queries(_HERE / "statements")
+
+# A client that vanished in the middle of a transaction is ended by the server after `idle`; others wait
+# for its rows longer than that, so that they outlast it.
+SETTINGS = {"idle_ms": "5000", "lock_ms": "10000", "statement_ms": "60000"}
+_BEGIN = Statement("BEGIN", "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+# By name: a test, or an administrator, can see it go by.
+COMMIT: Asked = Statement("COMMIT", "COMMIT"), {}
+# The last line of most verbs.
+_ANSWER = re.compile(r"SELECT ([a-z_, ]+) FROM ([a-z_]+)")
+
+Answers = list[Row | None]
+Rows = list[Row]
+
+
+class Part(NamedTuple):
+    """Neighbours of one verb: the statements for them, and how to read their answers."""
+
+    asked: list[Asked]
+    read: Callable[[Sequence[Rows]], Answers]
+
+
+@cache
+def statement(name: str) -> Statement:
+    return Statement(f"perdure_{name}", _STATEMENTS[name][0])
+
+
+@cache
+def query(name: str) -> Statement:
+    """A verb, or what reads."""
+    return Statement(name, _QUERIES[name][0])
+
+
+@cache
+def _noting_verb(name: str) -> Statement | None:
+    """The verb, with its answer noted in the row that has the batch's number; None for one of another form."""
+    head, _, last = _QUERIES[name][0].rpartition("\n")
+    form = _ANSWER.fullmatch(last)
+    if form is None or not head.startswith("WITH "):
+        return None
+    # Of our own files' text alone.
+    noted = f"""{head},
+noted AS (
+  UPDATE perdure.committers SET answer = (SELECT json_build_array({form[1]})::text FROM {form[2]})
+  WHERE id = %(committer)s::text
+)
+{last}"""  # noqa: S608
+    return Statement(f"{name}_noted", noted)
+
+
+def opening(which: Params, locks: batch.Locks) -> list[Asked]:
+    """Begin the transaction, say which batch it is, and lock its rows."""
+    asked: list[Asked] = [(_BEGIN, {}), (statement("begin_batch"), {**which, **SETTINGS})]
+    if locks.is_one_task:
+        name = "lock_one" if locks.changes_leases else "share_one"
+        asked.append((statement(name), {"id": locks.tasks[0]}))
+    elif locks.are_needed:
+        lock_leases = "lock_leases" if locks.changes_leases else "share_leases"
+        lock_workers = "lock_workers" if locks.changes_workers else "share_workers"
+        for name, ids in (("lock_tasks", locks.tasks), (lock_leases, locks.leases), (lock_workers, locks.workers)):
+            if ids:
+                asked.append((statement(name), {"ids": arrays.texts(ids)}))
+    return asked
+
+
+def parts(writes: Iterable[Write]) -> list[Part]:
+    return [_part(run) for run in batch.runs(writes)]
+
+
+def _part(run: Sequence[Write]) -> Part:
+    if batch.is_appended_at_once(run):
+        return Part([(statement("append_entries"), _columns(run))], lambda rows: _which_are_in(run, rows[0]))
+    if batch.is_done_at_once(run):
+        document = msgspec.json.encode([write.params for write in run]).decode()
+        asked = (statement(batch.SETS[run[0].verb]), {"rows": document})
+        return Part([asked], lambda rows: _which_are_done(run, rows[0]))
+    verb = query(run[0].verb)
+    return Part([(verb, write.params) for write in run], lambda rows: [answer_in(found) for found in rows])
+
+
+def alone(write: Write, committer: str) -> Asked | None:
+    """The only write of a batch, as it can be sent together with its COMMIT; None when it cannot."""
+    verb = _noting_verb(write.verb)
+    return (verb, {**write.params, "committer": committer}) if verb is not None else None
+
+
+def answer_in(rows: Rows) -> Row | None:
+    return rows[0] if rows else None
+
+
+def noted_answer(text: str | None) -> Row | None:
+    """What a write answered, as it was noted."""
+    return tuple(msgspec.json.decode(text)) if text is not None else None
+
+
+def all_entries(writes: Sequence[Write]) -> Asked:
+    """All of them, or an error."""
+    return statement("append_all"), _columns(writes)
+
+
+def _columns(run: Sequence[Write]) -> Params:
+    """Entries as append_entries takes them: column by column."""
+    params = [write.params for write in run]
+    return {
+        "uid": arrays.texts([given["uid"] for given in params]),
+        "line": arrays.wholes([given["line"] for given in params]),
+        "position": arrays.wholes([given["position"] for given in params]),
+        "entry": arrays.payloads([given["entry"] for given in params]),
+        "epoch": arrays.wholes([given["epoch"] for given in params]),
+        "worker": arrays.texts([given["worker"] for given in params]),
+    }
+
+
+def _which_are_in(run: Sequence[Write], rows: Rows) -> Answers:
+    done = set(rows)
+    places = ((given["uid"], given["line"], given["position"]) for given in (write.params for write in run))
+    return [(place[2],) if place in done else None for place in places]
+
+
+def _which_are_done(run: Sequence[Write], rows: Rows) -> Answers:
+    done = {uid for (uid,) in rows}
+    return [(uid,) if (uid := write.params["uid"]) in done else None for write in run]
