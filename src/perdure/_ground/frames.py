@@ -10,8 +10,12 @@ Owns the delta's form and when a chain has outgrown its keyframe. Storing and pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+import re
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from operator import eq
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -38,6 +42,7 @@ MOST_WORK = 1 << 30
 _FORMAT = 1
 _STORED, _AFTER_WINDOW, _AFTER_WHOLE = 0, 1, 2
 _MARK = 4096
+_EQUAL = re.compile(b"\1+")
 
 
 class _Copy(NamedTuple):
@@ -209,17 +214,20 @@ def _find_in_gap(previous: bytes, current: bytes, begin: int, end: int, shift: i
 def _equal_runs(
     previous: bytes, current: bytes, begin: int, end: int, shift: int, block: int
 ) -> Iterator[tuple[int, int]]:
-    run_from: int | None = None
-    for at in range(begin, end, block):
-        # startswith compares in place: only one of the two blocks is copied.
-        is_equal = current.startswith(previous[at - shift : min(at + block, end) - shift], at)
-        if is_equal and run_from is None:
-            run_from = at
-        elif not is_equal and run_from is not None:
-            yield run_from, at
-            run_from = None
-    if run_from is not None:
-        yield run_from, end
+    if begin >= end:
+        return
+    cut, last = _cutter(block), end - (end - begin) % block
+    old, new = memoryview(previous)[begin - shift : last - shift], memoryview(current)[begin:last]
+    equal = bytes(map(eq, cut(old), cut(new)))  # a byte for each block, and none of Python's own steps
+    if last < end:
+        equal += bytes((previous[last - shift : end - shift] == current[last:end],))
+    for run in _EQUAL.finditer(equal):
+        yield begin + run.start() * block, min(begin + run.end() * block, end)
+
+
+@cache
+def _cutter(block: int) -> Callable[[memoryview], Iterator[tuple[Any, ...]]]:
+    return struct.Struct(f"{block}s").iter_unpack
 
 
 def _equal_after(previous: bytes, current: bytes, at: int, shift: int, most: int) -> int:

@@ -5,14 +5,16 @@ once more for each of the half dozen statements of a batch. Ours are known befor
 values: that costs a quarter of the time here (decision 0019).
 
 A value goes without a type, because psycopg would name one for each (a small number is a smallint, a missing one is
-unknown), and each mix of types is another prepared statement to the server. Our SQL says the types itself.
+unknown), and each mix of types is another prepared statement to the server. Our SQL says the types itself, and by them
+it is known how a value goes.
 """
 
 from __future__ import annotations
 
 import re
 import select
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from operator import index
 
 import psycopg
 from psycopg.adapt import Transformer
@@ -22,54 +24,51 @@ from psycopg.pq.abc import PGconn, PGresult
 from perdure._store.contract import Params, Row
 from perdure._store.postgres.connector import Connection
 
-_NAMED = re.compile(r"%\((\w+)\)s")
+# Every parameter says its type.
+_PARAMETER = re.compile(r"%\((\w+)\)s(::\w+(?:\[\])?)")
 _TEXT, _BINARY = 0, 1
-_FINE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
+# In libpq's text form a NUL would be the end of a value. In binary a text is its bytes, and the server refuses a NUL;
+# a jsonb has the number of its form before them. Whole numbers go as text.
+_TEXTS = {"::text": b"", "::json": b"", "::jsonb": b"\1"}
+_NUMBERS = {"::bigint", "::int"}
+_FINE = (int(ExecStatus.TUPLES_OK), int(ExecStatus.COMMAND_OK))
+_ABORTED, _SYNC = int(ExecStatus.PIPELINE_ABORTED), int(ExecStatus.PIPELINE_SYNC)
 
-Values = tuple[list[bytes | None], list[int]]  # and their formats
+Value = bytes | None
 
 
 class Statement:
-    """A statement by its name, with `%(parameters)s` by theirs."""
+    """A statement by its name, with `%(parameters)s::type` by theirs."""
 
-    __slots__ = ("_order", "name", "text")
+    __slots__ = ("_order", "formats", "name", "text")
 
     def __init__(self, name: str, sql: str) -> None:
-        numbers: dict[str, int] = {}
-        text = _NAMED.sub(lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}", sql)
+        types: dict[str, str] = {}  # the first one said counts, to the server too
+        for found in _PARAMETER.finditer(sql):
+            types.setdefault(found[1], found[2])
+        numbers = {parameter: number for number, parameter in enumerate(types, 1)}
+        text = _PARAMETER.sub(lambda found: f"${numbers[found[1]]}{found[2]}", sql)
         self.name, self.text = name.encode(), text.encode()
-        self._order = tuple(numbers)
+        self.formats = [_TEXT if type_ in _NUMBERS else _BINARY for type_ in types.values()]
+        self._order = tuple(types.items())
 
-    def values(self, params: Params) -> Values:
-        values: list[bytes | None] = []
-        formats: list[int] = []
-        for name in self._order:
+    def values(self, params: Params) -> list[Value]:
+        values: list[Value] = []
+        for name, type_ in self._order:
             value = params[name]
-            if isinstance(value, str):
-                formats.append(_TEXT)
-                values.append(_raw(value))
-            elif value is None:
-                formats.append(_TEXT)
-                values.append(None)
-            elif isinstance(value, int):
-                formats.append(_TEXT)
-                values.append(b"%d" % value)
-            elif isinstance(value, bytes):
-                formats.append(_BINARY)
-                values.append(value)
-            else:
+            if value is None:
+                pass
+            elif type_ in _TEXTS:
+                value = _TEXTS[type_] + value.encode()
+            elif type_ in _NUMBERS:
+                value = b"%d" % index(value)
+            elif not isinstance(value, bytes):
                 raise TypeError(f"{name} of {self.name.decode()} is of type {type(value).__name__}")
-        return values, formats
+            values.append(value)
+        return values
 
 
 Asked = tuple[Statement, Params]
-
-
-def _raw(text: str) -> bytes:
-    raw = text.encode()
-    if b"\0" in raw:  # libpq would take it for the end
-        raise psycopg.DataError("a text for PostgreSQL cannot contain NUL (0x00) characters")
-    return raw
 
 
 class Wire:
@@ -93,51 +92,24 @@ class Wire:
         line = self.connection.pgconn
         line.enter_pipeline_mode()
         try:
-            expected = self._send(line, given)
-            line.pipeline_sync()
-            self._flush(line)
-            return self._read(line, expected)
+            if self._is_preparing:
+                self._prepare(line, {statement for statement, _ in given if statement.name not in self._prepared})
+                for statement, values in given:
+                    line.send_query_prepared(statement.name, values, statement.formats, _BINARY)
+            else:
+                for statement, values in given:
+                    line.send_query_params(statement.text, values, None, statement.formats, _BINARY)
+            return self._results(line)
         finally:
             if line.status == ConnStatus.OK:
                 line.exit_pipeline_mode()
 
-    def _send(self, line: PGconn, given: Sequence[tuple[Statement, Values]]) -> list[bytes | None]:
-        """What will come back: None for what was asked for, the name of a statement that is being prepared."""
-        expected: list[bytes | None] = []
-        known = self._prepared.copy() if self._is_preparing else set[bytes]()
-        for statement, (values, formats) in given:
-            name = statement.name
-            if not self._is_preparing:
-                line.send_query_params(statement.text, values, None, formats, _BINARY)
-            else:
-                if name not in known:
-                    known.add(name)
-                    expected.append(name)
-                    line.send_prepare(name, statement.text)
-                line.send_query_prepared(name, values, formats, _BINARY)
-            expected.append(None)
-        return expected
-
-    def _read(self, line: PGconn, expected: Sequence[bytes | None]) -> list[PGresult]:
-        results: list[PGresult] = []
-        error: psycopg.Error | None = None
-        for name in expected:
-            result = self._next(line)
-            if result is None:
-                raise error or psycopg.OperationalError(line.get_error_message())
-            if result.status in _FINE:
-                if name is None:
-                    results.append(result)
-                else:
-                    self._prepared.add(name)
-            elif result.status != ExecStatus.PIPELINE_ABORTED:
-                error = error or psycopg.errors.error_from_result(result)
-            self._next(line)  # the end of this one
-        if self._next(line) is None and error is None:
-            raise psycopg.OperationalError(line.get_error_message())
-        if error is not None:
-            raise error
-        return results
+    def _prepare(self, line: PGconn, unknown: Iterable[Statement]) -> None:
+        # One by one: of several, one that fails would leave it open which of the others are there.
+        for statement in unknown:
+            line.send_prepare(statement.name, statement.text)
+            self._results(line)
+            self._prepared.add(statement.name)
 
     def rows(self, result: PGresult) -> list[Row]:
         count = result.ntuples
@@ -148,17 +120,37 @@ class Wire:
 
     # ── waiting ─────────────────────────────────────────────────────────────────────────────────
 
+    def _results(self, line: PGconn) -> list[PGresult]:
+        """What comes back for all that was sent."""
+        line.pipeline_sync()
+        self._flush(line)
+        results: list[PGresult] = []
+        error: psycopg.Error | None = None
+        while True:
+            while line.is_busy():
+                self._wait(line, select.POLLIN)
+                line.consume_input()
+            result = line.get_result()
+            if result is None:  # the end of one of them
+                if line.status != ConnStatus.OK:
+                    raise error or psycopg.OperationalError(line.get_error_message())
+                continue
+            status = result.status
+            if status in _FINE:
+                results.append(result)
+            elif status == _SYNC:
+                break
+            elif status != _ABORTED and error is None:
+                error = psycopg.errors.error_from_result(result)
+        if error is not None:
+            raise error
+        return results
+
     def _flush(self, line: PGconn) -> None:
         while line.flush():
             # It may be waiting for us to read before it reads on.
             if self._wait(line, select.POLLIN | select.POLLOUT) & ~select.POLLOUT:
                 line.consume_input()
-
-    def _next(self, line: PGconn) -> PGresult | None:
-        while line.is_busy():
-            self._wait(line, select.POLLIN)
-            line.consume_input()
-        return line.get_result()
 
     def _wait(self, line: PGconn, events: int) -> int:
         self._poll.register(line.socket, events)
