@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from perdure._durable.calls import Call
+from perdure._durable.fitting import refuse_misfit
 from perdure._durable.values import declare
 from perdure.errors import Conflict, EffectUncertain, InvalidInput, NoTask, NotStorable, ResultNotStorable
 
@@ -119,7 +120,11 @@ class EffectCall(Call):
         self.failed_on: tuple[type[BaseException], ...] = (DidNotHappen, *failed_on)
         declare(self.failed_on)
         self.raises = (*self.failed_on, EffectUncertain, ResultNotStorable, *self.raises)
-        self.undo = _undo_call(undo)
+        refuse_misfit(f"the verify= of {self.name}", verify, function)
+        known = getattr(undo, "call", None)  # undo=refund, where refund is an @effect itself
+        own: EffectCall | None = known if isinstance(known, EffectCall) else None
+        refuse_misfit(f"the undo= of {self.name}", undo if own is None else own.function, function, before="result")
+        self.undo = EffectCall(undo) if own is None and undo is not None else own
 
     def is_definite(self, error: BaseException) -> bool:
         """Whether this exception says that it was not done."""
@@ -141,16 +146,9 @@ class EffectCall(Call):
             raise NotStorable(problem.path, f"{problem.problem}, and the undo will need it", do=problem.do) from None
 
     def kept(self, data: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments that an intent has kept."""
-        args, kwargs = self.signature.decode_arguments(data)
+        """The arguments that an intent has kept, as fitting.py says that they are handed on."""
+        args, kwargs = self.signature.in_order(*self.signature.decode_arguments(data))
         return (args[1:] if self.signature.is_method else args), kwargs
-
-
-def _undo_call(undo: Any) -> EffectCall | None:
-    if undo is None:
-        return None
-    known = getattr(undo, "call", None)  # undo=refund, where refund is an @effect itself
-    return known if isinstance(known, EffectCall) else EffectCall(undo)
 
 
 # ── effects by name ──────────────────────────────────────────────────────────────────────────────

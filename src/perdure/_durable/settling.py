@@ -85,7 +85,8 @@ async def probe(walk: Walk) -> tuple[Any, str]:
         return UNKNOWN, ""
     key, walking = running_key.set(walk.key), running_walk.set(walk)
     try:
-        found = call.verify(*walk.args, **walk.kwargs)
+        args, kwargs = call.signature.in_order(walk.args, walk.kwargs)
+        found = call.verify(*args, **kwargs)
         if inspect.isawaitable(found):
             found = await Aside(_within(found, call.limit.total_seconds()))
     except Exception as problem:  # a probe that fails has not answered

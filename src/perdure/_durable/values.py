@@ -19,7 +19,7 @@ from perdure import errors
 from perdure._ground import codec
 from perdure._ground.shapes import known_to
 from perdure._replay import digest, is_same
-from perdure.errors import NotStorable, PerdureError, StepFailed
+from perdure.errors import InvalidInput, NotStorable, PerdureError, StepFailed
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _REST = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -31,7 +31,11 @@ class Signature:
     """What a function takes and returns, by its annotations."""
 
     def __init__(self, function: Callable[..., Any], *, leave_out: Sequence[str] = ()) -> None:
-        whole = inspect.signature(function)
+        try:
+            whole = inspect.signature(function)
+        except ValueError:  # it is written in C, and says nothing
+            name = getattr(function, "__name__", repr(function))
+            raise InvalidInput(f"what {name} takes cannot be read", do="write a def that calls it") from None
         self._name = getattr(function, "__name__", "the function")
         self._signature = whole.replace(parameters=[p for p in whole.parameters.values() if p.name not in leave_out])
         self.hints = _hints(function)
@@ -71,6 +75,11 @@ class Signature:
                 return
             else:
                 given.append(parameter.default)
+
+    def in_order(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """A call however it was written: by position up to the first argument left out, by name from there on."""
+        bound = self._signature.bind(*args, **kwargs)
+        return bound.args, bound.kwargs
 
     def encode_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         return self.keep_arguments(args, kwargs)[0]
