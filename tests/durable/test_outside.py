@@ -65,6 +65,7 @@ async def test_a_pause_lets_the_call_under_way_end_and_resume_does_not_redo_it(u
         tool.may_end.set()
         record = await seen(app, "works", lambda r: not [one for one in r.attempts if one.ended_at is None])
         assert (record.status, ran) == ("paused", [])
+        assert record.attempts[-1].ended == f"paused by {record.pause.by['user']} on {record.pause.by['host']}"
         await task.resume()
         assert await ended(handle) == "call 1done"
     assert (tool.calls, ran) == (1, ["after"])
@@ -87,7 +88,8 @@ async def test_a_pause_now_reaches_into_a_step_which_is_run_again(quick_url: str
         await tool.begun.wait()
         task = await app.tasks.handle("works")
         await task.pause("stop", reason="human_input", now=True)
-        await seen(app, "works", lambda r: not [one for one in r.attempts if one.ended_at is None])
+        record = await seen(app, "works", lambda r: not [one for one in r.attempts if one.ended_at is None])
+        assert record.attempts[-1].ended == f"paused at once by {record.pause.by['user']} on {record.pause.by['host']}"
         tool.may_end.set()
         await task.resume()
         assert await ended(handle) == "call 2"
@@ -171,7 +173,7 @@ async def test_a_function_that_ends_while_it_is_paused_waits_with_its_result(
         await task.pause("hold it", reason="human_input")
         tool.may_end.set()
         record = await seen(app, "works", lambda r: not [one for one in r.attempts if one.ended_at is None])
-        assert record.is_paused
+        assert record.is_paused and record.attempts[-1].ended.startswith("paused by ")
         await task.resume()
         assert await ended(handle) == "call 1"
 

@@ -20,7 +20,7 @@ from perdure._durable.testing_mode import is_same_again, replays_always
 from perdure._durable.upgrading import fitting
 from perdure._durable.values import recorded_as
 from perdure._durable.versions import function_for
-from perdure._durable.wishes import is_halted, watching
+from perdure._durable.wishes import is_halted, watching, why_drained
 from perdure._ground import codec, envelope
 from perdure._ground.hop import Nap
 from perdure._model import FINISHED
@@ -247,7 +247,7 @@ async def _complete(task: Task, hold: Hold, run: Run, sealed: bytes) -> bool:
         except InvalidTransition:
             if task.status != "paused":
                 raise
-            await release_lease(store, hold, "paused from outside")
+            await release_lease(store, hold, await why_drained(run))
             return False
     task.status = "completed"
     forget_lease(store, hold)
@@ -290,7 +290,7 @@ async def _ended_otherwise(
         return
     if run.draining and not is_cancelled_from_outside():
         await run.flush()
-        await release_lease(run.store, hold, "drained")
+        await release_lease(run.store, hold, await why_drained(run))
         return
     if run.unwinding or isinstance(error, Paused):
         await suspend(task, hold, run)

@@ -69,6 +69,15 @@ def stopper(task: Task) -> Callable[[bool], None] | None:
     return stop
 
 
+async def why_drained(run: Run) -> str:
+    """What ended an attempt that was asked to stop: somebody's pause, and whose, or its process, which leaves."""
+    for _, sealed in await run.store.query("find_paused", uids=json.dumps([run.uid])):
+        pause: Pause = run.store.unseal(run.uid, "pause", sealed, Pause)
+        when = "paused at once" if pause.details.get("now") is True else "paused"
+        return f"{when} by {pause.by.get('user', '?')} on {pause.by.get('host', '?')}"
+    return "drained"
+
+
 def is_wished(signals: Sequence[Row]) -> bool:
     """Whether a wish to cancel is among a task's signals."""
     return any(row[0] == CANCEL for row in signals)
