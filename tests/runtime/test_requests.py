@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -12,9 +13,11 @@ from typing import Any
 import pytest
 
 from perdure import Secret
+from perdure._runtime.request import KeptRequest
 from perdure.errors import Conflict, InvalidInput, RequestFailed
 from tests.runtime.kit import Place, until
 from tests.runtime.test_files import agent, kill
+from tests.support.waiting import look_again
 
 SECRET = "sk-the-secret-of-this-test"
 
@@ -24,7 +27,8 @@ class Target:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, str], bytes]] = []
-        self.go = threading.Event()
+        self.may_answer, self.go = threading.Event(), threading.Event()
+        self.may_answer.set()
         self.cut = False
         self.first, self.times = b"first ", 1
         target = self
@@ -35,6 +39,7 @@ class Target:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 target.asked.append((self.path, dict(self.headers), body))
+                target.may_answer.wait(60)
                 self.send_response(200)
                 self.send_header("Transfer-Encoding", "chunked")
                 self.end_headers()
@@ -105,6 +110,27 @@ async def test_a_name_is_one_request(place: Place, target: Target) -> None:
         with pytest.raises(Conflict):
             await other
     assert len(target.asked) == 1
+
+
+async def test_whoever_waits_for_the_head_is_told_when_it_comes(
+    place: Place, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, ask = [], KeptRequest.ask
+
+    def counted(request: KeptRequest, verb: str, *args: Any, **kwargs: Any) -> Any:
+        asked.append(verb)
+        return ask(request, verb, *args, **kwargs)
+
+    monkeypatch.setattr(KeptRequest, "ask", counted)
+    target.may_answer.clear()
+    async with place.runtime() as rt:
+        request = await rt.request("llm-1", "POST", target.url)
+        heads = [asyncio.create_task(request.head()) for _ in range(2)]
+        while not target.asked:
+            await look_again()
+        target.may_answer.set()  # and the body does not come yet
+        assert [head.status for head in await asyncio.gather(*heads)] == [200, 200]
+    assert asked == ["answered", "answered"]
 
 
 @pytest.mark.req("R89")

@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from perdure._ground.hop import Nap
 from perdure._model import Verdict
 from perdure._runtime.client import Client
 from perdure._runtime.secrets import Secret
 from perdure._runtime.units import Owner, Record, Unit
 from perdure.errors import Conflict, RequestFailed
 
-_LOOK_SECONDS = 0.01
 NOT_SENT, CUT_OFF = 3, 4
 
 
@@ -55,13 +53,12 @@ class KeptRequest(Unit):
             RequestFailed: there is no answer; `sent` says whether the request may have arrived.
         """
         while True:
-            reply = await self.ask("state")
+            reply = await self.ask("answered")
             head, ended = reply.args["head"], reply.args["status"]
             if head is not None and "status" in head:
                 return Head(head["status"], {name.lower(): value for name, value in head["headers"]})
             if ended is not None:
                 raise self._failed(head, ended)
-            await Nap(_LOOK_SECONDS)
 
     async def chunks(self, after: int = 0) -> AsyncIterator[bytes]:
         """The body from an offset on, as it comes; ends when it is whole.

@@ -1,4 +1,4 @@
-"""To be told when a file has grown, instead of looking at it again and again.
+"""To be told when a file has grown, or one has come into a folder, instead of looking at it again and again.
 
 By inotify, on Linux. Elsewhere, and when the system has none left to give, `watch` gives None, and whoever wants to
 know looks for themselves.
@@ -13,7 +13,7 @@ import struct
 import sys
 from collections.abc import Callable
 
-_MODIFIED = 0x2  # IN_MODIFY
+_CHANGED = 0x2 | 0x80  # IN_MODIFY, and of a folder IN_MOVED_TO
 _EVENT = struct.Struct("iIII")
 _MOST_AT_ONCE = 256 * _EVENT.size
 
@@ -26,10 +26,10 @@ class Bells:
         self._rings: dict[int, Callable[[], None]] = {}
 
     def watch(self, path: str, ring: Callable[[], None]) -> int | None:
-        """Have `ring` called whenever something was written there; the answer is for `leave`."""
+        """Have `ring` called whenever something was written there, or moved there; the answer is for `leave`."""
         if self._fd < 0 and not self._open():
             return None
-        number = int(_libc.inotify_add_watch(self._fd, os.fsencode(path), _MODIFIED))
+        number = int(_libc.inotify_add_watch(self._fd, os.fsencode(path), _CHANGED))
         if number < 0:
             return None
         self._rings[number] = ring

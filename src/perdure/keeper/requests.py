@@ -73,6 +73,15 @@ class Request(Spooled):
         """The answer's head, once it is there; and how it ended."""
         return Answer({"status": self.unit.ended, "end": self.size, "head": self._head()})
 
+    async def answered(self, call: Call) -> Answer:
+        """The same, as soon as the head is there or it has ended."""
+        await self.wait_until(lambda: "status" in (self._head() or {}))
+        return self.state(call)
+
+    @property
+    def watched(self) -> str:
+        return str(self.keeper.units.folder(self.unit))  # the head is moved there, the body grows there
+
     def status_unseen(self) -> int:
         """An answer that is whole was bought, whoever saw it come."""
         return 0 if (self._head() or {}).get("whole") else UNSEEN
@@ -88,7 +97,7 @@ class Request(Spooled):
         head = self._head() or {}
         return {**super().about(), "answered": head.get("status"), "error": head.get("error", "")}
 
-    verbs: ClassVar[Mapping[str, Verb]] = {**Spooled.verbs, "state": state}
+    verbs: ClassVar[Mapping[str, Verb]] = {**Spooled.verbs, "state": state, "answered": answered}
 
 
 def _nameless() -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from perdure.keeper import processes
@@ -148,6 +148,8 @@ class Spooled(Held):
             self._seen = size
             self.touch()
             self._news.set()
+        if self._waiting and self._bell is None:
+            self._news.set()  # whoever waits looks for themselves
         for caller, sent in list(self._followers.items()):
             self._tell(caller, sent, size)
         if size - self.kept - self._first > _SLACK:
@@ -193,15 +195,20 @@ class Spooled(Held):
     async def more(self, call: Call) -> Answer:
         """What was put out from an offset on, as soon as there is something, or the program has ended."""
         start = call.get("start", int, 0)
-        if self.size > start or not self.unit.is_alive:
-            return self.read(call)
+        await self.wait_until(lambda: self.size > start)
+        return self.read(call)
+
+    async def wait_until(self, is_so: Callable[[], bool]) -> None:
+        """Return when it is, when the program has ended, or after a while, whatever is."""
+        if is_so() or not self.unit.is_alive:
+            return
         self._waiting += 1
         if self._bell is None:
-            self._bell = self.keeper.bells.watch(self._path, self._rung)
+            self._bell = self.keeper.bells.watch(self.watched, self._rung)
         self._hurry()
         try:
             async with asyncio.timeout(MOST_PATIENCE):
-                while self.size <= start and self.unit.is_alive:
+                while not is_so() and self.unit.is_alive:
                     self._news.clear()
                     await self._news.wait()
         except TimeoutError:
@@ -211,7 +218,11 @@ class Spooled(Held):
             if not self._waiting and self._bell is not None:
                 self.keeper.bells.leave(self._bell)
                 self._bell = None
-        return self.read(call)
+
+    @property
+    def watched(self) -> str:
+        """Where a change is news."""
+        return self._path
 
     def _rung(self) -> None:
         self.touch()
