@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure, durable, progress, step
+from perdure import Perdure, durable, effect, progress, step
 from perdure._durable import where
 from perdure._durable.ledger import read_line
 from perdure._durable.noting import BEGUN, note_steps
 from perdure.cli import main
 from tests.durable.effects_kit import wait_until
 from tests.durable.kept_kit import database, fresh_home  # noqa: F401
-from tests.support.processes import Link, Nursery
+from tests.support.processes import Link, Nursery, say
 from tests.torture.kills import Home
 
 
@@ -65,6 +65,55 @@ async def test_a_step_that_was_killed_half_way_is_named_with_how_far_it_was(
         assert (found.done, found.last, found.operation, found.percent) == (7, "copy", "copy", 40)
         assert found.arguments == {"parts": 10, "is_nested": is_nested}
         assert found.holder == "" and f"pid {child.pid} " in found.dead
+
+
+@step(flush=True)
+async def quick() -> int:
+    return 1
+
+
+class Holding:
+    """Says that it is in the middle of a call, and never comes back."""
+
+    link: Link | None = None
+
+    def on(self) -> None:
+        assert self.link is not None
+        say(self.link, "in it")
+        self.link.recv()
+
+
+holding = Holding()
+begin = step(holding.on, name="begin")
+act = effect(holding.on, name="act")
+
+
+@durable(name="cut off in something")
+async def cut_off_in(what: str) -> None:
+    await quick()
+    begin() if what == "step" else act()
+
+
+async def be_cut_off(link: Link, home: Home, what: str) -> None:
+    holding.link = link
+    async with home.open() as app:
+        await app.run("t", cut_off_in, what)
+
+
+@pytest.mark.req("R15", "R116")
+@pytest.mark.parametrize("what", ["step", "effect"])
+async def test_where_says_what_is_not_known_of_a_step_that_had_just_begun(
+    home: Home, children: Nursery, what: str
+) -> None:
+    child = children.start(be_cut_off, home, what)
+    assert child.heard() == "in it"
+    child.kill()
+    async with home.open() as app:
+        found = await where(app.tasks, "t")
+    if what == "effect":
+        assert (found.uncertain, found.unseen) == (["act"], "")
+    else:
+        assert found.frames == [] and found.unseen.startswith("nothing is on record after quick#1: no effect was")
 
 
 async def is_under_way(app: Perdure) -> bool:

@@ -25,6 +25,8 @@ from perdure._store import Store
 from perdure._tasks import COULD_NOT_BEGIN, Question, Tasks, blockers, current_row, questions_of, read_holder
 from perdure.errors import PerdureError
 
+# How the ends of attempts begin that were none of the function's own.
+_CUT_OFF = ("its process died", "silent for a whole lease", "stalled", "given up", "interrupted")
 _BLOCKED = "it begins when what it depends on has completed"
 
 
@@ -60,6 +62,7 @@ class Where:
     amount: str = ""  # 9/10
     holder: str = ""  # who works on it, "" when nobody does
     dead: str = ""  # who did, and has died without a word
+    unseen: str = ""  # what may have been under way without a trace, when its attempt was cut off
     attempts: int = 0
     next: str = ""
     error: str = ""  # what it failed with
@@ -109,6 +112,7 @@ async def where(tasks: Tasks, id: str) -> Where:
         next=stopped or _BLOCKED if stopped or blocked else _next(record, questions, frames, holder, nobody),
         error=_error_of(record),
         dead=dead,
+        unseen=_unseen(record, frames, ends, dead) if call and not holder else "",
         uncertain=[frame.name for frame in frames if frame.state == "uncertain"],
         thoughts=[frame.announcement for frame in await task.frames.open()],
         children=[await where(tasks, id) for _, id, status in children if status not in FINISHED],
@@ -166,6 +170,18 @@ def _frames(entries: Sequence[Entry], questions: Sequence[Question], *, is_worke
             note=question.text,
         )
     return sorted(open_.values(), key=lambda frame: (frame.scope, frame.name))
+
+
+def _unseen(record: TaskRecord, frames: Sequence[CallFrame], ends: Sequence[Entry], dead: str) -> str:
+    """What is known of a cut-off attempt whose record ends between two calls: an effect would have left its intent."""
+    was_cut_off = bool(dead) or (bool(record.attempts) and record.attempts[-1].ended.startswith(_CUT_OFF))
+    if record.status != "running" or frames or not was_cut_off:
+        return ""
+    after = ends[-1].path.removeprefix("|") if ends else "it began"
+    return (
+        f"nothing is on record after {after}: no effect was under way; a step may have been, for less than half a "
+        "second or without letting the event loop go on, and is run again"
+    )
 
 
 async def who_works_on(store: Store, uid: str) -> tuple[str, str]:

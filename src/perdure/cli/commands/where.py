@@ -46,7 +46,8 @@ def _lines(found: Where) -> list[tuple[str, str]]:
         ("error", found.error),
         ("function", found.function or "none: a task with checkpoints"),
         ("arguments", _arguments(found)),
-        ("done", f"{found.done} calls; the last was {found.last_path}" if found.done else "nothing recorded"),
+        ("done", _done(found)),
+        ("then", found.unseen),
         *((frame.state, _frame(frame)) for frame in found.frames),
         ("progress", _progress(found)),
         *(("waits for", text) for text in found.waits_for),
@@ -55,6 +56,11 @@ def _lines(found: Where) -> list[tuple[str, str]]:
         ("next", found.next),
         *((f"its task {child.id}", text) for child in found.children for text in _in_one_line(child)),
     ]
+
+
+def _done(found: Where) -> str:
+    calls = f"{found.done} call{'' if found.done == 1 else 's'}"
+    return f"{calls}; the last was {found.last_path}" if found.done else "nothing recorded"
 
 
 def _arguments(found: Where) -> str:
