@@ -101,4 +101,4 @@ def test_a_write_whose_commit_is_still_under_way_is_waited_for(hand: Hand, proxy
 
 @pytest.mark.parametrize("verb", OFTEN)
 def test_what_is_waited_for_often_goes_with_its_commit(verb: str) -> None:
-    assert plan.alone(write(verb, {}), "us") is not None
+    assert plan.is_noted(write(verb, {}))

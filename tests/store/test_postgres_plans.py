@@ -81,13 +81,12 @@ def test_the_rows_of_one_task_are_locked_by_their_keys(planner: psycopg.Connecti
     assert full_readings(found) == [], found
 
 
-@pytest.mark.parametrize("name", sorted(batch.TOUCHES))
+@pytest.mark.parametrize("name", [name for name in sorted(batch.TOUCHES) if planning.is_noted(write(name, {}))])
 def test_a_write_that_notes_its_answer_finds_rows_by_their_keys(planner: psycopg.Connection[Any], name: str) -> None:
-    asked = planning.alone(write(name, {}), "us")
-    if asked is not None:
-        found = plan(planner, asked[0].text.decode())
-        assert full_readings(found) == [], found
-        assert "committers_pkey" in found, found
+    statement, _ = planning.alone(write(name, {}), "us")
+    found = plan(planner, statement.text.decode())
+    assert full_readings(found) == [], found
+    assert "committers_pkey" in found, found
 
 
 def test_many_ends_look_up_each_row_by_its_key(planner: psycopg.Connection[Any]) -> None:

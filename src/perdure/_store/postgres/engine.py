@@ -100,8 +100,10 @@ class PostgresEngine:
             if isinstance(explained, Lost):
                 # Those that lie idle were lost with it, most likely.
                 self._close_readers(reader)
-            else:
+            elif isinstance(error, psycopg.Error):
                 self._keep(reader)
+            else:  # of a handler that was called in the middle of it, perhaps
+                reader.connection.close()
             raise explained from error
         except BaseException:
             reader.connection.close()

@@ -97,10 +97,16 @@ def _part(run: Sequence[Write]) -> Part:
     return Part([(verb, write.params) for write in run], lambda rows: [answer_in(found) for found in rows])
 
 
-def alone(write: Write, committer: str) -> Asked | None:
-    """The only write of a batch, as it can be sent together with its COMMIT; None when it cannot."""
+def is_noted(write: Write) -> bool:
+    """Whether it can be sent together with its COMMIT, as the only write of a batch."""
+    return _noting_verb(write.verb) is not None
+
+
+def alone(write: Write, committer: str) -> Asked:
+    """The only write of a batch, as it is sent together with its COMMIT."""
     verb = _noting_verb(write.verb)
-    return (verb, {**write.params, "committer": committer}) if verb is not None else None
+    assert verb is not None
+    return verb, {**write.params, "committer": committer}
 
 
 def answer_in(rows: Rows) -> Row | None:

@@ -86,14 +86,15 @@ class Wire:
 
         Raises:
             psycopg.Error: the first one; nothing that was asked after it was run.
+            Exception: of a handler that was called while we waited: the connection is closed.
         """
         # Before anything is sent: a value that cannot be sent leaves nothing half said.
         given = [(statement, statement.values(params)) for statement, params in asked]
         line = self.connection.pgconn
-        line.enter_pipeline_mode()
         try:
+            line.enter_pipeline_mode()
             if self._is_preparing:
-                self._prepare(line, {statement for statement, _ in given if statement.name not in self._prepared})
+                self._prepare(line, [statement for statement, _ in given])
                 for statement, values in given:
                     line.send_query_prepared(statement.name, values, statement.formats, _BINARY)
             else:
@@ -101,15 +102,23 @@ class Wire:
                     line.send_query_params(statement.text, values, None, statement.formats, _BINARY)
             return self._results(line)
         finally:
-            if line.status == ConnStatus.OK:
-                line.exit_pipeline_mode()
+            self._leave(line)
 
-    def _prepare(self, line: PGconn, unknown: Iterable[Statement]) -> None:
+    def _leave(self, line: PGconn) -> None:
+        """Back to where cursors work. What is still to be read would be taken for the next answer: rather none."""
+        if line.status == ConnStatus.OK:
+            try:
+                line.exit_pipeline_mode()
+            except psycopg.Error:
+                self.connection.close()
+
+    def _prepare(self, line: PGconn, statements: Iterable[Statement]) -> None:
         # One by one: of several, one that fails would leave it open which of the others are there.
-        for statement in unknown:
-            line.send_prepare(statement.name, statement.text)
-            self._results(line)
-            self._prepared.add(statement.name)
+        for statement in statements:
+            if statement.name not in self._prepared:
+                line.send_prepare(statement.name, statement.text)
+                self._results(line)
+                self._prepared.add(statement.name)
 
     def rows(self, result: PGresult) -> list[Row]:
         count = result.ntuples

@@ -9,6 +9,12 @@ Two kinds of batches are sent in one phase, COMMIT and all, because somebody wai
 batch of nothing but entries: if one of them is refused, the statement fails, nothing is committed, and the batch is
 sent in two phases. The other is a batch of one write: it notes its answer beside the batch's number.
 
+What was sent in one phase may still be on its way to the server when we have a new connection. So whoever asks what
+became of a batch also shuts it out: no batch is begun under our name of then any more, and we take another one.
+
+A signal's handler may raise where we wait for the server. The batch that was under way is remembered, and looked for
+when it is given to us again.
+
 Owns the writing connection. Which writes form a batch, and which rows it locks, is in batch.py; the statements for
 them are in plan.py.
 """
@@ -21,6 +27,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import psycopg
 from psycopg.pq.abc import PGresult
@@ -32,7 +39,7 @@ from perdure._store.postgres.connector import Connection, Connector, Lost, Patie
 from perdure._store.postgres.plan import Answers
 from perdure._store.postgres.wire import Asked, Wire
 from perdure._store.write import Write
-from perdure.errors import StoreBusy, StoreUnavailable
+from perdure.errors import PerdureError, StoreBusy, StoreUnavailable
 
 _NOT_KNOWN = "all that was acknowledged; of this batch it is not known, so read before trying again"
 
@@ -44,6 +51,17 @@ class _Refused(Exception):
         self.places = places
 
 
+class _NotAll(Exception):
+    """Some entry was refused; nothing of the batch was written."""
+
+
+class _Sent(NamedTuple):
+    """A batch whose COMMIT may be with the server, and how to read what was noted of its answer."""
+
+    writes: Sequence[Write]
+    read: Callable[[str | None], Answers]
+
+
 class Writer:
     """The one connection this process writes through; one caller at a time, the committer sees to that."""
 
@@ -52,9 +70,15 @@ class Writer:
         self._wire: Wire | None = None
         self._committer = uuid.uuid4().hex
         self._number = 0
+        self._sent: _Sent | None = None  # until it is known what became of it
+        self._found: dict[int, tuple[Write, Row | None]] = {}  # by id(): in, and nobody was told
 
     def commit(self, writes: Sequence[Write]) -> Answers:
         """Commit a prefix of `writes`; answers in the order they were given."""
+        if self._sent is not None:
+            self._look_for(self._sent)
+        if found := self._take_found(writes):
+            return found
         taken = batch.prefix(writes)
         order = batch.arrange(taken)
         try:
@@ -71,12 +95,18 @@ class Writer:
 
     def _commit_once(self, writes: Sequence[Write]) -> Answers:
         patience = Patience(self._connector)
-        if len(writes) == 1 and (asked := plan.alone(writes[0], self._committer)) is not None:
-            return [self._commit_alone(writes[0], asked, patience)]
-        if batch.is_only_entries(writes) and self._commit_entries(writes, patience):
-            return [(write.params["position"],) for write in writes]
-        self._number += 1
+        if len(writes) == 1 and plan.is_noted(writes[0]):
+            sent = _Sent(writes, lambda note: [plan.noted_answer(note)])
+            return self._until_in(sent, self._send_alone, patience)
+        if batch.is_only_entries(writes):
+            sent = _Sent(writes, lambda _: [(write.params["position"],) for write in writes])
+            with contextlib.suppress(_NotAll):
+                return self._until_in(sent, self._send_entries, patience)
+        return self._commit_in_two_phases(writes, patience)
+
+    def _commit_in_two_phases(self, writes: Sequence[Write], patience: Patience) -> Answers:
         while True:
+            self._number += 1
             try:
                 answers = self._send(writes)
             except Lost as lost:
@@ -85,55 +115,37 @@ class Writer:
             if refused := [place for place, write in enumerate(writes) if write.ordered and answers[place] is None]:
                 self._roll_back(self._connected())
                 raise _Refused(refused)
-            try:
-                self._end_transaction()
+            if self._is_in(_Sent(writes, _just(answers)), self._end_transaction, patience) is not None:
                 return answers
-            except Lost as lost:
-                newest, _ = self._newest_batch(lost, patience)
-                if newest == self._number:
-                    return answers
 
     # ── in one phase ────────────────────────────────────────────────────────────────────────────
 
-    def _commit_alone(self, write: Write, asked: Asked, patience: Patience) -> Row | None:
-        self._number += 1
+    def _until_in(self, sent: _Sent, send: Callable[[_Sent], Answers], patience: Patience) -> Answers:
         while True:
-            try:
-                return self._send_alone(write, asked)
-            except Lost as lost:
-                newest, answer = self._newest_batch(lost, patience)
-                if newest == self._number:
-                    return plan.noted_answer(answer)
+            self._number += 1
+            if (answers := self._is_in(sent, send, patience)) is not None:
+                return answers
 
-    def _send_alone(self, write: Write, asked: Asked) -> Row | None:
+    def _send_alone(self, sent: _Sent) -> Answers:
         wire = self._connected()
         crash.place("postgres.before_commit")
         with self._sending(wire):
-            *_, result, ending = wire.run([*self._opening([write]), asked, plan.COMMIT])
+            asked = plan.alone(sent.writes[0], self._committer)
+            *_, result, ending = wire.run([*self._opening(sent.writes), asked, plan.COMMIT])
             self._check_ending(ending)
-            return plan.answer_in(wire.rows(result))
+            return [plan.answer_in(wire.rows(result))]
 
-    def _commit_entries(self, writes: Sequence[Write], patience: Patience) -> bool:
-        """Commit them all; False, with nothing written, when that cannot be."""
-        self._number += 1
-        while True:
-            try:
-                return self._send_entries(writes)
-            except Lost as lost:
-                newest, _ = self._newest_batch(lost, patience)
-                if newest == self._number:
-                    return True
-
-    def _send_entries(self, writes: Sequence[Write]) -> bool:
+    def _send_entries(self, sent: _Sent) -> Answers:
         wire = self._connected()
         crash.place("postgres.before_commit")
         with self._sending(wire):
             try:
-                results = wire.run([*self._opening(writes), plan.all_entries(writes), plan.COMMIT])
+                *_, ending = wire.run([*self._opening(sent.writes), plan.all_entries(sent.writes), plan.COMMIT])
             except psycopg.errors.DivisionByZero:
                 self._roll_back(wire)
-                return False
-        return results[-1].command_status == b"COMMIT"
+                raise _NotAll from None
+            self._check_ending(ending)
+        return sent.read(None)
 
     # ── the first phase ─────────────────────────────────────────────────────────────────────────
 
@@ -164,7 +176,9 @@ class Writer:
         began = time.monotonic()
         try:
             yield
-        except Exception as error:
+        except _NotAll:
+            raise
+        except psycopg.Error as error:
             explained = self._connector.explain(error, wire.connection)
             if isinstance(explained, StoreBusy) and time.monotonic() - began < _soonest():
                 explained = Again(str(error))
@@ -186,7 +200,7 @@ class Writer:
 
     # ── the second phase ────────────────────────────────────────────────────────────────────────
 
-    def _end_transaction(self) -> None:
+    def _end_transaction(self, sent: _Sent) -> Answers:
         """COMMIT.
 
         Raises:
@@ -197,7 +211,7 @@ class Writer:
         crash.place("postgres.before_commit")
         try:
             [ending] = wire.run([plan.COMMIT])
-        except Exception as error:
+        except psycopg.Error as error:
             explained = self._connector.explain(error, wire.connection)
             self._drop()
             raise explained from error
@@ -205,6 +219,7 @@ class Writer:
             self._drop()
             raise
         self._check_ending(ending)
+        return sent.read(None)
 
     def _check_ending(self, ending: PGresult) -> None:
         if ending.command_status != b"COMMIT":
@@ -216,23 +231,50 @@ class Writer:
 
     # ── after a COMMIT that was cut off ─────────────────────────────────────────────────────────
 
+    def _is_in(self, sent: _Sent, send: Callable[[_Sent], Answers], patience: Patience) -> Answers | None:
+        """Send it with its COMMIT: what it answered; None when it is not in, and may be sent again.
+
+        Raises:
+            PerdureError, Again, _NotAll: nothing of it was written.
+            StoreUnreachable: it is not known.
+        """
+        self._sent = sent
+        try:
+            answers: Answers | None = send(sent)
+        except (PerdureError, Again, _NotAll):
+            self._sent = None
+            raise
+        except Exception as error:  # of a handler too, that was called while we waited
+            answers = self._ask_about(sent, error, patience)
+            if answers is None and not isinstance(error, Lost):
+                raise
+        self._sent = None
+        return answers
+
+    def _ask_about(self, sent: _Sent, error: Exception, patience: Patience) -> Answers | None:
+        """What the batch sent last answered, if it is in; if it is not, it never will be."""
+        newest, note = self._newest_batch(error if isinstance(error, Lost) else Lost(error), patience)
+        self._committer, self._sent = uuid.uuid4().hex, None
+        return sent.read(note) if newest == self._number else None
+
     def _newest_batch(self, lost: Lost, patience: Patience) -> tuple[int, str | None]:
-        """The last batch that is in, with its noted answer; waits until the transaction that was cut off has ended."""
         while True:
             patience.wait(lost, kept=_NOT_KNOWN)
             try:
-                return self._ask_newest()
+                return self._shut_out()
             except Lost as again:
                 lost = again
 
-    def _ask_newest(self) -> tuple[int, str | None]:
-        wire = self._connected()
+    def _shut_out(self) -> tuple[int, str | None]:
+        """The last batch that is in, with its noted answer; waits until the transaction that was cut off has ended,
+        and lets no other begin under our name."""
         try:
+            wire = self._connected()
             asked = {"committer": self._committer, **plan.SETTINGS}
             with wire.connection.transaction():
                 [result] = wire.run([(plan.statement("newest_batch"), asked)])
-            [(newest, answer)] = wire.rows(result)
-            return newest, answer
+            [(newest, note)] = wire.rows(result)
+            return newest, note
         except Exception as error:
             # Whatever it is, even a lock that is not let go: as long as it is not known, we go on asking.
             self._drop()
@@ -240,6 +282,22 @@ class Writer:
         except BaseException:
             self._drop()
             raise
+
+    def _look_for(self, sent: _Sent) -> None:
+        """A batch was interrupted, or given up: before another is sent, it is in or never will be."""
+        error = Lost(psycopg.OperationalError("the batch before was interrupted"))
+        answers = self._ask_about(sent, error, Patience(self._connector))
+        self._found = {id(write): (write, row) for write, row in zip(sent.writes, answers or (), strict=False)}
+
+    def _take_found(self, writes: Sequence[Write]) -> Answers:
+        """The answers of those that come first and are in already; they are given to us again."""
+        if not self._found:
+            return []
+        again = list(itertools.takewhile(lambda write: id(write) in self._found, writes))
+        answers = [self._found.pop(id(write))[1] for write in again]
+        if not answers:
+            self._found = {}
+        return answers
 
     # ── the end ─────────────────────────────────────────────────────────────────────────────────
 
@@ -258,6 +316,11 @@ class Writer:
         if self._wire is not None:
             fork.leave_alone(self._wire.connection)
         self._wire = None
+
+
+def _just(answers: Answers) -> Callable[[str | None], Answers]:
+    """Answers that were read already, whatever was noted."""
+    return lambda _: answers
 
 
 def _soonest() -> float:

@@ -1,6 +1,7 @@
 -- begin_batch: how this transaction waits and commits, whatever the defaults are, and which batch of ours it is.
 -- The settings hold for this transaction only, so a pooler may hand the connection to anybody afterwards.
--- They are made before the row is touched, which may have to wait; OFFSET 0 keeps it so. See newest_batch.
+-- They are made before the row is touched, which may have to wait; OFFSET 0 keeps it so.
+-- After newest_batch no batch is begun under this name: its number would be NULL, which the column refuses.
 INSERT INTO perdure.committers (id, batch, at)
 SELECT %(committer)s::text, %(batch)s::bigint, (extract(epoch FROM now()) * 1000)::bigint
 FROM (
@@ -10,4 +11,4 @@ FROM (
          set_config('idle_in_transaction_session_timeout', %(idle_ms)s::text, true)
   OFFSET 0
 ) AS settings
-ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at = excluded.at;
+ON CONFLICT (id) DO UPDATE SET batch = CASE WHEN committers.batch >= 0 THEN excluded.batch END, at = excluded.at;
