@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 import perdure
+from perdure._store.postgres.connector import Connection
 from perdure._store.postgres.wire import Statement, Wire
 from perdure._store.sql import Queries
 
@@ -20,8 +21,8 @@ ONE, FAIL = Statement("one", "SELECT 1"), Statement("fail", "SELECT 1 / %(n)s::i
 
 @pytest.fixture(params=["prepared", "unprepared"])
 def wire(postgres_url: str, request: pytest.FixtureRequest) -> Iterator[Wire]:
-    threshold = 0 if request.param == "prepared" else None
-    with psycopg.connect(postgres_url, autocommit=True, prepare_threshold=threshold) as connection:
+    with Connection.connect(postgres_url, autocommit=True) as connection:
+        connection.may_prepare = request.param == "prepared"
         yield Wire(connection)
 
 

@@ -20,6 +20,7 @@ _DEFAULTS: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
     "fallback_application_name": "perdure",
+    "target_session_attrs": "primary",  # a standby cannot be written to, and what is read there may be old
 }
 # Whatever it says: what we send is in this one.
 _FIXED: dict[str, Any] = {"client_encoding": "utf8"}

@@ -24,13 +24,17 @@ from perdure._store.postgres import address, trouble
 from perdure.errors import PerdureError, StoreRefused
 
 T = TypeVar("T")
-Connection = psycopg.Connection[Any]
-
 OLDEST_SERVER = 14
 PATIENCE_SECONDS = 45.0
 
 # Without jit: some versions take a plan that had to ignore this for one worth compiling.
 _KEEP_TO_INDEXES = "SELECT set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false)"
+
+
+class Connection(psycopg.Connection[Any]):
+    """psycopg itself prepares nothing on it: what it has prepared it takes back at a ROLLBACK, and all else with it."""
+
+    may_prepare = False  # by name, as wire.py does
 
 
 class Lost(Exception):
@@ -82,12 +86,12 @@ class Connector:
         """
         connection: Connection | None = None
         try:
-            connection = psycopg.connect(**self._params, autocommit=True, prepare_threshold=None)
+            connection = Connection.connect(**self._params, autocommit=True, prepare_threshold=None)
             self._check_version(connection)
             connection.isolation_level, connection.read_only = psycopg.IsolationLevel.READ_COMMITTED, False
             if self._may_prepare and is_direct(connection):
                 connection.execute(_KEEP_TO_INDEXES)
-                connection.prepare_threshold = 0
+                connection.may_prepare = True
         except psycopg.Error as error:
             if connection is not None:
                 connection.close()
@@ -135,7 +139,7 @@ class Connector:
         return trouble.unreachable(error, self.place, self._params, tried=tried, kept=kept)
 
 
-def is_direct(connection: Connection) -> bool:
+def is_direct(connection: psycopg.Connection[Any]) -> bool:
     """Whether the process that answers is the one that greeted us, so that nobody stands in between."""
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
     return row is not None and row[0] == connection.info.backend_pid

@@ -54,6 +54,8 @@ class PostgresEngine:
 
     def commit(self, writes: Sequence[Write]) -> list[Row | None]:
         with self._errors():
+            if not self._is_ready:
+                self._writer.hang_up()  # opened anew, it is made ready
             return self._writer.commit(writes)
 
     def _open_writer(self) -> Connection:
@@ -61,8 +63,9 @@ class PostgresEngine:
         try:
             self._make_ready(connection)
         except Exception as error:
+            explained = self._connector.explain(error, connection)
             connection.close()
-            raise self._connector.explain(error, connection) from error
+            raise explained from error
         except BaseException:
             connection.close()
             raise

@@ -24,7 +24,10 @@ _KEPT = "all that was acknowledged; this write changed nothing"
 _ENDED = {"57P01", "57P02", "57P03", "57P05", "25P03", "25006", "53300"}
 # A pooler gave us another server connection than the one that prepared the statement.
 NOT_PREPARED = {"26000", "42P05"}
-_NO_SCHEMA = {"42P01", "3F000"}
+_NO_SCHEMA = {"42P01", "3F000", "42703"}
+# The functions of the server that refuse what a new connection will get: to write where a standby has taken the
+# place of the primary, and a statement that was prepared before a migration changed its columns.
+_NOT_HERE = {"call_bool_check_hook", "RevalidateCachedQuery"}
 
 
 def is_lost(error: Exception, connection: psycopg.Connection[Any] | None) -> bool:
@@ -32,9 +35,11 @@ def is_lost(error: Exception, connection: psycopg.Connection[Any] | None) -> boo
     if not isinstance(error, psycopg.Error):
         return False
     state = error.sqlstate or ""
-    if state in _ENDED or state.startswith("08"):
+    if state in _ENDED or state.startswith("08") or (connection is not None and connection.closed):
         return True
-    return not state and (connection is None or connection.closed)
+    if state == "0A000":
+        return error.diag.source_function in _NOT_HERE
+    return not state and connection is None
 
 
 def is_without_schema(error: BaseException | None) -> bool:

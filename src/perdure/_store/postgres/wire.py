@@ -76,7 +76,7 @@ class Wire:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self._is_preparing = connection.prepare_threshold is not None
+        self._is_preparing = connection.may_prepare
         self._prepared: set[bytes] = set()
         self._transformer = Transformer(connection)
         self._poll = select.poll()

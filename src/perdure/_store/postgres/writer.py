@@ -183,12 +183,12 @@ class Writer:
             if isinstance(explained, StoreBusy) and time.monotonic() - began < _soonest():
                 explained = Again(str(error))
             if isinstance(explained, Lost):
-                self._drop()
+                self.hang_up()
             else:
                 self._roll_back(wire)
             raise explained from error
         except BaseException:
-            self._drop()
+            self.hang_up()
             raise
 
     def _roll_back(self, wire: Wire) -> None:
@@ -196,7 +196,7 @@ class Writer:
         try:
             wire.connection.execute("ROLLBACK", prepare=False)
         except psycopg.Error:
-            self._drop()
+            self.hang_up()
 
     # ── the second phase ────────────────────────────────────────────────────────────────────────
 
@@ -213,10 +213,10 @@ class Writer:
             [ending] = wire.run([plan.COMMIT])
         except psycopg.Error as error:
             explained = self._connector.explain(error, wire.connection)
-            self._drop()
+            self.hang_up()
             raise explained from error
         except BaseException:
-            self._drop()
+            self.hang_up()
             raise
         self._check_ending(ending)
         return sent.read(None)
@@ -277,10 +277,10 @@ class Writer:
             return newest, note
         except Exception as error:
             # Whatever it is, even a lock that is not let go: as long as it is not known, we go on asking.
-            self._drop()
+            self.hang_up()
             raise Lost(error) from error
         except BaseException:
-            self._drop()
+            self.hang_up()
             raise
 
     def _look_for(self, sent: _Sent) -> None:
@@ -301,7 +301,7 @@ class Writer:
 
     # ── the end ─────────────────────────────────────────────────────────────────────────────────
 
-    def _drop(self) -> None:
+    def hang_up(self) -> None:
         wire, self._wire = self._wire, None
         if wire is not None:
             wire.connection.close()
@@ -310,7 +310,7 @@ class Writer:
         if self._wire is not None:
             with contextlib.suppress(psycopg.Error):
                 self._wire.connection.execute("DELETE FROM perdure.committers WHERE id = %s", (self._committer,))
-        self._drop()
+        self.hang_up()
 
     def mark_forked(self) -> None:
         if self._wire is not None:
