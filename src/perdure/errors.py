@@ -48,6 +48,7 @@
     ├── TransactionLost          a kept transaction is not there any more                  exit 1
     ├── KeyMissing               a record is sealed and its key is not here                exit 7
     ├── RecordDamaged            a record's bytes are not what was written                 exit 7
+    │   └── JournalDamaged       one in the middle of a journal; a fork before it goes on
     └── StoreUnavailable         the store could not be used                               exit 7
         ├── StoreUnreachable     no connection, or a commit whose fate is unknown
         ├── StoreFull            no space left
@@ -653,12 +654,29 @@ class RecordDamaged(PerdureError):
 
     exit_code = 7
 
-    def __init__(self, record: str, problem: str, *, kept: str = "the record is left as it is, for inspection") -> None:
+    def __init__(
+        self,
+        record: str,
+        problem: str,
+        *,
+        kept: str = "the record is left as it is, for inspection",
+        do: str = "`perdure doctor` names the damaged records; the newest good checkpoint is used instead",
+    ) -> None:
         self.record, self.problem = record, problem
+        super().__init__(f"{record} is damaged: {problem}", kept=kept, do=do)
+
+
+class JournalDamaged(RecordDamaged):
+    """An entry of a task's journal cannot be read, so its function cannot go on from it; a fork before it can."""
+
+    def __init__(self, task_id: str, position: int, problem: str) -> None:
+        self.task_id, self.position = task_id, position
         super().__init__(
-            f"{record} is damaged: {problem}",
-            kept=kept,
-            do="`perdure doctor` names the damaged records; the newest good checkpoint is used instead",
+            f"entry {position} of the journal of task {task_id!r}",
+            problem,
+            kept="all other entries; nothing was run",
+            do=f"`perdure fork {quote(task_id)} NEW --at {position - 1}` keeps what was done before it, and settles "
+            "the effects that were begun since; or restore the store from a backup",
         )
 
 

@@ -7,20 +7,26 @@ Copied is what had ended by then. Effects among it stay done: they are not repea
 so that ending the fork does not undo them. An effect that was under way is not copied; the fork does its own,
 under its own key. Children, signals and questions are the source's too: what they came to is copied, nothing else.
 
+A task whose journal is damaged cannot go on itself. A fork before the damage can: effects since then are copied as
+intents, and settled when the function comes to them, by what the journal still tells of them if it does.
+
 Owns the choice of what is copied, which is pure, and its way into the store, which is one write.
 """
 
 from __future__ import annotations
 
+import base64
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Any
 
 import msgspec
 
-from perdure._durable.ledger import UNDO, read_entries
+from perdure._durable.ledger import UNDO, accounts, read_entries, read_readable, without_failed
 from perdure._durable.savepoints import rebased, state_at
+from perdure._durable.settling import KNOWN
 from perdure._durable.spending import Budget, carried, seal_budget
 from perdure._durable.versions import function_for
 from perdure._ground import codec, envelope
@@ -28,9 +34,15 @@ from perdure._ground.ids import check_id
 from perdure._model import Entry, encode_entry, name_of, scope_of, seq_of
 from perdure._store import Store
 from perdure._tasks import Task, current_row, read_checkpoint
-from perdure.errors import AlreadyExists, Conflict, InvalidInput, NotFound, PerdureError, TooLarge
+from perdure.errors import AlreadyExists, Conflict, InvalidInput, JournalDamaged, NotFound, PerdureError, TooLarge
 
 Entries = Sequence[tuple[int, Entry]]
+log = logging.getLogger("perdure.durable")
+_OF_AN_INTENT = ("key", "tries", "number", "not_after")
+_UNKNOWN = (
+    "entry %d of task %s cannot be read: if it was the beginning of an effect, nothing else tells of it, "
+    "and %s would do that effect; see whether it happened"
+)
 # Of all entries together, as they are stored.
 MAX_COPIED = 256 * 1024 * 1024
 
@@ -41,6 +53,7 @@ async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, An
     Raises:
         NotFound, InvalidInput: there is no such step, or no such argument; nothing was written.
         AlreadyExists: the id is in use; nothing was written.
+        JournalDamaged: an entry cannot be read, and `at` names no place before it; nothing was written.
     """
     store = task._store
     found = await store.query("get_call", uid=task.uid)
@@ -49,10 +62,15 @@ async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, An
     check_id(new_id)
     function, version, sealed, queue, priority, _, budget = found[0][:7]
     row = await current_row(store, task.id, task.uid)
-    entries = await read_entries(store, task.uid, row.line)
+    readable = await read_readable(store, task.uid, row.line)
+    entries = await without_failed(store, task.uid, readable.entries)
     upto = place_of(task, entries, at)
+    refuse_damaged(task.id, readable.damaged, upto if at is not None else None)
     refuse_undone(task.id, entries, upto)
     kept = copied(entries, upto, task.uid)
+    if readable.damaged:
+        log.warning(_UNKNOWN, readable.damaged[0][0], task.id, new_id)
+        kept += unsettled(entries, upto, task.uid)
     seq = row.state_seq if at is None else state_at(task.uid, [entry for _, entry in kept])
     state = await _state(task, seq)
     arguments = envelope.unseal(sealed, kind="arguments", bound_to=task.uid, ring=store.ring)
@@ -146,6 +164,17 @@ def refuse_undone(task_id: str, entries: Entries, upto: int) -> None:
             )
 
 
+def refuse_damaged(task_id: str, damaged: Sequence[tuple[int, str]], upto: int | None) -> None:
+    """Of a journal with an entry that cannot be read, only what stands before it can be gone on from, and only by
+    somebody who says so.
+
+    Raises:
+        JournalDamaged: the place is not before it, or was not named; nothing was written.
+    """
+    if damaged and (upto is None or upto >= damaged[0][0]):
+        raise JournalDamaged(task_id, *damaged[0])
+
+
 # ── what is copied ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -163,6 +192,26 @@ def copied(entries: Entries, upto: int, source: str) -> list[tuple[int, Entry]]:
         note = {**(entry.note or {}), "from": source} if entry.op.startswith("effect") else entry.note
         kept.append((position, msgspec.structs.replace(entry, epoch=epochs[entry.epoch], note=note)))
     return kept
+
+
+def unsettled(entries: Entries, upto: int, source: str) -> list[tuple[int, Entry]]:
+    """The effects that had begun and not ended at this position, or began since, as intents without an outcome: of
+    a task that cannot go on itself, they are settled by the fork, and not done once more. What one is known to have
+    returned is kept with it. Pure."""
+    found = []
+    for account in accounts(entries, {}):
+        had_ended = account.end is not None and account.position <= upto
+        if had_ended or account.state in ("failed", "undone"):
+            continue
+        last = account.intent  # or its outcome, if its intent is what cannot be read
+        note = {**{name: account.note[name] for name in _OF_AN_INTENT if name in account.note}, "from": source}
+        note["shown"] = account.shown
+        if account.state == "done" and account.end is not None and account.end.value is not None:
+            note[KNOWN] = base64.b64encode(account.end.value).decode()
+        kept = last.value if last.kind == "intent" else None
+        intent = msgspec.structs.replace(last, kind="intent", value=kept, error=None, epoch=-1, note=note)
+        found.append((account.position, intent))
+    return sorted(found, key=lambda one: one[0])
 
 
 def settled_by(entries: Entries, upto: int) -> list[tuple[int, Entry]]:

@@ -13,14 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+from msgspec import DecodeError
 
 from perdure._durable.again import AGAIN, remembered
 from perdure._durable.calls import Call
 from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
 from perdure._model import Entry, decode_entry, name_of, path_of
-from perdure._store import AttemptRow, Row, Store
+from perdure._store import AttemptRow, Row, Store, TaskRow
+from perdure.errors import JournalDamaged, RecordDamaged
 
 State = Literal["done", "failed", "uncertain", "undone"]
 UNDO = "undo"
@@ -200,22 +203,68 @@ async def read_ledger(store: Store, uid: str, lines: int) -> list[EffectRecord]:
     answers = await read_answers(store, uid)
     found: list[EffectRecord] = []
     for line in range(1, lines + 1):
-        entries = await read_line(store, uid, line)
+        entries = (await read_readable(store, uid, line)).entries
         found += [record_of(account, line) for account in accounts(entries, answers)]
     return found
 
 
 async def read_line(store: Store, uid: str, line: int) -> list[tuple[int, Entry]]:
-    """A line of the journal, as it was written."""
-    return opened(store, uid, await store.query("read_journal", uid=uid, line=line))
+    """A line of the journal, as it was written.
+
+    Raises:
+        JournalDamaged: one of its entries cannot be read.
+    """
+    rows = await store.query("read_journal", uid=uid, line=line)
+    try:
+        return opened(store, uid, rows)
+    except JournalDamaged as damaged:
+        found = await store.query("get_task_by_uid", uid=uid)
+        raise JournalDamaged(TaskRow(*found[0]).id, damaged.position, damaged.problem) from None
 
 
-def opened(store: Store, uid: str, rows: Sequence[Row]) -> list[tuple[int, Entry]]:
-    """Rows of read_journal, with the entries that are in them."""
-    return [
-        (position, decode_entry(envelope.unseal(sealed, kind="entry", bound_to=uid, ring=store.ring)))
-        for position, sealed in rows
-    ]
+def opened(store: Store, uid: str, rows: Sequence[Row], task_id: str = "") -> list[tuple[int, Entry]]:
+    """Rows of read_journal, with the entries that are in them.
+
+    Raises:
+        JournalDamaged: one of them cannot be read.
+    """
+    ring = store.ring
+    try:
+        return [
+            (position, decode_entry(envelope.unseal(sealed, kind="entry", bound_to=uid, ring=ring)))
+            for position, sealed in rows
+        ]
+    except (RecordDamaged, DecodeError):
+        first, problem = damaged_in(store, uid, rows)[0]
+        raise JournalDamaged(task_id or uid, first, problem) from None
+
+
+def damaged_in(store: Store, uid: str, rows: Sequence[Row]) -> list[tuple[int, str]]:
+    """The positions of the entries that cannot be read, and why."""
+    found = []
+    for position, sealed in rows:
+        try:
+            decode_entry(envelope.unseal(sealed, kind="entry", bound_to=uid, ring=store.ring))
+        except RecordDamaged as error:
+            found.append((position, error.problem))
+        except DecodeError as error:
+            found.append((position, str(error)))
+    return found
+
+
+class Readable(NamedTuple):
+    """What can be read of a line of the journal, and the positions of what cannot, with the reason."""
+
+    entries: list[tuple[int, Entry]]
+    damaged: list[tuple[int, str]]
+
+
+async def read_readable(store: Store, uid: str, line: int) -> Readable:
+    """The same for people, who want to see what there is; the function itself does not go on from such a line."""
+    rows = await store.query("read_journal", uid=uid, line=line)
+    damaged = damaged_in(store, uid, rows)
+    bad = {position for position, _ in damaged}
+    return Readable(opened(store, uid, [row for row in rows if row[0] not in bad]), damaged)
 
 
 async def read_entries(store: Store, uid: str, line: int) -> list[tuple[int, Entry]]:

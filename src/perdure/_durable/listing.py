@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from perdure._durable.ledger import read_line
+from perdure._durable.ledger import read_readable
 from perdure._ground.clock import moment
 from perdure._model import Entry, scope_of
 from perdure._tasks import Tasks, current_row
@@ -23,7 +23,7 @@ class JournalLine:
     position: int
     step: str  # its path: scope, name, and the how-manieth of that name
     kind: str
-    state: Literal["done", "raised", "cut", "open"]
+    state: Literal["done", "raised", "cut", "open", "damaged"]
     at: datetime | None
     took: timedelta
 
@@ -38,11 +38,17 @@ async def journal_of(tasks: Tasks, id: str) -> Sequence[JournalLine]:
     task = await tasks.handle(id)
     row = await current_row(tasks._store, id, task.uid)
     found: dict[str, JournalLine] = {}
-    for position, entry in await read_line(tasks._store, task.uid, row.line):
+    entries, damaged = await read_readable(tasks._store, task.uid, row.line)
+    for position, entry in entries:
         if entry.op not in _MARKS and "|" not in scope_of(entry.path):
             found.pop(entry.path, None)  # its end stands where its result was given
             found[entry.path] = _line(position, entry)
-    return list(found.values())
+    lines = [*found.values(), *(_unreadable(position) for position, _ in damaged)]
+    return sorted(lines, key=lambda line: line.position) if damaged else lines
+
+
+def _unreadable(position: int) -> JournalLine:
+    return JournalLine(position=position, step="", kind="", state="damaged", at=None, took=timedelta(0))
 
 
 def _line(position: int, entry: Entry) -> JournalLine:

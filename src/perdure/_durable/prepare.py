@@ -46,7 +46,7 @@ async def prepare(
     """An attempt that knows its journal and how its questions were answered."""
     past = past or await read_past(store, task.uid)
     line, pauses = past.line, past.pauses
-    entries = await without_failed(store, task.uid, opened(store, task.uid, past.journal))
+    entries = await without_failed(store, task.uid, opened(store, task.uid, past.journal, task.id))
     point = await resume_point(store, task.uid, entries)
     answers = {row[0]: store.unseal(task.uid, "answer", row[6]) for row in pauses if row[6] is not None}
     run = Run(store, hold.fence, line, entries, answers, loop=loop, point=point)

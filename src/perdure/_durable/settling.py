@@ -6,6 +6,7 @@ Owns the order of these, and the question when another attempt may begin to sett
 from __future__ import annotations
 
 import asyncio
+import base64
 import inspect
 import logging
 from collections.abc import Awaitable
@@ -32,6 +33,8 @@ log = logging.getLogger("perdure.effects")
 # How a keyed effect is sent again when it says nothing itself.
 _SAME_KEY = Retry()
 _LOOK_SECONDS = 0.05
+# With an intent that was copied from a damaged journal: what the effect returned, as far as that journal can be read.
+KNOWN = "mark.known"
 
 # Effects that run in this process now: another attempt of this process must not take them for dead.
 under_way: set[tuple[str, str]] = set()
@@ -48,6 +51,8 @@ async def settle(
         Paused: a person is asked, and the attempt is unwound.
     """
     call = walk.call
+    if (known := walk.marks.get(KNOWN)) is not None:
+        return Outcome(codec.decode(base64.b64decode(str(known)), call.signature.returns), settled="journal")
     answer = walk.run.answers.get(question_path(walk))
     if answer is None:
         verdict, remark = await probe(walk) if may_look else (UNKNOWN, "")

@@ -13,7 +13,7 @@ from shlex import quote
 from typing import Any
 
 from perdure._durable.knowers import why_nobody
-from perdure._durable.ledger import read_entries
+from perdure._durable.ledger import read_readable, without_failed
 from perdure._durable.noting import BEGUN
 from perdure._durable.switches import why_stopped
 from perdure._ground import codec, envelope
@@ -23,7 +23,7 @@ from perdure._model import FINISHED, Entry, Progress, TaskRecord, name_of, scope
 from perdure._replay import UNCOUNTED
 from perdure._store import Store
 from perdure._tasks import COULD_NOT_BEGIN, Question, Tasks, blockers, current_row, questions_of, read_holder
-from perdure.errors import PerdureError
+from perdure.errors import JournalDamaged, PerdureError
 
 # How the ends of attempts begin that were none of the function's own.
 _CUT_OFF = ("its process died", "silent for a whole lease", "stalled", "given up", "interrupted")
@@ -66,6 +66,7 @@ class Where:
     attempts: int = 0
     next: str = ""
     error: str = ""  # what it failed with
+    damaged: Sequence[int] = ()  # entries of its journal that cannot be read
     uncertain: Sequence[str] = field(default_factory=list)
     thoughts: Sequence[str] = ()  # lines of thought that were interrupted: "back to X, step 4/6: …"
     children: Sequence[Where] = ()  # those it has started that have not ended
@@ -81,7 +82,8 @@ async def where(tasks: Tasks, id: str) -> Where:
     task = await tasks.handle(id)
     record = await task.record()
     row = await current_row(store, id, task.uid)
-    entries = [entry for _, entry in await read_entries(store, task.uid, row.line)]
+    readable = await read_readable(store, task.uid, row.line)
+    entries = [entry for _, entry in await without_failed(store, task.uid, readable.entries)]
     questions = await questions_of(store, id, task.uid)
     call = await store.query("get_call", uid=task.uid)
     ends = [entry for entry in entries if entry.kind == "result" and entry.op not in UNCOUNTED]
@@ -91,6 +93,9 @@ async def where(tasks: Tasks, id: str) -> Where:
     nobody = await why_nobody(store, call[0]) if call and not holder and record.status == "running" else ""
     if nobody and record.attempts and record.attempts[-1].ended == COULD_NOT_BEGIN:
         nobody = f"{nobody}; {await _why_not_begun(tasks, record)}"
+    # Whoever has it in memory goes on; anybody else would have to read it.
+    stuck = readable.damaged and not holder and record.status not in ("completed", "cancelled")
+    damage = JournalDamaged(id, *readable.damaged[0]).do if stuck else ""
     stopped = await why_stopped(store, id) if call and not record.is_finished else ""
     children = await store.query("children_of", uid=task.uid)
     return Where(
@@ -109,10 +114,11 @@ async def where(tasks: Tasks, id: str) -> Where:
         amount=_amount(record.progress),
         holder=holder,
         attempts=len(record.attempts),
-        next=stopped or _BLOCKED if stopped or blocked else _next(record, questions, frames, holder, nobody),
+        damaged=[position for position, _ in readable.damaged],
+        next=stopped or _BLOCKED if stopped or blocked else damage or _next(record, questions, frames, holder, nobody),
         error=_error_of(record),
         dead=dead,
-        unseen=_unseen(record, frames, ends, dead) if call and not holder else "",
+        unseen=_unseen(record, frames, ends, dead) if call and not holder and not damage else "",
         uncertain=[frame.name for frame in frames if frame.state == "uncertain"],
         thoughts=[frame.announcement for frame in await task.frames.open()],
         children=[await where(tasks, id) for _, id, status in children if status not in FINISHED],

@@ -22,7 +22,7 @@ from perdure._model import FINISHED
 from perdure._store import FrameRow, Store, TaskRow
 from perdure._tasks import audit, gc, rotation, snapshots
 from perdure._tasks.upkeep import every_task, outline
-from perdure.errors import KeyMissing, NotFound, PerdureError, RecordDamaged
+from perdure.errors import JournalDamaged, KeyMissing, NotFound, PerdureError, RecordDamaged
 
 Level = Literal["ok", "note", "problem"]
 
@@ -243,13 +243,21 @@ def _about_damage(row: TaskRow, rows: list[FrameRow], damaged: dict[int, str]) -
 
 async def _records(store: Store) -> AsyncIterator[Finding]:
     """All else that is kept: pauses, progress, results, journals, arguments, signals, memories."""
-    named = {row.uid: row.id async for row in every_task(store, None)}
+    named = {row.uid: row async for row in every_task(store, None)}
+    first: dict[str, int] = {}  # the first damaged entry of a task's journal
     is_whole = True
     async for record, why in rotation.unreadable(store):
         is_whole = False
-        uid = record.partition(" ")[2].partition(".")[0]
-        subject = f"task {named[uid]}" if uid in named else "records"
-        yield Finding("problem", subject, f"{record} cannot be read: {why}", "restore it from a backup of the store")
+        kind, _, place = record.partition(" ")
+        uid, *parts = place.split(".")
+        row = named.get(uid)
+        subject = "records" if row is None else f"task {row.id}"
+        do = "restore it from a backup of the store"
+        if kind == "entry" and row is not None and parts[:1] == [str(row.line)]:
+            do = JournalDamaged(row.id, first.setdefault(uid, int(parts[1])), why).do
+        elif kind == "entry" and row is not None:
+            do = "nothing: the task has gone on from another line of its journal"
+        yield Finding("problem", subject, f"{record} cannot be read: {why}", do)
     if is_whole:
         yield Finding("ok", "records", "all that can be opened here can be read")
 

@@ -10,7 +10,7 @@ from perdure.cli.inputs import id_argument
 from perdure.cli.invocation import Invocation
 from perdure.cli.verbs import Verb
 
-_STYLES = {"done": "completed", "raised": "failed", "cut": "faint", "open": "paused"}
+_STYLES = {"done": "completed", "raised": "failed", "cut": "faint", "open": "paused", "damaged": "failed"}
 
 
 @click.command(cls=Verb)

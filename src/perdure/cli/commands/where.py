@@ -48,6 +48,7 @@ def _lines(found: Where) -> list[tuple[str, str]]:
         ("arguments", _arguments(found)),
         ("done", _done(found)),
         ("then", found.unseen),
+        ("damaged", ", ".join(f"entry {position} of its journal cannot be read" for position in found.damaged)),
         *((frame.state, _frame(frame)) for frame in found.frames),
         ("progress", _progress(found)),
         *(("waits for", text) for text in found.waits_for),

@@ -1,0 +1,135 @@
+"""A killed task whose journal is damaged: what can be read is shown, and a fork goes on without repeating an effect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perdure import DID_NOT_HAPPEN, Happened, durable, effect, step
+from perdure._durable import journal_of, where
+from perdure._tasks import examine
+from perdure.errors import JournalDamaged
+from tests.durable.kept_kit import World, database, fresh_home, kill  # noqa: F401
+from tests.support.processes import Nursery
+from tests.tasks.upkeep_kit import sql
+from tests.torture.kills import Home
+
+asked: list[int] = []
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+    asked.clear()
+    return fresh_home(request, request.param, tmp_path)
+
+
+@step(flush=True)
+async def read(number: int) -> str:
+    return f"page {number}"
+
+
+def was_sent(folder: str, number: int) -> object:
+    asked.append(number)
+    return Happened(number * 10) if str(number) in World(Path(folder)).notes() else DID_NOT_HAPPEN
+
+
+@effect(verify=was_sent)
+async def send(folder: str, number: int) -> int:
+    World(Path(folder)).note(number)
+    World(Path(folder)).may_die(number)
+    return number * 10
+
+
+@durable(name="read and send")
+async def work(folder: str) -> int:
+    total = 0
+    for number in range(4):
+        await read(number)  # entries 1, 4, 7, 10
+        total += await send(folder, number)  # intents 2, 5, 8, 11; outcomes 3, 6, 9
+    return total
+
+
+async def run(home: Home, folder: Path) -> None:
+    async with home.open() as app:
+        await app.run("t", work, str(folder))
+
+
+def killed_in_its_third_effect(children: Nursery, home: Home, folder: Path) -> World:
+    world = World(folder)
+    world.die_at(2)
+    kill(children, run, home, folder)
+    assert world.notes() == ["0", "1", "2"]
+    return world
+
+
+def flip_a_byte(home: Home, uid: str, position: int) -> None:
+    which = "WHERE task_uid = ? AND position = ?"
+    ((entry,),) = sql(home.url, f"SELECT entry FROM {{journal}} {which}", uid, position)
+    spoiled = bytearray(entry)
+    spoiled[-4] ^= 1
+    sql(home.url, f"UPDATE {{journal}} SET entry = ? {which}", bytes(spoiled), uid, position)
+
+
+@pytest.mark.req("R95", "R34")
+async def test_a_fork_before_the_damage_goes_on_and_repeats_no_effect(
+    home: Home, children: Nursery, tmp_path: Path
+) -> None:
+    world = killed_in_its_third_effect(children, home, tmp_path)
+    async with home.open() as app:
+        task = await app.tasks.handle("t")
+        for position in range(1, 8):
+            asked.clear()
+            flip_a_byte(home, task.uid, position)
+            with pytest.raises(JournalDamaged) as damaged:
+                await app.run("t", work, str(tmp_path))
+            assert f"perdure fork t NEW --at {position - 1}" in damaged.value.do
+            for at in (None, str(position)):
+                with pytest.raises(JournalDamaged):
+                    await task.fork("no", at=at)
+            await task.fork(f"fork-{position}", at=str(position - 1))
+            assert await app.run(f"fork-{position}", work, str(tmp_path)) == 60
+            # What the journal still tells is not asked for: only the effect it was killed in, and one that was spoiled.
+            assert asked == {3: [0, 2], 6: [1, 2]}.get(position, [2])
+            flip_a_byte(home, task.uid, position)  # and back
+    assert sorted(world.notes()) == ["0", "1", "2", *["3"] * 7]
+
+
+@pytest.mark.req("R95")
+async def test_what_can_be_read_of_a_damaged_journal_is_shown_with_the_way_on(
+    home: Home, children: Nursery, tmp_path: Path
+) -> None:
+    killed_in_its_third_effect(children, home, tmp_path)
+    async with home.open() as app:
+        task = await app.tasks.handle("t")
+        flip_a_byte(home, task.uid, 4)
+        flip_a_byte(home, task.uid, 6)
+        assert [(line.position, line.state) for line in await journal_of(app.tasks, "t")] == [
+            *((1, "done"), (3, "done"), (4, "damaged"), (5, "open"), (6, "damaged"), (7, "done"), (8, "open"))
+        ]
+        assert [one.state for one in await app.effects.of("t")] == ["done", "uncertain", "uncertain"]
+        found = await where(app.tasks, "t")
+        assert (found.damaged, found.unseen) == ([4, 6], "") and "perdure fork t NEW --at 3" in found.next
+        problems = [finding for finding in await examine(app._store) if finding.level == "problem"]
+        assert [("perdure fork t NEW --at 3" in one.do, one.subject) for one in problems] == [(True, "task t")] * 2
+
+
+@pytest.mark.req("R34")
+async def test_a_fork_says_that_the_damaged_entry_may_have_been_an_effect_nobody_knows_of(
+    home: Home, children: Nursery, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    killed_in_its_third_effect(children, home, tmp_path)
+    async with home.open() as app:
+        task = await app.tasks.handle("t")
+        flip_a_byte(home, task.uid, 8)  # the intent of the effect it was killed in, and all there is of it
+        await task.fork("fork", at="7")
+    assert "if it was the beginning of an effect" in caplog.text
+
+
+async def test_a_task_that_has_completed_needs_its_journal_no_more(home: Home, tmp_path: Path) -> None:
+    async with home.open() as app:
+        await app.run("t", work, str(tmp_path))
+        task = await app.tasks.handle("t")
+        flip_a_byte(home, task.uid, 4)
+        assert (await where(app.tasks, "t")).next == "nothing: it has completed"
+        assert await app.run("t", work, str(tmp_path)) == 60
