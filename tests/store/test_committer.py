@@ -216,7 +216,7 @@ def test_who_waits_for_a_write_the_engine_did_not_take_is_not_forgotten(
     engine.wait_for_commit()
     second = in_thread(theirs.block)
     # The committer's thread has looked, found the queue empty, and gone to sleep.
-    until(lambda: theirs.waiters and committer._sleeping)
+    until(lambda: theirs.waiters and committer._sleep == 2)
     engine.open_gate()
     assert joined(first) and joined(second)
     assert attempt.positions() == [0, 1]

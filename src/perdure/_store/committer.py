@@ -27,14 +27,16 @@ from perdure._ground import crash
 from perdure._store import leaving
 from perdure._store.contract import Again, Engine, Row
 from perdure._store.interrupts import undisturbed
-from perdure._store.write import Waiting, Write
-from perdure.errors import LeaseLost, PerdureError, StoreClosed, StoreForked, StoreUnavailable, StoreUnreachable
+from perdure._store.write import Waiting, Write, finish
+from perdure.errors import PerdureError, StoreClosed, StoreForked, StoreUnavailable, StoreUnreachable
 
 log = logging.getLogger("perdure.committer")
 
 MAX_BATCH_BYTES = 4_000_000
 MAX_BATCH_WRITES = 2_000
 _AGAIN_LIMIT = 20
+# How soundly the thread sleeps: for a few milliseconds, when only what is urgent wakes it; or until something does.
+_AWAKE, _LIGHT, _DEEP = 0, 1, 2
 
 
 class Committer:
@@ -43,11 +45,12 @@ class Committer:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._queue: deque[Write] = deque()
+        self._queued_bytes = 0
         self._newest: Write | None = None  # until it is done; all before it are done by then
         self._mutex = threading.Lock()
-        self._bell = threading.Condition(self._mutex)
         self._baton = threading.Lock()
-        self._sleeping = False
+        self._sleep = _AWAKE
+        self._alarm = _shut()
         self._urgent = False
         self._closing = False
         self._forked = False
@@ -70,9 +73,11 @@ class Committer:
             self._append(write)
             if urgent:
                 self._urgent = True
-            if self._sleeping:
-                self._bell.notify()
-            elif self._thread is None:
+                if self._sleep:
+                    self._wake()
+            elif self._sleep == _DEEP:
+                self._wake()
+            if self._thread is None:
                 self._start()
         return write
 
@@ -87,8 +92,8 @@ class Committer:
             if not write.queued:
                 self._append(write)
                 self._urgent = True
-                if self._sleeping:
-                    self._bell.notify()
+                if self._sleep:
+                    self._wake()
                 elif self._thread is None:
                     self._start()
             elif write.done:
@@ -103,6 +108,7 @@ class Committer:
             raise write.fence.closed
         write.queued = True
         self._queue.append(write)
+        self._queued_bytes += write.size
         self._newest = write
 
     def _refuse_if_gone(self) -> None:
@@ -163,7 +169,8 @@ class Committer:
             self._urgent = True
             if self._thread is None:
                 self._start()
-            self._bell.notify()
+            if self._sleep:
+                self._wake()
 
     def _run(self) -> None:
         while self._wait_for_work():
@@ -173,14 +180,32 @@ class Committer:
     def _wait_for_work(self) -> bool:
         """Sleep until there is something to commit; False when the committer is closed."""
         with self._mutex:
-            self._sleeping = True
+            self._let_more_join()
             while not self._queue and not self._closing:
-                self._bell.wait()
-            if self._queue and not self._urgent and not self._closing:
-                # Nobody waits for these yet: let a few more join the same transaction.
-                self._bell.wait(min(self.commit_seconds, 0.005))
-            self._sleeping = False
+                self._doze(_DEEP, -1)
+                self._let_more_join()
             return bool(self._queue) or not self._closing
+
+    def _let_more_join(self) -> None:
+        """While nobody waits for a write, the next ones go in the same transaction, and wake nobody."""
+        if not self._urgent and not self._closing:
+            self._doze(_LIGHT, min(self.commit_seconds, 0.005))
+
+    def _doze(self, how: int, seconds: float) -> None:
+        """Sleep until the alarm, or so long; called and left with the mutex held."""
+        self._sleep = how
+        self._mutex.release()
+        try:
+            was_woken = self._alarm.acquire(timeout=seconds)
+        finally:
+            self._mutex.acquire()
+        if self._sleep == _AWAKE and not was_woken:
+            self._alarm.acquire()  # it rang while we awoke by ourselves
+        self._sleep = _AWAKE
+
+    def _wake(self) -> None:
+        self._sleep = _AWAKE
+        self._alarm.release()
 
     def _commit_some(self) -> None:
         batch = self._take()
@@ -214,25 +239,37 @@ class Committer:
         if rest:
             with self._mutex:
                 self._queue.extendleft(reversed(rest))
+                self._queued_bytes += sum(write.size for write in rest)
             # Whoever waits for one of them has rung already, while the queue was empty.
             self._ring()
 
     def _take(self) -> list[Write]:
-        batch: list[Write] = []
-        size = 0
         with self._mutex:
             queue = self._queue
-            while queue and len(batch) < MAX_BATCH_WRITES and (not batch or size + queue[0].size <= MAX_BATCH_BYTES):
-                write = queue.popleft()
-                size += write.size
-                batch.append(write)
+            if len(queue) <= MAX_BATCH_WRITES and self._queued_bytes <= MAX_BATCH_BYTES:
+                batch = list(queue)
+                queue.clear()
+                self._queued_bytes = 0
+            else:
+                batch = self._take_first()
             self._urgent = self._urgent and bool(queue)
         return batch
 
+    def _take_first(self) -> list[Write]:
+        """As many as go into one transaction; one that is too large for it goes alone."""
+        batch: list[Write] = []
+        size, queue = 0, self._queue
+        while queue and len(batch) < MAX_BATCH_WRITES and (not batch or size + queue[0].size <= MAX_BATCH_BYTES):
+            write = queue.popleft()
+            size += write.size
+            batch.append(write)
+        self._queued_bytes -= size
+        return batch
+
     def _refuse_closed(self, write: Write) -> bool:
-        if not _is_closed(write):
+        if write.fence is None or write.fence.closed is None:
             return False
-        _finish(write, None, write.fence.closed if write.fence is not None else None)
+        finish(write, None, write.fence.closed)
         return True
 
     def _commit(self, batch: list[Write]) -> int:
@@ -241,18 +278,18 @@ class Committer:
             rows = self._try(batch)
         except StoreUnreachable as error:
             for write in batch:
-                _finish(write, None, error)
+                finish(write, None, error)
             return len(batch)
         except Exception as error:
             if len(batch) == 1:
-                _finish(batch[0], None, _in_our_words(error))
+                finish(batch[0], None, _in_our_words(error))
             else:
                 log.warning("a batch of %d writes failed (%s); trying them one by one", len(batch), error)
                 self._one_by_one(batch)
             return len(batch)
         for write, row in zip(batch, rows, strict=False):
             if row is None:
-                _finish(write, None, None)
+                finish(write, None, None)
             else:
                 write.row, write.done = row, True
         return len(rows)
@@ -313,7 +350,8 @@ class Committer:
         self.flush()
         with self._mutex:
             self._closing = True
-            self._bell.notify_all()
+            if self._sleep:
+                self._wake()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout=10)
         leaving.alive.discard(self)
@@ -322,14 +360,16 @@ class Committer:
         # The parent's thread does not exist here, and its locks may be held for ever. What is queued is the
         # parent's to commit.
         self._forked = True
-        self._mutex, self._baton = threading.Lock(), threading.Lock()
-        self._bell = threading.Condition(self._mutex)
-        self._queue, self._newest = deque(), None
+        self._mutex, self._baton, self._alarm = threading.Lock(), threading.Lock(), _shut()
+        self._sleep = _AWAKE
+        self._queue, self._queued_bytes, self._newest = deque(), 0, None
         self._engine.mark_forked()
 
 
-def _is_closed(write: Write) -> bool:
-    return write.fence is not None and write.fence.closed is not None
+def _shut() -> threading.Lock:
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
 
 
 def _in_our_words(error: Exception) -> PerdureError:
@@ -343,18 +383,6 @@ def _in_our_words(error: Exception) -> PerdureError:
     )
     ours.__cause__ = error
     return ours
-
-
-def _finish(write: Write, row: Row | None, error: BaseException | None) -> None:
-    write.row, write.error = row, error
-    fence = write.fence
-    if fence is not None and write.ordered and (row is None or error is not None):
-        fence.close(
-            error
-            if isinstance(error, PerdureError)
-            else LeaseLost(fence.task_id, "another attempt has the lease, so an entry was refused")
-        )
-    write.done = True
 
 
 def _wake(loop: asyncio.AbstractEventLoop, waiting: list[Waiting]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from perdure._ground.hop import Hop, mode
 from perdure._store.contract import Params, Row
-from perdure.errors import PerdureError
+from perdure.errors import LeaseLost, PerdureError
 
 if TYPE_CHECKING:
     from perdure._store.committer import Committer
@@ -141,3 +141,16 @@ class Write(Hop["Row | None"]):
         if self.error is not None:
             raise self.error
         return self.row
+
+
+def finish(write: Write, row: Row | None, error: BaseException | None) -> None:
+    """It is done, or refused; an entry that is not in closes its attempt, so that none can come after it."""
+    write.row, write.error = row, error
+    fence = write.fence
+    if fence is not None and write.ordered and (row is None or error is not None):
+        fence.close(
+            error
+            if isinstance(error, PerdureError)
+            else LeaseLost(fence.task_id, "another attempt has the lease, so an entry was refused")
+        )
+    write.done = True
