@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from datetime import timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from perdure._durable.calls import Call
@@ -86,9 +87,18 @@ def idempotency_headers() -> dict[str, str]:
 
 def key_of(uid: str, line: int, path: str, asked: bytes, number: int = 0) -> str:
     """The key of an effect: computed once, stored in its intent, and read from there for ever."""
-    parts = (uid.encode(), str(line).encode(), path.encode(), asked, str(number).encode())
-    whole = b"".join([len(part).to_bytes(4) + part for part in parts])
-    return "prd-" + hashlib.sha256(whole).hexdigest()[:40]
+    whole = _beginning(uid, line).copy()
+    whole.update(_part(path.encode()) + _part(asked) + _part(str(number).encode()))
+    return "prd-" + whole.hexdigest()[:40]
+
+
+@lru_cache(maxsize=256)
+def _beginning(uid: str, line: int) -> hashlib._Hash:
+    return hashlib.sha256(_part(uid.encode()) + _part(str(line).encode()))
+
+
+def _part(part: bytes) -> bytes:
+    return len(part).to_bytes(4) + part
 
 
 # ── the call ─────────────────────────────────────────────────────────────────────────────────────
@@ -114,7 +124,7 @@ class EffectCall(Call):
             raise InvalidInput(f"on_uncertain is {on_uncertain!r}", do="choose ask or fail")
         if timeout <= timedelta(0):
             raise InvalidInput(f"the timeout of {self.name} is {timeout}; it must be longer than nothing")
-        self.limit, self.home = timeout, home_of(function)
+        self.limit, self.limit_seconds, self.home = timeout, timeout.total_seconds(), home_of(function)
         self.verify = getattr(verify, "plain", verify)  # an effect as a probe is run bare: it only looks
         self.keyed, self.on_uncertain = keyed, on_uncertain
         self.failed_on: tuple[type[BaseException], ...] = (DidNotHappen, *failed_on)

@@ -1,12 +1,12 @@
 """One effect on its way: intent, run, outcome.
 
     _intend    the intent is on disk, and the lease is still ours
-    _once      the body, which ends as done, as definitely failed, or as unknown
+    _body      ends as done, as definitely failed, or as unknown
     settling   an unknown one is settled, or asked about
     ended      the outcome is recorded; it rides to disk with whatever comes next
 
 The same walk is made by an `async def`, on the event loop, and by a plain `def`, which is driven to its end where
-it is called. Whatever it waits for is therefore a hop; what only a loop can do stands in `_once`.
+it is called. Whatever it waits for is therefore a hop; what only a loop can do stands in `_body`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 from perdure._durable import settling
 from perdure._durable.calls import Note, cut_off
 from perdure._durable.effect_call import EffectCall, Outcome, key_of, running_key, running_walk
+from perdure._durable.limits import Limit, limits_of
 from perdure._durable.retry import Retry, wait_until
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
 from perdure._durable.values import decode_error
 from perdure._ground import crash
 from perdure._model import Entry
+from perdure._store import Write
 from perdure.errors import LeaseLost, NotStorable, ResultNotStorable
 
 
@@ -54,6 +56,7 @@ class Walk:
         self.marks: Note = {}  # what the body has put on record for its probe
         self.is_open = False  # it may have happened, and nobody knows
         self.recorded: tuple[int, Entry] | None = None  # its outcome, and where it stands
+        self._task: asyncio.Task[Any] | None = None
         self._before = 0
         self._position: int | None = None  # while its result waits to be handed out
 
@@ -63,6 +66,8 @@ class Walk:
 
     async def go(self, intent: Entry | None = None) -> Any:
         """The effect's result; `intent` is what an earlier attempt has left."""
+        if not self.is_inline:
+            self._task = asyncio.current_task()
         self._before = self._cancellations()
         try:
             return await self._carry(intent)
@@ -72,7 +77,7 @@ class Walk:
             raise  # at the end of an attempt it leaves its intent, which the next one settles
 
     def _cancellations(self) -> int:
-        task = None if self.is_inline else asyncio.current_task()
+        task = self._task or (None if self.is_inline else asyncio.current_task())
         return 0 if task is None else task.cancelling()
 
     def _was_cancelled(self) -> bool:
@@ -85,12 +90,19 @@ class Walk:
             if not outcome.again:
                 return await self.ended(outcome)
         while True:
-            await self._may_start()
+            if self.is_inline:
+                self.run.may_start_here()
+            elif not self.run.is_ready():
+                await self.run.may_start()
             self._begin()
             try:
                 await self._intend()
                 began = time.perf_counter()
-                outcome = await self._once()
+                self.is_open = True
+                outcome = await self._body()
+                if outcome.is_known:
+                    self.is_open = False
+                    crash.place("effect.done")
             finally:
                 self._end()
             if not outcome.is_known:
@@ -121,12 +133,6 @@ class Walk:
         await settling.may_settle(self.run, self.path, intent)
         return await settling.settle(self, None)
 
-    async def _may_start(self) -> None:
-        if self.is_inline:
-            self.run.may_start_here()
-        else:
-            await self.run.may_start()
-
     # ── intent ──────────────────────────────────────────────────────────────────────────────────
 
     async def _intend(self) -> None:
@@ -135,63 +141,54 @@ class Walk:
         kept = self.call.keep(self.args, self.kwargs)
         self.tries += 1
         self.marks = {}
+        clock = run.store.clock
         while True:
-            began = run.store.clock.boottime()
-            now = run.store.clock.now_ms()
-            not_after = now + int(self.call.limit.total_seconds() * 1000)
-            note = self._intent_note(not_after)
+            began, now = clock.boottime(), clock.now_ms()
+            note = self._intent_note(now)
             crash.place("effect.before_intent")
-            await self._record("intent", note, at=now, value=kept)
+            write = self._record("intent", note, at=now, value=kept)
+            if self.is_inline:
+                run.wait_here(write)
+            else:
+                await write
             crash.place("effect.intended")
-            if await self._is_still_ours(began):
+            run.fence.check()
+            # The intent's own commit was fenced. Only after a long stop (a laptop's lid) can it have become old.
+            if clock.boottime() - began < run.store.presence.lease.total_seconds() / 3:
                 break
+            await self._check_holder()  # and it has a new one, for the old one's deadline means nothing
         run.fresh += 1
 
-    def _intent_note(self, not_after: int) -> Note:
+    def _intent_note(self, now: int) -> Note:
+        not_after = now + int(self.call.limit_seconds * 1000)
         note = self._note(number=self.number, not_after=not_after, shown=self.shown)
         if self.call.undo is not None:  # which another process may have to find by its name
             note["undo"], note["home"] = self.call.undo.name, self.call.home
         return note
 
-    async def _is_still_ours(self, began: float) -> bool:
-        """Whether the call may begin: no when so much time has passed that its deadline means nothing.
-
-        Raises:
-            LeaseLost: another attempt has taken over; it did not run.
-        """
+    async def _check_holder(self) -> None:
+        """Raises LeaseLost when another attempt has taken over; the call did not run."""
         run = self.run
-        run.fence.check()
-        # The intent's own commit was fenced. Only after a long stop (a laptop's lid) can it have become old.
-        if run.store.clock.boottime() - began < run.store.presence.lease.total_seconds() / 3:
-            return True
         rows = await run.store.query("read_holder", uid=run.uid)
         if not rows or (rows[0][0], rows[0][1]) != (run.epoch, run.fence.worker):
             error = LeaseLost(run.task_id, "another attempt took over while this one stood still")
             run.fence.close(error)
             raise error
-        return False
 
     # ── run ─────────────────────────────────────────────────────────────────────────────────────
 
-    async def _once(self) -> Outcome:
-        self.is_open = True
-        outcome = await self._body()
-        if outcome.is_known:
-            self.is_open = False
-            crash.place("effect.done")
-        return outcome
-
     async def _body(self) -> Outcome:
-        call = self.call
-        limit: asyncio.Timeout | None = None
+        call, task = self.call, self._task
+        limit: Limit | None = None
         inside = Scope(self.run, self.path, is_body=True)  # in which nothing is numbered
-        if not self.is_inline:
-            inside.task = cast("asyncio.Task[Any]", asyncio.current_task())
+        if task is not None:
+            inside.task = task
         scope, key, walking = current.set(inside), running_key.set(self.key), running_walk.set(self)
         try:
-            if self.is_inline:
+            if task is None:
                 return Outcome(call.function(*self.args, **self.kwargs))
-            async with asyncio.timeout(call.limit.total_seconds()) as limit:
+            limit = self.run.part(limits_of).limit(task, call.limit_seconds)
+            with limit:
                 return Outcome(await call.function(*self.args, **self.kwargs))
         except asyncio.CancelledError as error:
             if self.run.is_ending or self._was_cancelled():
@@ -199,7 +196,7 @@ class Walk:
             return Outcome(error=error, is_known=False)  # the body's own, as when something it awaited was cancelled
         except Exception as error:
             self.run.fence.check()  # ours to raise again, not the effect's to record
-            is_ours = limit is not None and limit.expired()
+            is_ours = limit is not None and limit.is_over
             if call.is_definite(error) and not is_ours:
                 return Outcome(error=error, may_retry=True)
             return Outcome(error=error, is_known=False)
@@ -233,7 +230,7 @@ class Walk:
         due = self.run.store.clock.now_ms() + delay // timedelta(milliseconds=1)
         if not self.is_open:
             note = self._note(number=self.number, until=due, error=type(error).__name__)
-            await self._record("intent", {**note, "shown": self.shown})
+            await self._recorded("intent", {**note, "shown": self.shown})
         await wait_until(self.run.store.clock, due, delay)
         return True
 
@@ -241,13 +238,8 @@ class Walk:
         """Put something on record that the probe will need; returns when it is on disk."""
         self.marks.update({f"mark.{name}": value for name, value in marks.items()})
         now = self.run.store.clock.now_ms()
-        not_after = now + int(self.call.limit.total_seconds() * 1000)
-        await self._record(
-            "intent",
-            {**self._intent_note(not_after), **self.marks},
-            at=now,
-            value=self.call.keep(self.args, self.kwargs),
-        )
+        note = {**self._intent_note(now), **self.marks}
+        await self._recorded("intent", note, at=now, value=self.call.keep(self.args, self.kwargs))
 
     # ── outcome ─────────────────────────────────────────────────────────────────────────────────
 
@@ -256,9 +248,13 @@ class Walk:
         along if it comes within the time of a commit: a chain of effects costs one commit each, not two."""
         call, run = self.call, self.run
         data, trouble, copy = self._as_bytes(outcome)
-        absorbed = self._was_cancelled()  # and it ended all the same; so it does in a replay
-        marks: Note = {"settled": outcome.settled, "open": int(outcome.is_open), "absorbed": int(absorbed)}
-        note = self._note(**{name: value for name, value in marks.items() if value})
+        note = self._note()
+        if outcome.settled:
+            note["settled"] = outcome.settled
+        if outcome.is_open:
+            note["open"] = 1
+        if self._was_cancelled():  # and it ended all the same; so it does in a replay
+            note["absorbed"] = 1
         now = run.store.clock.now_ms()
         entry = Entry("result", self._kind, self.path, self.asked, data, trouble, now, took, run.epoch, note)
         position, _ = run.record(entry)
@@ -268,8 +264,12 @@ class Walk:
             run.cursor.learn(position, entry)
         if outcome.is_open:
             settling.ask_later(self, outcome.error)
-        if not self.is_body:
+        if self.is_body:
+            pass
+        elif self.is_inline or run.scopes > 1 or run.always_replay:
             await self._hand_out(position)
+        else:
+            run.gate.passed(position)
         if trouble is not None:
             raise decode_error(trouble, call.raises) from outcome.error
         return copy
@@ -285,12 +285,10 @@ class Walk:
         run = self.run
         if self.is_inline:
             run.is_restarting = run.is_restarting or run.always_replay
-        elif run.scopes > 1 or run.always_replay:
-            self._position = position
-            await run.hand_out(position)
-            self._position = None
-        else:
-            run.gate.passed(position)
+            return
+        self._position = position
+        await run.hand_out(position)
+        self._position = None
 
     async def _cut_off(self) -> None:
         """The code was cancelled while it waited: a replay cancels it there again, and never runs the body."""
@@ -312,14 +310,19 @@ class Walk:
     def _note(self, **more: str | int | float | None) -> Note:
         return {"key": self.key, "tries": self.tries, **more}
 
-    async def _record(self, kind: Any, note: Note, *, at: int | None = None, value: bytes | None = None) -> None:
+    async def _recorded(self, kind: Any, note: Note, *, at: int | None = None, value: bytes | None = None) -> None:
+        """Record an entry, and wait until it is on disk."""
+        write = self._record(kind, note, at=at, value=value)
+        if self.is_inline:
+            self.run.wait_here(write)
+        else:
+            await write
+
+    def _record(self, kind: Any, note: Note, *, at: int | None = None, value: bytes | None = None) -> Write:
         run = self.run
         now = run.store.clock.now_ms() if at is None else at
         entry = Entry(kind, self._kind, self.path, self.asked, value, at=now, epoch=run.epoch, note=note)
         position, write = run.record(entry, urgent=True)
         if self.is_body:
             run.cursor.learn(position, entry)
-        if self.is_inline:
-            run.wait_here(write)
-        else:
-            await write
+        return write

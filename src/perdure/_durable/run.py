@@ -227,6 +227,11 @@ class Run:
             len(unflushed) > MOST_UNFLUSHED or time.monotonic() - unflushed[0].since > OLDEST_SECONDS
         )
 
+    def is_ready(self) -> bool:
+        """Whether a body may start at once; raises what `may_start` raises."""
+        self.check()
+        return not (self.stopping or self.draining or self.is_behind())
+
     async def may_start(self) -> None:
         """Before a body runs: the attempt is whole, and its entries are not far behind.
 
