@@ -75,8 +75,10 @@ def test_rows_are_found_by_their_keys(planner: psycopg.Connection[Any], name: st
     assert full_readings(found) == [], found
 
 
-@pytest.mark.parametrize("name", ["share_one", "lock_one"])
-def test_the_rows_of_one_task_are_locked_by_their_keys(planner: psycopg.Connection[Any], name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["share_one", "lock_one", "append_surely", "append_all", "append_entries", "start_functions"]
+)
+def test_what_a_batch_is_sent_as_finds_rows_by_their_keys(planner: psycopg.Connection[Any], name: str) -> None:
     found = plan(planner, STATEMENTS[name][0])
     assert full_readings(found) == [], found
 

@@ -22,7 +22,7 @@ from perdure._store.write import Write
 # The most of one transaction: about 50 ms of the server's time, so that nobody waits long for our locks.
 BATCH_MICROSECONDS = 50_000
 _APPEND_MICROSECONDS, _SET_MICROSECONDS, _VERB_MICROSECONDS = 20, 50, 120
-# From this many on, one statement does it for all of them.
+# Of more than this many, one statement does it for all of them.
 _FEW = 3
 # The verbs that have such a statement, beside append_entry. Payloads go in base64: only small ones.
 SETS = {"start_function": "start_functions", "complete_function": "complete_functions"}
@@ -209,9 +209,13 @@ def is_only_entries(writes: Sequence[Write]) -> bool:
     return len({_place_of(write) for write in writes}) == len(writes)
 
 
+def are_few(run: Sequence[Write]) -> bool:
+    return len(run) <= _FEW
+
+
 def is_appended_at_once(run: Sequence[Write]) -> bool:
-    return run[0].verb == "append_entry" and len(run) > _FEW
+    return run[0].verb == "append_entry" and not are_few(run)
 
 
 def is_done_at_once(run: Sequence[Write]) -> bool:
-    return run[0].verb in SETS and len(run) > _FEW and all(write.size < _SMALL for write in run)
+    return run[0].verb in SETS and not are_few(run) and all(write.size < _SMALL for write in run)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+import psycopg
 
 from perdure._store.contract import Params, Row
 from perdure._store.postgres import arrays, batch
@@ -27,6 +28,8 @@ _BEGIN = Statement("BEGIN", "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
 COMMIT: Asked = Statement("COMMIT", "COMMIT"), {}
 # The last line of most verbs.
 _ANSWER = re.compile(r"SELECT ([a-z_, ]+) FROM ([a-z_]+)")
+
+REFUSALS = (psycopg.errors.DivisionByZero, psycopg.errors.NotNullViolation, psycopg.errors.UniqueViolation)
 
 Answers = list[Row | None]
 Rows = list[Row]
@@ -118,9 +121,11 @@ def noted_answer(text: str | None) -> Row | None:
     return tuple(msgspec.json.decode(text)) if text is not None else None
 
 
-def all_entries(writes: Sequence[Write]) -> Asked:
-    """All of them, or an error."""
-    return statement("append_all"), _columns(writes)
+def all_entries(writes: Sequence[Write]) -> list[Asked]:
+    """All of them, or one of `REFUSALS`."""
+    if batch.are_few(writes):
+        return [(statement("append_surely"), write.params) for write in writes]
+    return [(statement("append_all"), _columns(writes))]
 
 
 def _columns(run: Sequence[Write]) -> Params:

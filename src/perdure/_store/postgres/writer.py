@@ -140,8 +140,8 @@ class Writer:
         crash.place("postgres.before_commit")
         with self._sending(wire):
             try:
-                *_, ending = wire.run([*self._opening(sent.writes), plan.all_entries(sent.writes), plan.COMMIT])
-            except psycopg.errors.DivisionByZero:
+                *_, ending = wire.run([*self._opening(sent.writes), *plan.all_entries(sent.writes), plan.COMMIT])
+            except plan.REFUSALS:
                 self._roll_back(wire)
                 raise _NotAll from None
             self._check_ending(ending)
