@@ -168,13 +168,13 @@ _known: dict[str, list[EffectCall]] = {}
 
 def remember(call: EffectCall) -> None:
     """Known by name, so that a process that never ran the task can undo what it did."""
-    # Of one file, the newest: a cell that was run again, a module loaded again, a factory's function.
+    # Of one place, the newest: a cell that was run again, a module loaded again, a factory called again.
     others = [other for other in _known.get(call.name, ()) if other.home != call.home]
     _known[call.name] = [*others, call]
 
 
 def known_effect(name: str, home: str) -> EffectCall | None:
-    """The effect of this name in this process; of several, the one from the file of that name.
+    """The effect of this name in this process; of several, the one from that place.
 
     Raises:
         Conflict: there are two, and calling the wrong one cannot be undone.
@@ -193,6 +193,9 @@ def known_effect(name: str, home: str) -> EffectCall | None:
 
 
 def home_of(function: Callable[..., Any]) -> str:
-    """The file a function is written in, without its folder, which differs from host to host."""
+    """The file a function is written in, without its folder, which differs from host to host; and the
+    functions it is made by, as two of them may make one of the same name."""
     code = getattr(function, "__code__", None)
-    return os.path.basename(code.co_filename) if code is not None else ""
+    file = os.path.basename(code.co_filename) if code is not None else ""
+    inside = getattr(function, "__qualname__", "").rpartition(".<locals>.")[0]
+    return f"{file}:{inside.replace('<locals>.', '')}" if inside else file

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from perdure._durable.calls import Call, refuse_generator
 from perdure._durable.retry import Retry
-from perdure._durable.scopes import short_name
+from perdure._durable.scopes import whole_name
 from perdure._durable.steps import async_step, sync_step
 from perdure._durable.values import Signature
 from perdure._durable.versions import known_functions, remember
@@ -98,7 +98,7 @@ class DurableFunction(Generic[P, R]):
         refuse_generator(function)
         functools.update_wrapper(self, function)
         self.function = function
-        self.name = name or short_name(function)
+        self.name = name or whole_name(function)
         self.version, self.upgrade, self.compensate = version, upgrade, compensate
         self.signature = Signature(function)
         self.is_async = inspect.iscoroutinefunction(function)

@@ -111,6 +111,12 @@ def short_name(named: Any) -> str:
     return name.rpartition("<locals>.")[2] if "<" in name else name
 
 
+def whole_name(function: Any) -> str:
+    """The qualified name, with the functions it was defined in: make_mailer.run is not make_billing.run."""
+    name: str = getattr(function, "__qualname__", None) or type(function).__qualname__
+    return name.replace("<locals>.", "")
+
+
 # ── the task factory ─────────────────────────────────────────────────────────────────────────────
 
 
