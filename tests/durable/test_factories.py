@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure, durable, effect, pause
-from tests.durable.effects_kit import until_paused
+from perdure import Happened, Perdure, durable, effect, pause
+from tests.durable.effects_kit import Died, Places, raising, until_paused
 from tests.durable.test_pauses import ended, paused
 
 done: list[str] = []
@@ -54,6 +54,50 @@ async def test_a_worker_carries_on_the_function_that_was_started_and_not_another
         await task.answer("yes")
         assert await ended(handle) == "yes"
     assert done == ["mail"]
+
+
+def make_looker(found: str) -> Any:
+    def look() -> Happened[str]:
+        done.append(f"looked for {found}")
+        return Happened(found)
+
+    return look
+
+
+def make_first() -> Any:
+    @effect(verify=make_looker("first"))
+    async def risky() -> str:
+        raise ConnectionError
+
+    return risky
+
+
+def make_second() -> Any:
+    @effect(verify=make_looker("second"))
+    async def risky() -> str:
+        raise ConnectionError
+
+    return risky
+
+
+@pytest.mark.req("R34")
+async def test_when_a_task_is_cancelled_an_uncertain_effect_is_looked_for_by_its_own_probe(
+    quick_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = make_first(), make_second()
+
+    @durable
+    async def work() -> None:
+        await first()
+
+    async with Perdure(quick_url) as app:
+        places = Places(monkeypatch)
+        places.at("effect.intended", raising(Died()))
+        with pytest.raises(Died):
+            await app.run("t", work)
+        await (await app.tasks.handle("t")).cancel()
+        assert [(one.state, one.settled) for one in await app.effects.of("t")] == [("done", "verify")]
+    assert done == ["looked for first"]
 
 
 @pytest.mark.req("R36")

@@ -75,7 +75,7 @@ async def test_a_result_that_cannot_be_kept_is_named_and_fails_the_task(quick_ur
     async with Perdure(quick_url) as app:
         with pytest.raises(NotStorable) as refused:
             await app.run("job", gives)
-        assert refused.value.path == "result of gives, a[0]" and "failed" in refused.value.kept
+        assert refused.value.path == f"result of {gives.name}, a[0]" and "failed" in refused.value.kept
         assert await status_of(app, "job") == "failed"
 
 

@@ -173,13 +173,16 @@ def remember(call: EffectCall) -> None:
     _known[call.name] = [*others, call]
 
 
-def known_effect(name: str, home: str) -> EffectCall | None:
-    """The effect of this name in this process; of several, the one from that place.
+def known_effect(name: str, home: str | None) -> EffectCall | None:
+    """The effect of this name in this process; of several, the one from that place. One that noted no place has
+    neither probe nor undo: of several such, none.
 
     Raises:
         Conflict: there are two, and calling the wrong one cannot be undone.
     """
     found = _known.get(name, [])
+    if len(found) > 1 and home is None:
+        return None
     if len(found) > 1:
         found = [call for call in found if call.home == home]
         if len(found) != 1:

@@ -164,6 +164,8 @@ class Walk:
         note = self._note(number=self.number, not_after=not_after, shown=self.shown)
         if self.call.undo is not None:  # which another process may have to find by its name
             note["undo"], note["home"] = self.call.undo.name, self.call.home
+        elif self.call.verify is not None:
+            note["home"] = self.call.home
         return note
 
     async def _check_holder(self) -> None:

@@ -183,7 +183,8 @@ async def _by_hand(run: Run, account: Account, why: str, *, tries: int | None = 
 
 def _call(run: Run, account: Account) -> EffectCall | None:
     own: EffectCall | None = run.effects.get(account.name)
-    return own or known_effect(account.name, str((account.intent.note or {}).get("home") or ""))
+    home = (account.intent.note or {}).get("home")
+    return own or known_effect(account.name, None if home is None else str(home))
 
 
 def _first_line(error: BaseException) -> str:
