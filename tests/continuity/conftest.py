@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from perdure._runtime import unit_types
+from tests.continuity.restore_kit import MadeType
 from tests.support.processes import Nursery, nursery
 from tests.torture.powerloss import fast_folder
 
@@ -22,3 +24,11 @@ def folder() -> Iterator[Path]:
 def children() -> Iterator[Nursery]:
     with nursery() as warm:
         yield warm
+
+
+@pytest.fixture
+def made_type(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    unit_types.register(MadeType())
+    yield
+    unit_types._types.pop("made")
+    MadeType.fails = False

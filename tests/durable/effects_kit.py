@@ -32,6 +32,14 @@ async def until_paused(app: Perdure, id: str, function: Any, *args: Any) -> Any:
             await work
 
 
+async def ended(app: Perdure, id: str, function: Any, *args: Any) -> Any:
+    """Its result, or the exception it ended with."""
+    try:
+        return await app.run(id, function, *args)
+    except BaseException as error:
+        return error
+
+
 async def status_of(app: Perdure, id: str) -> str:
     record = await app.tasks.get(id)
     assert record is not None

@@ -14,8 +14,7 @@ from perdure._ground.hop import drive
 from perdure._model import Pause
 from perdure._tasks import questions_of
 from perdure.errors import EffectUncertain, InvalidInput, LeaseLost
-from tests.durable.effects_kit import Died, Naps, Places, World, until_paused
-from tests.durable.test_effects import ended
+from tests.durable.effects_kit import Died, Naps, Places, World, ended, until_paused
 
 # ── cut off ──────────────────────────────────────────────────────────────────────────────────────
 

@@ -17,8 +17,7 @@ from perdure import Perdure
 from perdure._durable import Retry, durable, effect, pg_probe, transaction
 from perdure._model import Pause
 from perdure.errors import InvalidInput, NoTask, NotStorable
-from tests.durable.effects_kit import Died, Places, raising, until_paused
-from tests.durable.test_effects import ended
+from tests.durable.effects_kit import Died, Places, ended, raising, until_paused
 
 _NOTHING = timedelta(0)
 INSERT = {"sqlite": "INSERT INTO orders VALUES (?)", "postgres": "INSERT INTO orders VALUES (%s)"}

@@ -23,8 +23,7 @@ from perdure._durable import (
 from perdure._durable import effect_call as registry
 from perdure._model import Pause
 from perdure.errors import InvalidTransition, TaskFailed
-from tests.durable.effects_kit import Died, Places, World, raising, status_of, until_paused, wait_until
-from tests.durable.test_effects import ended
+from tests.durable.effects_kit import Died, Places, World, ended, raising, status_of, until_paused, wait_until
 
 LATER = ("intended", "done", "recorded")
 world = World()
