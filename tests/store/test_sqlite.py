@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 import pytest
 
-from perdure._store import Committer
+from perdure._store import Committer, Write
 from perdure._store.sqlite import SqliteEngine, place
 from perdure._store.sqlite import engine as engine_module
 from perdure.errors import StoreBusy, StoreDamaged, StoreFull, StoreRefused, StoreUnavailable
@@ -285,10 +285,10 @@ def test_a_transaction_ends_early_rather_than_keep_others_waiting(
     monkeypatch.setattr(engine_module, "BATCH_SECONDS", -1.0)
     committer = Committer(engine)
     attempt = Attempt(committer, engine)
-    for position in range(3):
-        committer.enqueue(attempt.entry(position))
+    for write in (attempt.entry(0), Write(committer, "beat", {"worker": "nobody"}, key="nobody"), attempt.entry(1)):
+        committer.enqueue(write)
     committer.flush()
-    assert attempt.positions() == list(range(3)) and committer.batches == 3
+    assert attempt.positions() == [0, 1] and committer.batches == 3
     committer.close()
 
 

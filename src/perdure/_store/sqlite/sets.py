@@ -46,6 +46,24 @@ def stretch(writes: Sequence[Write], place: int) -> Sequence[Write]:
     return writes[place:end]
 
 
+def are_few_entries(writes: Sequence[Write]) -> bool:
+    """Whether they are what a chain of effects waits for, again and again."""
+    return len(writes) < FEW and all(write.verb == APPEND for write in writes)
+
+
+def append_few(cursor: apsw.Cursor, writes: Sequence[Write]) -> list[Row | None] | None:
+    """Append them by one statement that is its own transaction; None, with nothing done, when one may be refused."""
+    text, values_of = _widened(_STATEMENTS["append_surely"][0], len(writes))
+    values: list[Any] = []
+    for write in writes:
+        values += values_of(write.params)
+    try:
+        cursor.execute(text, values)
+    except apsw.ConstraintError:
+        return None
+    return [(write.params["position"],) for write in writes]
+
+
 def carry_out(cursor: apsw.Cursor, writes: Sequence[Write], starting: Plan) -> list[Row] | None:
     """Do them all, and give their answers; None, with nothing done, when one of them may be refused.
 
