@@ -42,6 +42,7 @@ async def test_lists_grow_wherever_they_are_and_whatever_is_added(url: str) -> N
         record = await app.tasks.get("job")
         assert record is not None and record.state == want and record.latest is not None
         assert record.latest.plan == {"at": 47}, "what stands beside the state stays"
+        assert record.latest.checksum == made.checksum, "as it was told when the item was added"
         seen = [made.data async for made in task.checkpoints()]
         assert len(seen) == 63 and len(seen[0]["messages"]) <= 1, "earlier checkpoints are as they were"
 

@@ -79,20 +79,27 @@ def delta(previous: bytes, current: bytes) -> bytes | None:
         return None  # nothing stayed: packing it after the old state would save a tenth, for three times the work
     plan, new = _split(current, copies)
     packing, window_start, packed = _pack_new(previous, new, copies, len(current))
-    made = _encoded(previous, current, plan, packing, window_start, len(new), packed)
+    made = _encoded(previous, current, crc32(current), plan, packing, window_start, len(new), packed)
     return made if _is_worth_it(len(made), current) else None
 
 
-def splice(previous: bytes, edits: Sequence[Edit]) -> tuple[bytes, bytes]:
+class Spliced(NamedTuple):
+    current: bytes
+    delta: bytes
+    crc: int  # of the current state
+
+
+def splice(previous: bytes, edits: Sequence[Edit]) -> Spliced:
     """The state after these edits, which are in order, and its delta: nothing has to be searched for."""
     plan: list[int] = []
     new: list[bytes] = []
-    pieces: list[bytes] = []
+    pieces: list[bytes | memoryview] = []
+    old = memoryview(previous)  # of which stretches are copied once, into their new place
     at, carried = 0, 0
     for edit in edits:
         if edit.at > at:
             plan += (carried, at, edit.at - at)
-            pieces.append(previous[at : edit.at])
+            pieces.append(old[at : edit.at])
             carried = 0
         new.append(edit.added)
         pieces.append(edit.added)
@@ -100,19 +107,27 @@ def splice(previous: bytes, edits: Sequence[Edit]) -> tuple[bytes, bytes]:
         at = edit.at + edit.removed
     if at < len(previous):
         plan += (carried, at, len(previous) - at)
-        pieces.append(previous[at:])
+        pieces.append(old[at:])
     current, added = b"".join(pieces), b"".join(new)
     start = max(0, min(edits[-1].at - WINDOW * 3 // 4, len(previous) - WINDOW))
     packed = zstd.pack_after(previous[start : start + WINDOW], added, LEVEL)
     how = (_AFTER_WINDOW, start, packed) if len(packed) < len(added) else (_STORED, 0, added)
     packing, start, packed = how
-    return current, _encoded(previous, current, plan, packing, start, len(added), packed)
+    crc = crc32(current)
+    return Spliced(current, _encoded(previous, current, crc, plan, packing, start, len(added), packed), crc)
 
 
 def _encoded(
-    previous: bytes, current: bytes, plan: list[int], packing: int, window_start: int, new_length: int, packed: bytes
+    previous: bytes,
+    current: bytes,
+    crc: int,
+    plan: list[int],
+    packing: int,
+    window_start: int,
+    new_length: int,
+    packed: bytes,
 ) -> bytes:
-    marks = (len(previous), _mark(previous), len(current), crc32(current))
+    marks = (len(previous), _mark(previous), len(current), crc)
     return _encoder.encode(_Delta(_FORMAT, *marks, plan, packing, window_start, new_length, packed))
 
 

@@ -87,13 +87,13 @@ def _spliced(task: Task, before: Snapshot, keys: splicing.Path, item: bytes, sta
         shift = 1
         edits.insert(0, splicing.Edit(0, 0, codec.TAGGED))
         now = now._replace(at=now.at + 1, end=now.end + 1)
-    current, change = frames.splice(raw, edits)
+    current, change, crc = frames.splice(raw, edits)
     if len(current) > snapshots.MAX_STATE:
         raise TooLarge("the state", len(current), snapshots.MAX_STATE)
     frame = snapshots.build_from(task._store, task.uid, current, before, change)
     others = {name: one for name, one in before.places.items() if name != path}
     places = {**splicing.moved(others, place, now, shift), path: now}
-    return Made(snapshots.with_places(frame, places), current, {**_companions(before), "state": state})
+    return Made(snapshots.with_places(frame, places), current, {**_companions(before), "state": state}, crc)
 
 
 def _companions(before: Snapshot) -> dict[str, Any]:

@@ -57,6 +57,7 @@ class Made(NamedTuple):
     frame: Frame
     raw: bytes
     copy: dict[str, Any]
+    crc: int | None = None  # of the raw bytes, if it is known
 
 
 async def store_made(
@@ -71,7 +72,8 @@ async def store_made(
     """The same, for one that is made from the newest there is; raises what `store` and `make` raise."""
     while True:
         hold = await task._take()
-        frame, raw, copy = make(await task._base(hold))
+        made = make(await task._base(hold))
+        frame = made.frame
         kind_of = {"label": label, "cause": cause, "depth": 0, "position": 0}
         data = {"label": label, "size": frame.size} if label else {"size": frame.size}
         params = {**task._event(kind, data), **frame.columns(), **kind_of}
@@ -79,7 +81,7 @@ async def store_made(
         row = await task._store.verb("checkpoint", task.uid, params, key=task.id, fence=hold.fence)
         if row is not None:
             working = task.state
-            stored = _stored(task, hold, frame, raw, copy, row, params)
+            stored = _stored(task, hold, made, row, params)
             task.state = task.state if is_asked else working
             return stored
         await moves.explain(task, "checkpoint", hold)
@@ -88,13 +90,12 @@ async def store_made(
 def _stored(
     task: Task,
     hold: Hold,
-    frame: Frame,
-    raw: bytes,
-    copy: dict[str, Any],
+    made: Made,
     row: tuple[Any, ...],
     params: dict[str, Any],
 ) -> Checkpoint:
     seq, _version, status = row
+    frame, raw, copy, crc = made
     task.status, task.state = status, copy["state"]
     task._snapshot = hold.snapshot = frame.snapshot(seq, raw)
     return Checkpoint(
@@ -112,7 +113,7 @@ def _stored(
         partial=copy.get("partial"),
         pending=[ToolCall(**call) for call in copy.get("pending") or ()],
         parent=checkpoint_id(task.uid, frame.parent) if frame.parent else None,
-        checksum=records.checksum(raw),
+        checksum=records.checksum(raw, crc),
     )
 
 

@@ -167,9 +167,9 @@ def checkpoint(uid: str, row: FrameRow, parts: dict[str, Any], raw: bytes) -> Ch
     )
 
 
-def checksum(raw: bytes) -> str:
-    """What tells one snapshot's bytes from another's."""
-    return f"{crc32(raw):08x}"
+def checksum(raw: bytes, crc: int | None = None) -> str:
+    """What tells one snapshot's bytes from another's; `crc` is theirs, if it is known."""
+    return f"{crc32(raw) if crc is None else crc:08x}"
 
 
 def attempt(number: int, row: AttemptRow) -> Attempt:
