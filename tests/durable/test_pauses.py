@@ -43,12 +43,16 @@ async def at_work(url: str) -> AsyncIterator[Perdure]:
 
 async def seen(app: Perdure, id: str, holds: Callable[[TaskRecord], bool]) -> TaskRecord:
     """The record, as soon as it is as it should be."""
-    async with asyncio.timeout(30):
-        while True:
-            record = await app.tasks.get(id)
-            if record is not None and holds(record):
-                return record
-            await look_again()
+    try:
+        async with asyncio.timeout(30):
+            while True:
+                record = await app.tasks.get(id)
+                if record is not None and holds(record):
+                    return record
+                await look_again()
+    except TimeoutError:
+        events = [(event.kind, str(event.at), event.data) for event in await app.tasks.events(id)]
+        pytest.fail(f"waited for something else: {await app.tasks.get(id)}\n{events}")
 
 
 async def paused(app: Perdure, id: str, reason: str) -> TaskRecord:

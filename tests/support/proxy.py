@@ -2,9 +2,9 @@
 
     engine ── proxy ── server
 
-It knows one thing of the protocol: a COMMIT is sent by itself, in plain letters. The next one to pass
-can be lost before it reaches the server, lost on its way back after the server has done it, or held back
-after its sender is cut off, like a packet that arrives late.
+It knows one thing of the protocol: a COMMIT is sent in plain letters. The next one to pass, with all that is sent
+together with it, can be lost before it reaches the server, lost on its way back after the server has done it, or
+held back after its sender is cut off, like a packet that arrives late.
 """
 
 from __future__ import annotations
@@ -47,6 +47,11 @@ class Proxy:
         with self._mutex:
             self._moment = moment
             self.has_cut.clear()
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether a COMMIT waits to be delivered."""
+        return self._held is not None
 
     def deliver(self) -> None:
         """Let the COMMIT that was held back reach the server, and wait for its answer."""

@@ -9,6 +9,8 @@ import pytest
 from perdure import Config, Perdure
 from perdure._model import Holder, Sighting
 from perdure._tasks.attempts import after_error
+from perdure._tasks.records import load
+from perdure._tasks.refusals import current_row
 from perdure.errors import InvalidInput, InvalidTransition, LeaseHeld, LeaseLost, StoreUnreachable
 
 
@@ -39,6 +41,18 @@ async def test_an_attempt_begins_with_the_newest_state_and_its_end_is_recorded(u
         record = await task.record()
         assert [(a.number, a.ended) for a in record.attempts] == [(1, "released"), (2, "released")]
         assert all(a.pid and a.host and a.user and a.ended_at for a in record.attempts)
+
+
+async def test_a_record_shows_no_attempt_that_began_after_its_status_was_read(url):
+    """Or a paused task would be shown with an attempt under way."""
+    async with Perdure(url) as app:
+        task = await app.tasks.open("job")
+        async with task.attempt():
+            pass
+        row = await current_row(app._store, "job", task.uid)
+        async with task.attempt():
+            record, _ = await load(app._store, row)
+        assert [attempt.ended for attempt in record.attempts] == ["released"]
 
 
 async def test_two_parts_of_one_program_cannot_both_begin_an_attempt(url):

@@ -38,11 +38,13 @@ def run(seed: int, *, cuts: int = CUTS, outage: float = OUTAGE) -> None:
 
 
 def _trouble(rng: random.Random, proxy: Proxy) -> None:
+    if proxy.holds_back:
+        proxy.deliver()  # its sender has long sent it again
     what = rng.randrange(3)
     if what == 0:
         proxy.cut()
     elif what == 1:
-        proxy.cut_next_commit(rng.choice(("before", "after")))
+        proxy.cut_next_commit(rng.choice(("before", "after", "late")))
     else:
         proxy.refuse_next(rng.randint(1, 4))
         proxy.cut()

@@ -80,6 +80,65 @@ async def test_of_many_who_take_the_same_pause_one_does(url: str, clock: Movable
         assert sum(won) == 1
 
 
+@pytest.mark.req("R41", "R49")
+async def test_who_read_a_check_as_due_before_the_code_made_it_wakes_the_task_no_more(
+    url: str, clock: MovableClock
+) -> None:
+    looked: list[int] = []
+
+    async def is_there() -> str | None:
+        looked.append(1)
+        return None
+
+    @durable
+    async def waits() -> None:
+        await pause.poll(is_there, every=timedelta(minutes=1))
+
+    async with Perdure(url) as app:
+        handle = await app.start("polls", waits)
+        rows = []
+        async with app.worker(), asyncio.timeout(30):
+            while not (await (await handle.task()).record()).is_paused:
+                await look_again()
+            rows = await app._store.query("due_pauses", namespace="default", polls=0, limit=10)
+            clock.advance(minutes=2)
+            while len(looked) < 2 or not (await (await handle.task()).record()).is_paused:
+                await look_again()
+        assert not await take_question(app.tasks, DueQuestion(*rows[0]), clock.now_ms(), {})
+        record = await (await handle.task()).record()
+        assert record.is_paused and len(record.attempts) == 2
+
+
+@pytest.mark.req("R41")
+async def test_a_check_that_made_room_for_others_is_still_made_when_its_task_gets_its_turn(
+    url: str, clock: MovableClock
+) -> None:
+    looked: list[int] = []
+
+    async def is_there() -> str | None:
+        looked.append(1)
+        return None
+
+    @durable
+    async def waits() -> None:
+        await pause.poll(is_there, every=timedelta(minutes=1))
+
+    async with Perdure(url) as app:
+        handle = await app.start("polls", waits)
+        task = await handle.task()
+        async with app.worker(), asyncio.timeout(30):
+            while not (await task.record()).is_paused:
+                await look_again()
+        clock.advance(minutes=2)
+        [row] = await app._store.query("due_pauses", namespace="default", polls=0, limit=10)
+        woken, pushed = [await take_question(app.tasks, DueQuestion(*row), clock.now_ms(), {}) for _ in range(2)]
+        assert woken and pushed, "it goes on, and is out of the way until somebody has time for it"
+        async with app.worker(), asyncio.timeout(30):
+            while not (await task.record()).is_paused:
+                await look_again()
+        assert len(looked) == 2 and len((await task.record()).attempts) == 2
+
+
 async def test_more_than_a_window_of_one_moment_are_all_taken_and_the_rest_is_left(clock: MovableClock) -> None:
     async with Perdure("memory://many-timers") as app:
         await make_paused(app, WINDOW + 50)

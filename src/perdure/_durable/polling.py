@@ -19,7 +19,7 @@ from perdure._durable.scopes import Scope, current, short_name
 from perdure._durable.values import Signature
 from perdure._ground.clock import moment
 from perdure._model import Asked, from_stored, next_check, to_stored
-from perdure._tasks import POLL_TOPIC, checks
+from perdure._tasks import POLL_TOPIC, WAS_DUE, checks
 from perdure.errors import InvalidInput, TimedOut
 
 
@@ -72,13 +72,15 @@ class Poll:
 
     async def _look_again(self, run: Run, path: str, asked: Asked, opened: Open, now: int) -> Any:
         """Look if it is time; the next look is on record before this one begins."""
-        if opened.due_at is not None and opened.due_at > now:
+        due = opened.question.get(WAS_DUE, opened.due_at)
+        if due is not None and due > now:
             return None
         if asked.expires_at is not None and asked.expires_at <= now:
             raise self._nothing()
         again = replace(asked, checks=asked.checks + 1)
         due_at = next_check(again, now, random.random())  # noqa: S311
-        question = {**opened.question, "asked": to_stored(again)}
+        question = {name: value for name, value in opened.question.items() if name != WAS_DUE}
+        question["asked"] = to_stored(again)
         params = {
             "path": path,
             "seen_due_at": opened.due_at,
@@ -86,9 +88,18 @@ class Poll:
             "question": run.store.seal(run.uid, "pause", question),
         }
         if await run.store.verb("rearm_pause", run.uid, params, key=run.task_id) is None:
-            return None  # a worker was quicker, and looks at it itself, or later
+            # A worker was quicker, and looks at it itself; or it only made room for others.
+            newer = await self._open_now(run, path)
+            return None if newer is None else await self._look_again(run, path, asked, newer, now)
         run.asked[path] = Open(question, opened.asked_at, due_at)
         return await self._look(run, path)
+
+    async def _open_now(self, run: Run, path: str) -> Open | None:
+        """The question as it is now; None when it has its answer."""
+        for at, _, _, question, asked_at, due_at, answer, *_ in await run.store.query("read_pauses", uid=run.uid):
+            if at == path and answer is None:
+                return Open(run.store.unseal(run.uid, "pause", question), asked_at, due_at)
+        return None
 
     async def _look(self, run: Run, path: str) -> Any:
         await run.may_start()

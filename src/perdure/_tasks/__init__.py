@@ -18,6 +18,7 @@ from perdure._tasks.dependencies import Blocked, blocked_by, blockers, read_bloc
 from perdure._tasks.due import (
     POLL_TOPIC,
     TASK_TOPIC,
+    WAS_DUE,
     DueQuestion,
     end_of,
     look_after,
@@ -131,6 +132,7 @@ __all__ = [
     "held_lease",
     "keys_in_use",
     "leave",
+    "WAS_DUE",
     "look_after",
     "make_handler",
     "make_token",

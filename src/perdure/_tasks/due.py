@@ -41,6 +41,8 @@ TASK_TOPIC = "~task "
 POLL_TOPIC = "~poll"
 # A task at work looks for itself when it comes to it. If that takes longer, its question makes room for others.
 IN_THE_WAY_MS = 10_000
+# In the question of one that made room: since when it has been due. The code still looks when it comes to it.
+WAS_DUE = "was_due"
 
 
 class DueQuestion(NamedTuple):
@@ -107,9 +109,19 @@ async def _wake(tasks: Tasks, due: DueQuestion, question: dict[str, Any], asked:
     row = await refusals.current_row(store, due.id, due.uid)
     if row.status != "paused":
         is_in_the_way = now - due.due_at > IN_THE_WAY_MS
-        return is_in_the_way and await _rearm(store, due, question, asked, now + IN_THE_WAY_MS)
+        since = question.get(WAS_DUE, due.due_at)
+        return is_in_the_way and await _rearm(store, due, question, asked, now + IN_THE_WAY_MS, was_due=since)
+    # After the task: if the code looks between these two and pauses again, the version that was seen is over.
+    if not await _is_still_due(store, due):
+        return False
     task = await tasks._attach(due.uid, created=False)
     return await resume_with(task, row, {}, {"to look at": question["question"]})
+
+
+async def _is_still_due(store: Store, due: DueQuestion) -> bool:
+    """Whether nobody has looked since then: its code may have, and put the next look on record."""
+    rows = await store.query("read_pauses", uid=due.uid)
+    return any((row[0], row[5], row[6]) == (due.path, due.due_at, None) for row in rows)
 
 
 def _place(due: DueQuestion) -> dict[str, Any]:
@@ -117,11 +129,21 @@ def _place(due: DueQuestion) -> dict[str, Any]:
 
 
 async def _rearm(
-    store: Store, due: DueQuestion, question: dict[str, Any], asked: Asked | None, due_at: int | None
+    store: Store,
+    due: DueQuestion,
+    question: dict[str, Any],
+    asked: Asked | None,
+    due_at: int | None,
+    *,
+    was_due: int | None = None,
 ) -> bool:
     if due_at == due.due_at:
         return False
-    kept = {**question, "asked": to_stored(asked)} if asked is not None else question
+    kept = {name: value for name, value in question.items() if name != WAS_DUE}
+    if asked is not None:
+        kept["asked"] = to_stored(asked)
+    if was_due is not None:
+        kept[WAS_DUE] = was_due
     params = {**_place(due), "due_at": due_at, "question": store.seal(due.uid, "pause", kept)}
     return await store.verb("rearm_pause", due.uid, params, key=due.id) is not None
 

@@ -33,7 +33,8 @@ async def load(store: Store, row: TaskRow) -> tuple[TaskRecord, Snapshot]:
     """The whole record of a task, and the snapshot its next checkpoint builds on."""
     snapshot, frame, damaged = await newest_good(store, row)
     parts = snapshots.contents(snapshot.raw)
-    attempts = await store.query("read_attempts", uid=row.uid)
+    # Not those that began since the row was read: a task that is paused would be shown with an attempt under way.
+    attempts = (await store.query("read_attempts", uid=row.uid))[: row.attempts]
     latest = checkpoint(row.uid, frame, parts, snapshot.raw) if frame.seq else None
     if row.status == "paused" and row.due_at is None:
         row = row._replace(due_at=await _next_look(store, row.uid))
