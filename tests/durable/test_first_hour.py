@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, durable, effect, idempotency_key, pause, recorded, step
+from perdure._durable import where
 from perdure.errors import Conflict, InvalidInput, NoTask, NotStorable, ReplayDiverged
 from tests.durable.effects_kit import status_of, until_paused, wait_until
 
@@ -141,6 +142,61 @@ async def test_a_run_that_waits_for_an_uncertain_effect_says_so_and_why(
         (said,) = [record.getMessage() for record in caplog.records]
         assert "outcome unknown: charge(5) (RuntimeError: card declined)" in said
         assert "perdure answer pay-1 done|retry|fail" in said
+
+
+@pytest.mark.parametrize("kind", ["approval", "input", "pause"])
+async def test_a_run_that_waits_for_a_person_says_so_and_what_ends_it(
+    quick_url: str, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    @durable
+    async def asks() -> None:
+        if kind == "pause":
+            begun.set()
+            await go.wait()
+        await (pause.approval("Ship it?") if kind == "approval" else pause.input("Ship it?", str))
+
+    async with Perdure(quick_url) as app:
+        with caplog.at_level(logging.WARNING, "perdure.durable"):
+            work = asyncio.ensure_future(app.run("ship-1", asks))
+            if kind == "pause":
+                await begun.wait()
+                await (await app.tasks.handle("ship-1")).pause("Ship it?", reason="human_input")
+            await wait_until(lambda: bool(caplog.records))
+            work.cancel()
+        (said,) = [record.getMessage() for record in caplog.records]
+        ways = {"approval": "perdure approve or perdure reject", "input": "perdure answer", "pause": "perdure resume"}
+        assert "Ship it?" in said and said.endswith(f"{ways[kind]} ship-1")
+
+
+async def test_an_effect_that_runs_in_a_live_process_is_under_way_and_not_uncertain(quick_url: str) -> None:
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    @effect
+    async def charge(cents: int) -> int:
+        begun.set()
+        await go.wait()
+        raise RuntimeError("card declined")
+
+    @durable
+    async def pays() -> int:
+        return await charge(5)
+
+    async with Perdure(quick_url) as app:
+        work = asyncio.ensure_future(app.run("pay-1", pays))
+        await begun.wait()
+        found = await where(app.tasks, "pay-1")
+        assert ([frame.state for frame in found.frames], found.next) == (["under way"], "it goes on where it is")
+        go.set()
+        await wait_until(lambda: is_paused(app))
+        found = await where(app.tasks, "pay-1")
+        assert [frame.state for frame in found.frames] == ["uncertain", "waiting"] and found.uncertain == ["charge"]
+        work.cancel()
+
+
+async def is_paused(app: Perdure) -> bool:
+    return await status_of(app, "pay-1") == "paused"
 
 
 @step

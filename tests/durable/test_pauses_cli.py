@@ -66,6 +66,7 @@ async def test_an_approval_is_shown_and_decided_once_from_the_shell(url: str, ca
 async def test_an_answer_of_another_form_is_refused_with_what_is_wanted(url: str, capsys: Any) -> None:
     async with Perdure(url) as app:
         await until_paused(app, "count", counts)
+    capsys.readouterr()  # it has said that it waits
     code, refused = run(capsys, url, "answer", "count", "abc")
     assert code == 2 and "does not fit" in json.dumps(refused) and "integer" in json.dumps(refused)
     assert run(capsys, url, "answer", "count", "7")[0] == 0

@@ -7,10 +7,11 @@ and nothing runs before it fits.
 from __future__ import annotations
 
 import logging
+from shlex import quote
 
 from perdure._model import Pause
 from perdure._store import TaskRow
-from perdure._tasks import Task, Tasks
+from perdure._tasks import Task, Tasks, questions_of
 from perdure.errors import InvalidTransition
 
 log = logging.getLogger("perdure.durable")
@@ -37,6 +38,11 @@ class Standing:
             why = str(pause.details.get("why")).partition("\n")[0]
             what = f"{pause.message} ({why})"
             log.warning("task %s waits: %s; settle it: perdure answer %s done|retry|fail", row.id, what, row.id)
+        elif pause.reason in ("human_approval", "human_input"):
+            # Nobody who waits for a person should have to guess that they do.
+            open_ = await questions_of(self._store, row.id, row.uid)
+            way = open_[0].way_on if open_ else f"perdure resume {quote(row.id)}"
+            log.warning("task %s waits for %s: %s; %s", row.id, pause.reason, pause.message, way)
         else:
             log.info("task %s waits for %s: %s", row.id, pause.reason, pause.message)
 

@@ -88,7 +88,7 @@ async def where(tasks: Tasks, id: str) -> Where:
     call = await store.query("get_call", uid=task.uid)
     ends = [entry for entry in entries if entry.kind == "result" and entry.op not in UNCOUNTED]
     holder, dead = await who_works_on(store, task.uid)
-    frames = _frames(entries, questions, is_worked_on=bool(holder))
+    frames = _frames(entries, questions, at_work=record.attempts[-1].epoch if holder and record.attempts else None)
     blocked = await blockers(tasks, id)
     nobody = await why_nobody(store, call[0]) if call and not holder and record.status == "running" else ""
     if nobody and record.attempts and record.attempts[-1].ended == COULD_NOT_BEGIN:
@@ -140,7 +140,9 @@ def _arguments(store: Store, uid: str, sealed: bytes) -> Any:
         return error.what
 
 
-def _frames(entries: Sequence[Entry], questions: Sequence[Question], *, is_worked_on: bool) -> list[CallFrame]:
+def _frames(entries: Sequence[Entry], questions: Sequence[Question], *, at_work: int | None) -> list[CallFrame]:
+    """The calls under way; `at_work` is the epoch of the attempt that is at work, if one is."""
+    asked = {question.path.rpartition("?")[0] for question in questions}
     ended = {entry.path for entry in entries if entry.kind != "intent"}
     open_: dict[str, CallFrame] = {}
     for entry in entries:
@@ -150,11 +152,12 @@ def _frames(entries: Sequence[Entry], questions: Sequence[Question], *, is_worke
                 scope=scope_of(path),
                 path=path.removeprefix("|"),
                 call=str(codec.decode(entry.value)) if entry.value else "",
-                state="under way" if is_worked_on else "cut off",
+                state="under way" if at_work is not None else "cut off",
                 since=moment(entry.at),
             )
         if entry.kind == "intent" and entry.path not in ended:
-            state = "uncertain" if entry.op.partition(".")[0] == "effect" else "under way"
+            is_known = entry.op.partition(".")[0] != "effect" or (entry.epoch == at_work and entry.path not in asked)
+            state = "under way" if is_known else "uncertain"
             note = f"try {(entry.note or {}).get('tries') or 1}"
             open_[entry.path] = CallFrame(
                 name=name_of(entry.path),
