@@ -91,6 +91,15 @@ def test_a_write_that_notes_its_answer_finds_rows_by_their_keys(planner: psycopg
     assert "committers_pkey" in found, found
 
 
+def test_the_plans_of_what_is_written_are_kept(postgres_url: str) -> None:
+    engine = PostgresEngine(postgres_url)
+    Hand(engine).register()
+    wire = engine._writer._wire
+    assert wire is not None
+    assert wire.connection.execute("SHOW plan_cache_mode").fetchone() == ("force_generic_plan",)
+    engine.close()
+
+
 def test_many_ends_look_up_each_row_by_its_key(planner: psycopg.Connection[Any]) -> None:
     """What was given is joined to what was changed, in memory; the tables themselves are never gone through."""
     found = plan(planner, STATEMENTS["complete_functions"][0])

@@ -209,6 +209,12 @@ def is_only_entries(writes: Sequence[Write]) -> bool:
     return len({_place_of(write) for write in writes}) == len(writes)
 
 
+def locks_of_entries(writes: Sequence[Write]) -> Locks:
+    """What `locks` says of nothing but entries."""
+    leases = list({write.params["uid"] for write in writes})
+    return Locks([], leases, [], are_needed=len(leases) > 1)
+
+
 def are_few(run: Sequence[Write]) -> bool:
     return len(run) <= _FEW
 

@@ -65,7 +65,7 @@ class PostgresEngine:
     def _open_writer(self) -> Connection:
         connection = self._connector.connect()
         try:
-            if connection.prepare_threshold is not None:
+            if connection.may_prepare:
                 connection.execute(_KEEP_PLANS)
             self._make_ready(connection)
         except Exception as error:

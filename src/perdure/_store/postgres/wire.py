@@ -50,17 +50,17 @@ class Statement:
         text = _PARAMETER.sub(lambda found: f"${numbers[found[1]]}{found[2]}", sql)
         self.name, self.text = name.encode(), text.encode()
         self.formats = [_TEXT if type_ in _NUMBERS else _BINARY for type_ in types.values()]
-        self._order = tuple(types.items())
+        self._order = tuple((name, _TEXTS.get(type_), type_ in _NUMBERS) for name, type_ in types.items())
 
     def values(self, params: Params) -> list[Value]:
         values: list[Value] = []
-        for name, type_ in self._order:
+        for name, before, is_number in self._order:
             value = params[name]
             if value is None:
                 pass
-            elif type_ in _TEXTS:
-                value = _TEXTS[type_] + value.encode()
-            elif type_ in _NUMBERS:
+            elif before is not None:
+                value = before + value.encode()
+            elif is_number:
                 value = b"%d" % index(value)
             elif not isinstance(value, bytes):
                 raise TypeError(f"{name} of {self.name.decode()} is of type {type(value).__name__}")
@@ -94,7 +94,8 @@ class Wire:
         try:
             line.enter_pipeline_mode()
             if self._is_preparing:
-                self._prepare(line, [statement for statement, _ in given])
+                if unknown := [statement for statement, _ in given if statement.name not in self._prepared]:
+                    self._prepare(line, unknown)
                 for statement, values in given:
                     line.send_query_prepared(statement.name, values, statement.formats, _BINARY)
             else:
@@ -115,7 +116,7 @@ class Wire:
     def _prepare(self, line: PGconn, statements: Iterable[Statement]) -> None:
         # One by one: of several, one that fails would leave it open which of the others are there.
         for statement in statements:
-            if statement.name not in self._prepared:
+            if statement.name not in self._prepared:  # it may be asked for twice
                 line.send_prepare(statement.name, statement.text)
                 self._results(line)
                 self._prepared.add(statement.name)

@@ -79,6 +79,10 @@ class Writer:
             self._look_for(self._sent)
         if found := self._take_found(writes):
             return found
+        if batch.is_only_entries(writes):  # as many as a batch ever has, in any order: each is told where it goes
+            sent = _Sent(writes, lambda _: [(write.params["position"],) for write in writes])
+            with contextlib.suppress(_NotAll):
+                return self._until_in(sent, self._send_entries, Patience(self._connector))
         taken = batch.prefix(writes)
         order = batch.arrange(taken)
         try:
@@ -98,10 +102,6 @@ class Writer:
         if len(writes) == 1 and plan.is_noted(writes[0]):
             sent = _Sent(writes, lambda note: [plan.noted_answer(note)])
             return self._until_in(sent, self._send_alone, patience)
-        if batch.is_only_entries(writes):
-            sent = _Sent(writes, lambda _: [(write.params["position"],) for write in writes])
-            with contextlib.suppress(_NotAll):
-                return self._until_in(sent, self._send_entries, patience)
         return self._commit_in_two_phases(writes, patience)
 
     def _commit_in_two_phases(self, writes: Sequence[Write], patience: Patience) -> Answers:
@@ -140,7 +140,8 @@ class Writer:
         crash.place("postgres.before_commit")
         with self._sending(wire):
             try:
-                *_, ending = wire.run([*self._opening(sent.writes), *plan.all_entries(sent.writes), plan.COMMIT])
+                opening = plan.opening(self._which(), batch.locks_of_entries(sent.writes))
+                *_, ending = wire.run([*opening, *plan.all_entries(sent.writes), plan.COMMIT])
             except plan.REFUSALS:
                 self._roll_back(wire)
                 raise _NotAll from None
@@ -163,7 +164,10 @@ class Writer:
             ]
 
     def _opening(self, writes: Sequence[Write]) -> list[Asked]:
-        return plan.opening({"committer": self._committer, "batch": self._number}, batch.locks(writes))
+        return plan.opening(self._which(), batch.locks(writes))
+
+    def _which(self) -> dict[str, str | int]:
+        return {"committer": self._committer, "batch": self._number}
 
     def _connected(self) -> Wire:
         if self._wire is None:
