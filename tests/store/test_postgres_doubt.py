@@ -83,6 +83,25 @@ def test_a_write_given_up_as_not_known_never_comes_in_behind_a_later_one(proxy: 
     engine.close()
 
 
+# ── at any byte ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.req("R55")
+@pytest.mark.parametrize("way", ["to server", "to client"])
+def test_wherever_a_connection_is_cut_every_write_is_done_once_and_answered_right(
+    hand: Hand, proxy: Proxy, way: Any
+) -> None:
+    beat = write("beat", {"worker": "w1"})
+    cuts = 0
+    for number in range(1, 41):
+        proxy.cut_after(way, number * 37 % 1200)
+        assert hand.signal(UID, "news") == (number,)
+        assert hand.engine.commit([write("append_entry", hand.entry(UID, 1, number))]) == [(number,)]
+        assert hand.engine.commit([beat, beat]) == [(number * 2 - 1,), (number * 2,)]
+        cuts += proxy.has_cut.is_set()
+    assert len(hand.journal(UID)) == 40 and cuts > 20
+
+
 # ── interrupted ──────────────────────────────────────────────────────────────────────────────────
 
 

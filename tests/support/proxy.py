@@ -4,7 +4,8 @@
 
 It knows one thing of the protocol: a COMMIT is sent in plain letters. The next one to pass, with all that is sent
 together with it, can be lost before it reaches the server, lost on its way back after the server has done it, or
-held back after its sender is cut off, like a packet that arrives late.
+held back after its sender is cut off, like a packet that arrives late. Or a connection is cut after some bytes,
+whatever they are.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Literal
 from psycopg.conninfo import conninfo_to_dict
 
 Moment = Literal["before", "after", "late"]
+Way = Literal["to server", "to client"]
 _COMMIT = b"COMMIT\0"  # not that of READ COMMITTED
 
 
@@ -34,6 +36,7 @@ class Proxy:
         self._links: list[_Link] = []
         self._pumps: list[threading.Thread] = []
         self._moment: Moment | None = None
+        self._allowed: tuple[Way, int] | None = None
         self._refusals = 0
         self._held: _Link | None = None
         self.has_cut = threading.Event()
@@ -60,6 +63,12 @@ class Proxy:
         held.server.sendall(held.kept_back)
         held.has_answered.wait()
         held.close()
+
+    def cut_after(self, way: Way, count: int) -> None:
+        """Cut the connection that has passed so many more bytes this way."""
+        with self._mutex:
+            self._allowed = (way, count)
+            self.has_cut.clear()
 
     def cut(self) -> None:
         """Cut every connection there is."""
@@ -113,7 +122,10 @@ class Proxy:
                         self._held = link
                     self.has_cut.set()
                     return
-                link.server.sendall(data)
+                passing = self._passing("to server", data)
+                link.server.sendall(passing)
+                if len(passing) < len(data):
+                    break
         link.close()
 
     def _moment_of(self, data: bytes) -> Moment | None:
@@ -123,13 +135,28 @@ class Proxy:
             moment, self._moment = self._moment, None
             return moment
 
+    def _passing(self, way: Way, data: bytes) -> bytes:
+        """What of it still gets through."""
+        with self._mutex:
+            if self._allowed is None or self._allowed[0] != way:
+                return data
+            left = self._allowed[1]
+            self._allowed = (way, left - len(data))
+            if left < len(data):
+                self._allowed = None
+                self.has_cut.set()
+            return data[:left]
+
     def _to_client(self, link: _Link) -> None:
         with contextlib.suppress(OSError):
             while data := link.server.recv(65536):
                 if link.is_cut.is_set():
                     link.has_answered.set()
                     return
-                link.client.sendall(data)
+                passing = self._passing("to client", data)
+                link.client.sendall(passing)
+                if len(passing) < len(data):
+                    break
         link.has_answered.set()
         if not link.is_cut.is_set():
             link.close()
