@@ -40,6 +40,10 @@ async def test_what_is_no_durable_function_is_named(quick_url: str) -> None:
         assert "the id comes first" in swapped.value.do
         with pytest.raises(InvalidInput, match="no durable function"):
             await app.start("job", not_durable)  # type: ignore[arg-type]
+        for given in (double(2), 4):
+            with pytest.raises(InvalidInput) as called:
+                await app.run("job", given)  # type: ignore[arg-type]
+            assert "give the function itself" in called.value.do
         with pytest.raises(TypeError, match=r"double\(\): missing a required argument: 'number'"):
             await app.run("job", double)  # type: ignore[call-arg]
         assert await app.tasks.get("job") is None

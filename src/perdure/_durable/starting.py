@@ -7,6 +7,7 @@ that a replay starts nothing twice, and the child lives on when its parent's pro
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 from collections.abc import Mapping
@@ -109,17 +110,35 @@ def check_call(id: object, function: Any) -> DurableFunction[..., Any]:
         InvalidInput: the function is none of ours, or the two are given the other way round.
     """
     if isinstance(id, DurableFunction):
-        raise InvalidInput(
-            f"{id.name} stands where the task's id goes", do=f'the id comes first: app.run("my-task", {id.name}, …)'
-        )
+        name = id.function.__name__
+        raise InvalidInput(f"{name} stands where the task's id goes", do=f"the id comes first: {_as_it_goes(name)}")
     check_id(id)
     inner = getattr(function, "__func__", None)
     if isinstance(inner, DurableFunction):  # a class method, from Python 3.13 on
         function = inner.__get__(function.__self__)
     if not isinstance(function, DurableFunction):
-        name = getattr(function, "__name__", repr(function))
-        raise InvalidInput(f"{name} is no durable function", do=f"put @durable above `def {name}`")
+        raise _no_function(function)
     return function
+
+
+def _no_function(given: Any) -> InvalidInput:
+    name = getattr(given, "__name__", "function")
+    if inspect.iscoroutine(given):
+        given.close()  # else Python complains of it too
+        return InvalidInput(
+            f"{name} was called, and what it gave stands where the function goes",
+            do=f"give the function itself, and then its arguments: {_as_it_goes(name)}",
+        )
+    if not callable(given):
+        return InvalidInput(
+            f"{given!r:.100} is no durable function",
+            do=f"give the function itself, not what it returns, and then its arguments: {_as_it_goes(name)}",
+        )
+    return InvalidInput(f"{name} is no durable function", do=f"put @durable above `def {name}`")
+
+
+def _as_it_goes(name: str) -> str:
+    return f'app.run("my-task", {name}, …)'
 
 
 async def _task_around(tasks: Tasks) -> str | None:
