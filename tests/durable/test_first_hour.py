@@ -174,6 +174,25 @@ async def test_a_run_that_waits_for_a_person_says_so_and_what_ends_it(
         assert "Ship it?" in said and said.endswith(f"{ways[kind]} ship-1")
 
 
+@pytest.mark.parametrize("why", ["stopped", "blocked"])
+async def test_a_run_that_may_not_begin_says_why(quick_url: str, caplog: pytest.LogCaptureFixture, why: str) -> None:
+    async with Perdure(quick_url) as app:
+        function = double
+        if why == "stopped":
+            await app.kill_switch.on("late", why="not yet")
+        else:
+            function = double.options(depends_on=["early"])
+        work = asyncio.ensure_future(app.run("late", function, 2))
+        await wait_until(lambda: bool(caplog.records))
+        (said,) = [record.getMessage() for record in caplog.records]
+        assert ("perdure kill-switch off late" if why == "stopped" else "it depends on early") in said
+        if why == "stopped":
+            await app.kill_switch.off("late")
+        else:
+            await (await app.tasks.open("early", state={})).complete({})
+        assert await work == 4
+
+
 async def test_an_effect_that_runs_in_a_live_process_is_under_way_and_not_uncertain(quick_url: str) -> None:
     begun, go = asyncio.Event(), asyncio.Event()
 

@@ -123,6 +123,19 @@ async def is_under_way(app: Perdure) -> bool:
     return [frame.state for frame in found.frames] == ["under way"] and found.percent == 40
 
 
+async def test_a_run_whose_task_another_process_works_on_says_whom_it_waits_for(
+    home: Home, children: Nursery, caplog: pytest.LogCaptureFixture
+) -> None:
+    child = children.start(copy_for_ever, home, False)
+    async with home.open() as app:
+        await wait_until(lambda: is_under_way(app))
+        work = asyncio.ensure_future(app.run("copy", copying, 10, False))
+        await wait_until(lambda: bool(caplog.records))
+        work.cancel()
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "task copy is waited for" in said and f"(pid {child.pid} on " in said
+
+
 async def test_short_steps_leave_nothing_but_their_results(quick_url: str) -> None:
     async with Perdure(quick_url) as app:
         await app.run("copy", copying, 7, True)

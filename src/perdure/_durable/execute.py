@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Any, NamedTuple
 
 from perdure._durable import endings, failing
@@ -16,6 +17,7 @@ from perdure._durable.savings import Savings, savings_of
 from perdure._durable.spending import open_account
 from perdure._durable.standing import Standing
 from perdure._durable.starting import LOOK_SECONDS, Beginning, check_call, result_of, start
+from perdure._durable.switches import why_stopped
 from perdure._durable.testing_mode import is_same_again, replays_always
 from perdure._durable.upgrading import fitting
 from perdure._durable.values import recorded_as
@@ -111,16 +113,20 @@ async def _carried(tasks: Tasks, task: Task, function: DurableFunction[..., Any]
             resting = min(resting * 1.5, LONGEST_LOOK_SECONDS)
             continue
         if await is_halted(store, task.id):
+            standing.tell(standing.why or await why_stopped(store, task.id))
             await Nap(LOOK_SECONDS)
             continue
         try:
             hold = await take_lease(store, task.id, task.uid, "", is_exclusive=True)
-        except TaskBlocked:
+        except TaskBlocked as error:
+            standing.tell(error.what)
             blocked = await blocked_by(store, await current_row(store, task.id, task.uid))
             if await settle_blocked(tasks, blocked) == "wait":
                 await Nap(LOOK_SECONDS)
             continue
-        except (LeaseHeld, InvalidTransition):
+        except (LeaseHeld, InvalidTransition) as error:
+            if isinstance(error, LeaseHeld) and error.pid != os.getpid():
+                standing.tell(error.what)
             await Nap(LOOK_SECONDS)
             continue
         await come_back(tasks, task, hold)

@@ -1,4 +1,5 @@
-"""What `app.run` does while its task is paused: says why, once, and tries again what only the code could settle.
+"""What `app.run` does while its task is paused, stopped or with somebody else: says why, once, and tries again what
+only the code could settle.
 
 A task that has diverged waits for other code. Whoever runs it again may bring it: the journal is compared anew,
 and nothing runs before it fits.
@@ -24,6 +25,13 @@ class Standing:
         self._store, self._task = tasks._store, task
         self._told: int | None = None  # the version of the task whose pause was told
         self._has_tried = False
+        self.why = ""  # what was told last
+
+    def tell(self, why: str) -> None:
+        """Say why the task cannot be carried on here just now: once, as long as it stays the same."""
+        if why and why != self.why:
+            log.warning("task %s is waited for: %s", self._task.id, why)
+        self.why = why
 
     async def look(self, row: TaskRow) -> None:
         """Tell of a pause that is new."""
