@@ -87,6 +87,14 @@ def test_what_cannot_be_loaded_is_a_usage_error(url: str, target: str, told: str
         assert worker.returncode == 2 and told in error
 
 
+@pytest.mark.parametrize("code", ["import sys; sys.exit(3)", "int('agent.py')"])
+def test_a_script_that_is_not_made_to_be_imported_is_told_what_to_do(url: str, tmp_path: Path, code: str) -> None:
+    (tmp_path / "script.py").write_text(code)
+    with started(url, "worker", f"{tmp_path}/script.py:app") as worker:
+        _, error = worker.communicate(timeout=PATIENCE)
+        assert worker.returncode == 2 and 'if __name__ == "__main__":' in error
+
+
 def test_a_store_that_was_never_there_is_said_at_once() -> None:
     with started("postgresql://nobody@127.0.0.1:9/none", "worker", f"{HERE}/agent.py:app") as worker:
         worker.communicate(timeout=PATIENCE)

@@ -61,8 +61,13 @@ def _load(place: str) -> ModuleType:
         return _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
     except click.ClickException:
         raise
-    except Exception as error:
+    except (ImportError, SyntaxError) as error:
         raise click.UsageError(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise click.UsageError(
+            f"{place} cannot be imported: {type(error).__name__}: {error}; what it does as a program, but not when it "
+            'is imported, goes under `if __name__ == "__main__":`'
+        ) from error
 
 
 def _load_module(name: str) -> ModuleType:
