@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from perdure.cli.bench.bare import per_second, thousand_commits_ms
+from perdure.cli.bench.bare_functions import BareFunctions
 from perdure.cli.bench.figures import Budget, Figure, figure_of
 from perdure.cli.bench.programs import crowded, effects, one_step, replayed, replayed_scopes, steps, talk
 from perdure.cli.bench.rounds import Contestant, take_turns
@@ -34,8 +35,8 @@ class _Ids:
 async def chains(plot: Plot, quick: bool) -> list[Figure]:
     """1,000 `@step`s and 1,000 `@effect`s, one after the other."""
     many = 300 if quick else 1000
-    async with plot.app() as app:
-        ids = _Ids("chain")
+    async with plot.app() as app, plot.pipeline() as pipeline:
+        ids, bare = _Ids("chain"), BareFunctions(pipeline)
 
         async def stepping() -> float:
             return await _ms(app.run(ids(), steps, 1000))
@@ -43,9 +44,15 @@ async def chains(plot: Plot, quick: bool) -> list[Figure]:
         async def effecting() -> float:
             return await _ms(app.run(ids(), effects, many)) * (1000 / many)
 
+        async def bare_stepping() -> float:
+            return await bare.chain_ms(1000, each_is_waited_for=False)
+
+        async def bare_effecting() -> float:
+            return await bare.chain_ms(many, each_is_waited_for=True) * (1000 / many)
+
         floor: dict[str, Contestant] = {"floor": lambda: thousand_commits_ms(plot.bare, 200 if quick else 500)}
-        stepped = await take_turns(3 if quick else 9, {**floor, "ours": stepping})
-        effected = await take_turns(2 if quick else 5, {**floor, "ours": effecting})
+        stepped = await take_turns(3 if quick else 9, bare.beside({**floor, "ours": stepping}, bare_stepping))
+        effected = await take_turns(2 if quick else 5, bare.beside({**floor, "ours": effecting}, bare_effecting))
     floor_is = f"1,000 × {plot.bare.name}"
     return [
         figure_of(
@@ -70,8 +77,8 @@ async def _ms(work: Any) -> float:
 async def crowd(plot: Plot, quick: bool) -> list[Figure]:
     """100 tasks of 20 steps each at once; and tasks of one step, from their start to their result."""
     many = 200 if quick else 1000
-    async with plot.app() as app:
-        ids = _Ids("task")
+    async with plot.app() as app, plot.pipeline() as pipeline:
+        ids, bare = _Ids("task"), BareFunctions(pipeline)
 
         async def all_steps() -> float:
             named = [ids() for _ in range(TASKS)]
@@ -82,9 +89,15 @@ async def crowd(plot: Plot, quick: bool) -> list[Figure]:
             named = [ids() for _ in range(many)]
             return many / await _ms(asyncio.gather(*(app.run(id, one_step, 1) for id in named))) * 1000
 
+        async def bare_steps() -> float:
+            return TASKS * STEPS / await bare.tasks_seconds(TASKS, STEPS)
+
+        async def bare_tasks() -> float:
+            return many / await bare.tasks_seconds(many, 1)
+
         floor: dict[str, Contestant] = {"floor": lambda: per_second(plot.bare, 200 if quick else 500)}
-        stepped = await take_turns(3 if quick else 9, {**floor, "ours": all_steps})
-        started = await take_turns(2 if quick else 5, {**floor, "ours": all_tasks})
+        stepped = await take_turns(3 if quick else 9, bare.beside({**floor, "ours": all_steps}, bare_steps))
+        started = await take_turns(2 if quick else 5, bare.beside({**floor, "ours": all_tasks}, bare_tasks))
     bounds = _TOGETHER[plot.engine], _TASKS[plot.engine]
     budgets = [Budget(bound, f"≥ {bound:,.0f}/s", at_least=True) for bound in bounds]
     what = f"{TASKS} tasks × {STEPS} @step at once", f"tasks of one @step, start to result, {many} at once"
