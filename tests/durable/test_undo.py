@@ -18,6 +18,7 @@ from perdure._durable import (
     idempotency_key,
     pause,
     step,
+    where,
     wishes,
 )
 from perdure._durable import effect_call as registry
@@ -266,9 +267,11 @@ async def test_a_process_that_does_not_know_the_effects_leaves_the_wish_to_one_t
         await task.cancel()
         assert task.status == "running" and world.undone == []
         assert "cancel asked for" in [event.kind for event in await app.tasks.events("t")]
+        assert (await where(app.tasks, "t")).next.startswith("it is to be cancelled, by the next worker that knows")
         registry._known.update(known)
         assert isinstance(await ended(app, "t", three_and_wait), TaskFailed)
         assert await status_of(app, "t") == "cancelled"
+        assert (await where(app.tasks, "t")).next == "nothing: it was cancelled"
     assert orders() == ["c", "b", "a"]
 
 

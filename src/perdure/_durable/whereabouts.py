@@ -16,6 +16,7 @@ from perdure._durable.knowers import why_nobody
 from perdure._durable.ledger import read_readable, without_failed
 from perdure._durable.noting import BEGUN
 from perdure._durable.switches import why_stopped
+from perdure._durable.wishes import wish_of
 from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
 from perdure._ground.ids import is_proven_dead
@@ -97,6 +98,7 @@ async def where(tasks: Tasks, id: str) -> Where:
     stuck = readable.damaged and not holder and record.status not in ("completed", "cancelled")
     damage = JournalDamaged(id, *readable.damaged[0]).do if stuck else ""
     stopped = await why_stopped(store, id) if call and not record.is_finished else ""
+    stopped = stopped or await _why_to_be_cancelled(store, record, task.uid, holder)
     children = await store.query("children_of", uid=task.uid)
     return Where(
         id=id,
@@ -219,6 +221,15 @@ async def _why_not_begun(tasks: Tasks, record: TaskRecord) -> str:
     return f"its last attempt (pid {last.pid} on {last.host}) {COULD_NOT_BEGIN}: {why or 'the reason is not known'}"
 
 
+async def _why_to_be_cancelled(store: Store, record: TaskRecord, uid: str, holder: str) -> str:
+    """What becomes of a wish to cancel that nobody has fulfilled yet."""
+    if record.status in ("completed", "cancelled") or await wish_of(store, uid) is None:
+        return ""
+    if holder:
+        return "it is being cancelled"
+    return "it is to be cancelled, by the next worker that knows its effects, or the program that started it, run again"
+
+
 def _pause_of(record: TaskRecord) -> list[str]:
     return [record.pause.message] if record.pause else []
 
@@ -236,7 +247,7 @@ def _next(
     if record.status == "failed":
         return f"nothing by itself: `perdure resume {quote(record.id)}` begins a new attempt"
     if record.is_finished:
-        return f"nothing: it has {record.status}"
+        return f"nothing: it {'was' if record.status == 'cancelled' else 'has'} {record.status}"
     if questions or record.is_paused:
         return questions[0].way_on if questions else _end_of_pause(record)
     uncertain = [frame.name for frame in frames if frame.state == "uncertain"]
