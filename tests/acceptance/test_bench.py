@@ -17,7 +17,7 @@ from perdure.cli.bench.figures import Budget, Series
 from tests.support import postgres
 
 PATIENCE = 300  # it takes a few seconds; a busy machine more
-WITH_PROTOTYPE = {"checkpoint", "chain", "together", "tasks"}
+WITH_PROTOTYPE = {"checkpoint", "chain", "together", "tasks", "crowd", "steps"}
 
 
 def bench(*words: str, **env: str) -> subprocess.CompletedProcess[str]:

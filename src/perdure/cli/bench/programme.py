@@ -21,6 +21,7 @@ from perdure.cli.bench import (
 )
 from perdure.cli.bench.bare import RawFile
 from perdure.cli.bench.figures import Figure, Report, Section, figure_of
+from perdure.cli.bench.programs import quiet
 from perdure.cli.bench.rounds import middle_ms, take_turns
 from perdure.cli.bench.stage import Plot, Stage, folder_on, stage_for
 from perdure.errors import StoreUnavailable
@@ -93,7 +94,7 @@ async def measure(
     names = [name for name in _LINES if name in wanted]
     for engine in engines if names else ():
         try:
-            with folder_on(folder) as place, stage_for(engine, place, url) as stage:
+            with quiet(), folder_on(folder) as place, stage_for(engine, place, url) as stage:
                 figures = await _on(stage, names, quick, say)
                 sections.append(Section(engine=engine, where=stage.where, figures=figures))
         except StoreUnavailable as error:

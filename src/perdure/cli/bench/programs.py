@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from perdure import Perdure, durable, effect, model_call, pause, step
 
@@ -72,8 +75,25 @@ async def replayed_scopes(many: int) -> None:
     await pause.input("go on?", str)
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Nobody has to be told that these tasks wait."""
+    log = logging.getLogger("perdure.durable")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+
+
 async def take_up(url: str, began: float) -> None:
     """Carry the task `first` on in a process of its own, until its code has passed what is recorded."""
+    with quiet():
+        await _take_up(url, began)
+
+
+async def _take_up(url: str, began: float) -> None:
     async with Perdure(url) as app:
         task = await app.tasks.handle("first")
         await task.resume()
