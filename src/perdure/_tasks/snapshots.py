@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from perdure._ground import codec, envelope, frames, ids, splicing
+from perdure._ground import codec, envelope, frames, heap, ids, splicing
 from perdure._ground.crypto import KeyRing
 from perdure._model import ToolCall
 from perdure._store import FrameRow, Store
@@ -146,6 +146,7 @@ def build(store: Store, uid: str, raw: bytes, before: Snapshot | None) -> Frame:
 
 def build_from(store: Store, uid: str, raw: bytes, before: Snapshot | None, change: bytes | None) -> Frame:
     """The same, where what changed is known; None when too much did."""
+    heap.keep(len(raw))
     parent = before.seq if before else 0
     if before and change is not None:
         sealed = envelope.seal(change, kind="delta", bound_to=uid, ring=store.ring, compress=False)
