@@ -49,7 +49,7 @@ sys.exit(supervising.Supervisor(argv, int(sys.argv[3]), 5.0, lambda line, value:
 """
 
 
-SMALL = Size(files=10, agents=3, kills=5, lasting=60.0, every=0.3, seconds=0.5, stalled_after="3s", attempts=2)
+SMALL = Size(files=10, agents=3, kills=5, lasting=60.0, every=0.3, seconds=0.9, stalled_after="3s", attempts=2)
 FULL = Size(
     workers=4,
     files=42,
