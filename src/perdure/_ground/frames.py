@@ -70,8 +70,9 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(_Delta)
 
 
-def delta(previous: bytes, current: bytes) -> bytes | None:
-    """What `apply` needs to make `current` from `previous`; None when a keyframe is the better choice."""
+def delta(previous: bytes, current: bytes, crc: int | None = None) -> bytes | None:
+    """What `apply` needs to make `current` from `previous`; None when a keyframe is the better choice. `crc` is the
+    current state's, if it is known."""
     if not previous or not current:
         return None
     copies = _find_copies(previous, current)
@@ -79,7 +80,8 @@ def delta(previous: bytes, current: bytes) -> bytes | None:
         return None  # nothing stayed: packing it after the old state would save a tenth, for three times the work
     plan, new = _split(current, copies)
     packing, window_start, packed = _pack_new(previous, new, copies, len(current))
-    made = _encoded(previous, current, crc32(current), plan, packing, window_start, len(new), packed)
+    crc = crc32(current) if crc is None else crc
+    made = _encoded(previous, current, crc, plan, packing, window_start, len(new), packed)
     return made if _is_worth_it(len(made), current) else None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
 
 from perdure._ground import codec
 from perdure._ground.clock import moment
@@ -45,8 +46,10 @@ async def store(
         InvalidTransition: the task is paused or finished.
     """
 
+    crc = crc32(raw)
+
     def make(before: Snapshot) -> Made:
-        return Made(snapshots.build(task._store, task.uid, raw, before), raw, copy)
+        return Made(snapshots.build(task._store, task.uid, raw, before, crc), raw, copy, crc)
 
     return await store_made(task, make, label=label, cause=cause, kind=kind, is_asked=is_asked)
 

@@ -139,9 +139,9 @@ def _nothing() -> tuple[Snapshot, dict[str, Any], Frame]:
     return frame.snapshot(0, raw), frame.columns(), frame
 
 
-def build(store: Store, uid: str, raw: bytes, before: Snapshot | None) -> Frame:
+def build(store: Store, uid: str, raw: bytes, before: Snapshot | None, crc: int | None = None) -> Frame:
     """The smallest frame for a snapshot that follows `before` (None: the task's first)."""
-    return build_from(store, uid, raw, before, frames.delta(before.raw, raw) if before else None)
+    return build_from(store, uid, raw, before, frames.delta(before.raw, raw, crc) if before else None)
 
 
 def build_from(store: Store, uid: str, raw: bytes, before: Snapshot | None, change: bytes | None) -> Frame:
