@@ -14,6 +14,7 @@ from perdure._store.postgres import PostgresEngine
 from perdure._store.sqlite import SqliteEngine
 from tests.store.kit import Hand
 from tests.support import postgres
+from tests.support.proxy import Proxy, proxy_to
 
 ENGINES = ("memory", "sqlite", "postgres")
 
@@ -27,6 +28,13 @@ def postgres_store() -> Iterator[str]:
         pytest.skip(str(problem))
     with postgres.fresh_database() as url:
         yield url
+
+
+@pytest.fixture
+def proxy(postgres_url: str) -> Iterator[Proxy]:
+    """A way to an empty PostgreSQL database that can be cut."""
+    with proxy_to(postgres_url) as between:
+        yield between
 
 
 @pytest.fixture

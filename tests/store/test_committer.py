@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from perdure._store import Committer, Write
+from perdure._store import committer as committing
 from perdure.errors import StoreClosed
 from tests.store.kit import IDS, UIDS
 from tests.store.watched import Attempt, Watched, durable, in_thread, joined, until
@@ -49,6 +50,33 @@ def test_the_writes_of_a_task_are_committed_in_the_order_they_were_given(committ
     for attempt in attempts:
         assert [w.params["position"] for w in sent if w.params["uid"] == attempt.uid] == list(range(200))
         assert attempt.positions() == list(range(200))
+
+
+def asleep(committer: Committer, how: int) -> None:
+    """Return when the committer's thread has had work and sleeps again, so soundly."""
+    first = committer.submit(Write(committer, "beat", {"worker": "nobody"}, key="nobody"))
+    until(lambda: first.done and committer._sleep == how)
+
+
+@pytest.mark.req("R11")
+def test_a_write_that_nobody_waits_for_comes_to_disk_by_itself(attempt: Attempt, committer: Committer) -> None:
+    asleep(committer, committing._DEEP)
+    write = committer.submit(attempt.entry(0), urgent=False)
+    until(lambda: write.done)
+    assert attempt.positions() == [0]
+
+
+def test_what_is_urgent_wakes_the_thread_from_its_doze_and_takes_the_others_along(
+    attempt: Attempt, committer: Committer, engine: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committing, "LONGEST_DOZE", 3600.0)
+    committer.commit_seconds = 3600.0
+    asleep(committer, committing._LIGHT)
+    others = [committer.submit(attempt.entry(position), urgent=False) for position in range(2)]
+    assert committer._sleep == committing._LIGHT and not any(write.done for write in others)
+    last = committer.submit(attempt.entry(2))
+    until(lambda: last.done)
+    assert [len(batch) for batch in engine.batches][-1] == 3
 
 
 @pytest.mark.req("R11")

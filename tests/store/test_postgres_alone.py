@@ -13,18 +13,12 @@ from perdure._store import Row
 from perdure._store.memory import MemoryEngine
 from perdure._store.postgres import PostgresEngine, plan
 from tests.store.kit import UIDS, Hand, dump, write
-from tests.support.proxy import Proxy, proxy_to
+from tests.support.proxy import Proxy
 
 UID = UIDS[0]
 # Those that an agent waits for again and again.
 OFTEN = ["checkpoint", "claim", "complete_function", "create_task", "mark_progress", "move_task", "open_pause"]
 OFTEN += ["put_memory", "release", "send_signal", "start_function", "suspend"]
-
-
-@pytest.fixture
-def proxy(postgres_url: str) -> Iterator[Proxy]:
-    with proxy_to(postgres_url) as between:
-        yield between
 
 
 @pytest.fixture

@@ -14,16 +14,10 @@ from perdure._store import Write
 from perdure._store.postgres import PostgresEngine
 from perdure.errors import StoreUnavailable, StoreUnreachable
 from tests.store.kit import UIDS, Hand, write
-from tests.support.proxy import Proxy, proxy_to
+from tests.support.proxy import Proxy
 
 UID = UIDS[0]
 BEAT = {"worker": "w1"}
-
-
-@pytest.fixture
-def proxy(postgres_url: str) -> Iterator[Proxy]:
-    with proxy_to(postgres_url) as between:
-        yield between
 
 
 @pytest.fixture

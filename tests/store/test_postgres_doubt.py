@@ -14,16 +14,10 @@ import pytest
 from perdure._store.postgres import PostgresEngine
 from perdure.errors import StoreUnavailable, StoreUnreachable
 from tests.store.kit import UIDS, Hand, listing, write
-from tests.support.proxy import Proxy, proxy_to
+from tests.support.proxy import Proxy
 
 UID = UIDS[0]
 WAITING = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-
-
-@pytest.fixture
-def proxy(postgres_url: str) -> Iterator[Proxy]:
-    with proxy_to(postgres_url) as between:
-        yield between
 
 
 @pytest.fixture

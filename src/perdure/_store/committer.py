@@ -37,6 +37,7 @@ MAX_BATCH_WRITES = 2_000
 _AGAIN_LIMIT = 20
 # How soundly the thread sleeps: for a few milliseconds, when only what is urgent wakes it; or until something does.
 _AWAKE, _LIGHT, _DEEP = 0, 1, 2
+LONGEST_DOZE = 0.005
 
 
 class Committer:
@@ -189,7 +190,7 @@ class Committer:
     def _let_more_join(self) -> None:
         """While nobody waits for a write, the next ones go in the same transaction, and wake nobody."""
         if not self._urgent and not self._closing:
-            self._doze(_LIGHT, min(self.commit_seconds, 0.005))
+            self._doze(_LIGHT, min(self.commit_seconds, LONGEST_DOZE))
 
     def _doze(self, how: int, seconds: float) -> None:
         """Sleep until the alarm, or so long; called and left with the mutex held."""
