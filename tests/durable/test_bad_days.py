@@ -10,9 +10,10 @@ import pytest
 
 from perdure import Perdure, durable, effect, idempotency_key, pause, signals, step
 from perdure._durable.ledger import read_entries
+from perdure._ground import envelope
 from perdure.errors import InvalidInput, LeaseLost, NotStorable, ReplayDiverged, ResultNotStorable, TooLarge
 from perdure.sync import progress as plain_progress
-from tests.durable.effects_kit import Died, Places, World, raising, until_paused, wait_until
+from tests.durable.effects_kit import Died, Places, World, ended, raising, until_paused, wait_until
 
 world = World()
 ran: list[Any] = []
@@ -126,6 +127,38 @@ async def test_a_result_of_a_hundred_megabytes_comes_back_or_is_refused_by_its_s
             await (await app.tasks.handle("job")).answer("yes")
             assert await app.run("job", keeps) == size
         assert ran == ["large"]
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_an_effect_whose_result_is_too_large_was_done_and_is_not_done_again(
+    quick_url: str, monkeypatch: pytest.MonkeyPatch, is_async: bool
+) -> None:
+    monkeypatch.setattr(envelope, "MAX_BYTES", 100_000)
+
+    def produced() -> bytes:
+        world.do("sent", idempotency_key())
+        return bytes(200_000)
+
+    async def produced_on_loop() -> bytes:
+        return produced()
+
+    send: Any = effect(name="send")(produced_on_loop if is_async else produced)
+
+    @durable
+    async def sends() -> str:
+        with pytest.raises(ResultNotStorable) as done:
+            await send() if is_async else send()
+        if len(world.done) == 1:
+            world.done.append("died")
+            raise Died
+        return str(done.value.what)
+
+    async with Perdure(quick_url) as app:
+        assert isinstance(await ended(app, "job", sends), Died)
+        assert "200," in await app.run("job", sends)
+        assert world.done == ["sent", "died"]
+        (record,) = await app.effects.of("job")
+        assert record.state == "done"
 
 
 # ── many, and deep ───────────────────────────────────────────────────────────────────────────────

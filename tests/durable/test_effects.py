@@ -17,6 +17,7 @@ from perdure._durable import (
     idempotency_key,
 )
 from perdure._durable import retry as retrying
+from perdure._durable.scopes import current
 from perdure._model import Pause
 from perdure.errors import Conflict, EffectUncertain, InvalidInput, NotFound
 from tests.durable.effects_kit import Died, Naps, World, ended, until_paused, wait_until
@@ -52,6 +53,27 @@ async def test_an_effect_that_was_done_is_not_done_again(url: str) -> None:
         assert await app.run("t", checkout, "o-1") == ["receipt of o-1 500"] * 2 + ["receipt of o-1 700"]
     assert world.done == ["o-1 500", "o-1 500", "o-1 700", "died"]
     assert len(set(world.keys)) == 3
+
+
+async def test_an_attempt_lets_go_of_the_writes_that_are_on_disk(quick_url: str) -> None:
+    held: list[int] = []
+
+    @effect
+    async def touch(number: int) -> None:
+        scope = current.get()
+        assert scope is not None
+        held.append(len(scope.run._unflushed))
+
+    @durable
+    async def chain() -> None:
+        for number in range(20):
+            await touch(number)
+        await asyncio.gather(*(touch(number) for number in range(20)))
+
+    async with Perdure(quick_url) as app:
+        await app.run("t", chain)
+    assert held[:20] == [0] * 20
+    assert max(held) <= 40
 
 
 @pytest.mark.req("R64")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
+from weakref import ref
 
 import pytest
 
-from perdure._durable.limits import Limits
+from perdure._durable.limits import Limit, Limits, limits_of
 
 
 class Hours:
@@ -62,7 +65,7 @@ async def begun(limits: Limits, seconds: float, body: Callable[[], Any] | None =
     async def run() -> Any:
         task = asyncio.current_task()
         assert task is not None
-        with limits.limit(task, seconds):
+        with Limit(limits, task, seconds):
             inside.set()
             return await (body or asyncio.Event().wait)()
 
@@ -123,3 +126,15 @@ async def test_a_body_that_answers_its_end_with_an_error_of_its_own_has_that_err
     with pytest.raises(KeyError):
         await task
     assert task.cancelling() == 0
+
+
+def test_the_limits_of_a_loop_are_one_and_do_not_keep_it_alive() -> None:
+    loop = asyncio.new_event_loop()
+    run: Any = SimpleNamespace(loop=loop)
+    limits = limits_of(run)
+    assert limits_of(run) is limits
+    loop.close()
+    kept = ref(loop)
+    del loop, run, limits
+    gc.collect()
+    assert kept() is None

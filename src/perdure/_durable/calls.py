@@ -71,7 +71,9 @@ class Call:
     def shown(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """The call as a person reads it, without the instance of a method; the beginning of one that is long."""
         given = args[1:] if self.signature.is_method else args
-        parts = [*map(_repr, given), *(f"{name}={_repr(value)}" for name, value in kwargs.items())]
+        parts = [_repr(value) for value in given]
+        if kwargs:
+            parts += [f"{name}={_repr(value)}" for name, value in kwargs.items()]
         return f"{self.name}({', '.join(parts)[:_SHOWN]})"
 
     def read(self, entry: Entry) -> Any:

@@ -64,8 +64,14 @@ class Outcome(NamedTuple):
 
 # ── the key ──────────────────────────────────────────────────────────────────────────────────────
 
-running_key: ContextVar[str] = ContextVar("perdure_key")
-running_walk: ContextVar[Walk] = ContextVar("perdure_walk")
+
+class Bare(NamedTuple):
+    """An effect that is run without a task."""
+
+    key: str
+
+
+running_effect: ContextVar[Walk | Bare] = ContextVar("perdure_effect")
 
 
 def idempotency_key() -> str:
@@ -75,7 +81,7 @@ def idempotency_key() -> str:
         NoTask: no effect is running here.
     """
     try:
-        return running_key.get()
+        return running_effect.get().key
     except LookupError:
         raise NoTask("idempotency_key()", where="an effect") from None
 
@@ -88,17 +94,13 @@ def idempotency_headers() -> dict[str, str]:
 def key_of(uid: str, line: int, path: str, asked: bytes, number: int = 0) -> str:
     """The key of an effect: computed once, stored in its intent, and read from there for ever."""
     whole = _beginning(uid, line).copy()
-    whole.update(_part(path.encode()) + _part(asked) + _part(str(number).encode()))
+    whole.update(f"{len(path)}:{path}{number}:".encode() + asked)  # none of them can be taken for part of another
     return "prd-" + whole.hexdigest()[:40]
 
 
 @lru_cache(maxsize=256)
 def _beginning(uid: str, line: int) -> hashlib._Hash:
-    return hashlib.sha256(_part(uid.encode()) + _part(str(line).encode()))
-
-
-def _part(part: bytes) -> bytes:
-    return len(part).to_bytes(4) + part
+    return hashlib.sha256(f"{len(uid)}:{uid}{line}:".encode())
 
 
 # ── the call ─────────────────────────────────────────────────────────────────────────────────────
@@ -117,6 +119,7 @@ class EffectCall(Call):
         undo: Callable[..., Any] | None = None,
         failed_on: Sequence[type[BaseException]] = (),
         timeout: timedelta = LONGEST,
+        home: str = "",
         **options: Any,
     ) -> None:
         super().__init__(function, timeout=timeout, **options)
@@ -124,7 +127,8 @@ class EffectCall(Call):
             raise InvalidInput(f"on_uncertain is {on_uncertain!r}", do="choose ask or fail")
         if timeout <= timedelta(0):
             raise InvalidInput(f"the timeout of {self.name} is {timeout}; it must be longer than nothing")
-        self.limit, self.limit_seconds, self.home = timeout, timeout.total_seconds(), home_of(function)
+        self.limit_seconds, self.home = timeout.total_seconds(), home or home_of(function)
+        self.limit_ms = int(self.limit_seconds * 1000)
         self.verify = getattr(verify, "plain", verify)  # an effect as a probe is run bare: it only looks
         self.keyed, self.on_uncertain = keyed, on_uncertain
         self.failed_on: tuple[type[BaseException], ...] = (DidNotHappen, *failed_on)
@@ -135,6 +139,12 @@ class EffectCall(Call):
         own: EffectCall | None = known if isinstance(known, EffectCall) else None
         refuse_misfit(f"the undo= of {self.name}", undo if own is None else own.function, function, before="result")
         self.undo = EffectCall(undo) if own is None and undo is not None else own
+        # What an intent says about finding the effect again: another process may have to undo it, or to look for it.
+        self.found_by: dict[str, str | int | float | None] = {}
+        if self.undo is not None:
+            self.found_by = {"undo": self.undo.name, "home": self.home}
+        elif self.verify is not None:
+            self.found_by = {"home": self.home}
 
     def is_definite(self, error: BaseException) -> bool:
         """Whether this exception says that it was not done."""

@@ -12,13 +12,14 @@ it is called. Whatever it waits for is therefore a hop; what only a loop can do 
 from __future__ import annotations
 
 import asyncio
-import time
+from collections.abc import Mapping
 from datetime import timedelta
+from time import perf_counter
 from typing import Any
 
 from perdure._durable import settling
 from perdure._durable.calls import Note, cut_off
-from perdure._durable.effect_call import EffectCall, Outcome, key_of, running_key, running_walk
+from perdure._durable.effect_call import EffectCall, Outcome, key_of, running_effect
 from perdure._durable.limits import Limit, limits_of
 from perdure._durable.retry import Retry, wait_until
 from perdure._durable.run import Run
@@ -27,11 +28,23 @@ from perdure._durable.values import decode_error
 from perdure._ground import crash
 from perdure._model import Entry
 from perdure._store import Write
-from perdure.errors import LeaseLost, NotStorable, ResultNotStorable
+from perdure.errors import LeaseLost, NotStorable, ResultNotStorable, TooLarge
+
+# Nothing was stopped for long, whatever the lease, if a commit was waited for no longer than this.
+_NO_STOP_SECONDS = 0.05
 
 
 class Walk:
     """An effect between its call and its result."""
+
+    # As they are at the beginning; of most walks, also at the end.
+    tries = number = 0
+    marks: Mapping[str, str | int | float | None] = {}  # what the body has put on record for its probe
+    is_open = False  # it may have happened, and nobody knows
+    recorded: tuple[int, Entry] | None = None  # its outcome, and where it stands
+    _task: asyncio.Task[Any] | None = None
+    _before = 0
+    _position: int | None = None  # while its result waits to be handed out
 
     def __init__(
         self,
@@ -41,8 +54,8 @@ class Walk:
         asked: bytes,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        *,
         is_body: bool = False,
+        *,
         is_inline: bool = False,
         is_ending: bool = False,
         op: str = "effect",
@@ -51,14 +64,9 @@ class Walk:
         self.args, self.kwargs = args, kwargs
         # In a step's body, or, when the task is being ended, in nobody's code: its result goes to no gate.
         self.is_body, self.is_ending = is_body or is_ending, is_ending
-        self.is_inline, self.op = is_inline, op
-        self.key, self.tries, self.number = key_of(run.uid, run.line, path, asked), 0, 0
-        self.marks: Note = {}  # what the body has put on record for its probe
-        self.is_open = False  # it may have happened, and nobody knows
-        self.recorded: tuple[int, Entry] | None = None  # its outcome, and where it stands
-        self._task: asyncio.Task[Any] | None = None
-        self._before = 0
-        self._position: int | None = None  # while its result waits to be handed out
+        # An inline one goes out at once, like an inline step, and never through the gate.
+        self.is_inline, self._op = is_inline, f"{op}.inline" if is_inline else op
+        self.key = key_of(run.uid, run.line, path, asked)
 
     @property
     def shown(self) -> str:
@@ -67,52 +75,63 @@ class Walk:
     async def go(self, intent: Entry | None = None) -> Any:
         """The effect's result; `intent` is what an earlier attempt has left."""
         if not self.is_inline:
-            self._task = asyncio.current_task()
-        self._before = self._cancellations()
+            self._task = task = asyncio.current_task()
+            self._before = 0 if task is None else task.cancelling()
         try:
-            return await self._carry(intent)
+            if intent is not None:
+                outcome = await self._take_up(intent)
+                if not outcome.again:
+                    return await self.ended(outcome)
+            return await self._carry()
         except asyncio.CancelledError:
             if self._was_cancelled() and not self.run.is_ending:
                 await self._cut_off()
             raise  # at the end of an attempt it leaves its intent, which the next one settles
 
-    def _cancellations(self) -> int:
-        task = self._task or (None if self.is_inline else asyncio.current_task())
-        return 0 if task is None else task.cancelling()
-
     def _was_cancelled(self) -> bool:
         """Whether the code has cancelled the call, and not something that its body awaited."""
-        return self._cancellations() > self._before
+        task = self._task
+        return task is not None and task.cancelling() > self._before
 
-    async def _carry(self, intent: Entry | None) -> Any:
-        if intent is not None:
-            outcome = await self._take_up(intent)
-            if not outcome.again:
-                return await self.ended(outcome)
+    async def _carry(self) -> Any:
+        run = self.run
         while True:
             if self.is_inline:
-                self.run.may_start_here()
-            elif not self.run.is_ready():
-                await self.run.may_start()
-            self._begin()
+                run.may_start_here()
+            elif run.stopping or run.draining or run.unwinding or run.is_over or run.fence.closed is not None:
+                # Not for entries that are not on disk yet, as a step does: its own intent goes there after them.
+                await run.may_start()
+            mine = (run.uid, self.path)
+            # From its intent to its outcome no attempt is unwound: what is under way ends, and is recorded.
+            run.bodies += 1
+            run.effecting += 1
+            settling.under_way.add(mine)
             try:
                 await self._intend()
-                began = time.perf_counter()
+                began = perf_counter()
                 self.is_open = True
-                outcome = await self._body()
-                if outcome.is_known:
+                value, trouble = await self._body()
+                if trouble is None or trouble.is_known:
                     self.is_open = False
                     crash.place("effect.done")
             finally:
-                self._end()
-            if not outcome.is_known:
-                outcome = await settling.settle(self, outcome.error)
-                if outcome.again:
+                settling.under_way.discard(mine)
+                run.bodies -= 1
+                run.effecting -= 1
+                if run.pausing or run.stopping:
+                    run.look_for_unwinding()
+            took = int((perf_counter() - began) * 1000)
+            if trouble is None:
+                kept = self._keep(value, took)
+                return kept[0] if kept is not None else await self.ended(Outcome(value), took)
+            if not trouble.is_known:
+                trouble = await settling.settle(self, trouble.error)
+                if trouble.again:
                     continue
-            error = outcome.error
-            if error is not None and outcome.may_retry and await self.wait_for_another(self.call.retry, error):
+            error = trouble.error
+            if error is not None and trouble.may_retry and await self.wait_for_another(self.call.retry, error):
                 continue
-            return await self.ended(outcome, int((time.perf_counter() - began) * 1000))
+            return await self.ended(trouble, took)
 
     def follow(self, intent: Entry) -> Note:
         """Be the walk that this intent began: the same key, for ever."""
@@ -137,36 +156,41 @@ class Walk:
 
     async def _intend(self) -> None:
         """Put on disk that it is about to run, and be sure that nobody else does."""
-        run = self.run
+        run, clock = self.run, self.run.store.clock
         kept = self.call.keep(self.args, self.kwargs)
         self.tries += 1
         self.marks = {}
-        clock = run.store.clock
         while True:
             began, now = clock.boottime(), clock.now_ms()
-            note = self._intent_note(now)
             crash.place("effect.before_intent")
-            write = self._record("intent", note, at=now, value=kept)
+            write = self._record(self._intent_note(now), now, kept)
             if self.is_inline:
                 run.wait_here(write)
             else:
                 await write
             crash.place("effect.intended")
-            run.fence.check()
+            if run.fence.closed is not None:
+                raise run.fence.closed
             # The intent's own commit was fenced. Only after a long stop (a laptop's lid) can it have become old.
-            if clock.boottime() - began < run.store.presence.lease.total_seconds() / 3:
+            waited = clock.boottime() - began
+            if waited < _NO_STOP_SECONDS or waited < run.store.presence.lease.total_seconds() / 3:
                 break
             await self._check_holder()  # and it has a new one, for the old one's deadline means nothing
+        run.is_behind()  # it is not; asked, it lets go of the writes that are on disk
         run.fresh += 1
 
     def _intent_note(self, now: int) -> Note:
-        not_after = now + int(self.call.limit_seconds * 1000)
-        note = self._note(number=self.number, not_after=not_after, shown=self.shown)
-        if self.call.undo is not None:  # which another process may have to find by its name
-            note["undo"], note["home"] = self.call.undo.name, self.call.home
-        elif self.call.verify is not None:
-            note["home"] = self.call.home
-        return note
+        call = self.call
+        not_after = now + call.limit_ms
+        shown = call.shown(self.args, self.kwargs)
+        return {
+            "key": self.key,
+            "tries": self.tries,
+            "number": self.number,
+            "not_after": not_after,
+            "shown": shown,
+            **call.found_by,
+        }
 
     async def _check_holder(self) -> None:
         """Raises LeaseLost when another attempt has taken over; the call did not run."""
@@ -179,47 +203,32 @@ class Walk:
 
     # ── run ─────────────────────────────────────────────────────────────────────────────────────
 
-    async def _body(self) -> Outcome:
-        call, task = self.call, self._task
+    async def _body(self) -> tuple[Any, Outcome | None]:
+        """What it returned, or how else it ended."""
+        call, task, run = self.call, self._task, self.run
         limit: Limit | None = None
-        inside = Scope(self.run, self.path, is_body=True)  # in which nothing is numbered
-        if task is not None:
-            inside.task = task
-        scope, key, walking = current.set(inside), running_key.set(self.key), running_walk.set(self)
+        inside = Scope(run, self.path, is_body=True)  # in which nothing is numbered
+        scope, running = current.set(inside), running_effect.set(self)
         try:
             if task is None:
-                return Outcome(call.function(*self.args, **self.kwargs))
-            limit = self.run.part(limits_of).limit(task, call.limit_seconds)
+                return call.function(*self.args, **self.kwargs), None
+            inside.task = task
+            limit = Limit(run.part(limits_of), task, call.limit_seconds)
             with limit:
-                return Outcome(await call.function(*self.args, **self.kwargs))
+                return await call.function(*self.args, **self.kwargs), None
         except asyncio.CancelledError as error:
-            if self.run.is_ending or self._was_cancelled():
+            if run.is_ending or self._was_cancelled():
                 raise
-            return Outcome(error=error, is_known=False)  # the body's own, as when something it awaited was cancelled
+            return None, Outcome(error=error, is_known=False)  # the body's own: something it awaited was cancelled
         except Exception as error:
-            self.run.fence.check()  # ours to raise again, not the effect's to record
+            run.fence.check()  # ours to raise again, not the effect's to record
             is_ours = limit is not None and limit.is_over
             if call.is_definite(error) and not is_ours:
-                return Outcome(error=error, may_retry=True)
-            return Outcome(error=error, is_known=False)
+                return None, Outcome(error=error, may_retry=True)
+            return None, Outcome(error=error, is_known=False)
         finally:
-            running_walk.reset(walking)
-            running_key.reset(key)
+            running_effect.reset(running)
             current.reset(scope)
-
-    def _begin(self) -> None:
-        """From its intent to its outcome no attempt is unwound: what is under way ends, and is recorded."""
-        self.run.bodies += 1
-        self.run.effecting += 1
-        settling.under_way.add((self.run.uid, self.path))
-
-    def _end(self) -> None:
-        run = self.run
-        settling.under_way.discard((run.uid, self.path))
-        run.bodies -= 1
-        run.effecting -= 1
-        if run.pausing or run.stopping:
-            run.look_for_unwinding()
 
     async def wait_for_another(self, retry: Retry | None, error: BaseException) -> bool:
         """Whether it is tried again, and if so, when its time has come; how often was tried is on disk first."""
@@ -232,24 +241,42 @@ class Walk:
         due = self.run.store.clock.now_ms() + delay // timedelta(milliseconds=1)
         if not self.is_open:
             note = self._note(number=self.number, until=due, error=type(error).__name__)
-            await self._recorded("intent", {**note, "shown": self.shown})
+            await self._recorded({**note, "shown": self.shown}, self.run.store.clock.now_ms())
         await wait_until(self.run.store.clock, due, delay)
         return True
 
     async def mark(self, **marks: str | int | float | None) -> None:
         """Put something on record that the probe will need; returns when it is on disk."""
-        self.marks.update({f"mark.{name}": value for name, value in marks.items()})
+        self.marks = {**self.marks, **{f"mark.{name}": value for name, value in marks.items()}}
         now = self.run.store.clock.now_ms()
         note = {**self._intent_note(now), **self.marks}
-        await self._recorded("intent", note, at=now, value=self.call.keep(self.args, self.kwargs))
+        await self._recorded(note, now, self.call.keep(self.args, self.kwargs))
 
     # ── outcome ─────────────────────────────────────────────────────────────────────────────────
+
+    def _keep(self, value: Any, took: int) -> tuple[Any] | None:
+        """Record what most effects come to: a value, in a function of one scope, where it goes out at once. What the
+        caller gets, in a tuple; None when it is something else, and nothing was recorded."""
+        run, task = self.run, self._task
+        if self.is_body or task is None or run.scopes > 1 or run.always_replay or task.cancelling() > self._before:
+            return None
+        kept = self.call.plainly(value)
+        if kept is None:
+            return None
+        now, note = run.store.clock.now_ms(), self._note()
+        entry = Entry("result", self._op, self.path, self.asked, kept[0], None, now, took, run.epoch, note)
+        try:
+            position, _ = run.record(entry)
+        except TooLarge:
+            return None
+        crash.place("effect.recorded")
+        run.gate.passed(position)
+        return (kept[1],)
 
     async def ended(self, outcome: Outcome, took: int = 0) -> Any:
         """Record the outcome. It is on its way at once, and nobody waits for it before the next intent, which takes it
         along if it comes within the time of a commit: a chain of effects costs one commit each, not two."""
         call, run = self.call, self.run
-        data, trouble, copy = self._as_bytes(outcome)
         note = self._note()
         if outcome.settled:
             note["settled"] = outcome.settled
@@ -257,9 +284,15 @@ class Walk:
             note["open"] = 1
         if self._was_cancelled():  # and it ended all the same; so it does in a replay
             note["absorbed"] = 1
-        now = run.store.clock.now_ms()
-        entry = Entry("result", self._kind, self.path, self.asked, data, trouble, now, took, run.epoch, note)
-        position, _ = run.record(entry)
+        how = run.store.clock.now_ms(), took, run.epoch, note
+        data, trouble, copy = self._as_bytes(outcome)
+        try:
+            entry = Entry("result", self._op, self.path, self.asked, data, trouble, *how)
+            position, _ = run.record(entry)
+        except TooLarge as problem:
+            _, trouble, _ = call.end(None, ResultNotStorable(call.name, "", str(problem.what)))
+            entry = Entry("result", self._op, self.path, self.asked, None, trouble, *how)
+            position, _ = run.record(entry)
         self.is_open, self.recorded = False, (position, entry)
         crash.place("effect.recorded")
         if self.is_body:
@@ -300,30 +333,24 @@ class Walk:
         if self.is_open:
             settling.ask_later(self, None)
         note = self._note(open=int(self.is_open))
-        await cut_off(run, self._kind, self.path, self.asked, note=note, in_body=self.is_body)
+        await cut_off(run, self._op, self.path, self.asked, note=note, in_body=self.is_body)
 
     # ── entries ─────────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def _kind(self) -> str:
-        # An inline one goes out at once, like an inline step, and never through the gate.
-        return f"{self.op}.inline" if self.is_inline else self.op
 
     def _note(self, **more: str | int | float | None) -> Note:
         return {"key": self.key, "tries": self.tries, **more}
 
-    async def _recorded(self, kind: Any, note: Note, *, at: int | None = None, value: bytes | None = None) -> None:
-        """Record an entry, and wait until it is on disk."""
-        write = self._record(kind, note, at=at, value=value)
+    async def _recorded(self, note: Note, now: int, kept: bytes | None = None) -> None:
+        """Record an intent, and wait until it is on disk."""
+        write = self._record(note, now, kept)
         if self.is_inline:
             self.run.wait_here(write)
         else:
             await write
 
-    def _record(self, kind: Any, note: Note, *, at: int | None = None, value: bytes | None = None) -> Write:
+    def _record(self, note: Note, now: int, kept: bytes | None) -> Write:
         run = self.run
-        now = run.store.clock.now_ms() if at is None else at
-        entry = Entry(kind, self._kind, self.path, self.asked, value, at=now, epoch=run.epoch, note=note)
+        entry = Entry("intent", self._op, self.path, self.asked, kept, None, now, 0, run.epoch, note)
         position, write = run.record(entry, urgent=True)
         if self.is_body:
             run.cursor.learn(position, entry)

@@ -20,17 +20,17 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 
 from perdure._durable.calls import never
-from perdure._durable.effect_call import LONGEST, EffectCall, remember, running_key
+from perdure._durable.effect_call import LONGEST, Bare, EffectCall, remember, running_effect
 from perdure._durable.effect_walk import Walk
 from perdure._durable.retry import Retry
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
 from perdure._ground.hop import drive
 from perdure._model import Entry
-from perdure._replay import Cut, Diverged, Recorded, Uncertain
+from perdure._replay import Cut, Diverged, Fresh, Recorded, Uncertain
 from perdure.errors import InvalidInput, NoTask
 
 P = ParamSpec("P")
@@ -108,15 +108,12 @@ class Effect(Generic[P, R_co]):
     def __init__(self, call: EffectCall) -> None:
         functools.update_wrapper(self, call.function)
         self.call = call
+        self._called = _called_on_loop(call) if call.is_async else _called_here(call)
         if call.is_async and sys.version_info >= (3, 12):
             inspect.markcoroutinefunction(self)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
-        if self.call.is_async:
-            walking: Any = _effected(self.call, args, kwargs)
-            walking.__qualname__ = self.call.name  # by which a task of its own is named
-            return cast("R_co", walking)
-        result: R_co = _effected_inline(self.call, args, kwargs)
+        result: R_co = self._called(*args, **kwargs)
         return result
 
     def plain(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
@@ -138,11 +135,11 @@ async def _plain(call: EffectCall, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 @contextmanager
 def _any_key() -> Iterator[None]:
-    token = running_key.set(f"prd-{secrets.token_hex(20)}")
+    token = running_effect.set(Bare(f"prd-{secrets.token_hex(20)}"))
     try:
         yield
     finally:
-        running_key.reset(token)
+        running_effect.reset(token)
 
 
 class _Bound:
@@ -161,22 +158,28 @@ class _Bound:
 # ── what the journal says ────────────────────────────────────────────────────────────────────────
 
 
-async def _effected(call: EffectCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    scope = _scope_of(call)
-    run = scope.run
-    asked = call.digest(args, kwargs)
-    answer = scope.track.ask(call.name, asked, in_body=scope.is_body)
-    if type(answer) is Recorded:
-        run.replayed += 1
-        if not scope.is_body:
-            await _turn(run, answer)
-        return call.read(answer.entry)
-    if type(answer) is Diverged:
-        raise run.poison(run.diverged(answer))
-    if type(answer) is Cut and not scope.is_body:
-        return await never(run, answer.position)
-    walk = Walk(call, run, answer.path, asked, args, kwargs, is_body=scope.is_body)
-    return await walk.go(_intent_of(run, answer))
+def _called_on_loop(call: EffectCall) -> Callable[..., Any]:
+    name, digest = call.name, call.digest
+
+    async def effected(*args: Any, **kwargs: Any) -> Any:
+        scope = _scope_of(call)
+        run, is_body = scope.run, scope.is_body
+        asked = digest(args, kwargs)
+        answer = scope.track.ask(name, asked, in_body=is_body)
+        if type(answer) is Recorded:
+            run.replayed += 1
+            if not is_body:
+                await _turn(run, answer)
+            return call.read(answer.entry)
+        if type(answer) is Diverged:
+            raise run.poison(run.diverged(answer))
+        if type(answer) is Cut and not is_body:
+            return await never(run, answer.position)
+        walk = Walk(call, run, answer.path, asked, args, kwargs, is_body)
+        return await walk.go(None if type(answer) is Fresh else _intent_of(run, answer))
+
+    effected.__name__ = effected.__qualname__ = name  # by which a task of its own is named
+    return effected
 
 
 async def _turn(run: Run, answer: Recorded) -> None:
@@ -188,37 +191,42 @@ async def _turn(run: Run, answer: Recorded) -> None:
         run.gate.passed(answer.position)
 
 
-def _effected_inline(call: EffectCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _called_here(call: EffectCall) -> Callable[..., Any]:
     """A plain `def`: done where it is called, which holds an event loop up as any plain call does."""
-    scope = _scope_of(call)
-    run = scope.run
-    asked = call.digest(args, kwargs)
-    answer = scope.track.ask(call.name, asked, in_body=scope.is_body)
-    if type(answer) is Recorded:
-        run.replayed += 1
-        if not scope.is_body:
-            run.gate.passed(answer.position)
-        return call.read(answer.entry)
-    if type(answer) is Cut and not scope.is_body:  # it was async then; a plain call cannot wait to be cancelled
-        answer = Diverged(answer.position, f"{call.name}, cut off", f"{call.name} as a plain function")
-    if type(answer) is Diverged:
-        raise run.poison(run.diverged(answer))
-    walk = Walk(call, run, answer.path, asked, args, kwargs, is_body=scope.is_body, is_inline=True)
-    return drive(walk.go(_intent_of(run, answer)))
+
+    def effected(*args: Any, **kwargs: Any) -> Any:
+        scope = _scope_of(call)
+        run = scope.run
+        asked = call.digest(args, kwargs)
+        answer = scope.track.ask(call.name, asked, in_body=scope.is_body)
+        if type(answer) is Recorded:
+            run.replayed += 1
+            if not scope.is_body:
+                run.gate.passed(answer.position)
+            return call.read(answer.entry)
+        if type(answer) is Cut and not scope.is_body:  # it was async then; a plain call cannot wait to be cancelled
+            answer = Diverged(answer.position, f"{call.name}, cut off", f"{call.name} as a plain function")
+        if type(answer) is Diverged:
+            raise run.poison(run.diverged(answer))
+        walk = Walk(call, run, answer.path, asked, args, kwargs, scope.is_body, is_inline=True)
+        return drive(walk.go(_intent_of(run, answer)))
+
+    return effected
 
 
 def _scope_of(call: EffectCall) -> Scope:
     scope = current.get()
     if scope is None:
         raise NoTask(call.name, is_effect=True)
-    if running_key.get(None) is not None:
+    if running_effect.get(None) is not None:
         raise InvalidInput(
             f"the effect {call.name} is called inside another effect",
             kept="it did not run",
             do="call it beside the other one, or as a plain function: .plain(…)",
         )
     run: Run = scope.run
-    run.check()
+    if run.fence.closed is not None or run.unwinding or run.is_over:
+        run.check()
     run.effects[call.name] = call
     return scope
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from perdure._durable.effect_call import running_key
+from perdure._durable.effect_call import running_effect
 from perdure._durable.scopes import current
 from perdure._store import Store
 
@@ -36,4 +36,4 @@ def inside() -> Inside | None:
 
 def is_in_effect() -> bool:
     """Whether the running code is an effect's own: what it does is part of that effect."""
-    return running_key.get(None) is not None
+    return running_effect.get(None) is not None

@@ -8,26 +8,33 @@ leaves nothing in the loop's heap.
 from __future__ import annotations
 
 import asyncio
+import math
 from types import TracebackType
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakValueDictionary
 
 from perdure._durable.gate import NOBODY
 from perdure._durable.run import Run
 
 
 class Limit:
-    """`with limits.limit(task, seconds):` raises TimeoutError when it takes longer, as `asyncio.timeout` does."""
+    """`with Limit(limits, task, seconds):` raises TimeoutError when it takes longer, as `asyncio.timeout` does.
+
+    Its time begins when it is made.
+    """
 
     __slots__ = ("_before", "_limits", "_task", "is_over", "when")
 
-    def __init__(self, limits: Limits, task: asyncio.Task[Any], when: float) -> None:
-        self._limits, self._task, self.when = limits, task, when
-        self._before = task.cancelling()
+    def __init__(self, limits: Limits, task: asyncio.Task[Any], seconds: float) -> None:
+        self._limits, self._task, self._before = limits, task, task.cancelling()
         self.is_over = False
+        self.when = when = limits.time() + seconds
+        limits.live.add(self)
+        if when < limits.earliest:
+            limits.set_for(when)
 
     def __enter__(self) -> None:
-        self._limits.add(self)
+        pass
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
@@ -46,35 +53,28 @@ class Limits:
     """All limits of one loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self._loop, self.time = loop, loop.time
         self.live: set[Limit] = set()
+        self.earliest = math.inf  # when the timer goes off
         self._timer: asyncio.TimerHandle | None = None
-        self._when = 0.0
 
-    def limit(self, task: asyncio.Task[Any], seconds: float) -> Limit:
-        return Limit(self, task, self._loop.time() + seconds)
-
-    def add(self, limit: Limit) -> None:
-        self.live.add(limit)
-        if self._timer is None or limit.when < self._when:
-            self._set(limit.when)
-
-    def _set(self, when: float) -> None:
+    def set_for(self, when: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._when, self._timer = when, self._loop.call_at(when, self._look, context=NOBODY)
+        self.earliest, self._timer = when, self._loop.call_at(when, self._look, context=NOBODY)
 
     def _look(self) -> None:
-        self._timer = None
-        now = self._loop.time()
+        self.earliest, self._timer = math.inf, None
+        now = self.time()
         for limit in [limit for limit in self.live if limit.when <= now]:
             self.live.discard(limit)
             limit.end()
         if self.live:
-            self._set(min(limit.when for limit in self.live))
+            self.set_for(min(limit.when for limit in self.live))
 
 
-_of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Limits] = WeakKeyDictionary()
+# Kept by the attempts that use it, and by its timer: the limits of a loop hold that loop, and must not outlive it.
+_of_loop: WeakValueDictionary[asyncio.AbstractEventLoop, Limits] = WeakValueDictionary()
 
 
 def limits_of(run: Run) -> Limits:

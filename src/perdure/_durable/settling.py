@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from perdure._durable.aside import Aside
 from perdure._durable.asking import answer_to, note_question
-from perdure._durable.effect_call import DID_NOT_HAPPEN, UNKNOWN, Happened, Outcome, running_key, running_walk
+from perdure._durable.effect_call import DID_NOT_HAPPEN, UNKNOWN, Happened, Outcome, running_effect
 from perdure._durable.retry import Retry
 from perdure._durable.run import LEASE_MS, Run
 from perdure._ground import codec
@@ -88,18 +88,17 @@ async def probe(walk: Walk) -> tuple[Any, str]:
     call = walk.call
     if call.verify is None:
         return UNKNOWN, ""
-    key, walking = running_key.set(walk.key), running_walk.set(walk)
+    running = running_effect.set(walk)
     try:
         args, kwargs = call.signature.in_order(walk.args, walk.kwargs)
         found = call.verify(*args, **kwargs)
         if inspect.isawaitable(found):
-            found = await Aside(_within(found, call.limit.total_seconds()))
+            found = await Aside(_within(found, call.limit_seconds))
     except Exception as problem:  # a probe that fails has not answered
         log.warning("the probe of %s failed: %s: %s", walk.shown, type(problem).__name__, problem)
         return UNKNOWN, f"its probe failed: {type(problem).__name__}: {problem}"
     finally:
-        running_walk.reset(walking)
-        running_key.reset(key)
+        running_effect.reset(running)
     if found is DID_NOT_HAPPEN or found is UNKNOWN or isinstance(found, Happened):
         return found, ""
     log.error("the probe of %s answered %r, not Happened(…), DID_NOT_HAPPEN or UNKNOWN", walk.shown, found)

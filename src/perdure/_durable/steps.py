@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from perdure._durable.calls import Call, cut_off, never
-from perdure._durable.effect_call import running_key
+from perdure._durable.effect_call import running_effect
 from perdure._durable.retry import attempts_of
 from perdure._durable.run import Paused, Run
 from perdure._durable.scopes import Scope, current
@@ -57,7 +57,7 @@ def async_step(call: Call) -> Callable[..., Any]:
 
 def _refuse(run: Run) -> None:
     """Nothing begins any more, also inside a step; only an effect that is under way goes on to its end."""
-    if running_key.get(None) is None:
+    if running_effect.get(None) is None:
         run.check()
         raise Paused
 

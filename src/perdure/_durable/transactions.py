@@ -15,7 +15,15 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from perdure._durable.effect_call import DID_NOT_HAPPEN, UNKNOWN, EffectCall, Happened, home_of, remember, running_walk
+from perdure._durable.effect_call import (
+    DID_NOT_HAPPEN,
+    UNKNOWN,
+    EffectCall,
+    Happened,
+    home_of,
+    remember,
+    running_effect,
+)
 from perdure._durable.effect_walk import Walk
 from perdure._durable.effects import Effect
 from perdure._durable.markers import Found, Marker, Side, opened, plain, side_of
@@ -55,8 +63,7 @@ class _TransactionCall(EffectCall):
 
     def __init__(self, db: Any, function: Callable[..., Any], **options: Any) -> None:
         self._db, self._inner = db, function
-        super().__init__(_without_connection(self, function), keyed=True, **options)
-        self.home = home_of(function)
+        super().__init__(_without_connection(self, function), keyed=True, home=home_of(function), **options)
 
     def is_definite(self, error: BaseException) -> bool:
         return not isinstance(error, _Unanswered)
@@ -128,10 +135,10 @@ def _without_connection(call: _TransactionCall, function: Callable[..., Any]) ->
 
 
 def _walk(what: str) -> Walk:
-    try:
-        return running_walk.get()
-    except LookupError:
-        raise NoTask(what) from None
+    walk = running_effect.get(None)
+    if not isinstance(walk, Walk):
+        raise NoTask(what)
+    return walk
 
 
 def _store_path(walk: Walk) -> str | None:
