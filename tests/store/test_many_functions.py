@@ -57,6 +57,36 @@ def test_a_batch_of_beginnings_and_ends_is_what_one_by_one_would_be(engine: Engi
     assert dump(engine) == dump(one_by_one([*begun, *ends]))
 
 
+@pytest.mark.req("R1")
+def test_the_last_entries_and_the_ends_of_many_tasks_go_in_together(engine: Engine) -> None:
+    hand = begin(engine)
+    begun = [start(number, f"t{number}", worker="w1") for number in range(7)]
+    ends = [complete(number) for number in range(7)]
+    entries = [write("append_entry", hand.entry(UIDS[number], 1, 1), key=ends[number].key) for number in range(7)]
+    last = [one for both in zip(entries, ends, strict=True) for one in both]
+    assert commit_all(engine, begun) == [(uid,) for uid in UIDS[:7]]
+    assert commit_all(engine, last) == [row for uid in UIDS[:7] for row in ((1,), (uid,))]
+    assert dump(engine) == dump(one_by_one([*begun, *last]))
+
+
+@pytest.mark.req("R55")
+@pytest.mark.parametrize("old", [{"worker": "w2"}, {"epoch": 2}, {"uid": UIDS[7]}])
+@pytest.mark.parametrize("verb", ["append_entry", "complete_function"])
+def test_of_many_writes_only_the_one_without_its_lease_is_refused(
+    engine: Engine, verb: str, old: dict[str, Any]
+) -> None:
+    hand = begin(engine)
+    begun = [start(number, f"t{number}", worker="w1") for number in range(7)]
+    writes = []
+    for number in range(7):
+        over = old if number == 4 else {}
+        entry = write(verb, {**hand.entry(UIDS[number], 1, 1), **over}, key=f"{NAMESPACES[number % 2]}\0t{number}")
+        writes.append(entry if verb == "append_entry" else complete(number, **over))
+    commit_all(engine, begun)
+    assert [bool(row) for row in commit_all(engine, writes)] == [True] * 4 + [False] + [True] * 2
+    assert dump(engine) == dump(one_by_one([*begun, *writes]))
+
+
 def test_beginning_and_end_may_be_in_one_batch(engine: Engine) -> None:
     hand = begin(engine)
     writes = []

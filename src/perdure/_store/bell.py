@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from operator import attrgetter
 from typing import Any
 
 from perdure._ground.hop import Hop
@@ -27,6 +28,7 @@ from perdure._store.write import Write
 WORK, MOVED = "work", "moved"
 _NOTHING: Kinds = frozenset()
 _ONLY_WORK: Kinds = frozenset({WORK})
+_START = "start_function"
 _RINGING: dict[str, Kinds] = {
     "answer_pause": ALL_KINDS,
     "complete_function": ALL_KINDS,
@@ -39,12 +41,13 @@ _RINGING: dict[str, Kinds] = {
     "rollback": ALL_KINDS,
     "send_signal": _ONLY_WORK,
     "set_switch": _ONLY_WORK,
-    "start_function": _ONLY_WORK,
+    _START: _ONLY_WORK,
     "suspend": frozenset({MOVED}),
 }
 # Those who wait look again after this many seconds, if others can be heard; else after so few.
 _PATIENT, _IMPATIENT = 0.25, 0.02
 _GAP = 0.005
+_verb_of = attrgetter("verb")
 
 Subscriber = Callable[[Kinds], None]
 
@@ -52,13 +55,22 @@ Subscriber = Callable[[Kinds], None]
 def kinds_of(writes: Sequence[Write]) -> Kinds:
     """What these writes, which are done, are worth telling. A task that begins in its own process is no news."""
     found = _NOTHING
-    for write in writes:
-        kinds = _RINGING.get(write.verb)
-        if kinds is None or write.row is None or kinds <= found:
-            continue
-        if write.verb != "start_function" or write.params["worker"] is None:
-            found |= kinds
+    # Those that ring for all come first: mostly one write has been looked at when there is no more to find.
+    for verb in sorted(_RINGING.keys() & set(map(_verb_of, writes)), key=_how_little):
+        if not _RINGING[verb] <= found and _is_news(verb, writes):
+            found |= _RINGING[verb]
     return found
+
+
+def _how_little(verb: str) -> int:
+    return -len(_RINGING[verb])
+
+
+def _is_news(verb: str, writes: Sequence[Write]) -> bool:
+    for write in writes:
+        if write.verb == verb and write.row is not None and (verb != _START or write.params["worker"] is None):
+            return True
+    return False
 
 
 class Bell:

@@ -13,7 +13,6 @@ Owns order, batching and what happens when a batch fails. What a write means is 
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import logging
 import threading
@@ -21,16 +20,20 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from operator import attrgetter
 
 from perdure._ground import crash
 from perdure._store import leaving
 from perdure._store.contract import Again, Engine, Row
 from perdure._store.interrupts import undisturbed
-from perdure._store.write import Waiting, Write, finish
+from perdure._store.waking import Blocked, Waiter, wake_all
+from perdure._store.write import Write, finish, were_closed
 from perdure.errors import PerdureError, StoreClosed, StoreForked, StoreUnavailable, StoreUnreachable
 
 log = logging.getLogger("perdure.committer")
+
+# What is asked of every write of a batch is asked by these, without a line of Python for each.
+_waiters_of, _size_of = attrgetter("waiters"), attrgetter("size")
 
 MAX_BATCH_BYTES = 4_000_000
 MAX_BATCH_WRITES = 2_000
@@ -46,15 +49,13 @@ class Committer:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._queue: deque[Write] = deque()
-        self._queued_bytes = 0
-        self._newest: Write | None = None  # until it is done; all before it are done by then
+        self._in_hand: Write | None = None  # the last one taken, until it is done; all before it are done by then
         self._mutex = threading.Lock()
         self._baton = threading.Lock()
         self._sleep = _AWAKE
         self._alarm = _shut()
         self._urgent = False
-        self._closing = False
-        self._forked = False
+        self._gone: type[StoreClosed | StoreForked] | None = None  # why the queue takes nothing any more
         self._thread: threading.Thread | None = None
         self.commit_seconds = 0.001  # a moving average; what a caller gains by not waiting
         self.batches = self.writes = 0
@@ -87,7 +88,7 @@ class Committer:
         with self._mutex:
             self._append(write)
 
-    def submit_and_wake(self, write: Write, waiter: Any) -> bool:
+    def submit_and_wake(self, write: Write, waiter: Waiter) -> bool:
         """Queue a write, if it is not, and have the waiter woken when it is done; False when it is done already."""
         with self._mutex:
             if not write.queued:
@@ -103,34 +104,26 @@ class Committer:
             return True
 
     def _append(self, write: Write) -> None:
-        if self._forked or self._closing:
-            self._refuse_if_gone()
-        if write.fence is not None and write.fence.closed is not None:
-            raise write.fence.closed
+        if self._gone is not None:
+            raise self._gone
+        fence = write.fence
+        if fence is not None and fence.closed is not None:
+            raise fence.closed
         write.queued = True
         self._queue.append(write)
-        self._queued_bytes += write.size
-        self._newest = write
-
-    def _refuse_if_gone(self) -> None:
-        if self._forked:
-            raise StoreForked
-        if self._closing:
-            raise StoreClosed
 
     # ── waiting for it ──────────────────────────────────────────────────────────────────────────
 
     def wait(self, write: Write, *, may_commit: bool = True) -> None:
         """Block until `write` is done; take the baton if nobody has it and this is no event loop's thread."""
         while not write.done:
-            if self._forked:
+            if self._gone is StoreForked:
                 raise StoreForked  # it is in the parent's queue
             if not (may_commit and self._commit_here(write)):
-                done = threading.Lock()
-                done.acquire()
-                if self.wake_when_done(write, done):
+                blocked = Blocked()
+                if self.wake_when_done(write, blocked):
                     self._ring()
-                    done.acquire()
+                    blocked.wait()
 
     def _commit_here(self, write: Write) -> bool:
         """Take the baton and commit, if nobody has it."""
@@ -144,7 +137,7 @@ class Committer:
                 self._baton.release()
             return True
 
-    def wake_when_done(self, write: Write, waiter: Any) -> bool:
+    def wake_when_done(self, write: Write, waiter: Waiter) -> bool:
         """Have the waiter woken; False when the write is done already."""
         with self._mutex:
             if write.done:
@@ -155,7 +148,7 @@ class Committer:
     def flush(self) -> None:
         """Block until all that was queued before this call is done."""
         with self._mutex:
-            last = self._newest
+            last = self._queue[-1] if self._queue else self._in_hand
         if last is not None:
             self.wait(last)
 
@@ -182,14 +175,14 @@ class Committer:
         """Sleep until there is something to commit; False when the committer is closed."""
         with self._mutex:
             self._let_more_join()
-            while not self._queue and not self._closing:
+            while not self._queue and self._gone is None:
                 self._doze(_DEEP, -1)
                 self._let_more_join()
-            return bool(self._queue) or not self._closing
+            return bool(self._queue)
 
     def _let_more_join(self) -> None:
         """While nobody waits for a write, the next ones go in the same transaction, and wake nobody."""
-        if not self._urgent and not self._closing:
+        if not self._urgent and self._gone is None:
             self._doze(_LIGHT, min(self.commit_seconds, LONGEST_DOZE))
 
     def _doze(self, how: int, seconds: float) -> None:
@@ -212,7 +205,8 @@ class Committer:
         batch = self._take()
         if not batch:
             return
-        live = [write for write in batch if write.fence is None or write.fence.closed is None]
+        live = [write for write in batch if not _is_closed(write)] if were_closed else batch
+        done = 0
         began = time.perf_counter()
         try:
             done = self._commit(live) if live else 0
@@ -222,16 +216,14 @@ class Committer:
                 self.batches, self.writes = self.batches + 1, self.writes + done
         finally:
             # Also when this thread was interrupted: the batch holds writes of others.
-            done_now = [write for write in batch if write.done]
-            if len(done_now) < len(batch):
-                self._hand_back(batch, live)
-                done_now = [write for write in batch if write.done]
+            done_now = batch if done == len(batch) else self._hand_back(batch, live)
             self._settle(done_now)
             for listener in self.listeners:
                 listener(done_now)
 
-    def _hand_back(self, batch: list[Write], live: list[Write]) -> None:
-        """What the engine did not take goes to the front of the queue; what is closed is refused, in its turn."""
+    def _hand_back(self, batch: list[Write], live: list[Write]) -> list[Write]:
+        """What the engine did not take goes to the front of the queue; what is closed is refused, in its turn.
+        Those of the batch that are done."""
         if all(write.done for write in live):
             for write in batch:
                 if not write.done:
@@ -240,19 +232,20 @@ class Committer:
         if rest:
             with self._mutex:
                 self._queue.extendleft(reversed(rest))
-                self._queued_bytes += sum(write.size for write in rest)
             # Whoever waits for one of them has rung already, while the queue was empty.
             self._ring()
+        return [write for write in batch if write.done]
 
     def _take(self) -> list[Write]:
         with self._mutex:
             queue = self._queue
-            if len(queue) <= MAX_BATCH_WRITES and self._queued_bytes <= MAX_BATCH_BYTES:
+            if len(queue) <= MAX_BATCH_WRITES and sum(map(_size_of, queue)) <= MAX_BATCH_BYTES:
                 batch = list(queue)
                 queue.clear()
-                self._queued_bytes = 0
             else:
                 batch = self._take_first()
+            if batch:
+                self._in_hand = batch[-1]
             self._urgent = self._urgent and bool(queue)
         return batch
 
@@ -264,7 +257,6 @@ class Committer:
             write = queue.popleft()
             size += write.size
             batch.append(write)
-        self._queued_bytes -= size
         return batch
 
     def _refuse_closed(self, write: Write) -> bool:
@@ -288,11 +280,13 @@ class Committer:
                 log.warning("a batch of %d writes failed (%s); trying them one by one", len(batch), error)
                 self._one_by_one(batch)
             return len(batch)
-        for write, row in zip(batch, rows, strict=False):
-            if row is None:
-                finish(write, None, None)
-            else:
-                write.row, write.done = row, True
+        if all(rows):
+            for write, row in zip(batch, rows, strict=False):
+                write.row = row
+                write.done = True
+        else:
+            for write, row in zip(batch, rows, strict=False):
+                finish(write, row, None)
         return len(rows)
 
     def _one_by_one(self, batch: list[Write]) -> None:
@@ -319,22 +313,12 @@ class Committer:
         raise AssertionError
 
     def _settle(self, done: list[Write]) -> None:
-        """Wake everybody who waits for one of these; one call per event loop."""
-        loops: dict[asyncio.AbstractEventLoop, list[Waiting]] = {}
+        """Wake everybody who waits for one of these."""
         with self._mutex:
-            waiters = [waiter for write in done for waiter in write.waiters]
-            if self._newest is not None and self._newest.done:
-                self._newest = None
-        for waiter in waiters:
-            if isinstance(waiter, Waiting):
-                loops.setdefault(waiter.loop, []).append(waiter)
-            else:
-                waiter.release()
-        for loop, waiting in loops.items():
-            try:
-                loop.call_soon_threadsafe(_wake, loop, waiting)
-            except RuntimeError:  # the loop was closed meanwhile; nobody is left to wake
-                log.debug("an event loop was closed while %d writes were under way", len(waiting))
+            waiters = list(itertools.chain.from_iterable(map(_waiters_of, done)))
+            if self._in_hand is not None and self._in_hand.done:
+                self._in_hand = None
+        wake_all(waiters)
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
@@ -346,11 +330,11 @@ class Committer:
 
     def close(self) -> None:
         """Commit what is queued and take no more."""
-        if self._forked:
+        if self._gone is StoreForked:
             return
         self.flush()
         with self._mutex:
-            self._closing = True
+            self._gone = StoreClosed
             if self._sleep:
                 self._wake()
         if self._thread is not None and self._thread is not threading.current_thread():
@@ -360,10 +344,10 @@ class Committer:
     def mark_forked(self) -> None:
         # The parent's thread does not exist here, and its locks may be held for ever. What is queued is the
         # parent's to commit.
-        self._forked = True
+        self._gone = StoreForked
         self._mutex, self._baton, self._alarm = threading.Lock(), threading.Lock(), _shut()
         self._sleep = _AWAKE
-        self._queue, self._queued_bytes, self._newest = deque(), 0, None
+        self._queue, self._in_hand = deque(), None
         self._engine.mark_forked()
 
 
@@ -371,6 +355,10 @@ def _shut() -> threading.Lock:
     lock = threading.Lock()
     lock.acquire()
     return lock
+
+
+def _is_closed(write: Write) -> bool:
+    return write.fence is not None and write.fence.closed is not None
 
 
 def _in_our_words(error: Exception) -> PerdureError:
@@ -384,12 +372,3 @@ def _in_our_words(error: Exception) -> PerdureError:
     )
     ours.__cause__ = error
     return ours
-
-
-def _wake(loop: asyncio.AbstractEventLoop, waiting: list[Waiting]) -> None:
-    for number, one in enumerate(waiting, 1):
-        try:
-            one.wake()
-        except BaseException:  # a task lets Ctrl-C and SystemExit through, and the others must not miss their turn
-            loop.call_soon(_wake, loop, waiting[number:])
-            raise

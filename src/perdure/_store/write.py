@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
-from contextvars import Context, copy_context
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from perdure._ground.hop import Hop, mode
 from perdure._store.contract import Params, Row
+from perdure._store.waking import Waiter, Waiting
 from perdure.errors import LeaseLost, PerdureError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class Fence:
     """What the writes of one attempt share: whether it may still write."""
 
-    __slots__ = ("closed", "epoch", "task_id", "uid", "worker")
+    __slots__ = ("__weakref__", "closed", "epoch", "task_id", "uid", "worker")
 
     def __init__(self, task_id: str, uid: str, epoch: int, worker: str) -> None:
         self.task_id, self.uid, self.epoch, self.worker = task_id, uid, epoch, worker
@@ -30,51 +31,11 @@ class Fence:
 
     def close(self, error: PerdureError) -> None:
         self.closed = self.closed or error
+        were_closed.add(self)
 
 
-class Waiting:
-    """A task of an event loop that waits for a write: all that asyncio asks of a future, and nothing more.
-
-    A future, once done, has its task woken in the loop's next round. Here the callback that the committer sends to
-    the loop is the one that goes on with the task: a round less for each write that is waited for.
-    """
-
-    __slots__ = ("_asyncio_future_blocking", "_callback", "_context", "_is_cancelled", "loop")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self._asyncio_future_blocking = True  # to be yielded at once
-        self._callback: Callable[[Waiting], object] | None = None
-        self._context: Context | None = None
-        self._is_cancelled = False
-
-    def get_loop(self) -> asyncio.AbstractEventLoop:
-        return self.loop
-
-    def add_done_callback(self, callback: Callable[[Waiting], object], *, context: Context | None = None) -> None:
-        self._callback, self._context = callback, context or copy_context()
-
-    def done(self) -> bool:
-        return self._callback is None
-
-    def result(self) -> None:
-        if self._is_cancelled:
-            raise asyncio.CancelledError
-
-    def cancel(self, msg: object = None) -> bool:
-        """The task is cancelled: it goes on soon, without the write, which is carried out all the same."""
-        callback, self._callback = self._callback, None
-        if callback is None:
-            return False
-        self._is_cancelled = True
-        self.loop.call_soon(callback, self, context=self._context)
-        return True
-
-    def wake(self) -> None:
-        """The write is done: go on with the task, here and now, on its loop."""
-        callback, self._callback = self._callback, None
-        if callback is not None and self._context is not None:
-            self._context.run(callback, self)
+# All that were ever closed and that somebody still has: mostly none, and then no write has to be asked for its own.
+were_closed: WeakSet[Fence] = WeakSet()
 
 
 class Write(Hop["Row | None"]):
@@ -117,7 +78,7 @@ class Write(Hop["Row | None"]):
         self.error: BaseException | None = None
         self.queued = self.done = False
         self.since = 0.0  # when an attempt recorded it
-        self.waiters: tuple[Any, ...] = ()  # several scopes of a durable function may wait for one write
+        self.waiters: tuple[Waiter, ...] = ()  # several scopes of a durable function may wait for one write
 
     def outcome(self) -> Row | None:
         if self.error is not None:

@@ -1,10 +1,10 @@
 INSERT INTO tasks (uid, namespace, id, status, name, description, agent, tags, config, depends_on,
-                   attempts, started_at, event_count, event_head, created_at, updated_at)
+                   attempts, started_at, event_count, created_at, updated_at, event_head)
 VALUES (:uid, :namespace, :id, :status, :name, :description, :agent, :tags, :config, :depends_on,
-        :worker IS NOT NULL, CASE WHEN :worker IS NOT NULL THEN :at END, 1, :head, :at, :at)
+        :worker NOTNULL, iif(:worker NOTNULL, :at, NULL), 1, :at, :at, :head)
 ON CONFLICT DO NOTHING;
 INSERT INTO leases (task_uid, epoch, worker, taken_at)
-VALUES (:uid, :worker IS NOT NULL, :worker, CASE WHEN :worker IS NOT NULL THEN :at END);
+VALUES (:uid, :worker NOTNULL, :worker, iif(:worker NOTNULL, :at, NULL));
 --? worker
 INSERT INTO attempts (task_uid, number, worker, host, pid, user, agent, started_at)
 VALUES (:uid, 1, :worker, :host, :pid, :user, :agent, :at);

@@ -7,5 +7,5 @@ FROM given WHERE uid = of_uid;
 UPDATE leases SET worker = NULL WHERE task_uid IN (SELECT value FROM json_each(?));
 UPDATE attempts SET ended_at = (SELECT finished_at FROM tasks WHERE uid = task_uid), ended = 'completed'
 WHERE task_uid IN (SELECT value FROM json_each(?)) AND ended_at IS NULL;
-INSERT INTO events (task_uid, number, at, kind, author, body, digest, hash)
-VALUES (:uid, :number, :at, :kind, :author, :body, :digest, :head);
+INSERT INTO events (task_uid, at, kind, author, body, digest, number, hash)
+VALUES (:uid, :at, :kind, :author, :body, :digest, :number, :head);
