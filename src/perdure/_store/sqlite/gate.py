@@ -25,34 +25,36 @@ PATIENCE_SECONDS = 10.0
 class Gate:
     def __init__(self, path: Path, close: Callable[[], None]) -> None:
         self._path, self._close = path, close
-        self._moved = threading.Condition()
+        # One that the same thread may take twice: a signal handler may fork while this thread is at the gate.
+        self._mutex = threading.RLock()
+        self._moved = threading.Condition(self._mutex)
         self._inside = 0
         self._is_shut = False
         _gates.add(self)
 
     def __enter__(self) -> None:
         """Use the connections: not while the process forks."""
-        if self._path in _inherited:
+        if _inherited and self._path in _inherited:
             raise StoreForked
-        with self._moved:
+        with self._mutex:
             while self._is_shut:
                 self._moved.wait()
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
-        with self._moved:
+        with self._mutex:
             self._inside -= 1
             if self._is_shut:
                 self._moved.notify_all()
 
     def shut(self) -> None:
-        with self._moved:
+        with self._mutex:
             self._is_shut = True
             if self._moved.wait_for(lambda: not self._inside, PATIENCE_SECONDS):
                 self._close()
 
     def reopen(self) -> None:
-        with self._moved:
+        with self._mutex:
             self._is_shut = False
             self._moved.notify_all()
 

@@ -10,12 +10,14 @@ at once is still SQLite's own lock.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
+from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from pathlib import Path
 
 from perdure.errors import StoreBusy
+
+_AT_ONCE = LOCK_EX | LOCK_NB
 
 
 class Turnstile:
@@ -32,31 +34,34 @@ class Turnstile:
 
     def __enter__(self) -> None:
         """It is this process's turn, as long as the block lasts."""
-        self._lock(self._next)
         try:
-            self._lock(self._main)
+            flock(self._next, _AT_ONCE)
+        except BlockingIOError:
+            self._wait_for(self._next)
+        try:
+            flock(self._main, _AT_ONCE)
+        except BlockingIOError:
+            self._wait_for(self._main)
         finally:
-            fcntl.flock(self._next, fcntl.LOCK_UN)
+            flock(self._next, LOCK_UN)
 
     def __exit__(self, *_: object) -> None:
-        fcntl.flock(self._main, fcntl.LOCK_UN)
+        flock(self._main, LOCK_UN)
 
-    def _lock(self, fd: int) -> None:
-        end, pause = 0.0, 0.0001
+    def _wait_for(self, fd: int) -> None:
+        end, pause = time.monotonic() + self._patience, 0.0001
         while True:
+            time.sleep(pause)
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                flock(fd, _AT_ONCE)
                 return
             except BlockingIOError:
-                now = time.monotonic()
-                end = end or now + self._patience
-                if now >= end:
+                if time.monotonic() >= end:
                     raise StoreBusy(
                         f"another process has held {self._path} for {self._patience:.0f} s",
                         kept="all that was acknowledged; this write changed nothing",
                         do="look for a stopped process that has the file open (fuser, lsof), and try again",
                     ) from None
-                time.sleep(pause)
                 pause = min(pause * 1.3, 0.002)
 
     def close(self) -> None:
