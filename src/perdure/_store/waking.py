@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from operator import attrgetter
 
+from perdure._store.doors import door_of, make_door
+
 log = logging.getLogger("perdure.committer")
 
 
@@ -90,10 +92,19 @@ def wake_all(waiters: Sequence[Waiter]) -> None:
             for waiter in theirs:
                 waiter.wake()
         else:
+            door = door_of(loop)
+            if door is not None:
+                door.let_in(theirs)
+                continue
             try:
-                loop.call_soon_threadsafe(_wake, loop, theirs)
+                loop.call_soon_threadsafe(_wake_first, loop, theirs)
             except RuntimeError:  # the loop was closed meanwhile; nobody is left to wake
                 log.debug("an event loop was closed while %d writes were under way", len(theirs))
+
+
+def _wake_first(loop: asyncio.AbstractEventLoop, waiting: Sequence[Waiter]) -> None:
+    make_door(loop)
+    _wake(loop, waiting)
 
 
 def _wake(loop: asyncio.AbstractEventLoop, waiting: Sequence[Waiter]) -> None:
