@@ -14,7 +14,7 @@ from perdure._durable.blocking import waited
 from perdure._durable.functions import SyncDurableFunction, durable, step
 from perdure._durable.pauses import pause
 from perdure._durable.retry import Retry
-from perdure._durable.run import Paused
+from perdure._durable.unwinding import Paused
 from perdure.errors import InvalidInput, StepFailed
 from tests.replay.kit import play, play_again
 

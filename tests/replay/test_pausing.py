@@ -9,7 +9,7 @@ import pytest
 
 from perdure._durable.functions import step
 from perdure._durable.pauses import pause
-from perdure._durable.run import Paused
+from perdure._durable.unwinding import Paused
 from perdure.errors import InvalidInput
 from tests.replay.kit import an_hour, pass_an_hour, play, until_rest
 

@@ -13,7 +13,8 @@ import pytest
 
 from perdure import Perdure
 from perdure._durable import durable, pause, step
-from perdure._durable.run import Paused, Run
+from perdure._durable.run import Run
+from perdure._durable.unwinding import Paused
 from perdure._runtime.postgres import open_postgres
 from perdure._runtime.postgres_connection import KeptConnection
 from perdure._runtime.sessions import SessionPlace

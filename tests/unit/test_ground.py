@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 import pytest
@@ -18,9 +19,15 @@ from perdure.errors import InvalidId, InvalidInput
 def test_newer_uids_sort_after_older_ones_and_never_repeat():
     uids = [new_uid(ms) for ms in range(1_700_000_000_000, 1_700_000_000_500)]
     assert uids == sorted(uids)
-    at_once = [new_uid(1_800_000_000_000) for _ in range(1000)]
+    at_once = [new_uid(1_800_000_000_000) for _ in range(5000)]
     assert at_once == sorted(set(at_once))
     assert all(len(uid) == 24 and uid.isalnum() for uid in uids)
+
+
+def test_threads_that_make_uids_in_one_millisecond_make_different_ones():
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: [new_uid(1_900_000_000_000) for _ in range(3000)], range(4)))
+    assert len({uid for uids in made for uid in uids}) == 12_000
 
 
 @pytest.mark.parametrize("name", ["refactor-auth-module", "a", "Größe/2024 (v2)", "日本", "x" * 200])

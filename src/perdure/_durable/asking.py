@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from perdure._durable.calls import cut, never
-from perdure._durable.run import Paused, Run
+from perdure._durable.run import Run
 from perdure._durable.scopes import current
+from perdure._durable.unwinding import Paused
 from perdure._durable.values import decode_error, encode_error
 from perdure._ground import codec
 from perdure._model import Asked, Entry, make_pause, to_stored
@@ -158,7 +159,7 @@ async def recorded(name: str, asked: bytes, put: Callable[[Run, str], Awaitable[
         await run.hand_out(position)
     except asyncio.CancelledError:
         if not run.is_ending:
-            run.gate.passed(position)
+            run.passed(position)
             # First the cut: a question that is open for nobody does no harm, one that nobody can answer would.
             place = cut(run, name, path, asked)
             close_question(run, path, "withdrawn", {"withdrawn": True})

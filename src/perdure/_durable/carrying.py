@@ -9,9 +9,10 @@ from typing import Any
 
 from perdure._durable.attaching import compared
 from perdure._durable.forking import first_entry
-from perdure._durable.run import Paused, Run
+from perdure._durable.run import Run
 from perdure._durable.scopes import current
 from perdure._durable.spending import was_begun_with
+from perdure._durable.unwinding import Paused
 from perdure._ground import envelope
 from perdure._tasks import Hold, Task
 from perdure.errors import InvalidInput, LeaseLost, NoTask

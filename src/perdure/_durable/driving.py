@@ -9,8 +9,9 @@ from contextvars import Context, copy_context
 from typing import Any
 
 from perdure._durable import scopes
-from perdure._durable.run import Paused, Run
+from perdure._durable.run import Run
 from perdure._durable.scopes import ScopeTask
+from perdure._durable.unwinding import Paused
 from perdure.errors import StepFailed
 
 # Scopes that the function left behind get so long to end after they were cancelled.
@@ -40,7 +41,10 @@ async def carry_out(run: Run, function: Callable[..., Any], args: Any, kwargs: A
         raised = problem
     is_interrupted = raised is not None and run.driver is not None and run.driver.cancelling() > 0
     error = raised if is_interrupted else _judge(run, raised)
-    await _end_scopes(run)
+    run.is_over = True
+    if run.alive:
+        await _end_scopes(run)
+    run.let_go()
     if error is not None:
         raise error
     return value
@@ -52,12 +56,13 @@ def _judge(run: Run, raised: BaseException | None) -> BaseException | None:
         return run.fence.closed
     if run.unwinding:
         return Paused()
-    how = "its end" if raised is None else f"its end by {type(raised).__name__}: {raised}"
-    missed = run.cursor.end(how, {scope.path for _, scope in run.alive.values()})
-    if missed is not None:
-        error = run.poison(run.diverged(missed))
-        error.__cause__ = raised
-        return error
+    if not run.cursor.is_empty:
+        how = "its end" if raised is None else f"its end by {type(raised).__name__}: {raised}"
+        missed = run.cursor.end(how, {scope.path for _, scope in run.alive.values()})
+        if missed is not None:
+            error = run.poison(run.diverged(missed))
+            error.__cause__ = raised
+            return error
     if isinstance(raised, asyncio.CancelledError):
         return StepFailed("CancelledError", "the function was cancelled by itself")
     return raised
@@ -65,13 +70,11 @@ def _judge(run: Run, raised: BaseException | None) -> BaseException | None:
 
 async def _end_scopes(run: Run) -> None:
     """Nothing of the function goes on after it. Tasks that never made a call may be a library's: they stay."""
-    run.is_over = True
     left = [task for task, scope in run.alive.values() if scope.track.is_used]
     for task in left:
         task.cancel()
     if left:
         await asyncio.wait(left, timeout=_GRACE_SECONDS)
-    run.let_go()
 
 
 # ── plain functions ──────────────────────────────────────────────────────────────────────────────

@@ -304,7 +304,7 @@ class Walk:
         elif self.is_inline or run.scopes > 1 or run.always_replay:
             await self._hand_out(position)
         else:
-            run.gate.passed(position)
+            run.passed(position)
         if trouble is not None:
             raise decode_error(trouble, call.raises) from outcome.error
         return copy
@@ -329,7 +329,7 @@ class Walk:
         """The code was cancelled while it waited: a replay cancels it there again, and never runs the body."""
         run = self.run
         if self._position is not None:
-            run.gate.passed(self._position)
+            run.passed(self._position)
         if self.is_open:
             settling.ask_later(self, None)
         note = self._note(open=int(self.is_open))

@@ -188,7 +188,7 @@ async def _turn(run: Run, answer: Recorded) -> None:
         if run.pausing:
             run.look_for_unwinding()
     else:  # it was had at once when it was recorded, or is the only one
-        run.gate.passed(answer.position)
+        run.passed(answer.position)
 
 
 def _called_here(call: EffectCall) -> Callable[..., Any]:
@@ -202,7 +202,7 @@ def _called_here(call: EffectCall) -> Callable[..., Any]:
         if type(answer) is Recorded:
             run.replayed += 1
             if not scope.is_body:
-                run.gate.passed(answer.position)
+                run.passed(answer.position)
             return call.read(answer.entry)
         if type(answer) is Cut and not scope.is_body:  # it was async then; a plain call cannot wait to be cancelled
             answer = Diverged(answer.position, f"{call.name}, cut off", f"{call.name} as a plain function")

@@ -15,8 +15,9 @@ from typing import Any
 
 from perdure._durable.aside import Aside
 from perdure._durable.prepare import prepare, suspend
-from perdure._durable.run import Paused, Run
+from perdure._durable.run import Run
 from perdure._durable.undo import failure_of, note_failure, take_back, unknown_here
+from perdure._durable.unwinding import Paused
 from perdure._durable.values import declared_here, encode_error
 from perdure._durable.wishes import is_live, is_wished, wish_of, wish_to_cancel
 from perdure._ground import codec

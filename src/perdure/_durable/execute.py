@@ -10,19 +10,19 @@ from perdure._durable import endings, failing
 from perdure._durable.carrying import next_line
 from perdure._durable.driving import carry_out
 from perdure._durable.functions import DurableFunction
-from perdure._durable.overdue import expiring
 from perdure._durable.prepare import prepare, read_past, suspend
-from perdure._durable.run import Paused, Run
+from perdure._durable.run import Run
 from perdure._durable.savings import Savings, savings_of
 from perdure._durable.spending import open_account
 from perdure._durable.standing import Standing
 from perdure._durable.starting import LOOK_SECONDS, Beginning, check_call, result_of, start
 from perdure._durable.switches import why_stopped
 from perdure._durable.testing_mode import is_same_again, replays_always
+from perdure._durable.unwinding import Paused
 from perdure._durable.upgrading import fitting
 from perdure._durable.values import recorded_as
 from perdure._durable.versions import function_for
-from perdure._durable.wishes import is_halted, watching, why_drained
+from perdure._durable.wishes import NO_SWITCHES, is_halted, seen_switches, watching, why_drained
 from perdure._ground import codec, envelope
 from perdure._ground.hop import Nap
 from perdure._model import FINISHED
@@ -64,7 +64,8 @@ async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], a
     """Carry the task on in this process until it has ended, and give its result."""
     store = tasks._store
     function = check_call(id, function)
-    task, beginning = await start(tasks, id, function, args, kwargs, here=not await is_halted(store, id))
+    here = seen_switches(store) == NO_SWITCHES or not await is_halted(store, id)
+    task, beginning = await start(tasks, id, function, args, kwargs, here=here)
     hold = held_lease(store, task.uid) if task.created else None
     if hold is not None:
         ended = await one_pass(tasks, task, hold, function, beginning)
@@ -211,7 +212,7 @@ async def _pass(
             raise
         run.always_replay = replays_always()
         try:
-            with watching(run), expiring(run):
+            with watching(run):
                 value = await carry_out(run, function.function, args, kwargs, is_async=function.is_async)
             data, copy = _kept_result(function, value)
             sealed = envelope.seal(data, kind="result", bound_to=task.uid, ring=store.ring)
@@ -234,6 +235,9 @@ async def _pass(
 
 
 def _kept_result(function: DurableFunction[..., Any], value: Any) -> tuple[bytes, Any]:
+    kept = function.keep_result(value)
+    if kept is not None:
+        return kept
     try:
         return codec.round_trip(value, function.signature.returns)
     except NotStorable as problem:

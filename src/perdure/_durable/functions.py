@@ -16,6 +16,7 @@ from perdure._durable.scopes import whole_name
 from perdure._durable.steps import async_step, sync_step
 from perdure._durable.values import Signature
 from perdure._durable.versions import known_functions, remember
+from perdure._ground import codec
 from perdure._model import Config, Policy
 from perdure.errors import InvalidInput
 
@@ -101,8 +102,11 @@ class DurableFunction(Generic[P, R]):
         self.name = name or whole_name(function)
         self.version, self.upgrade, self.compensate = version, upgrade, compensate
         self.signature = Signature(function)
+        self.keep_result = codec.keeper_of(self.signature.returns)
         self.is_async = inspect.iscoroutinefunction(function)
-        self.chosen = options or Options()
+        self.chosen = chosen = options or Options()
+        # Whether what its tasks begin with does not depend on when, and as which task, they begin.
+        self.begins_alike = chosen == Options(chosen.queue, chosen.priority, chosen.key, singleton=chosen.singleton)
         if self.is_async and sys.version_info >= (3, 12):
             inspect.markcoroutinefunction(self)
 

@@ -12,23 +12,9 @@ from perdure._ground.hop import Nap
 from perdure._tasks import fail_overdue
 
 
-class expiring:
+def expire(run: Run, deadline_at: int) -> asyncio.Task[None]:
     """End the attempt when the time of its task is over: its task has failed, and nothing more of it is run."""
-
-    __slots__ = ("_run", "_watch")
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._watch: asyncio.Task[None] | None = None
-
-    def __enter__(self) -> None:
-        run = self._run
-        if run.deadline_at is not None:
-            self._watch = run.loop.create_task(_watch(run, run.deadline_at))
-
-    def __exit__(self, *_: object) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
+    return run.loop.create_task(_watch(run, deadline_at))
 
 
 async def _watch(run: Run, deadline_at: int) -> None:

@@ -12,10 +12,10 @@ from perdure._durable.aside import Aside
 from perdure._durable.forking import packed, settled_by
 from perdure._durable.ledger import Account, accounts, read_answers, read_entries
 from perdure._durable.prepare import prepare, suspend
-from perdure._durable.run import Paused
 from perdure._durable.savepoints import position_of
 from perdure._durable.spending import carried
 from perdure._durable.undo import take_back, unknown_here
+from perdure._durable.unwinding import Paused
 from perdure._tasks import Hold, Task, current_row, forget_lease, release_lease, take_lease
 from perdure.errors import Conflict, InvalidInput
 

@@ -11,14 +11,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import Context
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from perdure._durable.gate import NOBODY, Gate
 from perdure._durable.scopes import Scope, current
+from perdure._durable.unwinding import Paused, Unwinding
 from perdure._ground import crash, envelope
 from perdure._model import LEASE, Entry, encode_entry
 from perdure._replay import Cursor, Diverged
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _making = threading.RLock()  # held while an attempt's part is made, seldom and for a moment
+_MADE_LATE: dict[str, Callable[[], Any]] = {
+    "_parts": dict, "_warned": dict, "asked": dict, "before_unwinding": list, "effects": dict, "patches": dict,
+    "questions": dict,
+}  # fmt: skip
 log = logging.getLogger("perdure.durable")
 
 # No body starts while its task has an unflushed entry older than this, or more than so many.
@@ -39,23 +44,18 @@ MOST_UNFLUSHED = 256
 # A result that took no longer than a commit gains nothing by waiting for one.
 SHORTEST_WAIT = 0.001
 SLOW_SECONDS = 0.1
-_DRAIN_LOOK_SECONDS = 0.02
 LEASE_MS = int(LEASE.total_seconds() * 1000)
 
 
-class Paused(BaseException):
-    """Unwinds an attempt whose task will be resumed later; no failure, so no Exception."""
-
-
-class Run:
+class Run(Unwinding):
     """What the scopes of one attempt share."""
 
     __slots__ = (
         "__weakref__", "_key", "_mutex", "_parts", "_position", "_thread", "_unflushed", "_warned", "alive",
         "always_replay", "answers", "asked", "before_unwinding", "began", "bodies", "body", "carried", "cursor",
-        "deadline_at", "draining", "driver", "effecting", "effects", "entries", "epoch", "fence", "fresh", "gate",
-        "halted", "inline", "is_over", "is_restarting", "line", "loop", "main", "patches", "pausing", "point",
-        "questions", "replayed", "scopes", "stopping", "store", "task", "task_id", "uid", "under_way", "unwinding",
+        "deadline_at", "driver", "effecting", "effects", "entries", "epoch", "fence", "fresh", "inline", "is_over",
+        "is_restarting", "line", "loop", "made_gate", "main", "patches", "pausing", "point", "questions", "replayed",
+        "scopes", "store", "task", "task_id", "uid", "under_way",
     )  # fmt: skip
 
     def __init__(
@@ -75,42 +75,64 @@ class Run:
         self.began = store.clock.now_ms()
         self.entries = entries  # as this attempt found them
         self.point = point  # where this attempt begins, if not at the journal's beginning
-        self.cursor = Cursor(entries, after=0 if point is None else point.position)
+        self.cursor = cursor = Cursor(entries, after=0 if point is None else point.position)
         self.answers = answers  # by path: how a pause of an earlier attempt was answered
-        self.asked: dict[str, Any] = {}  # by path: questions that are open (asking.Open)
         self.main = Scope(self, "")
-        self.gate = Gate(loop, self.cursor.in_order(), self)
+        # With one scope, and nothing recorded, there is nothing to put in order: most short tasks never have a gate.
+        self.made_gate: Gate | None = Gate(loop, cursor.in_order(), self) if entries else None
         self.scopes = 1
         self.alive: dict[int, tuple[asyncio.Future[Any], Scope]] = {}  # the scopes that are tasks, until they end
-        self.inline = 0  # steps of plain functions under way, in threads of their own
         self.under_way: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {}  # steps: Call and arguments by path
-        self.bodies = 0  # calls under way, from their beginning until their result comes to the gate
         self.pausing: dict[str, asyncio.Future[None]] = {}
-        self.unwinding = False
-        self.is_over = False  # the function has ended, one way or another
-        self.always_replay = always_replay
         self.task: Task | None = None  # for what goes beside the journal
-        self.carried: tuple[tuple[Any, ...], dict[str, Any]] | None = None  # the next line's arguments
-        self.is_restarting = False  # unwound only to be replayed at once
-        self.questions: dict[str, tuple[str, dict[str, Any], int | None]] = {}
-        self.before_unwinding: list[Callable[[], None]] = []
-        self.replayed = self.fresh = 0
-        self.patches: dict[str, bool] = {}
-        self.effects: dict[str, Any] = {}  # by name: the effects this attempt has called, to undo them by
-        self.effecting = 0  # effects between intent and outcome
-        self.stopping = False  # somebody wants the task to end, or to stand still
-        self.halted = False  # the kill switch is on
         self.deadline_at: int | None = None  # when its task has taken too long
-        self.draining = False  # this process wants to leave, and another to go on with the task
         self.body: asyncio.Task[Any] | None = None
         self.driver: asyncio.Task[Any] | None = None
-        self._parts: dict[Callable[[Run], Any], Any] = {}
-        self._warned: dict[str, None] = {}
-        self._position = self.cursor.last
+        self.carried: tuple[tuple[Any, ...], dict[str, Any]] | None = None  # the next line's arguments
+        self.bodies = 0  # calls under way, from their beginning until their result comes to the gate
+        self.inline = 0  # steps of plain functions under way, in threads of their own
+        self.effecting = 0  # effects between intent and outcome
+        self.replayed = self.fresh = 0
+        self.always_replay = always_replay
+        self.is_restarting = False  # unwound only to be replayed at once
+        self.is_over = False  # the function has ended, one way or another
+        self.unwinding = False
+        self.stopping = False  # somebody wants the task to end, or to stand still
+        self.halted = False  # the kill switch is on
+        self.draining = False  # this process wants to leave, and another to go on with the task
+        self._position = cursor.last
         self._mutex = threading.Lock()  # steps of a plain function record from its thread
         self._thread = threading.get_ident()
         self._unflushed: deque[Write] = deque()
         self._key = f"{store.namespace}\0{fence.task_id}"
+
+    # What most attempts never use is made when it is first asked for.
+    asked: dict[str, Any]  # by path: questions that are open (asking.Open)
+    questions: dict[str, tuple[str, dict[str, Any], int | None]]
+    before_unwinding: list[Callable[[], None]]
+    patches: dict[str, bool]
+    effects: dict[str, Any]  # by name: the effects this attempt has called, to undo them by
+    _parts: dict[Callable[[Run], Any], Any]
+    _warned: dict[str, None]
+
+    def __getattr__(self, name: str) -> Any:
+        make = _MADE_LATE.get(name)
+        if make is None:
+            raise AttributeError(name)
+        with _making:
+            try:
+                return object.__getattribute__(self, name)  # another thread was quicker
+            except AttributeError:
+                setattr(self, name, make())
+                return object.__getattribute__(self, name)
+
+    @property
+    def gate(self) -> Gate:
+        """What hands results out in order; from the moment somebody asks for it."""
+        gate = self.made_gate
+        if gate is None:
+            gate = self.made_gate = Gate(self.loop, self.cursor.in_order(), self)
+        return gate
 
     def part(self, make: Callable[[Run], T]) -> T:
         """What another module keeps for this attempt, made when it is first asked for, by whichever thread."""
@@ -121,13 +143,6 @@ class Run:
                 if found is None:
                     found = self._parts[make] = make(self)
         return found
-
-    def on_loop(self, act: Callable[[], object]) -> None:
-        """Have something done on the attempt's loop: now, or soon if this is another thread."""
-        if threading.get_ident() == self._thread:
-            act()
-        else:
-            self.loop.call_soon_threadsafe(act)
 
     def is_elsewhere(self) -> bool:
         """Whether this is another thread than the attempt's loop has: that of a plain function."""
@@ -150,7 +165,8 @@ class Run:
     @property
     def is_replaying(self) -> bool:
         """Whether something recorded has yet to reach the code."""
-        return self.gate.is_before_frontier() or self.cursor.next_unasked() is not None
+        gate = self.made_gate
+        return (gate is not None and gate.is_before_frontier()) or self.cursor.next_unasked() is not None
 
     @property
     def is_ending(self) -> bool:
@@ -203,7 +219,7 @@ class Run:
             position = params["position"] = self._position + 1
             committer.submit(write, urgent=urgent)
             self._position = position
-            write.since = time.monotonic()
+            write.since = perf_counter()
             self._unflushed.append(write)
         crash.place("journal.recorded")
         return position, write
@@ -218,14 +234,15 @@ class Run:
             await self._unflushed[-1]
         self.fence.check()
 
-    def is_behind(self) -> bool:
-        """Whether so much is not on disk yet that no body may start."""
+    def is_behind(self, now: float = 0.0) -> bool:
+        """Whether so much is not on disk yet that no body may start; `now`, if the caller has looked at the clock."""
         unflushed = self._unflushed
-        while unflushed and unflushed[0].done:
+        while unflushed:
+            oldest = unflushed[0]
+            if not oldest.done:
+                return (now or perf_counter()) - oldest.since > OLDEST_SECONDS or len(unflushed) > MOST_UNFLUSHED
             unflushed.popleft()
-        return bool(unflushed) and (
-            len(unflushed) > MOST_UNFLUSHED or time.monotonic() - unflushed[0].since > OLDEST_SECONDS
-        )
+        return False
 
     def is_ready(self) -> bool:
         """Whether a body may start at once; raises what `may_start` raises."""
@@ -280,104 +297,20 @@ class Run:
             if self.pausing:
                 self.look_for_unwinding()
         else:
-            self.gate.passed(position)
+            self.passed(position)
 
-    # ── pausing ─────────────────────────────────────────────────────────────────────────────────
-
-    async def suspend(self, path: str) -> None:
-        """Keep a scope until its answer comes (`answered`), or raise Paused when the attempt is unwound."""
-        future = self.pausing[path] = self.loop.create_future()
-        self.look_for_unwinding()
-        try:
-            await future
-        finally:
-            del self.pausing[path]
-
-    def interrupt(self) -> None:
-        """Stop at once: steps under way are run again later, effects are settled later."""
-        self.draining = True
-        if not self.unwinding and not self.is_over:
-            self._unwind()
-            if self.body is not None:
-                self.body.cancel()
-
-    def answered(self, path: str, answer: Any) -> None:
-        """An answer has come while others of this attempt are at work: its scope goes on."""
-        future = self.pausing.get(path)
-        if future is None or future.done() or self.unwinding:
-            return
-        self.answers[path] = answer
-        self.questions.pop(path, None)
-        self.asked.pop(path, None)
-        future.set_result(None)
-
-    def look_for_unwinding(self) -> None:
-        """Unwind as soon as nothing runs any more: steps and effects under way end and are recorded first."""
-        self.on_loop(self._begin_unwinding)
-
-    def _begin_unwinding(self) -> None:
-        self.gate.begin_to_rest()
-        self.loop.call_soon(self._unwind_if_still, context=NOBODY)
-
-    def stop(self) -> None:
-        """Somebody wants the task to end: nothing begins any more, effects under way end and are recorded."""
-        self.stopping = True
-        self.look_for_unwinding()
-
-    def drain(self) -> None:
-        """The process wants to leave: nothing begins any more, steps and effects under way end and are recorded."""
-        self.draining = True
-        if not self.unwinding and not self.is_over:
-            self.look_for_unwinding()
-            self.loop.call_later(_DRAIN_LOOK_SECONDS, self.drain)  # a call that ends does not always lead to another
-
-    def halt(self) -> None:
-        """The kill switch is on: the same, and the task stays as it is."""
-        self.halted = True
-        self.stop()
-
-    def _unwind_if_still(self) -> None:
-        if self.draining and not self.bodies and not self.inline and not self.effecting and not self.unwinding:
-            self._unwind()
-            if self.body is not None:
-                self.body.cancel()
-            return
-        if self.stopping and not self.effecting and not self.unwinding:
-            self._unwind()
-            if self.body is not None:
-                self.body.cancel()
-            return
-        if self.unwinding or not self.pausing or self.bodies or self.inline or not self.gate.is_idle:
-            return
-        if not self.gate.is_at_rest():
-            self.loop.call_soon(self._unwind_if_still, context=NOBODY)
-        elif (moment := self.gate.sleeps_until()) is not None:
-            self.loop.call_at(moment, self.look_for_unwinding, context=NOBODY)
-        else:
-            self._unwind()
-
-    def unwind(self) -> None:
-        """Unwind at once: a plain function cannot wait until the others have come to rest."""
-        self.unwinding = True
-        if threading.get_ident() == self._thread:
-            self._unwind()
-        else:
-            self.loop.call_soon_threadsafe(self._unwind)
-
-    def _unwind(self) -> None:
-        self.unwinding = True
-        for prepare in self.before_unwinding:
-            prepare()
-        for future in self.pausing.values():
-            if not future.done():
-                future.set_exception(Paused())
+    def passed(self, position: int) -> None:
+        """A result has reached the code, or never will."""
+        if self.made_gate is not None:
+            self.made_gate.passed(position)
 
     # ── the end ─────────────────────────────────────────────────────────────────────────────────
 
     def let_go(self) -> None:
         """The attempt is over: what holds it and is held by it in turn is let go. Left to the garbage collector, that
         is a fifth of what a short task costs."""
-        self.gate.close()
+        if self.made_gate is not None:
+            self.made_gate.close()
         self.cursor.close()
         self.body = self.driver = None
         del self.main
@@ -388,7 +321,8 @@ class Run:
     def poison(self, error: PerdureError) -> PerdureError:
         """The attempt must not go on, whatever the code makes of the exception."""
         self.fence.close(error)
-        self.gate.fail(error)
+        if self.made_gate is not None:
+            self.made_gate.fail(error)
         for future in self.pausing.values():
             if not future.done():
                 future.set_exception(error)

@@ -37,23 +37,23 @@ class Scope:
 
     __slots__ = ("_children", "batch", "is_body", "path", "run", "task", "track")
 
-    task: asyncio.Task[Any]  # of a body: the one that runs it
-
     track: Track
+    batch: _Batch | None
+    _children: dict[str, int] | None
 
-    def __init__(self, run: Run, path: str, *, is_body: bool = False) -> None:
+    def __init__(self, run: Run, path: str, *, is_body: bool = False, task: asyncio.Task[Any] | None = None) -> None:
         self.run, self.path, self.is_body = run, path, is_body
-        if not is_body:
-            self.track = run.cursor.track(path)
-        self._children: dict[str, int] | None = None
-        self.batch: _Batch | None = None
+        self.task = task  # of a body: the one that runs it
 
     def __getattr__(self, name: str) -> Any:
-        if name != "track":
-            raise AttributeError(name)
-        # A step's body: most make no call of ours, and need none.
-        self.track = self.run.cursor.track(self.path)
-        return self.track
+        """What a scope has once it is used: most bodies make no call of ours, and most scopes no tasks."""
+        if name == "track":
+            self.track = self.run.cursor.track(self.path)
+            return self.track
+        if name in ("batch", "_children"):
+            setattr(self, name, None)
+            return None
+        raise AttributeError(name)
 
     def child(self, name: str) -> Scope:
         children = self._children
@@ -65,7 +65,7 @@ class Scope:
     def whose(self) -> asyncio.Future[Any] | None:
         """The task whose end is the end of this scope; not the one of a helper, as `wait_for` makes it."""
         if self.is_body:
-            return getattr(self, "task", self.run.body)
+            return self.task or self.run.body
         tasks = (task for task, scope in self.run.alive.values() if scope is self)
         return next(tasks, self.run.body)
 

@@ -129,7 +129,7 @@ class timeout:
         if type(found) is Recorded:
             self._await_turn(found.position)
         elif type(found) is Cut:  # it had run out just when the block was left
-            run.gate.passed(found.position)
+            run.passed(found.position)
         else:
             self._timer = run.loop.call_later(self._seconds, self._run_out)
 

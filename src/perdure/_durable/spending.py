@@ -17,8 +17,9 @@ from datetime import timedelta
 from typing import Any
 
 from perdure._durable.calls import poison
-from perdure._durable.run import Paused, Run
+from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
+from perdure._durable.unwinding import Paused
 from perdure._ground import codec
 from perdure._model import Entry
 from perdure._replay import Diverged, Recorded, digest

@@ -29,7 +29,7 @@ from perdure._ground.ids import check_id
 from perdure._model import FINISHED, Config, Entry
 from perdure._replay import Cut, Diverged, Recorded, digest
 from perdure._store import Store, TaskRow
-from perdure._tasks import Task, Tasks
+from perdure._tasks import Task, Tasks, begin_by_draft, draft_of
 from perdure.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TaskFailed, TimedOut
 
 R = TypeVar("R")
@@ -66,6 +66,10 @@ async def start(
     """
     store, options = tasks._store, function.chosen
     arguments, copies = function.signature.keep_arguments(args, kwargs)
+    is_alike = here and function.begins_alike and parent_uid is None and not tags
+    draft = draft_of(tasks, function) if is_alike else None
+    if draft is not None and (made := await begin_by_draft(tasks, draft, id, arguments)) is not None:
+        return made, Beginning(arguments, None, None, copies)
     timeout = options.timeout or (options.config.timeout if options.config is not None else None)
     deadline_at = None if timeout is None else await deadline_of(store, timeout)
     beginning = Beginning(arguments, options.budget, deadline_at, copies)
@@ -92,10 +96,14 @@ async def start(
         config = replace(config or Config(), dependency_policy=options.dependency_policy)
     what: dict[str, Any] = {"name": function.name, "depends_on": options.depends_on, "config": config, "call": call}
     what["tags"] = tags
+    if is_alike and parent_uid is None:
+        what["alike"] = function
+    is_refused = draft is not None
     while True:
-        made = await tasks._insert("start_function", id, {}, here=here, **what)
+        made = None if is_refused else await tasks._insert("start_function", id, {}, here=here, **what)
         if made is not None:
             return made, beginning
+        is_refused = False
         row = await tasks._row(id)
         if row is not None:
             if options.debounce is None or not await _postpone(store, row, function, call(row.uid)):
@@ -109,6 +117,9 @@ def check_call(id: object, function: Any) -> DurableFunction[..., Any]:
     Raises:
         InvalidInput: the function is none of ours, or the two are given the other way round.
     """
+    if type(id) is str and isinstance(function, DurableFunction):
+        check_id(id)
+        return function
     if isinstance(id, DurableFunction):
         name = id.function.__name__
         raise InvalidInput(f"{name} stands where the task's id goes", do=f"the id comes first: {_as_it_goes(name)}")
@@ -305,7 +316,7 @@ async def recorded_call(
         await run.hand_out(position)
     except asyncio.CancelledError:
         if position is not None:
-            run.gate.passed(position)
+            run.passed(position)
         await cut_off(run, "child", answer.path, asked)
         raise
     return _read(entry, as_type)

@@ -12,12 +12,13 @@ from typing import Any
 from perdure._durable.calls import Call, cut_off, never
 from perdure._durable.effect_call import running_effect
 from perdure._durable.retry import attempts_of
-from perdure._durable.run import Paused, Run
+from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
+from perdure._durable.unwinding import Paused
 from perdure._durable.values import decode_error
 from perdure._ground.hop import drive
 from perdure._model import Entry
-from perdure._replay import Cut, Diverged, Recorded
+from perdure._replay import Cut, Diverged, Fresh, Recorded
 from perdure._store import Write
 from perdure.errors import InvalidInput, TooLarge
 
@@ -39,18 +40,20 @@ def async_step(call: Call) -> Callable[..., Any]:
             run.check()
         asked = digest(args, kwargs)
         answer = scope.track.ask(name, asked)
+        if type(answer) is Fresh:
+            return await _run_step(call, run, answer.path, asked, args, kwargs)
         if type(answer) is Recorded:
             if run.scopes > 1:
                 await _turn(run, answer)
-            else:
-                run.gate.passed(answer.position)
+            elif (gate := run.made_gate) is not None:
+                gate.passed(answer.position)
             run.replayed += 1
             return read(answer.entry)
         if type(answer) is Diverged:
             raise run.poison(run.diverged(answer))
         if type(answer) is Cut:
             return await never(run, answer.position)
-        return await _run_step(call, run, answer.path, asked, args, kwargs)
+        return await _run_step(call, run, answer.path, asked, args, kwargs)  # it was being tried again
 
     return stepped
 
@@ -84,18 +87,17 @@ async def _run_step(
     ending: _Ending | None = None
     run.bodies += 1
     try:
-        if run.stopping or run.is_behind():
+        began = perf_counter()
+        if run.stopping or run.is_behind(began):
             await run.may_start()
+            began = perf_counter()
         task = asyncio.current_task(run.loop)
         assert task is not None
         before = task.cancelling()
         run.fresh += 1
-        scope = Scope(run, path, is_body=True)
-        scope.task = task
-        token = current.set(scope)
+        token = current.set(Scope(run, path, is_body=True, task=task))
         run.under_way[path] = (call, args, kwargs)
         value = None
-        began = perf_counter()
         try:
             if call.is_plain:
                 value = await call.function(*args, **kwargs)
@@ -114,7 +116,7 @@ async def _run_step(
             if task.cancelling() == before and run.scopes == 1 and not run.always_replay:
                 kept = _keep(call, run, path, asked, value, took)
                 if kept is not None:
-                    return kept[0]
+                    return kept[1]
             ending = _Ending(call, run, path, asked)
             ending.value = value
         ending.took = took
@@ -136,13 +138,13 @@ async def _run_step(
     if ending.was_cut is not None or run.scopes > 1 or run.always_replay:
         await _hand_out(run, ending)
     else:
-        run.gate.passed(ending.position)
+        run.passed(ending.position)
     return ending.copy if ending.trouble is None else ending.give()
 
 
-def _keep(call: Call, run: Run, path: str, asked: bytes, value: Any, took: float) -> tuple[Any] | None:
+def _keep(call: Call, run: Run, path: str, asked: bytes, value: Any, took: float) -> tuple[bytes, Any] | None:
     """Record what most steps come to: a value that nobody waits for, in a function of one scope, where it goes out at
-    once. What the caller gets, in a tuple; None when it is something else, and nothing was recorded."""
+    once. Its bytes and what the caller gets; None when it is something else, and nothing was recorded."""
     if run.is_worth_waiting(took, call.flush) or (kept := call.plainly(value)) is None:
         return None
     now = run.store.clock.now_ms()
@@ -151,8 +153,9 @@ def _keep(call: Call, run: Run, path: str, asked: bytes, value: Any, took: float
         position, _ = run.record(entry)
     except TooLarge:
         return None
-    run.gate.passed(position)
-    return (kept[1],)
+    if run.made_gate is not None:
+        run.made_gate.passed(position)
+    return kept
 
 
 async def _hand_out(run: Run, ending: _Ending) -> None:
@@ -225,7 +228,7 @@ class _Ending:
         return write if wait else None
 
     async def cut_off(self) -> None:
-        self.run.gate.passed(self.position)
+        self.run.passed(self.position)
         await cut_off(self.run, "step", self.path, self.asked)
 
     def give(self) -> Any:
@@ -257,7 +260,7 @@ def sync_step(call: Call) -> Callable[..., Any]:
         if type(answer) is Recorded:
             run.replayed += 1
             if answer.entry.op == "step":  # it was async then, and had its place in the order
-                run.gate.passed(answer.position)
+                run.passed(answer.position)
             return call.read(answer.entry)
         if type(answer) is Cut:  # it was async then; a plain call cannot wait to be cancelled
             answer = Diverged(answer.position, f"{name}, cut off", f"{name} as a plain function")

@@ -25,8 +25,9 @@ from datetime import timedelta
 from perdure._durable.calls import cut_off, never, poison
 from perdure._durable.pumps import Kept, Marker, Prefix, Produce, Pump
 from perdure._durable.retry import Retry
-from perdure._durable.run import Paused, Run
+from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
+from perdure._durable.unwinding import Paused
 from perdure._durable.values import decode_error, encode_error
 from perdure._ground import codec
 from perdure._model import Entry, name_of

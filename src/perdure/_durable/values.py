@@ -51,6 +51,7 @@ class Signature:
         # Every argument may be given by its name: then nothing has to be bound.
         self._is_plain = not self.is_method and all(p.kind in _BY_NAME for p in parameters)
         self._types = {p.name: Any if p.kind in _REST else self.hints.get(p.name, Any) for p in parameters}
+        self._keepers: dict[str, Callable[[Any], tuple[bytes, Any] | None]] = {}  # of arguments that were given
         self.plain = self._required + self.is_method  # up to so many positional arguments, a call is spelled one way
 
     def spelled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -100,11 +101,18 @@ class Signature:
                 raise TypeError(f"{self._name}(): {problem}") from None
         encoded, copies = {}, {}
         for name, value in given:
-            try:
-                encoded[name], copies[name] = codec.round_trip(value, self._types[name])
-            except NotStorable as error:
-                raise NotStorable(f"{name}.{error.path}".rstrip("."), error.problem, do=error.do) from None
+            keep = self._keepers.get(name)
+            if keep is None:
+                keep = self._keepers[name] = codec.keeper_of(self._types[name])
+            kept = keep(value)
+            encoded[name], copies[name] = self._kept(name, value) if kept is None else kept
         return codec.encode_own(encoded), copies
+
+    def _kept(self, name: str, value: Any) -> tuple[bytes, Any]:
+        try:
+            return codec.round_trip(value, self._types[name])
+        except NotStorable as error:
+            raise NotStorable(f"{name}.{error.path}".rstrip("."), error.problem, do=error.do) from None
 
     def decode_arguments(self, data: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments as the function takes them now.

@@ -16,6 +16,7 @@ from contextvars import Context
 from typing import Any
 
 from perdure._durable.noting import note_steps
+from perdure._durable.overdue import expire
 from perdure._durable.run import Run
 from perdure._model import Pause
 from perdure._store import Row, Store
@@ -24,8 +25,7 @@ from perdure.errors import PerdureError
 
 CANCEL = "~cancel"
 LOOK_SECONDS = 0.25
-
-_live: dict[tuple[int, str], Run] = {}
+NO_SWITCHES: frozenset[str] = frozenset()
 
 
 async def wish_to_cancel(task: Task, *, undo: bool) -> bool:
@@ -39,7 +39,7 @@ async def wish_to_cancel(task: Task, *, undo: bool) -> bool:
     }
     if await store.verb("send_signal", task.uid, params, key=task.id) is None:
         return False
-    run = _live.get((id(store.engine), task.uid))
+    run = _run_of(store, task.uid)
     if run is not None:
         run.loop.call_soon_threadsafe(run.stop)
     return True
@@ -47,19 +47,19 @@ async def wish_to_cancel(task: Task, *, undo: bool) -> bool:
 
 def is_live(task: Task) -> bool:
     """Whether an attempt of this very process is working on it."""
-    return (id(task._store.engine), task.uid) in _live
+    return _run_of(task._store, task.uid) is not None
 
 
 def stop_soon(store: Store, uid: str) -> None:
     """Have the attempt of this process give its task back at the next safe point, for another to go on."""
-    run = _live.get((id(store.engine), uid))
+    run = _run_of(store, uid)
     if run is not None:
         run.drain()
 
 
 def stopper(task: Task) -> Callable[[bool], None] | None:
     """How to stop the attempt of this process, now or at its next safe point; None when there is none."""
-    run = _live.get((id(task._store.engine), task.uid))
+    run = _run_of(task._store, task.uid)
     if run is None:
         return None
 
@@ -92,42 +92,45 @@ async def wish_of(store: Store, uid: str) -> dict[str, Any] | None:
 
 def halt_here(store: Store, task_id: str | None) -> None:
     """The kill switch was turned on by this very process: tell its attempts at once."""
-    for watch in list(_watches.values()):
-        if watch.is_on(store):
-            watch.forget()
-    for (engine, _), run in list(_live.items()):
-        if engine == id(store.engine) and run.store.namespace == store.namespace and task_id in (None, run.task_id):
-            run.halted = run.stopping = True  # at once: code that never waits does not let its loop come round
-            run.loop.call_soon_threadsafe(run.halt)
+    for watch in _watches_of(store):
+        watch.forget()
+        for run in list(watch.runs.values()):
+            if task_id in (None, run.task_id):
+                run.halted = run.stopping = True  # at once: code that never waits does not let its loop come round
+                run.loop.call_soon_threadsafe(run.halt)
 
 
 async def is_halted(store: Store, task_id: str) -> bool:
     """Whether the kill switch is on for a task; what was seen in the last quarter of a second counts."""
-    watch = _watch_of(store, asyncio.get_running_loop())
-    switches = watch.seen()
+    switches = seen_switches(store)
     if switches is None:
-        switches = await watch.switches()
+        switches = await _watch_of(store, asyncio.get_running_loop()).switches()
     return bool(switches) and ("" in switches or task_id in switches)
 
 
-class watching:
-    """Have the attempt stopped when somebody wants it, while the block lasts."""
+def seen_switches(store: Store) -> frozenset[str] | None:
+    """The ids whose kill switch is on ('' stands for all), if somebody has looked in the last quarter of a second."""
+    return _watch_of(store, asyncio.get_running_loop()).seen()
 
-    __slots__ = ("_key", "_run", "_watch")
+
+class watching:
+    """Have the attempt stopped when somebody wants it, or when its time is over, while the block lasts."""
+
+    __slots__ = ("_expiry", "_run", "_watch")
 
     def __init__(self, run: Run) -> None:
-        self._run, self._key = run, (id(run.store.engine), run.uid)
+        self._run = run
 
     def __enter__(self) -> None:
         run = self._run
-        _live[self._key] = run
         self._watch = _watch_of(run.store, run.loop)
         self._watch.add(run)
+        self._expiry = None if run.deadline_at is None else expire(run, run.deadline_at)
 
     def __exit__(self, *_: object) -> None:
         self._watch.remove(self._run)
-        if _live.get(self._key) is self._run:
-            del _live[self._key]
+        if self._expiry is not None:
+            self._expiry.cancel()
 
 
 # ── looking ──────────────────────────────────────────────────────────────────────────────────────
@@ -150,15 +153,25 @@ def _watch_of(store: Store, loop: asyncio.AbstractEventLoop) -> _Watch:
     return found
 
 
+def _watches_of(store: Store) -> list[_Watch]:
+    return [watch for watch in list(_watches.values()) if watch.is_on(store)]
+
+
+def _run_of(store: Store, uid: str) -> Run | None:
+    """The attempt of this process at a task, if there is one."""
+    found = (watch.runs.get(uid) for watch in _watches_of(store))
+    return next((run for run in found if run is not None), None)
+
+
 class _Watch:
     """What the attempts on one loop share: one look for all of them."""
 
     def __init__(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
         self.store, self.loop = store, loop
-        self._runs: dict[str, Run] = {}
+        self.runs: dict[str, Run] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._look: asyncio.Task[None] | None = None
-        self._switches: frozenset[str] = frozenset()
+        self._switches = NO_SWITCHES
         self._looked = float("-inf")
         self._asking: list[asyncio.Future[bool]] | None = None  # those who wait for a look that is under way
 
@@ -169,40 +182,40 @@ class _Watch:
         self._looked = float("-inf")
 
     def add(self, run: Run) -> None:
-        self._runs[run.uid] = run
+        self.runs[run.uid] = run
         # Most attempts are over before the first look, and cost no task of their own.
         if self._timer is None and self._look is None:
             self._timer = self.loop.call_later(LOOK_SECONDS, self._begin, context=Context())
 
     def remove(self, run: Run) -> None:
-        if self._runs.get(run.uid) is run:
-            del self._runs[run.uid]
-        if not self._runs and self._timer is not None:
+        if self.runs.get(run.uid) is run:
+            del self.runs[run.uid]
+        if not self.runs and self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _begin(self) -> None:
         self._timer = None
-        if self._runs:
+        if self.runs:
             self._look = self.loop.create_task(self._look_once())
             self._look.add_done_callback(self._again)
 
     def _again(self, _: object) -> None:
         self._look = None
-        if self._runs:
+        if self.runs:
             self._timer = self.loop.call_later(LOOK_SECONDS, self._begin, context=Context())
 
     async def _look_once(self) -> None:
         try:
             self.forget()
             switches = await self.switches()
-            uids = json.dumps(list(self._runs))
+            uids = json.dumps(list(self.runs))
             rows = await self.store.query("find_signalled", signal=CANCEL, uids=uids)
             paused = {str(uid): pause for uid, pause in await self.store.query("find_paused", uids=uids)}
         except PerdureError:
             return  # the store is out of reach; the attempts will notice by themselves
         cancelled = {uid for (uid,) in rows}
-        for run in list(self._runs.values()):
+        for run in list(self.runs.values()):
             if not switches.isdisjoint(("", run.task_id)):
                 run.halt()
             elif run.uid in cancelled:
@@ -215,7 +228,7 @@ class _Watch:
                     await _bring_answers(run)
 
     def seen(self) -> frozenset[str] | None:
-        """The ids whose switch is on, if that was looked at a moment ago; '' stands for all."""
+        """What `switches` gave, if that was a moment ago."""
         return None if time.monotonic() - self._looked > LOOK_SECONDS else self._switches
 
     async def switches(self) -> frozenset[str]:

@@ -12,6 +12,7 @@ in crypto.py, and the payload's own form in codec.py.
 from __future__ import annotations
 
 from functools import lru_cache
+from struct import Struct
 from zlib import crc32
 
 from perdure._ground import crypto, zstd
@@ -29,6 +30,8 @@ LEVEL_SMALL, LEVEL = 1, 3
 _FORMAT = 1
 _PACKED, _SEALED = 1, 2
 _FIXED, _LENGTH, _CHECKSUM = 4, 4, 4
+_LENGTHS = [length.to_bytes(_LENGTH) for length in range(WORTH_PACKING)]
+_checksum = Struct("<I").pack
 # What crc32 gives for any bytes followed by their own crc32, lowest byte first.
 _CRC_OF_WHOLE = 0x2144DF1C
 
@@ -41,8 +44,8 @@ def seal(payload: bytes, *, kind: str, bound_to: str, ring: KeyRing, compress: b
     """
     length = len(payload)
     if length < WORTH_PACKING and ring.current is None:  # most are so
-        data = _head(0, kind, "") + length.to_bytes(_LENGTH) + payload
-        return data + crc32(data).to_bytes(_CHECKSUM, "little")
+        data = _head(0, kind, "") + _LENGTHS[length] + payload
+        return data + _checksum(crc32(data))
     if length > MAX_BYTES:
         raise TooLarge(f"the {kind} of {bound_to}", length, MAX_BYTES)
     body, flags = payload, 0
@@ -56,7 +59,7 @@ def seal(payload: bytes, *, kind: str, bound_to: str, ring: KeyRing, compress: b
     else:
         head = _head(flags | _SEALED, kind, key.id) + length.to_bytes(_LENGTH)
         data = head + crypto.encrypt(key, body, head + bound_to.encode())
-    return data + crc32(data).to_bytes(_CHECKSUM, "little")
+    return data + _checksum(crc32(data))
 
 
 def unseal(data: bytes, *, kind: str, bound_to: str, ring: KeyRing, limit: int = MAX_BYTES) -> bytes:

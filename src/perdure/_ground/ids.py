@@ -1,6 +1,6 @@
 """Names: the ids people choose, the uids we make, and who a process is.
 
-A uid is 24 characters: 48 bits of time, 72 random bits, in an alphabet whose order is the order of
+A uid is 24 characters: 48 bits of time, 70 random bits, in an alphabet whose order is the order of
 the bits, so newer uids sort after older ones. A process is known by boot id, pid namespace, pid and
 start time: a pid alone comes back as somebody else.
 """
@@ -11,6 +11,7 @@ import getpass
 import os
 import socket
 import unicodedata
+from base64 import b32hexencode
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -21,45 +22,56 @@ _ALPHABET = "0123456789abcdefghijklmnopqrstuv"
 _UID_LENGTH = 24
 
 
-_NOISE = 13
-_noise: list[bytes] = []
-_last = 0
-_PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
+# The milliseconds, two bits of nothing, and 70 random bits: five to a character.
+_STAMP, _TAIL = 10, 14
+_TAIL_BITS = 5 * _TAIL
+_stamp = (0, "0" * _STAMP)
+_last = ""
+_tails: list[str] = []
 
 
 def new_uid(now_ms: int) -> str:
     """A name nobody else has; those of one process rise, also within a millisecond."""
-    global _last
-    noise = _next_noise()
-    bits = (now_ms & 0xFFFF_FFFF_FFFF) << 72 | int.from_bytes(noise[:9])
-    if bits <= _last and bits >> 72 == _last >> 72:
-        bits = _last + 1 + int.from_bytes(noise[9:])
-    _last = bits
-    pairs = _PAIRS
-    return (
-        f"{pairs[bits >> 110 & 1023]}{pairs[bits >> 100 & 1023]}{pairs[bits >> 90 & 1023]}{pairs[bits >> 80 & 1023]}"
-        f"{pairs[bits >> 70 & 1023]}{pairs[bits >> 60 & 1023]}{pairs[bits >> 50 & 1023]}{pairs[bits >> 40 & 1023]}"
-        f"{pairs[bits >> 30 & 1023]}{pairs[bits >> 20 & 1023]}{pairs[bits >> 10 & 1023]}{pairs[bits & 1023]}"
-    )
+    global _stamp, _last
+    moment, stamp = _stamp
+    if moment != now_ms:
+        stamp = _spelled((now_ms & 0xFFFF_FFFF_FFFF) << 2, _STAMP)
+        _stamp = now_ms, stamp
+    try:
+        uid = stamp + _tails.pop()
+    except IndexError:
+        uid = stamp + _more_tails()
+    if uid <= _last and _last.startswith(stamp):
+        uid = stamp + _after(_last[_STAMP:])
+    _last = uid
+    return uid
+
+
+def _spelled(number: int, length: int) -> str:
+    return "".join([_ALPHABET[number >> 5 * place & 31] for place in reversed(range(length))])
+
+
+def _more_tails() -> str:
+    """Random ones nobody else gets, the lowest first. Many are made at once: a fetch lets other threads run first."""
+    text = b32hexencode(os.urandom(10 * 1024)).decode().lower()  # sixteen characters for ten bytes
+    fetched = sorted([text[at : at + _TAIL] for at in range(0, len(text), 16)], reverse=True)
+    first = fetched.pop()
+    _tails.extend(fetched)
+    return first
+
+
+def _after(tail: str) -> str:
+    """A higher one, for when the lowest of new ones would come after the highest of old ones."""
+    return _spelled(int(tail, 32) + 1 + int.from_bytes(os.urandom(4)) & (1 << _TAIL_BITS) - 1, _TAIL)
+
+
+# The child of a fork must not use the same ones as its parent.
+os.register_at_fork(after_in_child=_tails.clear)
 
 
 def is_uid(text: str) -> bool:
     """Whether it has the form of what `new_uid` makes."""
     return len(text) == _UID_LENGTH and all(character in _ALPHABET for character in text)
-
-
-def _next_noise() -> bytes:
-    """Random bytes nobody else gets. Many are fetched at once: a fetch lets other threads run first."""
-    try:
-        return _noise.pop()
-    except IndexError:
-        fetched = os.urandom(_NOISE * 1024)
-        _noise.extend(fetched[at : at + _NOISE] for at in range(_NOISE, len(fetched), _NOISE))
-        return fetched[:_NOISE]
-
-
-# The child of a fork must not use the same ones as its parent.
-os.register_at_fork(after_in_child=_noise.clear)
 
 
 def check_id(value: object, what: str = "task id") -> str:
@@ -68,6 +80,8 @@ def check_id(value: object, what: str = "task id") -> str:
     Raises:
         InvalidId: it is empty, too long, or has characters nobody sees.
     """
+    if type(value) is str and 0 < len(value) <= MAX_ID and value.isascii() and value.isprintable() and " " not in value:
+        return value  # as nearly all are
     if not isinstance(value, str):
         raise InvalidId(f"a {what} is a str, not {type(value).__name__}")
     if not value:

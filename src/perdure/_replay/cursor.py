@@ -17,7 +17,7 @@ progress and streams, and scopes that do not exist yet or still go on.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import final
+from typing import Any, final
 
 import msgspec
 
@@ -71,10 +71,17 @@ class Track:
 
     __slots__ = ("_counts", "_cursor", "_prefix", "_unasked", "path")
 
+    _unasked: dict[str, Recorded]  # in the order of their positions; made when something is recorded
+
     def __init__(self, cursor: Cursor, path: str) -> None:
         self._cursor, self.path, self._prefix = cursor, path, f"{path}|"
         self._counts: dict[str, int] = {}
-        self._unasked: dict[str, Recorded] = {}  # in the order of their positions
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "_unasked":
+            raise AttributeError(name)
+        self._unasked = {}
+        return self._unasked
 
     @property
     def is_used(self) -> bool:
@@ -85,10 +92,12 @@ class Track:
         """What to do about a call; asking is making it. `in_body`: inside a step nothing is counted."""
         number = self._counts[name] = self._counts.get(name, 0) + 1
         path = f"{self._prefix}{name}#{number}"
+        cursor = self._cursor
+        if cursor.is_empty:
+            return Fresh(path)
         # A body that is tried again asks for the same things again.
         found = self._unasked.get(path) if in_body else self._unasked.pop(path, None)
         if found is None:
-            cursor = self._cursor
             if not (self._unasked or cursor.cuts or cursor.intents):
                 return Fresh(path)  # all that is recorded is behind us
             return self._unknown(path, name, digest, in_body)
@@ -154,22 +163,36 @@ class Track:
 class Cursor:
     """A journal on its way through a function."""
 
+    __slots__ = (
+        "__weakref__", "_reached", "_tracks", "cuts", "intents", "is_empty", "last", "marks", "open", "sequence",
+    )  # fmt: skip
+
+    # Made when something is recorded: a function that has just begun needs none of them.
+    intents: dict[str, tuple[int, Entry]]
+    cuts: dict[str, Cut]
+    open: dict[str, None]  # cut or uncertain calls that nobody has made again yet
+    marks: dict[str, Entry]
+    sequence: list[Recorded]  # results outside of bodies, in order
+
     def __init__(self, entries: Iterable[tuple[int, Entry]], *, after: int = 0) -> None:
         """`after`: what was recorded up to this position is not replayed, only what was decided once counts."""
         self._tracks: dict[str, Track] = {}
-        self.intents: dict[str, tuple[int, Entry]] = {}
-        self.cuts: dict[str, Cut] = {}
-        self.open: dict[str, None] = {}  # cut or uncertain calls that nobody has made again yet
-        self.marks: dict[str, Entry] = {}
-        self.sequence: list[Recorded] = []  # results outside of bodies, in order
-        self.last = 0
-        self._reached = 0
+        self.is_empty = True  # nothing is known of what was recorded
+        self.last = self._reached = 0
         for position, entry in entries:
             self.last = position
             if position > after or entry.op in UNCOUNTED:
                 self._read(position, entry)
 
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("intents", "cuts", "open", "marks", "sequence"):
+            raise AttributeError(name)
+        made: Any = [] if name == "sequence" else {}
+        setattr(self, name, made)
+        return made
+
     def _read(self, position: int, entry: Entry) -> None:
+        self.is_empty = False
         path = entry.path
         if entry.kind == "intent":
             self.intents[path] = (position, entry)

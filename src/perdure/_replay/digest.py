@@ -33,10 +33,7 @@ def digest(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
     """
     try:
         if not kwargs:
-            for value in args:
-                if type(value) not in _SIMPLE:
-                    break
-            else:
+            if _SIMPLE.issuperset(map(type, args)):
                 form = _encode(args)
                 return b"=" + form if len(form) <= _SHORT else _shorten(form)
             return _shorten(_form(list(args)))

@@ -15,6 +15,8 @@ from perdure._tasks.callbacks import make_token
 from perdure._tasks.callbacks import topic_of as callback_topic
 from perdure._tasks.checkpointing import all_carried, carried, carry, has_carried
 from perdure._tasks.dependencies import Blocked, blocked_by, blockers, read_blocked
+from perdure._tasks.drafts import begin as begin_by_draft
+from perdure._tasks.drafts import draft_of
 from perdure._tasks.due import (
     POLL_TOPIC,
     TASK_TOPIC,
@@ -127,6 +129,8 @@ __all__ = [
     "forget_lease",
     "give_back_space",
     "handlers_of",
+    "begin_by_draft",
+    "draft_of",
     "has_carried",
     "has_had",
     "held_lease",

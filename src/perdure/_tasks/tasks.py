@@ -22,7 +22,7 @@ from perdure._model import (
     TaskRecord,
 )
 from perdure._store import EventRow, Store, TaskRow
-from perdure._tasks import callbacks, leases, records, snapshots
+from perdure._tasks import callbacks, drafts, leases, records, snapshots
 from perdure._tasks.dependencies import has_to_wait
 from perdure._tasks.handlers import Handler
 from perdure._tasks.overdue import config_of, deadline_of
@@ -40,6 +40,7 @@ class Tasks:
         self._store = store
         # How a durable function's task is cancelled: what it did may have to be undone. Set by the app.
         self._canceller: Callable[[Task, bool], Awaitable[bool]] | None = None
+        self._drafts: dict[object, drafts.Draft] = {}  # by function: what its tasks begin with
         self._handlers: list[Handler] = []  # who is told what happens, while a worker runs here
         # What a durable function's journal keeps when it goes back to a checkpoint; None for any other task.
         self._roller: Callable[[Task, int, bool | None], Awaitable[str | None]] | None = None
@@ -131,11 +132,13 @@ class Tasks:
         depends_on: Sequence[str] = (),
         call: Callable[[str], Mapping[str, Any]] | None = None,
         here: bool = False,
+        alike: object = None,
     ) -> Task | None:
         """The new task, as it stands in the store; None when the id is in use.
 
         `here`: this process carries it out and has its lease from the beginning, if nothing has to be waited for.
         `call`: the columns of the durable function that it carries out, for its uid.
+        `alike`: what begins so again differs in its id and arguments only (drafts.py).
         """
         store = self._store
         if description != "" or agent != "" or type(name) is not str or not _is_storable(name):
@@ -174,6 +177,8 @@ class Tasks:
         write = store.verb(verb, uid, params, key=id, size=size)
         if await (leases.taking(store, write, id, uid, is_exclusive=True) if here else write) is None:
             return None
+        if alike is not None and here:
+            drafts.keep(self, alike, params, _TAKEN, first.snapshot, size)
         key = (id, uid, params["status"])
         task = Task(self, key, first.state, first.snapshot, agent=agent, created=True)
         task._deadline_at = deadline_of(config, params["at"]) if call is None else None

@@ -1,0 +1,142 @@
+"""Stop an attempt where it may be stopped: for a pause, an end, a leave, or at once.
+
+An attempt is unwound when nothing of it runs any more: steps and effects under way end and are recorded first. Who
+waits for an answer then gets Paused, and so the code comes to its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from perdure._durable.gate import NOBODY, Gate
+
+_DRAIN_LOOK_SECONDS = 0.02
+
+
+class Paused(BaseException):
+    """Unwinds an attempt whose task will be resumed later; no failure, so no Exception."""
+
+
+class Unwinding:
+    """The part of an attempt that ends it early; what its attributes mean is said in run.py."""
+
+    __slots__ = ("draining", "halted", "stopping", "unwinding")
+
+    loop: asyncio.AbstractEventLoop
+    body: asyncio.Task[Any] | None
+    pausing: dict[str, asyncio.Future[None]]
+    answers: dict[str, Any]
+    questions: dict[str, tuple[str, dict[str, Any], int | None]]
+    asked: dict[str, Any]
+    before_unwinding: list[Callable[[], None]]
+    bodies: int
+    inline: int
+    effecting: int
+    draining: bool
+    stopping: bool
+    halted: bool
+    unwinding: bool
+    is_over: bool
+    _thread: int
+
+    @property
+    def gate(self) -> Gate:
+        raise NotImplementedError
+
+    def on_loop(self, act: Callable[[], object]) -> None:
+        """Have something done on the attempt's loop: now, or soon if this is another thread."""
+        if threading.get_ident() == self._thread:
+            act()
+        else:
+            self.loop.call_soon_threadsafe(act)
+
+    async def suspend(self, path: str) -> None:
+        """Keep a scope until its answer comes (`answered`), or raise Paused when the attempt is unwound."""
+        future = self.pausing[path] = self.loop.create_future()
+        self.look_for_unwinding()
+        try:
+            await future
+        finally:
+            del self.pausing[path]
+
+    def interrupt(self) -> None:
+        """Stop at once: steps under way are run again later, effects are settled later."""
+        self.draining = True
+        if not self.unwinding and not self.is_over:
+            self._unwind()
+            if self.body is not None:
+                self.body.cancel()
+
+    def answered(self, path: str, answer: Any) -> None:
+        """An answer has come while others of this attempt are at work: its scope goes on."""
+        future = self.pausing.get(path)
+        if future is None or future.done() or self.unwinding:
+            return
+        self.answers[path] = answer
+        self.questions.pop(path, None)
+        self.asked.pop(path, None)
+        future.set_result(None)
+
+    def look_for_unwinding(self) -> None:
+        """Unwind as soon as nothing runs any more: steps and effects under way end and are recorded first."""
+        self.on_loop(self._begin_unwinding)
+
+    def _begin_unwinding(self) -> None:
+        self.gate.begin_to_rest()
+        self.loop.call_soon(self._unwind_if_still, context=NOBODY)
+
+    def stop(self) -> None:
+        """Somebody wants the task to end: nothing begins any more, effects under way end and are recorded."""
+        self.stopping = True
+        self.look_for_unwinding()
+
+    def drain(self) -> None:
+        """The process wants to leave: nothing begins any more, steps and effects under way end and are recorded."""
+        self.draining = True
+        if not self.unwinding and not self.is_over:
+            self.look_for_unwinding()
+            self.loop.call_later(_DRAIN_LOOK_SECONDS, self.drain)  # a call that ends does not always lead to another
+
+    def halt(self) -> None:
+        """The kill switch is on: the same, and the task stays as it is."""
+        self.halted = True
+        self.stop()
+
+    def _unwind_if_still(self) -> None:
+        if self.draining and not self.bodies and not self.inline and not self.effecting and not self.unwinding:
+            self._unwind()
+            if self.body is not None:
+                self.body.cancel()
+            return
+        if self.stopping and not self.effecting and not self.unwinding:
+            self._unwind()
+            if self.body is not None:
+                self.body.cancel()
+            return
+        if self.unwinding or not self.pausing or self.bodies or self.inline or not self.gate.is_idle:
+            return
+        if not self.gate.is_at_rest():
+            self.loop.call_soon(self._unwind_if_still, context=NOBODY)
+        elif (moment := self.gate.sleeps_until()) is not None:
+            self.loop.call_at(moment, self.look_for_unwinding, context=NOBODY)
+        else:
+            self._unwind()
+
+    def unwind(self) -> None:
+        """Unwind at once: a plain function cannot wait until the others have come to rest."""
+        self.unwinding = True
+        if threading.get_ident() == self._thread:
+            self._unwind()
+        else:
+            self.loop.call_soon_threadsafe(self._unwind)
+
+    def _unwind(self) -> None:
+        self.unwinding = True
+        for prepare in self.before_unwinding:
+            prepare()
+        for future in self.pausing.values():
+            if not future.done():
+                future.set_exception(Paused())
