@@ -62,7 +62,7 @@ async def test_an_attempt_lets_go_of_the_writes_that_are_on_disk(quick_url: str)
     async def touch(number: int) -> None:
         scope = current.get()
         assert scope is not None
-        held.append(len(scope.run._unflushed))
+        held.append(len(scope.run.fence.unflushed))
 
     @durable
     async def chain() -> None:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,6 +36,7 @@ class Paper:
         self.holds_back = False
         self.held: list[Write] = []
         self.urgent: list[bool] = []
+        self._mutex = Lock()
 
     def submit(self, write: Write, *, urgent: bool = True) -> Write:
         if write.fence is not None and write.fence.closed is not None:
@@ -45,6 +47,14 @@ class Paper:
         if not self.holds_back:
             self.let_go()
         return write
+
+    def submit_entry(self, write: Write, params: dict[str, Any], fence: Fence, *, urgent: bool) -> int:
+        with self._mutex:
+            params["position"] = fence.position + 1
+            self.submit(write, urgent=urgent)
+            fence.position += 1
+            fence.unflushed.append(write)
+            return fence.position
 
     def let_go(self, many: int | None = None) -> None:
         """Have the first of what is held back on disk."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from time import perf_counter
@@ -51,7 +50,7 @@ class Run(Unwinding):
     """What the scopes of one attempt share."""
 
     __slots__ = (
-        "__weakref__", "_key", "_mutex", "_parts", "_position", "_thread", "_unflushed", "_warned", "alive",
+        "__weakref__", "_key", "_parts", "_thread", "_warned", "alive",
         "always_replay", "answers", "asked", "before_unwinding", "began", "bodies", "body", "carried", "cursor",
         "deadline_at", "driver", "effecting", "effects", "entries", "epoch", "fence", "fresh", "inline", "is_over",
         "is_restarting", "line", "loop", "made_gate", "main", "patches", "pausing", "point", "questions", "replayed",
@@ -100,10 +99,8 @@ class Run(Unwinding):
         self.stopping = False  # somebody wants the task to end, or to stand still
         self.halted = False  # the kill switch is on
         self.draining = False  # this process wants to leave, and another to go on with the task
-        self._position = cursor.last
-        self._mutex = threading.Lock()  # steps of a plain function record from its thread
+        fence.position = cursor.last
         self._thread = threading.get_ident()
-        self._unflushed: deque[Write] = deque()
         self._key = f"{store.namespace}\0{fence.task_id}"
 
     # What most attempts never use is made when it is first asked for.
@@ -214,13 +211,8 @@ class Run(Unwinding):
         sealed = envelope.seal(encode_entry(entry), kind="entry", bound_to=uid, ring=store.ring)
         params = {"uid": uid, "line": self.line, "entry": sealed, "epoch": self.epoch, "worker": fence.worker}
         size = len(sealed) + 100
-        write = Write(committer, "append_entry", params, key=self._key, size=size, fence=fence, ordered=True)
-        with self._mutex:
-            position = params["position"] = self._position + 1
-            committer.submit(write, urgent=urgent)
-            self._position = position
-            write.since = perf_counter()
-            self._unflushed.append(write)
+        write = Write(committer, "append_entry", params, self._key, size, fence, ordered=True, since=perf_counter())
+        position = committer.submit_entry(write, params, fence, urgent=urgent)
         crash.place("journal.recorded")
         return position, write
 
@@ -230,13 +222,13 @@ class Run(Unwinding):
         Raises:
             LeaseLost: another attempt has taken over.
         """
-        if self._unflushed:
-            await self._unflushed[-1]
+        if self.fence.unflushed:
+            await self.fence.unflushed[-1]
         self.fence.check()
 
     def is_behind(self, now: float = 0.0) -> bool:
         """Whether so much is not on disk yet that no body may start; `now`, if the caller has looked at the clock."""
-        unflushed = self._unflushed
+        unflushed = self.fence.unflushed
         while unflushed:
             oldest = unflushed[0]
             if not oldest.done:
@@ -260,7 +252,7 @@ class Run(Unwinding):
         if self.stopping or self.draining:
             await self.suspend(f"~stop {len(self.pausing)}")
         while self.is_behind():
-            await self._unflushed[0]
+            await self.fence.unflushed[0]
             self.check()
 
     def may_start_here(self) -> None:
@@ -269,7 +261,7 @@ class Run(Unwinding):
         if self.stopping or self.draining:
             raise Paused
         while self.is_behind():
-            self.wait_here(self._unflushed[0])
+            self.wait_here(self.fence.unflushed[0])
             self.check()
 
     def wait_here(self, write: Write) -> None:

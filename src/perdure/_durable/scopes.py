@@ -23,6 +23,8 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from zlib import crc32
 
+from msgspec import Struct
+
 from perdure._replay import Track, digest
 
 if TYPE_CHECKING:
@@ -32,28 +34,26 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Scope:
+class Scope(Struct, eq=False):
     """One line of execution inside a run; `is_body` for a step's or effect's own code."""
 
-    __slots__ = ("_children", "batch", "is_body", "path", "run", "task", "track")
+    run: Run
+    path: str
+    is_body: bool = False
+    task: asyncio.Task[Any] | None = None  # of a body: the one that runs it
+    batch: _Batch | None = None
+    _children: dict[str, int] | None = None
+    made_track: Track | None = None
 
-    track: Track
-    batch: _Batch | None
-    _children: dict[str, int] | None
+    __repr__ = object.__repr__
 
-    def __init__(self, run: Run, path: str, *, is_body: bool = False, task: asyncio.Task[Any] | None = None) -> None:
-        self.run, self.path, self.is_body = run, path, is_body
-        self.task = task  # of a body: the one that runs it
-
-    def __getattr__(self, name: str) -> Any:
-        """What a scope has once it is used: most bodies make no call of ours, and most scopes no tasks."""
-        if name == "track":
-            self.track = self.run.cursor.track(self.path)
-            return self.track
-        if name in ("batch", "_children"):
-            setattr(self, name, None)
-            return None
-        raise AttributeError(name)
+    @property
+    def track(self) -> Track:
+        """Its part of the journal; most bodies make no call of ours, and never ask."""
+        track = self.made_track
+        if track is None:
+            track = self.made_track = self.run.cursor.track(self.path)
+        return track
 
     def child(self, name: str) -> Scope:
         children = self._children

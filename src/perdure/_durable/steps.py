@@ -6,6 +6,7 @@ import asyncio
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from time import perf_counter
 from typing import Any
 
@@ -22,6 +23,7 @@ from perdure._replay import Cut, Diverged, Fresh, Recorded
 from perdure._store import Write
 from perdure.errors import InvalidInput, TooLarge
 
+_counting = Lock()  # of plain steps under way, each in a thread of its own
 _ABSORBED: dict[str, str | int | float | None] = {"absorbed": 1}
 
 
@@ -39,7 +41,7 @@ def async_step(call: Call) -> Callable[..., Any]:
         if run.fence.closed is not None or run.unwinding or run.is_over:
             run.check()
         asked = digest(args, kwargs)
-        answer = scope.track.ask(name, asked)
+        answer = (scope.made_track or scope.track).ask(name, asked)
         if type(answer) is Fresh:
             return await _run_step(call, run, answer.path, asked, args, kwargs)
         if type(answer) is Recorded:
@@ -286,12 +288,12 @@ def _under_way(run: Run) -> Iterator[None]:
     if not run.is_elsewhere():
         yield
         return
-    with run._mutex:
+    with _counting:
         run.inline += 1
     try:
         yield
     finally:
-        with run._mutex:
+        with _counting:
             run.inline -= 1
         if run.pausing or run.draining:
             run.look_for_unwinding()

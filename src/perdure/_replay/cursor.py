@@ -66,22 +66,16 @@ UNCOUNTED = frozenset({"patched", "progress", "stream", "again", "begun"})
 INLINE = frozenset({"inline", "effect.inline", "now", "random", "uuid4"}) | UNCOUNTED
 
 
-class Track:
+class Track(msgspec.Struct, eq=False):
     """One scope's part of the journal on its way through the code."""
 
-    __slots__ = ("_counts", "_cursor", "_prefix", "_unasked", "path")
+    _cursor: Cursor
+    path: str
+    _prefix: str
+    _counts: dict[str, int] = {}
+    _unasked: dict[str, Recorded] = {}  # in the order of their positions
 
-    _unasked: dict[str, Recorded]  # in the order of their positions; made when something is recorded
-
-    def __init__(self, cursor: Cursor, path: str) -> None:
-        self._cursor, self.path, self._prefix = cursor, path, f"{path}|"
-        self._counts: dict[str, int] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        if name != "_unasked":
-            raise AttributeError(name)
-        self._unasked = {}
-        return self._unasked
+    __repr__ = object.__repr__
 
     @property
     def is_used(self) -> bool:
@@ -216,7 +210,7 @@ class Cursor:
     def track(self, scope: str) -> Track:
         found = self._tracks.get(scope)
         if found is None:
-            found = self._tracks[scope] = Track(self, scope)
+            found = self._tracks[scope] = Track(self, scope, f"{scope}|")
         return found
 
     def close(self) -> None:

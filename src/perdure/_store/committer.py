@@ -21,13 +21,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
+from typing import Any
 
 from perdure._ground import crash
 from perdure._store import leaving
 from perdure._store.contract import Again, Engine, Row
 from perdure._store.interrupts import undisturbed
 from perdure._store.waking import Blocked, Waiter, wake_all
-from perdure._store.write import Write, finish, were_closed
+from perdure._store.write import Fence, Write, finish, were_closed
 from perdure.errors import PerdureError, StoreClosed, StoreForked, StoreUnavailable, StoreUnreachable
 
 log = logging.getLogger("perdure.committer")
@@ -73,15 +74,35 @@ class Committer:
         """
         with self._mutex:
             self._append(write)
-            if urgent:
-                self._urgent = True
-                if self._sleep:
-                    self._wake()
-            elif self._sleep == _DEEP:
-                self._wake()
-            if self._thread is None:
-                self._start()
+            self._stir(urgent)
         return write
+
+    def submit_entry(self, write: Write, params: dict[str, Any], fence: Fence, *, urgent: bool) -> int:
+        """Queue the next entry of an attempt's journal. It gets its position here, in the write's `params`: from
+        whatever thread they come, positions are in the order of the queue.
+
+        Raises: what `submit` does.
+        """
+        with self._mutex:
+            if self._gone is not None:
+                raise self._gone
+            if fence.closed is not None:
+                raise fence.closed
+            position = fence.position = params["position"] = fence.position + 1
+            write.queued = True
+            self._queue.append(write)
+            fence.unflushed.append(write)
+            if urgent or self._sleep == _DEEP or self._thread is None:
+                self._stir(urgent)
+        return position
+
+    def _stir(self, urgent: bool) -> None:
+        if urgent:
+            self._urgent = True
+        if self._sleep == _DEEP or (urgent and self._sleep):
+            self._wake()
+        if self._thread is None:
+            self._start()
 
     def enqueue(self, write: Write) -> None:
         """Queue a write without waking the thread: the caller is about to `wait`, and so to commit it."""

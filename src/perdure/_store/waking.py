@@ -12,26 +12,25 @@ from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from operator import attrgetter
 
+from msgspec import Struct
+
 from perdure._store.doors import door_of, make_door
 
 log = logging.getLogger("perdure.committer")
 
 
-class Waiting:
+class Waiting(Struct, eq=False):
     """A task of an event loop that waits for a write: all that asyncio asks of a future, and nothing more.
 
     A future, once done, has its task woken in the loop's next round. Here the callback that the committer sends to
     the loop is the one that goes on with the task: a round less for each write that is waited for.
     """
 
-    __slots__ = ("_asyncio_future_blocking", "_callback", "_context", "_is_cancelled", "loop")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self._asyncio_future_blocking = True  # to be yielded at once
-        self._callback: Callable[[Waiting], object] | None = None
-        self._context: Context | None = None
-        self._is_cancelled = False
+    loop: asyncio.AbstractEventLoop
+    _asyncio_future_blocking: bool = True  # to be yielded at once
+    _callback: Callable[[Waiting], object] | None = None
+    _context: Context | None = None
+    _is_cancelled: bool = False
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         return self.loop

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass
 from datetime import timedelta
 from shlex import quote
 from typing import Any
+
+from msgspec import Struct
 
 from perdure._ground.hop import Nap
 from perdure._ground.ids import Process, is_proven_dead
@@ -34,8 +35,7 @@ COULD_NOT_BEGIN = "could not begin"
 _MOMENT = 0.001
 
 
-@dataclass(slots=True)
-class Hold:
+class Hold(Struct, eq=False):
     """A lease this process has, and what its writes need to know."""
 
     fence: Fence

@@ -62,8 +62,6 @@ class Task:
     status: Status
     state: Json
     created: bool
-    _deadline_at: int | None = None  # of one without a durable function, which has its own
-    _has_checkpoints = True  # beside the first one, as far as is known
 
     def __init__(
         self, tasks: Tasks, key: tuple[str, str, Status], state: Json, snapshot: Snapshot, *, agent: str, created: bool
@@ -74,6 +72,8 @@ class Task:
         self._snapshot = snapshot
         self.id, self.uid, self.status = key
         self.state, self.created = state, created
+        self._deadline_at: int | None = None  # of one without a durable function, which has its own
+        self._has_checkpoints = True  # beside the first one, as far as is known
         self._is_new = created and self.status == "running"  # so its lease is most likely still free
 
     def __repr__(self) -> str:
