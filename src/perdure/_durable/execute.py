@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from perdure._durable import endings, failing
 from perdure._durable.carrying import next_line
@@ -22,7 +24,7 @@ from perdure._durable.unwinding import Paused
 from perdure._durable.upgrading import fitting
 from perdure._durable.values import recorded_as
 from perdure._durable.versions import function_for
-from perdure._durable.wishes import NO_SWITCHES, is_halted, seen_switches, watching, why_drained
+from perdure._durable.wishes import is_halted, watch_of, why_drained
 from perdure._ground import codec, envelope
 from perdure._ground.hop import Nap
 from perdure._model import FINISHED
@@ -64,8 +66,7 @@ async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], a
     """Carry the task on in this process until it has ended, and give its result."""
     store = tasks._store
     function = check_call(id, function)
-    here = seen_switches(store) == NO_SWITCHES or not await is_halted(store, id)
-    task, beginning = await start(tasks, id, function, args, kwargs, here=here)
+    task, beginning = await start(tasks, id, function, args, kwargs, here=not await is_halted(store, id))
     hold = held_lease(store, task.uid) if task.created else None
     if hold is not None:
         ended = await one_pass(tasks, task, hold, function, beginning)
@@ -153,7 +154,7 @@ async def come_back(tasks: Tasks, task: Task, hold: Hold) -> None:
 # ── one pass ─────────────────────────────────────────────────────────────────────────────────────
 
 
-class Ended(NamedTuple):
+class Ended(Struct):
     """A function's result, as everybody gets it."""
 
     value: Any
@@ -179,6 +180,7 @@ async def _pass(
     tasks: Tasks, task: Task, hold: Hold, function: DurableFunction[..., Any], beginning: Beginning | None
 ) -> Ended | None:
     store, loop = tasks._store, asyncio.get_running_loop()
+    watch = watch_of(store, loop)
     flush_on_sigterm()
     before: bytes | None = None
     while True:
@@ -212,8 +214,11 @@ async def _pass(
             raise
         run.always_replay = replays_always()
         try:
-            with watching(run):
+            watch.add(run)
+            try:
                 value = await carry_out(run, function.function, args, kwargs, is_async=function.is_async)
+            finally:
+                watch.remove(run)
             data, copy = _kept_result(function, value)
             sealed = envelope.seal(data, kind="result", bound_to=task.uid, ring=store.ring)
             is_first_end = before is None

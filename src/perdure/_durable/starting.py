@@ -14,7 +14,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from perdure._durable.attaching import check_same
 from perdure._durable.calls import cut_off, never
@@ -37,7 +39,7 @@ LOOK_SECONDS = 0.02
 _AROUND = "PERDURE_TASK"
 
 
-class Beginning(NamedTuple):
+class Beginning(Struct):
     """What a task began with, for whoever carries it on from there: it need not be read."""
 
     arguments: bytes

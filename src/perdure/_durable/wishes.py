@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from typing import Any
 
@@ -102,44 +102,20 @@ def halt_here(store: Store, task_id: str | None) -> None:
 
 async def is_halted(store: Store, task_id: str) -> bool:
     """Whether the kill switch is on for a task; what was seen in the last quarter of a second counts."""
-    switches = seen_switches(store)
-    if switches is None:
-        switches = await _watch_of(store, asyncio.get_running_loop()).switches()
+    watch = watch_of(store, asyncio.get_running_loop())
+    switches = watch.seen()
+    while switches is None:
+        switches = await watch.switches()
     return bool(switches) and ("" in switches or task_id in switches)
-
-
-def seen_switches(store: Store) -> frozenset[str] | None:
-    """The ids whose kill switch is on ('' stands for all), if somebody has looked in the last quarter of a second."""
-    return _watch_of(store, asyncio.get_running_loop()).seen()
-
-
-class watching:
-    """Have the attempt stopped when somebody wants it, or when its time is over, while the block lasts."""
-
-    __slots__ = ("_expiry", "_run", "_watch")
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-
-    def __enter__(self) -> None:
-        run = self._run
-        self._watch = _watch_of(run.store, run.loop)
-        self._watch.add(run)
-        self._expiry = None if run.deadline_at is None else expire(run, run.deadline_at)
-
-    def __exit__(self, *_: object) -> None:
-        self._watch.remove(self._run)
-        if self._expiry is not None:
-            self._expiry.cancel()
 
 
 # ── looking ──────────────────────────────────────────────────────────────────────────────────────
 
-_watches: dict[tuple[int, str, int], _Watch] = {}
-_newest: _Watch | None = None
+_watches: dict[tuple[int, str, int], Watch] = {}
+_newest: Watch | None = None
 
 
-def _watch_of(store: Store, loop: asyncio.AbstractEventLoop) -> _Watch:
+def watch_of(store: Store, loop: asyncio.AbstractEventLoop) -> Watch:
     global _newest
     if (found := _newest) is not None and found.loop is loop and found.store is store:
         return found  # most programs have one store and one loop
@@ -148,12 +124,12 @@ def _watch_of(store: Store, loop: asyncio.AbstractEventLoop) -> _Watch:
     if found is None or found.loop is not loop or not found.is_on(store):
         for old in [old for old, watch in _watches.items() if watch.loop.is_closed()]:
             del _watches[old]
-        found = _watches[key] = _Watch(store, loop)
+        found = _watches[key] = Watch(store, loop)
     _newest = found
     return found
 
 
-def _watches_of(store: Store) -> list[_Watch]:
+def _watches_of(store: Store) -> list[Watch]:
     return [watch for watch in list(_watches.values()) if watch.is_on(store)]
 
 
@@ -163,17 +139,18 @@ def _run_of(store: Store, uid: str) -> Run | None:
     return next((run for run in found if run is not None), None)
 
 
-class _Watch:
+class Watch:
     """What the attempts on one loop share: one look for all of them."""
 
     def __init__(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
         self.store, self.loop = store, loop
         self.runs: dict[str, Run] = {}
+        self._expiries: dict[str, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._look: asyncio.Task[None] | None = None
         self._switches = NO_SWITCHES
         self._looked = float("-inf")
-        self._asking: list[asyncio.Future[bool]] | None = None  # those who wait for a look that is under way
+        self._asking: list[asyncio.Future[frozenset[str] | None]] | None = None  # who waits for a look under way
 
     def is_on(self, store: Store) -> bool:
         return self.store.engine is store.engine and self.store.namespace == store.namespace
@@ -182,7 +159,10 @@ class _Watch:
         self._looked = float("-inf")
 
     def add(self, run: Run) -> None:
+        """Have the attempt stopped when somebody wants it, or when its time is over; until it is removed."""
         self.runs[run.uid] = run
+        if run.deadline_at is not None:
+            self._expiries[run.uid] = expire(run, run.deadline_at)
         # Most attempts are over before the first look, and cost no task of their own.
         if self._timer is None and self._look is None:
             self._timer = self.loop.call_later(LOOK_SECONDS, self._begin, context=Context())
@@ -190,6 +170,8 @@ class _Watch:
     def remove(self, run: Run) -> None:
         if self.runs.get(run.uid) is run:
             del self.runs[run.uid]
+        if run.deadline_at is not None:
+            self._expiries.pop(run.uid).cancel()
         if not self.runs and self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -209,6 +191,8 @@ class _Watch:
         try:
             self.forget()
             switches = await self.switches()
+            if switches is None:
+                return  # whoever looked could not
             uids = json.dumps(list(self.runs))
             rows = await self.store.query("find_signalled", signal=CANCEL, uids=uids)
             paused = {str(uid): pause for uid, pause in await self.store.query("find_paused", uids=uids)}
@@ -231,22 +215,26 @@ class _Watch:
         """What `switches` gave, if that was a moment ago."""
         return None if time.monotonic() - self._looked > LOOK_SECONDS else self._switches
 
-    async def switches(self) -> frozenset[str]:
-        """The same, looked at now; of many who ask at once, one looks."""
-        if self._asking is not None:
-            waiting: asyncio.Future[bool] = self.loop.create_future()
-            self._asking.append(waiting)
-            return self._switches if await waiting else await self.switches()
-        self._asking, has_looked = [], False
+    def switches(self) -> Awaitable[frozenset[str] | None]:
+        """The same, looked at now; of many who ask at once, one looks, and if that fails the others get None."""
+        if self._asking is None:
+            return self._look_at_switches()
+        waiting: asyncio.Future[frozenset[str] | None] = self.loop.create_future()
+        self._asking.append(waiting)
+        return waiting
+
+    async def _look_at_switches(self) -> frozenset[str]:
+        self._asking, found = [], None
         try:
             began = time.monotonic()
             rows = await self.store.query("read_switches", namespace=self.store.namespace)
-            self._switches, self._looked, has_looked = frozenset(row[0] for row in rows), began, True
-            return self._switches
+            self._switches = found = frozenset(row[0] for row in rows)
+            self._looked = began
+            return found
         finally:
             for waiting in self._asking:
                 if not waiting.done():
-                    waiting.set_result(has_looked)
+                    waiting.set_result(found)
             self._asking = None
 
 
