@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from perdure._durable.gate import NOBODY, Gate
 from perdure._durable.scopes import Scope, current
-from perdure._durable.unwinding import Paused, Unwinding
+from perdure._durable.unwinding import Late, Paused, Unwinding, making
 from perdure._ground import crash, envelope
 from perdure._model import LEASE, Entry, encode_entry
 from perdure._replay import Cursor, Diverged
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from perdure._durable.savepoints import Point
 
 T = TypeVar("T")
-_making = threading.RLock()  # held while an attempt's part is made, seldom and for a moment
-_MADE_LATE: dict[str, Callable[[], Any]] = {
-    "_parts": dict, "_warned": dict, "asked": dict, "before_unwinding": list, "effects": dict, "patches": dict,
-    "questions": dict,
-}  # fmt: skip
 log = logging.getLogger("perdure.durable")
 
 # No body starts while its task has an unflushed entry older than this, or more than so many.
@@ -50,11 +45,10 @@ class Run(Unwinding):
     """What the scopes of one attempt share."""
 
     __slots__ = (
-        "__weakref__", "_key", "_parts", "_thread", "_warned", "alive",
-        "always_replay", "answers", "asked", "before_unwinding", "began", "bodies", "body", "carried", "cursor",
-        "deadline_at", "driver", "effecting", "effects", "entries", "epoch", "fence", "fresh", "inline", "is_over",
-        "is_restarting", "line", "loop", "made_gate", "main", "patches", "pausing", "point", "questions", "replayed",
-        "scopes", "store", "task", "task_id", "uid", "under_way",
+        "__weakref__", "_key", "_thread", "alive", "always_replay", "answers", "began", "bodies", "body", "carried",
+        "cursor", "deadline_at", "driver", "effecting", "effects", "entries", "epoch", "fence", "fresh", "inline",
+        "is_over", "is_restarting", "line", "loop", "made_gate", "main", "pausing", "point", "replayed", "scopes",
+        "store", "task", "task_id", "uid", "under_way",
     )  # fmt: skip
 
     def __init__(
@@ -81,6 +75,8 @@ class Run(Unwinding):
         self.made_gate: Gate | None = Gate(loop, cursor.in_order(), self) if entries else None
         self.scopes = 1
         self.alive: dict[int, tuple[asyncio.Future[Any], Scope]] = {}  # the scopes that are tasks, until they end
+        self.effects: dict[str, Any] = {}  # by name: the effects this attempt has called, to undo them by
+        self._late: Late | None = None
         self.under_way: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {}  # steps: Call and arguments by path
         self.pausing: dict[str, asyncio.Future[None]] = {}
         self.task: Task | None = None  # for what goes beside the journal
@@ -103,26 +99,6 @@ class Run(Unwinding):
         self._thread = threading.get_ident()
         self._key = f"{store.namespace}\0{fence.task_id}"
 
-    # What most attempts never use is made when it is first asked for.
-    asked: dict[str, Any]  # by path: questions that are open (asking.Open)
-    questions: dict[str, tuple[str, dict[str, Any], int | None]]
-    before_unwinding: list[Callable[[], None]]
-    patches: dict[str, bool]
-    effects: dict[str, Any]  # by name: the effects this attempt has called, to undo them by
-    _parts: dict[Callable[[Run], Any], Any]
-    _warned: dict[str, None]
-
-    def __getattr__(self, name: str) -> Any:
-        make = _MADE_LATE.get(name)
-        if make is None:
-            raise AttributeError(name)
-        with _making:
-            try:
-                return object.__getattribute__(self, name)  # another thread was quicker
-            except AttributeError:
-                setattr(self, name, make())
-                return object.__getattribute__(self, name)
-
     @property
     def gate(self) -> Gate:
         """What hands results out in order; from the moment somebody asks for it."""
@@ -133,12 +109,13 @@ class Run(Unwinding):
 
     def part(self, make: Callable[[Run], T]) -> T:
         """What another module keeps for this attempt, made when it is first asked for, by whichever thread."""
-        found: T | None = self._parts.get(make)
+        parts = self.late.parts
+        found: T | None = parts.get(make)
         if found is None:
-            with _making:
-                found = self._parts.get(make)
+            with making:
+                found = parts.get(make)
                 if found is None:
-                    found = self._parts[make] = make(self)
+                    found = parts[make] = make(self)
         return found
 
     def is_elsewhere(self) -> bool:
@@ -275,8 +252,8 @@ class Run(Unwinding):
         return took > SHORTEST_WAIT and took > self.store.committer.commit_seconds
 
     def warn_if_slow(self, name: str, took: float) -> None:
-        if took > SLOW_SECONDS and name not in self._warned and threading.get_ident() == self._thread:
-            self._warned[name] = None
+        if took > SLOW_SECONDS and name not in self.late.warned and threading.get_ident() == self._thread:
+            self.late.warned[name] = None
             log.warning("the step %s held the event loop for %.0f ms; make it async", name, took * 1000)
 
     async def hand_out(self, position: int) -> None:

@@ -11,27 +11,39 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import Struct
+
 from perdure._durable.gate import NOBODY, Gate
 
 _DRAIN_LOOK_SECONDS = 0.02
+making = threading.RLock()  # held while an attempt's part is made, seldom and for a moment
 
 
 class Paused(BaseException):
     """Unwinds an attempt whose task will be resumed later; no failure, so no Exception."""
 
 
+class Late(Struct, eq=False):
+    """Made as a whole, when one of them is first asked for. (A `__getattr__` would do, and make each look at any
+    attribute of an attempt three times as dear.)"""
+
+    asked: dict[str, Any] = {}
+    questions: dict[str, tuple[str, dict[str, Any], int | None]] = {}
+    before_unwinding: list[Callable[[], None]] = []
+    patches: dict[str, bool] = {}
+    parts: dict[Any, Any] = {}  # what other modules keep for the attempt, by how it is made
+    warned: dict[str, None] = {}  # steps of which was said that they hold up the loop
+
+
 class Unwinding:
     """The part of an attempt that ends it early; what its attributes mean is said in run.py."""
 
-    __slots__ = ("draining", "halted", "stopping", "unwinding")
+    __slots__ = ("_late", "draining", "halted", "stopping", "unwinding")
 
     loop: asyncio.AbstractEventLoop
     body: asyncio.Task[Any] | None
     pausing: dict[str, asyncio.Future[None]]
     answers: dict[str, Any]
-    questions: dict[str, tuple[str, dict[str, Any], int | None]]
-    asked: dict[str, Any]
-    before_unwinding: list[Callable[[], None]]
     bodies: int
     inline: int
     effecting: int
@@ -41,6 +53,30 @@ class Unwinding:
     unwinding: bool
     is_over: bool
     _thread: int
+    _late: Late | None
+
+    @property
+    def late(self) -> Late:
+        """What most attempts never use."""
+        found = self._late
+        if found is None:
+            with making:
+                found = self._late = self._late or Late()
+        return found
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """By path: questions that are open (asking.Open)."""
+        return self.late.asked
+
+    @property
+    def questions(self) -> dict[str, tuple[str, dict[str, Any], int | None]]:
+        """By path: those that this attempt waits for, with their reason and when they are due."""
+        return self.late.questions
+
+    @property
+    def before_unwinding(self) -> list[Callable[[], None]]:
+        return self.late.before_unwinding
 
     @property
     def gate(self) -> Gate:
@@ -135,7 +171,7 @@ class Unwinding:
 
     def _unwind(self) -> None:
         self.unwinding = True
-        for prepare in self.before_unwinding:
+        for prepare in self.before_unwinding if self._late is not None else ():
             prepare()
         for future in self.pausing.values():
             if not future.done():

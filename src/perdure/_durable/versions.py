@@ -93,9 +93,9 @@ def patched(name: str) -> bool:
         return True
     run = scope.run
     run.check()
-    decided = run.patches.get(name)
+    decided = run.late.patches.get(name)
     if decided is None:
-        decided = run.patches[name] = _decide(run, f"|patched.{name}#1")
+        decided = run.late.patches[name] = _decide(run, f"|patched.{name}#1")
     return decided
 
 

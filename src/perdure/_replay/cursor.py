@@ -17,6 +17,7 @@ progress and streams, and scopes that do not exist yet or still go on.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from types import MappingProxyType
 from typing import Any, final
 
 import msgspec
@@ -154,6 +155,9 @@ class Track(msgspec.Struct, eq=False):
         self._counts = dict(counts)
 
 
+_NOTHING: Any = MappingProxyType({})
+
+
 class Cursor:
     """A journal on its way through a function."""
 
@@ -161,32 +165,25 @@ class Cursor:
         "__weakref__", "_reached", "_tracks", "cuts", "intents", "is_empty", "last", "marks", "open", "sequence",
     )  # fmt: skip
 
-    # Made when something is recorded: a function that has just begun needs none of them.
-    intents: dict[str, tuple[int, Entry]]
-    cuts: dict[str, Cut]
-    open: dict[str, None]  # cut or uncertain calls that nobody has made again yet
-    marks: dict[str, Entry]
-    sequence: list[Recorded]  # results outside of bodies, in order
-
     def __init__(self, entries: Iterable[tuple[int, Entry]], *, after: int = 0) -> None:
         """`after`: what was recorded up to this position is not replayed, only what was decided once counts."""
         self._tracks: dict[str, Track] = {}
-        self.is_empty = True  # nothing is known of what was recorded
+        self.is_empty = True  # nothing was recorded: a function that has just begun needs none of these
+        self.intents: dict[str, tuple[int, Entry]] = _NOTHING
+        self.cuts: dict[str, Cut] = _NOTHING
+        self.open: dict[str, None] = _NOTHING  # cut or uncertain calls that nobody has made again yet
+        self.marks: dict[str, Entry] = _NOTHING
+        self.sequence: list[Recorded] = _NOTHING  # results outside of bodies, in order
         self.last = self._reached = 0
         for position, entry in entries:
             self.last = position
             if position > after or entry.op in UNCOUNTED:
                 self._read(position, entry)
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in ("intents", "cuts", "open", "marks", "sequence"):
-            raise AttributeError(name)
-        made: Any = [] if name == "sequence" else {}
-        setattr(self, name, made)
-        return made
-
     def _read(self, position: int, entry: Entry) -> None:
-        self.is_empty = False
+        if self.is_empty:
+            self.is_empty = False
+            self.intents, self.cuts, self.open, self.marks, self.sequence = {}, {}, {}, {}, []
         path = entry.path
         if entry.kind == "intent":
             self.intents[path] = (position, entry)
