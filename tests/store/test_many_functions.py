@@ -69,6 +69,25 @@ def test_the_last_entries_and_the_ends_of_many_tasks_go_in_together(engine: Engi
     assert dump(engine) == dump(one_by_one([*begun, *last]))
 
 
+def test_tasks_whose_leases_have_changed_hands_end_beside_the_others(engine: Engine) -> None:
+    begun = [start(number, f"t{number}", worker="w1") for number in range(8)]
+    oracle = MemoryEngine("")
+    writes: list[Write] = []
+    for each in (oracle, engine):
+        hand = begin(each)
+        commit_all(each, begun)
+        epochs = [1] * 8
+        for number in (0, 3, 4, 4):
+            (epochs[number], *_), was = hand.claim(UIDS[number], at=3_000 + number) or (0,), epochs[number]
+            assert epochs[number] == was + 1
+        writes = [write("append_entry", hand.entry(UIDS[n], epochs[n], 1), key=begun[n].key) for n in range(8)]
+        writes += [complete(number, epoch=epochs[number]) for number in range(8)]
+    assert all(commit_all(engine, writes))
+    for one in writes:
+        commit_all(oracle, [one])
+    assert dump(engine) == dump(oracle)
+
+
 @pytest.mark.req("R55")
 @pytest.mark.parametrize("old", [{"worker": "w2"}, {"epoch": 2}, {"uid": UIDS[7]}])
 @pytest.mark.parametrize("verb", ["append_entry", "complete_function"])

@@ -17,7 +17,8 @@ from perdure._store.sqlite import SqliteEngine, place
 from perdure._store.sqlite import engine as engine_module
 from perdure._store.sqlite.gate import Gate
 from perdure.errors import StoreBusy, StoreDamaged, StoreFull, StoreRefused, StoreUnavailable
-from tests.store.kit import UIDS, Hand, dump, frame
+from tests.store.kit import UIDS, Hand, dump, frame, write
+from tests.store.test_many_functions import complete, start
 from tests.store.watched import Attempt, in_thread, joined
 
 UID = UIDS[0]
@@ -286,11 +287,32 @@ def test_a_transaction_ends_early_rather_than_keep_others_waiting(
     monkeypatch.setattr(engine_module, "BATCH_SECONDS", -1.0)
     committer = Committer(engine)
     attempt = Attempt(committer, engine)
-    for write in (attempt.entry(0), Write(committer, "beat", {"worker": "nobody"}, key="nobody"), attempt.entry(1)):
-        committer.enqueue(write)
+    for one in (attempt.entry(0), Write(committer, "beat", {"worker": "nobody"}, key="nobody"), attempt.entry(1)):
+        committer.enqueue(one)
     committer.flush()
     assert attempt.positions() == [0, 1] and committer.batches == 3
     committer.close()
+
+
+@pytest.mark.parametrize("many", [5, 100, 128])
+def test_many_tasks_are_begun_and_ended_by_few_statements(engine: SqliteEngine, many: int) -> None:
+    """However many they are, the interpreter's lock is asked for a few times: else they would hold up the loop that
+    they are of."""
+    Hand(engine).register()
+    ids = [f"{number:04d}" for number in range(many)]
+    starts = [start(0, id, uid=id, worker="w1", namespace="main") for id in ids]
+    ends = [complete(0, uid=id) for id in ids]
+    entries = [write("append_entry", Hand(engine).entry(id, 1, 1)) for id in ids]
+    seen: list[str] = []
+
+    def see(cursor: object, statement: str, bindings: object) -> bool:
+        seen.append(statement)
+        return True
+
+    engine._open_writer().exec_trace = see
+    assert engine.commit(starts) == [(id,) for id in ids]
+    assert engine.commit([*entries, *ends]) == [(1,)] * many + [(id,) for id in ids]
+    assert len(seen) == 5 + 7, seen
 
 
 def test_who_waits_too_long_for_a_turn_is_told_and_has_written_nothing(

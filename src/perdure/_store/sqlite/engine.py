@@ -101,7 +101,7 @@ class SqliteEngine:
                 together = sets.stretch(writes, at)
                 alone = at + len(together)
                 if len(together) >= sets.FEW:
-                    rows += sets.carry_out(cursor, together, self._plan(sets.START)) or ()
+                    rows += sets.carry_out(cursor, together) or ()
             if len(rows) == at:
                 rows.append(self._run_one(cursor, writes[at]))
                 if rows[-1] is None and writes[at].ordered:
@@ -211,6 +211,7 @@ class SqliteEngine:
                 do="put the store on a local disk",
             )
         self._migrate(connection)
+        sets.prepare(connection)
         return connection
 
     def _check_owner(self, connection: apsw.Connection) -> None:

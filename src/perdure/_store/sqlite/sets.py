@@ -25,18 +25,26 @@ import apsw
 from perdure._model import GENESIS, chain
 from perdure._store.contract import Params, Row
 from perdure._store.sql import Queries
-from perdure._store.sqlite import wide
-from perdure._store.sqlite.plan import Plan
+from perdure._store.sqlite.plan import plan_of
+from perdure._store.sqlite.wide import ForEach, Wide
 from perdure._store.write import Write
 
 START, APPEND, END = "start_function", "append_entry", "complete_function"
 _ANSWERS = {START: "uid", APPEND: "position", END: "uid"}
 # From this many on it is worth it; and never more at once, as the transaction's time is looked at in between.
-FEW, _MOST = 4, 512
+FEW, _MOST = 4, 256
 
-_STATEMENTS = Queries(Path(__file__).parent / "statements")
+_HERE = Path(__file__).parent
+_STATEMENTS = Queries(_HERE / "statements")
+_LOOK = _STATEMENTS["look"][0]
+_ENTRIES, _SURELY = Wide(_STATEMENTS["append_entries"][0]), Wide(_STATEMENTS["append_surely"][0])
+_START_PLAN = plan_of(START, Queries(_HERE / "queries")[START])
+_STARTS = ForEach("starting", (("", _START_PLAN.first), *_START_PLAN.others), ("head",))
+_ENDS = ForEach("ending", [("", one) for one in _STATEMENTS["complete_functions"]], ("number", "head"))
 _verb_of, _params_of = attrgetter("verb"), attrgetter("params")
-_uid_of, _fence_of = itemgetter("uid"), itemgetter("uid", "epoch", "worker")
+_uid_of, _position_of, _holder_of = itemgetter("uid"), itemgetter("position"), itemgetter("epoch", "worker")
+
+Head = tuple[int, str]
 
 
 def stretch(writes: Sequence[Write], place: int) -> Sequence[Write]:
@@ -55,18 +63,21 @@ def are_few_entries(writes: Sequence[Write]) -> bool:
 
 def append_few(cursor: apsw.Cursor, writes: Sequence[Write]) -> list[Row | None] | None:
     """Append them by one statement that is its own transaction; None, with nothing done, when one may be refused."""
-    text, values_of = wide.widened(_STATEMENTS["append_surely"][0], len(writes))
-    values: list[object] = []
-    for write in writes:
-        values += values_of(write.params)
+    entries = list(map(_params_of, writes))
     try:
-        cursor.execute(text, values)
+        _SURELY.run(cursor, entries)
     except apsw.ConstraintError:
         return None
-    return [(write.params["position"],) for write in writes]
+    return list(zip(map(_position_of, entries)))
 
 
-def carry_out(cursor: apsw.Cursor, writes: Sequence[Write], starting: Plan) -> list[Row] | None:
+def prepare(connection: apsw.Connection) -> None:
+    """Have a connection that writes know what many starts and many ends are."""
+    _STARTS.prepare(connection)
+    _ENDS.prepare(connection)
+
+
+def carry_out(cursor: apsw.Cursor, writes: Sequence[Write]) -> list[Row] | None:
     """Do them all, and give their answers; None, with nothing done, when one of them may be refused.
 
     Of nothing but entries, which go in as they were given, the first may be done and the others not.
@@ -79,14 +90,15 @@ def carry_out(cursor: apsw.Cursor, writes: Sequence[Write], starting: Plan) -> l
     by_verb: dict[str, list[Params]] = {START: [], APPEND: [], END: []}
     for verb, params in zip(verbs, given, strict=True):
         by_verb[verb].append(params)
-    entries, ends = by_verb[APPEND], by_verb[END]
-    if not _are_held(cursor, [*entries, *ends]) or (links := _links(cursor, ends)) is None:
+    starts, entries, ends = by_verb[START], by_verb[APPEND], by_verb[END]
+    heads = _look(cursor, [*entries, *ends], ends)
+    if heads is None:
         return None
     cursor.execute("SAVEPOINT together")
     try:
-        _start(cursor, by_verb[START], starting)
-        wide.run(cursor, _STATEMENTS["append_entries"][0], entries)
-        _end(cursor, ends, links)
+        _STARTS.rows.run(cursor, starts, [(chain(GENESIS, params["digest"]),) for params in starts])
+        _ENTRIES.run(cursor, entries)
+        _ENDS.rows.run(cursor, ends, list(map(_link, ends, heads)))
     except apsw.ConstraintError:  # an id that is in use, a position that is taken
         cursor.execute("ROLLBACK TO together")
         return None
@@ -96,16 +108,16 @@ def carry_out(cursor: apsw.Cursor, writes: Sequence[Write], starting: Plan) -> l
 
 
 def _append(cursor: apsw.Cursor, entries: Sequence[Params]) -> list[Row] | None:
-    if not _are_held(cursor, entries):
+    if _look(cursor, entries, ()) is None:
         return None
     done = 0
-    for width in wide.widths(len(entries)):
+    for piece in _ENTRIES.pieces(len(entries)):
         try:
-            wide.run(cursor, _STATEMENTS["append_entries"][0], entries[done : done + width])
+            _ENTRIES.run(cursor, entries[piece])
         except apsw.ConstraintError:  # a position that is taken; of these rows nothing is in
             break
-        done += width
-    return [(params["position"],) for params in entries[:done]]
+        done = piece.stop
+    return list(zip(map(_position_of, entries[:done])))
 
 
 # ── looking ──────────────────────────────────────────────────────────────────────────────────────
@@ -117,49 +129,26 @@ def _may_go_by_verb(verbs: Sequence[str], given: Sequence[Params]) -> bool:
     return len(last) - list(last.values()).count(APPEND) == len(verbs) - verbs.count(APPEND)
 
 
-def _are_held(cursor: apsw.Cursor, written: Sequence[Params]) -> bool:
-    """Whether each task is written for by one attempt, the one that has its lease."""
-    fences = set(map(_fence_of, written))
-    if not fences:
-        return True
-    return bool(_one(cursor, "count_held", list(fences)) == len(fences))
+def _look(cursor: apsw.Cursor, written: Sequence[Params], ends: Sequence[Params]) -> list[Head] | None:
+    """Of each task that is to end, how many events it has and the newest one's hash; None when one of them is not
+    at work, or when what is written for a task is not all by the attempt that has its lease.
+
+    It comes as one row: for each row the interpreter's lock would go to and fro."""
+    heads: list[Head] = []
+    holders = set(map(_holder_of, written))  # mostly one: the epoch is 1, the worker this process
+    for number, holder in enumerate(holders):
+        theirs = written if len(holders) == 1 else [params for params in written if _holder_of(params) == holder]
+        uids = set(map(_uid_of, theirs))
+        ended = [] if number else list(map(_uid_of, ends))
+        row: Any = cursor.execute(_LOOK, (json.dumps(list(uids)), *holder, json.dumps(ended))).fetchall()[0]
+        held, found = row[0], json.loads(row[1])
+        if held < len(uids) or len(found) < len(ended):
+            return None
+        heads += found
+    return heads
 
 
-def _links(cursor: apsw.Cursor, ends: Sequence[Params]) -> list[tuple[int, bytes]] | None:
-    """The number and the hash of each task's last event; None when one of the tasks is not at work."""
-    if not ends:
-        return []
-    heads = json.loads(_one(cursor, "read_heads", list(map(_uid_of, ends))))
-    if len(heads) < len(ends):
-        return None
-    return [
-        (count + 1, chain(bytes.fromhex(head), params["digest"]))
-        for params, (count, head) in zip(ends, heads, strict=True)
-    ]
-
-
-def _one(cursor: apsw.Cursor, name: str, given: Sequence[object]) -> Any:
-    """What a statement says of all of these, in one value: each row it gave would need the interpreter's lock."""
-    value: Any = cursor.execute(_STATEMENTS[name][0], (json.dumps(given),)).fetchall()[0][0]
-    return value
-
-
-# ── writing ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def _start(cursor: apsw.Cursor, starts: Sequence[Params], plan: Plan) -> None:
-    links = [(chain(GENESIS, params["digest"]),) for params in starts]
-    for needed, statement in (("", plan.first), *plan.others) if starts else ():
-        rows = [params for params in starts if params[needed] is not None] if needed else starts
-        wide.run(cursor, statement, rows, links if ":head" in statement else ())
-
-
-def _end(cursor: apsw.Cursor, ends: Sequence[Params], links: Sequence[tuple[int, bytes]]) -> None:
-    if not ends:
-        return
-    tasks, leases, attempts, events = _STATEMENTS["complete_functions"]
-    uids = (json.dumps(list(map(_uid_of, ends))),)
-    wide.run(cursor, tasks, ends, links)
-    cursor.execute(leases, uids)
-    cursor.execute(attempts, uids)
-    wide.run(cursor, events, ends, links)
+def _link(end: Params, head: Head) -> tuple[int, bytes]:
+    """The number and the hash of a task's last event."""
+    count, before = head
+    return count + 1, chain(bytes.fromhex(before), end["digest"])

@@ -1,14 +1,15 @@
-"""Statements of one row of VALUES, made wide: many rows by one of them.
+"""Many rows by one statement.
 
 Each statement is run while the interpreter's lock is free, and has to wait for it afterwards: so the fewer there are,
-the more of SQLite's work is done beside that of the event loop.
+the more of SQLite's work is done beside that of the event loop. A table takes many rows of VALUES at once. What takes
+several statements for each row is made a trigger, which runs them inside the one that gives it the rows.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import chain
 from operator import add, itemgetter
 from typing import Any
@@ -17,43 +18,77 @@ import apsw
 
 from perdure._store.contract import Params
 
-# Each width is prepared once, and kept: apsw keeps statements of up to 16,384 bytes.
-_WIDTHS = (256, 128, 64, 32, 16, 8, 4, 2, 1)
-_ROW = re.compile(r"(.*\bVALUES\s*)(\([^()]*(?:\([^()]*\)[^()]*)*\))(.*)", re.DOTALL)
+# Each width is prepared once, and kept: but apsw keeps nothing whose text is longer than 16,384 bytes.
+_WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+_LONGEST = 16_000
+_VALUES = re.compile(r"(.*)\bVALUES\s*\((.*)\)\s*(?:ON CONFLICT DO NOTHING\s*)?", re.DOTALL)
 _NAME = re.compile(r":(\w+)")
 
-Values = Callable[[Params], tuple[Any, ...]]
+
+class Wide:
+    """An INSERT of one row of VALUES, for many. Its first value is never NULL, and a conflict is an error. Parameters
+    in `last` stand last in the row, and are not among those of a write."""
+
+    def __init__(self, statement: str, last: Sequence[str] = ()) -> None:
+        found = _VALUES.fullmatch(statement)
+        assert found is not None, statement
+        head, row = found.groups()
+        names = _NAME.findall(row)
+        assert names[len(names) - len(last) :] == list(last), statement
+        row = re.sub(r"\s+", " ", _NAME.sub("?", row)).replace(", ", ",")
+        self._values_of = itemgetter(*names[: len(names) - len(last)])
+        # Rows that are missing to the next width are given as NULLs, and left out.
+        self._texts = {
+            width: f"{head}SELECT * FROM (VALUES {','.join([f'({row})'] * width)}) WHERE column1 NOTNULL"  # noqa: S608
+            for width in _WIDTHS
+            if width * (len(row) + 3) < _LONGEST
+        }
+        self._widest = max(self._texts)
+        self._columns = len(names)
+
+    def run(self, cursor: apsw.Cursor, rows: Sequence[Params], more: Sequence[tuple[Any, ...]] = ()) -> None:
+        """Run it for all of these; `more` has, for each, the values of `last`."""
+        for piece in self.pieces(len(rows)):
+            values = map(self._values_of, rows[piece])
+            if more:
+                values = map(add, values, more[piece])
+            width = next(width for width in self._texts if piece.start + width >= piece.stop)
+            nothing = (None,) * (width - piece.stop + piece.start) * self._columns
+            cursor.execute(self._texts[width], [*chain.from_iterable(values), *nothing])
+
+    def pieces(self, many: int) -> Iterator[slice]:
+        """What goes in at once, of so many rows."""
+        for start in range(0, many, self._widest):
+            yield slice(start, min(start + self._widest, many))
 
 
-def run(cursor: apsw.Cursor, statement: str, rows: Sequence[Params], more: Sequence[tuple[Any, ...]] = ()) -> None:
-    """Run a statement that takes one row of VALUES for all of these. What is not in a row's parameters stands last
-    in the statement, and comes from `more`."""
-    done = 0
-    for width in widths(len(rows)):
-        wide, values_of = widened(statement, width, len(more[0]) if more else 0)
-        values = map(values_of, rows[done : done + width])
-        if more:
-            values = map(add, values, more[done : done + width])
-        cursor.execute(wide, list(chain.from_iterable(values)))
-        done += width
+class ForEach:
+    """Several statements to be run for each of many rows, as one."""
+
+    def __init__(self, name: str, statements: Sequence[tuple[str, str]], last: Sequence[str]) -> None:
+        """Of each pair the first is the parameter without which the statement is left out, or ''."""
+        asked = [asked for _, statement in statements for asked in _NAME.findall(statement)]
+        self._name, self._statements, self._last = name, statements, last
+        self._names = [*dict.fromkeys(one for one in asked if one not in last), *last]
+
+    @cached_property
+    def rows(self) -> Wide:
+        # A conflict ends it, and who asked rolls back: to keep each page as it was before would cost a fifth more.
+        values = ", ".join(f":{one}" for one in self._names)
+        return Wide(f"INSERT OR FAIL INTO {self._name} VALUES ({values})", self._last)  # noqa: S608
+
+    def prepare(self, connection: apsw.Connection) -> None:
+        """Have a connection know it: by a view, for nobody else, and a trigger on it."""
+        nulls = ", ".join(f"NULL AS {one}" for one in self._names)
+        body = "".join(_NAME.sub(r"NEW.\1", _only_with(*one)) + ";\n" for one in self._statements)
+        connection.execute(f"CREATE TEMP VIEW {self._name} AS SELECT {nulls}")
+        connection.execute(f"CREATE TEMP TRIGGER {self._name}_each INSTEAD OF INSERT ON {self._name} BEGIN\n{body}END")
 
 
-def widths(many: int) -> Iterator[int]:
-    """So many rows as few statements take them."""
-    for width in _WIDTHS:
-        while many >= width:
-            yield width
-            many -= width
-
-
-@cache
-def widened(statement: str, width: int, more: int = 0) -> tuple[str, Values]:
-    """The statement with so many rows in place of its one, and what a row is made of, but for so many values at its
-    end. A conflict is an error here."""
-    found = _ROW.fullmatch(statement)
+def _only_with(needed: str, statement: str) -> str:
+    if not needed:
+        return statement.replace("ON CONFLICT DO NOTHING", "")
+    found = _VALUES.fullmatch(statement)
     assert found is not None, statement
-    head, row, tail = found.groups()
-    names = _NAME.findall(row)
-    row = re.sub(r",\s+", ",", _NAME.sub("?", row))
-    wide = head + ",".join([row] * width) + tail.replace("ON CONFLICT DO NOTHING", "")
-    return wide, itemgetter(*names[: len(names) - more])
+    head, row = found.groups()
+    return f"{head}SELECT {row} WHERE :{needed} NOTNULL"
