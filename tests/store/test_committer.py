@@ -12,7 +12,7 @@ from perdure._store import Committer, Write
 from perdure._store import committer as committing
 from perdure.errors import StoreClosed
 from tests.store.kit import IDS, UIDS
-from tests.store.watched import Attempt, Watched, durable, in_thread, joined, until
+from tests.store.watched import FOREVER, Attempt, Watched, durable, in_thread, joined, until
 
 
 @pytest.fixture
@@ -64,6 +64,30 @@ def test_a_write_that_nobody_waits_for_comes_to_disk_by_itself(attempt: Attempt,
     write = committer.submit(attempt.entry(0), urgent=False)
     until(lambda: write.done)
     assert attempt.positions() == [0]
+
+
+async def test_who_waits_for_a_write_that_is_queued_wakes_the_thread_from_its_doze(
+    attempt: Attempt, committer: Committer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committing, "LONGEST_DOZE", 3600.0)
+    committer.commit_seconds = 3600.0
+    asleep(committer, committing._LIGHT)
+    write = committer.submit(attempt.entry(0), urgent=False)
+    assert committer._sleep == committing._LIGHT
+    assert await asyncio.wait_for(durable(write), FOREVER) == (0,)
+
+
+async def test_who_waits_for_a_write_that_is_in_hand_makes_the_next_ones_no_more_urgent(
+    attempt: Attempt, committer: Committer, engine: Watched
+) -> None:
+    engine.close_gate()
+    write = committer.submit(attempt.entry(0))
+    await asyncio.to_thread(engine.wait_for_commit)
+    waiting = asyncio.ensure_future(durable(write))
+    await asyncio.sleep(0)
+    assert write.waiters and not committer._urgent
+    engine.open_gate()
+    assert await asyncio.wait_for(waiting, FOREVER) == (0,)
 
 
 def test_what_is_urgent_wakes_the_thread_from_its_doze_and_takes_the_others_along(

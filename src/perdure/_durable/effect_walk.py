@@ -27,7 +27,6 @@ from perdure._durable.scopes import Scope, current
 from perdure._durable.values import decode_error
 from perdure._ground import crash
 from perdure._model import Entry
-from perdure._store import Write
 from perdure.errors import LeaseLost, NotStorable, ResultNotStorable, TooLarge
 
 # Nothing was stopped for long, whatever the lease, if a commit was waited for no longer than this.
@@ -163,11 +162,7 @@ class Walk:
         while True:
             began, now = clock.boottime(), clock.now_ms()
             crash.place("effect.before_intent")
-            write = self._record(self._intent_note(now), now, kept)
-            if self.is_inline:
-                run.wait_here(write)
-            else:
-                await write
+            await self._recorded(self._intent_note(now), now, kept)
             crash.place("effect.intended")
             if run.fence.closed is not None:
                 raise run.fence.closed
@@ -181,16 +176,14 @@ class Walk:
 
     def _intent_note(self, now: int) -> Note:
         call = self.call
-        not_after = now + call.limit_ms
-        shown = call.shown(self.args, self.kwargs)
-        return {
+        note: Note = {
             "key": self.key,
             "tries": self.tries,
             "number": self.number,
-            "not_after": not_after,
-            "shown": shown,
-            **call.found_by,
+            "not_after": now + call.limit_ms,
+            "shown": call.shown(self.args, self.kwargs),
         }
+        return {**note, **call.found_by} if call.found_by else note
 
     async def _check_holder(self) -> None:
         """Raises LeaseLost when another attempt has taken over; the call did not run."""
@@ -263,7 +256,8 @@ class Walk:
         kept = self.call.plainly(value)
         if kept is None:
             return None
-        now, note = run.store.clock.now_ms(), self._note()
+        note: Note = {"key": self.key, "tries": self.tries}
+        now = run.store.clock.now_ms()
         entry = Entry("result", self._op, self.path, self.asked, kept[0], None, now, took, run.epoch, note)
         try:
             position, _ = run.record(entry)
@@ -341,17 +335,14 @@ class Walk:
         return {"key": self.key, "tries": self.tries, **more}
 
     async def _recorded(self, note: Note, now: int, kept: bytes | None = None) -> None:
-        """Record an intent, and wait until it is on disk."""
-        write = self._record(note, now, kept)
-        if self.is_inline:
-            self.run.wait_here(write)
-        else:
-            await write
-
-    def _record(self, note: Note, now: int, kept: bytes | None) -> Write:
+        """Record an intent, and wait until it is on disk. It is the wait that makes it urgent: the committer is woken
+        when this thread is about to rest, and does not have to wait until it lets go of the interpreter."""
         run = self.run
         entry = Entry("intent", self._op, self.path, self.asked, kept, None, now, 0, run.epoch, note)
-        position, write = run.record(entry, urgent=True)
+        position, write = run.record(entry)
         if self.is_body:
             run.cursor.learn(position, entry)
-        return write
+        if self.is_inline:
+            run.wait_here(write)
+        else:
+            await write

@@ -114,14 +114,15 @@ class Committer:
         with self._mutex:
             if not write.queued:
                 self._append(write)
+            elif write.done:
+                return False
+            write.waiters += (waiter,)
+            if self._queue:  # else it is in hand already
                 self._urgent = True
                 if self._sleep:
                     self._wake()
                 elif self._thread is None:
                     self._start()
-            elif write.done:
-                return False
-            write.waiters += (waiter,)
             return True
 
     def _append(self, write: Write) -> None:
