@@ -16,14 +16,13 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from operator import attrgetter
 from typing import Any
 
 from perdure._ground.hop import Hop
 from perdure._store.committer import Committer
 from perdure._store.contract import ALL_KINDS, Engine, Kinds
 from perdure._store.far import Listener, Teller
-from perdure._store.write import Write
+from perdure._store.write import Write, verb_of
 
 WORK, MOVED = "work", "moved"
 _NOTHING: Kinds = frozenset()
@@ -47,7 +46,6 @@ _RINGING: dict[str, Kinds] = {
 # Those who wait look again after this many seconds, if others can be heard; else after so few.
 _PATIENT, _IMPATIENT = 0.25, 0.02
 _GAP = 0.005
-_verb_of = attrgetter("verb")
 
 Subscriber = Callable[[Kinds], None]
 
@@ -56,7 +54,7 @@ def kinds_of(writes: Sequence[Write]) -> Kinds:
     """What these writes, which are done, are worth telling. A task that begins in its own process is no news."""
     found = _NOTHING
     # Those that ring for all come first: mostly one write has been looked at when there is no more to find.
-    for verb in sorted(_RINGING.keys() & set(map(_verb_of, writes)), key=_how_little):
+    for verb in sorted(_RINGING.keys() & set(map(verb_of, writes)), key=_how_little):
         if not _RINGING[verb] <= found and _is_news(verb, writes):
             found |= _RINGING[verb]
     return found

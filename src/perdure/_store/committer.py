@@ -20,7 +20,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from operator import attrgetter
 from typing import Any
 
 from perdure._ground import crash
@@ -28,13 +27,10 @@ from perdure._store import leaving
 from perdure._store.contract import Again, Engine, Row
 from perdure._store.interrupts import undisturbed
 from perdure._store.waking import Blocked, Waiter, wake_all
-from perdure._store.write import Fence, Write, finish, were_closed
+from perdure._store.write import Fence, Write, finish, size_of, waiters_of, were_closed
 from perdure.errors import PerdureError, StoreClosed, StoreForked, StoreUnavailable, StoreUnreachable
 
 log = logging.getLogger("perdure.committer")
-
-# What is asked of every write of a batch is asked by these, without a line of Python for each.
-_waiters_of, _size_of = attrgetter("waiters"), attrgetter("size")
 
 MAX_BATCH_BYTES = 4_000_000
 MAX_BATCH_WRITES = 2_000
@@ -261,7 +257,7 @@ class Committer:
     def _take(self) -> list[Write]:
         with self._mutex:
             queue = self._queue
-            if len(queue) <= MAX_BATCH_WRITES and sum(map(_size_of, queue)) <= MAX_BATCH_BYTES:
+            if len(queue) <= MAX_BATCH_WRITES and sum(map(size_of, queue)) <= MAX_BATCH_BYTES:
                 batch = list(queue)
                 queue.clear()
             else:
@@ -337,7 +333,7 @@ class Committer:
     def _settle(self, done: list[Write]) -> None:
         """Wake everybody who waits for one of these."""
         with self._mutex:
-            waiters = list(itertools.chain.from_iterable(map(_waiters_of, done)))
+            waiters = list(itertools.chain.from_iterable(map(waiters_of, done)))
             if self._in_hand is not None and self._in_hand.done:
                 self._in_hand = None
         wake_all(waiters)

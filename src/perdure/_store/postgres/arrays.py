@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain, repeat
 
 _TEXT, _BIGINT, _BYTEA = 25, 20, 17  # type numbers, fixed since PostgreSQL's beginnings
 
@@ -13,17 +14,21 @@ _whole = struct.Struct("!iq").pack
 
 
 def texts(values: Sequence[str]) -> bytes:
-    return _column(_TEXT, [_length(len(raw)) + raw for raw in (value.encode() for value in values)])
+    return _column(_TEXT, len(values), _sized(list(map(str.encode, values))))
 
 
 def wholes(values: Sequence[int]) -> bytes:
-    return _column(_BIGINT, [_whole(8, value) for value in values])
+    return _column(_BIGINT, len(values), map(_whole, repeat(8), values))
 
 
 def payloads(values: Sequence[bytes]) -> bytes:
-    return _column(_BYTEA, [_length(len(value)) + value for value in values])
+    return _column(_BYTEA, len(values), _sized(values))
 
 
-def _column(kind: int, parts: list[bytes]) -> bytes:
+def _sized(values: Sequence[bytes]) -> Iterable[bytes]:
+    return chain.from_iterable(zip(map(_length, map(len, values)), values, strict=True))
+
+
+def _column(kind: int, many: int, parts: Iterable[bytes]) -> bytes:
     # One dimension, no NULLs, counted from 1.
-    return _header(1, 0, kind, len(parts), 1) + b"".join(parts)
+    return _header(1, 0, kind, many, 1) + b"".join(parts)

@@ -14,10 +14,13 @@ put in a batch with those.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
-from perdure._store.write import Write
+from perdure._store.write import Write, key_of, params_of, size_of, verb_of
 
 # The most of one transaction: about 50 ms of the server's time, so that nobody waits long for our locks.
 BATCH_MICROSECONDS = 50_000
@@ -27,6 +30,10 @@ _FEW = 3
 # The verbs that have such a statement, beside append_entry. Payloads go in base64: only small ones.
 SETS = {"start_function": "start_functions", "complete_function": "complete_functions"}
 _SMALL = 16_000
+_uid_of, _old_of, _worker_of = itemgetter("uid"), itemgetter("old"), itemgetter("worker")
+# What only one write of a statement for many may be about.
+place_of_entry = itemgetter("uid", "line", "position")
+_PLACES = {"append_entry": place_of_entry, **dict.fromkeys(SETS, _uid_of)}
 
 
 class Touch(NamedTuple):
@@ -129,6 +136,10 @@ class Locks(NamedTuple):
 
 def prefix(writes: Sequence[Write]) -> Sequence[Write]:
     """As many of the first writes as go into one transaction."""
+    counts = Counter(map(verb_of, writes))
+    in_all = sum(count * _MICROSECONDS.get(verb, _VERB_MICROSECONDS) for verb, count in counts.items())
+    if in_all <= BATCH_MICROSECONDS and counts.keys().isdisjoint(_APART):
+        return writes
     apart = writes[0].verb if writes[0].verb in _APART else None
     spent = 0
     for n, write in enumerate(writes):
@@ -140,78 +151,75 @@ def prefix(writes: Sequence[Write]) -> Sequence[Write]:
 
 def arrange(writes: Sequence[Write]) -> list[int]:
     """The order to run them in, as places in `writes`: round by round, each key's own order kept."""
+    keys = list(map(key_of, writes))
+    given = list(zip(map(verb_of, writes), keys, strict=True))
+    if len(set(given)) == len(set(keys)):  # each key has one verb, so there is one round
+        return sorted(range(len(writes)), key=given.__getitem__)
     turns: list[tuple[int, str, str]] = []
     last: dict[str, tuple[int, str, str]] = {}
-    for write in writes:
-        before = last.get(write.key)
-        if before is None:
-            turn = (0, write.verb, write.key)
-        elif before[1] == write.verb:
-            turn = before
-        else:
-            turn = (before[0] + 1, write.verb, write.key)
-        last[write.key] = turn
+    for verb, key in given:
+        turn = last.get(key)
+        if turn is None:
+            turn = last[key] = (0, verb, key)
+        elif turn[1] != verb:
+            turn = last[key] = (turn[0] + 1, verb, key)
         turns.append(turn)
     return sorted(range(len(writes)), key=turns.__getitem__)
 
 
-def locks(writes: Iterable[Write]) -> Locks:
+def locks(writes: Sequence[Write]) -> Locks:
     tasks: set[str] = set()
     leases: set[str] = set()
     workers: set[str] = set()
     changes_leases = changes_workers = looks_around = False
-    for write in writes:
-        looks_around = looks_around or write.verb in _APART
-        touch, params = TOUCHES.get(write.verb, _HOLDER), write.params
+    for verb, neighbours in groupby(writes, verb_of):
+        given = list(map(params_of, neighbours))
+        looks_around = looks_around or verb in _APART
+        touch = TOUCHES.get(verb, _HOLDER)
         if touch.task:
-            tasks.add(params["old"] if write.verb == "restart_task" else params["uid"])
+            tasks.update(map(_old_of if verb == "restart_task" else _uid_of, given))
         if touch.lease:
-            leases.add(params["uid"])
+            leases.update(map(_uid_of, given))
             changes_leases = changes_leases or touch.lease == "change"
         if touch.worker:
-            workers.add(params["worker"])
+            workers.update(map(_worker_of, given))
             changes_workers = changes_workers or touch.worker == "change"
     are_needed = bool(tasks) or len(leases) + len(workers) > 1 or looks_around
     return Locks(list(tasks), list(leases), list(workers), changes_leases, changes_workers, are_needed)
 
 
-def runs(writes: Iterable[Write]) -> list[list[Write]]:
+def runs(writes: Sequence[Write]) -> list[list[Write]]:
     """Neighbours of the same verb, to be sent together."""
+    return [run for verb, neighbours in groupby(writes, verb_of) for run in _apart(verb, list(neighbours))]
+
+
+def _apart(verb: str, writes: list[Write]) -> list[list[Write]]:
+    """One statement may not meet one place twice: which write came first would be open."""
+    place_of = _PLACES.get(verb)
+    if place_of is None or len(set(map(place_of, map(params_of, writes)))) == len(writes):
+        return [writes]
     found: list[list[Write]] = []
-    places: set[tuple[object, ...]] = set()
+    places: set[object] = set()
     for write in writes:
-        same = bool(found) and found[-1][0].verb == write.verb
-        place = _place_of(write)
-        if place is not None:
-            # One statement may not meet one place twice: which write came first would be open.
-            if not same or place in places:
-                same = False
-                places.clear()
-            places.add(place)
-        if same:
-            found[-1].append(write)
-        else:
-            found.append([write])
+        place = place_of(write.params)
+        if not found or place in places:
+            found.append([])
+            places.clear()
+        places.add(place)
+        found[-1].append(write)
     return found
-
-
-def _place_of(write: Write) -> tuple[object, ...] | None:
-    """What only one write of a statement for many may be about."""
-    if write.verb == "append_entry":
-        return write.params["uid"], write.params["line"], write.params["position"]
-    return (write.params["uid"],) if write.verb in SETS else None
 
 
 def is_only_entries(writes: Sequence[Write]) -> bool:
     """Whether nothing but entries is written, each in a place of its own: what each answers is known beforehand."""
-    if any(write.verb != "append_entry" for write in writes):
+    if set(map(verb_of, writes)) != {"append_entry"}:
         return False
-    return len({_place_of(write) for write in writes}) == len(writes)
+    return len(set(map(place_of_entry, map(params_of, writes)))) == len(writes)
 
 
 def locks_of_entries(writes: Sequence[Write]) -> Locks:
     """What `locks` says of nothing but entries."""
-    leases = list({write.params["uid"] for write in writes})
+    leases = list(set(map(_uid_of, map(params_of, writes))))
     return Locks([], leases, [], are_needed=len(leases) > 1)
 
 
@@ -224,4 +232,4 @@ def is_appended_at_once(run: Sequence[Write]) -> bool:
 
 
 def is_done_at_once(run: Sequence[Write]) -> bool:
-    return run[0].verb in SETS and not are_few(run) and all(write.size < _SMALL for write in run)
+    return run[0].verb in SETS and not are_few(run) and max(map(size_of, run)) < _SMALL

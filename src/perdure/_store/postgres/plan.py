@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from perdure._store.contract import Params, Row
 from perdure._store.postgres import arrays, batch
 from perdure._store.postgres.wire import Asked, Statement
 from perdure._store.sql import Queries
-from perdure._store.write import Write
+from perdure._store.write import Write, params_of
 
 _HERE = Path(__file__).parent
 _QUERIES, _STATEMENTS = Queries(_HERE / "queries"), Queries(_HERE / "statements")
@@ -30,6 +31,9 @@ COMMIT: Asked = Statement("COMMIT", "COMMIT"), {}
 _ANSWER = re.compile(r"SELECT ([a-z_, ]+) FROM ([a-z_]+)")
 
 REFUSALS = (psycopg.errors.DivisionByZero, psycopg.errors.NotNullViolation, psycopg.errors.UniqueViolation)
+
+_uid_of, _position_of = itemgetter("uid"), itemgetter("position")
+_row_of = itemgetter("uid", "line", "position", "entry", "epoch", "worker")
 
 Answers = list[Row | None]
 Rows = list[Row]
@@ -85,7 +89,7 @@ def opening(which: Params, locks: batch.Locks) -> list[Asked]:
     return asked
 
 
-def parts(writes: Iterable[Write]) -> list[Part]:
+def parts(writes: Sequence[Write]) -> list[Part]:
     return [_part(run) for run in batch.runs(writes)]
 
 
@@ -93,7 +97,7 @@ def _part(run: Sequence[Write]) -> Part:
     if batch.is_appended_at_once(run):
         return Part([(statement("append_entries"), _columns(run))], lambda rows: _which_are_in(run, rows[0]))
     if batch.is_done_at_once(run):
-        document = msgspec.json.encode([write.params for write in run]).decode()
+        document = msgspec.json.encode(list(map(params_of, run))).decode()
         asked = (statement(batch.SETS[run[0].verb]), {"rows": document})
         return Part([asked], lambda rows: _which_are_done(run, rows[0]))
     verb = query(run[0].verb)
@@ -130,23 +134,31 @@ def all_entries(writes: Sequence[Write]) -> list[Asked]:
 
 def _columns(run: Sequence[Write]) -> Params:
     """Entries as append_entries takes them: column by column."""
-    params = [write.params for write in run]
+    uids, lines, places, entries, epochs, workers = zip(*map(_row_of, map(params_of, run)), strict=True)
     return {
-        "uid": arrays.texts([given["uid"] for given in params]),
-        "line": arrays.wholes([given["line"] for given in params]),
-        "position": arrays.wholes([given["position"] for given in params]),
-        "entry": arrays.payloads([given["entry"] for given in params]),
-        "epoch": arrays.wholes([given["epoch"] for given in params]),
-        "worker": arrays.texts([given["worker"] for given in params]),
+        "uid": arrays.texts(uids),
+        "line": arrays.wholes(lines),
+        "position": arrays.wholes(places),
+        "entry": arrays.payloads(entries),
+        "epoch": arrays.wholes(epochs),
+        "worker": arrays.texts(workers),
     }
 
 
+def positions(entries: Sequence[Write]) -> Answers:
+    """What they answer when all of them are in."""
+    return list(zip(map(_position_of, map(params_of, entries))))
+
+
 def _which_are_in(run: Sequence[Write], rows: Rows) -> Answers:
+    if len(rows) == len(run):
+        return positions(run)
     done = set(rows)
-    places = ((given["uid"], given["line"], given["position"]) for given in (write.params for write in run))
+    places = map(batch.place_of_entry, map(params_of, run))
     return [(place[2],) if place in done else None for place in places]
 
 
 def _which_are_done(run: Sequence[Write], rows: Rows) -> Answers:
-    done = {uid for (uid,) in rows}
-    return [(uid,) if (uid := write.params["uid"]) in done else None for write in run]
+    done = set(rows)
+    uids = zip(map(_uid_of, map(params_of, run)))
+    return list(uids) if len(rows) == len(run) else [uid if uid in done else None for uid in uids]

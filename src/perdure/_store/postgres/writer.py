@@ -80,22 +80,20 @@ class Writer:
         if found := self._take_found(writes):
             return found
         if batch.is_only_entries(writes):  # as many as a batch ever has, in any order: each is told where it goes
-            sent = _Sent(writes, lambda _: [(write.params["position"],) for write in writes])
+            sent = _Sent(writes, lambda _: plan.positions(writes))
             with contextlib.suppress(_NotAll):
                 return self._until_in(sent, self._send_entries, Patience(self._connector))
         taken = batch.prefix(writes)
         order = batch.arrange(taken)
         try:
-            answers = self._commit_once([taken[place] for place in order])
+            answers = self._commit_once(list(map(taken.__getitem__, order)))
         except _Refused as refused:
             # What an attempt wrote after an entry that is refused must not be in: once more, without it.
             first = min(order[place] for place in refused.places)
             before = self.commit(taken[:first]) if first else []
             return [*before, None] if len(before) == first else before
-        given: Answers = [None] * len(order)
-        for place, answer in zip(order, answers, strict=True):
-            given[place] = answer
-        return given
+        given = dict(zip(order, answers, strict=True))
+        return list(map(given.__getitem__, range(len(order))))
 
     def _commit_once(self, writes: Sequence[Write]) -> Answers:
         patience = Patience(self._connector)
@@ -112,7 +110,8 @@ class Writer:
             except Lost as lost:
                 patience.wait(lost)
                 continue
-            if refused := [place for place, write in enumerate(writes) if write.ordered and answers[place] is None]:
+            refused = [] if all(answers) else [n for n, write in enumerate(writes) if write.ordered and not answers[n]]
+            if refused:
                 self._roll_back(self._connected())
                 raise _Refused(refused)
             if self._is_in(_Sent(writes, _just(answers)), self._end_transaction, patience) is not None:

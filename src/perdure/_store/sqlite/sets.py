@@ -7,16 +7,13 @@ nothing is done here, and they are run one by one.
 
 Writes of different tasks know nothing of each other, so all starts, then all entries, then all ends is an order as
 good as the one they were given in.
-
-What has to be asked of each write is asked by `map`, without a line of Python for each: the fewer there are, the less
-an event loop is held up by its own writes.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from operator import attrgetter, getitem, itemgetter
+from operator import getitem, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +24,7 @@ from perdure._store.contract import Params, Row
 from perdure._store.sql import Queries
 from perdure._store.sqlite.plan import plan_of
 from perdure._store.sqlite.wide import ForEach, Wide
-from perdure._store.write import Write
+from perdure._store.write import Write, params_of, verb_of
 
 START, APPEND, END = "start_function", "append_entry", "complete_function"
 _ANSWERS = {START: "uid", APPEND: "position", END: "uid"}
@@ -41,7 +38,6 @@ _ENTRIES, _SURELY = Wide(_STATEMENTS["append_entries"][0]), Wide(_STATEMENTS["ap
 _START_PLAN = plan_of(START, Queries(_HERE / "queries")[START])
 _STARTS = ForEach("starting", (("", _START_PLAN.first), *_START_PLAN.others), ("head",))
 _ENDS = ForEach("ending", [("", one) for one in _STATEMENTS["complete_functions"]], ("number", "head"))
-_verb_of, _params_of = attrgetter("verb"), attrgetter("params")
 _uid_of, _position_of, _holder_of = itemgetter("uid"), itemgetter("position"), itemgetter("epoch", "worker")
 
 Head = tuple[int, str]
@@ -50,7 +46,7 @@ Head = tuple[int, str]
 def stretch(writes: Sequence[Write], place: int) -> Sequence[Write]:
     """The writes of these verbs that follow one another from here."""
     found = writes[place : place + _MOST]
-    verbs = list(map(_verb_of, found))
+    verbs = list(map(verb_of, found))
     if _ANSWERS.keys() >= set(verbs):
         return found
     return found[: next(number for number, verb in enumerate(verbs) if verb not in _ANSWERS)]
@@ -63,7 +59,7 @@ def are_few_entries(writes: Sequence[Write]) -> bool:
 
 def append_few(cursor: apsw.Cursor, writes: Sequence[Write]) -> list[Row | None] | None:
     """Append them by one statement that is its own transaction; None, with nothing done, when one may be refused."""
-    entries = list(map(_params_of, writes))
+    entries = list(map(params_of, writes))
     try:
         _SURELY.run(cursor, entries)
     except apsw.ConstraintError:
@@ -82,7 +78,7 @@ def carry_out(cursor: apsw.Cursor, writes: Sequence[Write]) -> list[Row] | None:
 
     Of nothing but entries, which go in as they were given, the first may be done and the others not.
     """
-    verbs, given = list(map(_verb_of, writes)), list(map(_params_of, writes))
+    verbs, given = list(map(verb_of, writes)), list(map(params_of, writes))
     if verbs.count(APPEND) == len(verbs):
         return _append(cursor, given)
     if not _may_go_by_verb(verbs, given):
