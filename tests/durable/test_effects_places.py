@@ -18,6 +18,7 @@ from perdure._durable import (
     idempotency_key,
     step,
 )
+from perdure._durable.effect_call import key_of
 from perdure._durable.testing_mode import always_replay
 from perdure._model import Pause
 from perdure.errors import InvalidInput, NoTask, NotStorable, ResultNotStorable
@@ -28,6 +29,20 @@ AT_ONCE = Retry(3, wait=timedelta(0))
 
 class Declined(Exception):
     """The target said no."""
+
+
+def test_no_two_calls_have_one_key() -> None:
+    calls = [
+        ("u", 1, "|a#1", b"=1", 0),
+        ("u", 1, "|a#1", b"=1", 1),
+        ("u", 1, "|a#1=", b"1", 0),
+        ("u", 1, "|a#", b"1=1", 0),
+        ("u", 11, "|a#1", b"=1", 0),
+        ("u", 1, "1|a#1", b"=1", 0),
+        ("v", 1, "|a#1", b"=1", 0),
+    ]
+    assert len({key_of(*call) for call in calls}) == len(calls)
+    assert key_of(*calls[0]) == key_of(*calls[0])
 
 
 # ── where an effect may be called ────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from weakref import ref
 
 import pytest
 
-from perdure._durable.limits import Limit, Limits, limits_of
+from perdure._durable.limits import Limits, limits_of
 
 
 class Hours:
@@ -65,7 +65,7 @@ async def begun(limits: Limits, seconds: float, body: Callable[[], Any] | None =
     async def run() -> Any:
         task = asyncio.current_task()
         assert task is not None
-        with Limit(limits, task, seconds):
+        with limits.limit(task, seconds):
             inside.set()
             return await (body or asyncio.Event().wait)()
 

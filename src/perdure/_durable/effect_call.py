@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from datetime import timedelta
-from functools import lru_cache
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from perdure._durable.calls import Call
@@ -93,14 +92,9 @@ def idempotency_headers() -> dict[str, str]:
 
 def key_of(uid: str, line: int, path: str, asked: bytes, number: int = 0) -> str:
     """The key of an effect: computed once, stored in its intent, and read from there for ever."""
-    whole = _beginning(uid, line).copy()
-    whole.update(f"{len(path)}:{path}{number}:".encode() + asked)  # none of them can be taken for part of another
-    return "prd-" + whole.hexdigest()[:40]
-
-
-@lru_cache(maxsize=256)
-def _beginning(uid: str, line: int) -> hashlib._Hash:
-    return hashlib.sha256(f"{len(uid)}:{uid}{line}:".encode())
+    # No part can be taken for a piece of another: a uid has no colon, and a path is as long as is said before it.
+    whole = f"{uid}:{line}:{number}:{len(path)}:{path}".encode() + asked
+    return "prd-" + blake2b(whole, digest_size=20).hexdigest()
 
 
 # ── the call ─────────────────────────────────────────────────────────────────────────────────────

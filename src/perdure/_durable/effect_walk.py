@@ -17,6 +17,8 @@ from datetime import timedelta
 from time import perf_counter
 from typing import Any
 
+from msgspec import Struct
+
 from perdure._durable import settling
 from perdure._durable.calls import Note, cut_off
 from perdure._durable.effect_call import EffectCall, Outcome, key_of, running_effect
@@ -33,39 +35,32 @@ from perdure.errors import LeaseLost, NotStorable, ResultNotStorable, TooLarge
 _NO_STOP_SECONDS = 0.05
 
 
-class Walk:
+class Walk(Struct, eq=False):
     """An effect between its call and its result."""
 
-    # As they are at the beginning; of most walks, also at the end.
-    tries = number = 0
+    call: EffectCall
+    run: Run
+    path: str
+    asked: bytes
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    key: str
+    # In a step's body, or, when the task is being ended, in nobody's code: its result goes to no gate.
+    is_body: bool = False
+    is_ending: bool = False
+    # An inline one goes out at once, like an inline step, and never through the gate.
+    is_inline: bool = False
+    op: str = "effect"
+    tries: int = 0
+    number: int = 0  # of its key: a Retry may ask for a new one after a definite failure
     marks: Mapping[str, str | int | float | None] = {}  # what the body has put on record for its probe
-    is_open = False  # it may have happened, and nobody knows
+    is_open: bool = False  # it may have happened, and nobody knows
     recorded: tuple[int, Entry] | None = None  # its outcome, and where it stands
     _task: asyncio.Task[Any] | None = None
-    _before = 0
+    _before: int = 0  # how often the task had been cancelled when it began
     _position: int | None = None  # while its result waits to be handed out
 
-    def __init__(
-        self,
-        call: EffectCall,
-        run: Run,
-        path: str,
-        asked: bytes,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        is_body: bool = False,
-        *,
-        is_inline: bool = False,
-        is_ending: bool = False,
-        op: str = "effect",
-    ) -> None:
-        self.call, self.run, self.path, self.asked = call, run, path, asked
-        self.args, self.kwargs = args, kwargs
-        # In a step's body, or, when the task is being ended, in nobody's code: its result goes to no gate.
-        self.is_body, self.is_ending = is_body or is_ending, is_ending
-        # An inline one goes out at once, like an inline step, and never through the gate.
-        self.is_inline, self._op = is_inline, f"{op}.inline" if is_inline else op
-        self.key = key_of(run.uid, run.line, path, asked)
+    __repr__ = object.__repr__  # not its arguments
 
     @property
     def shown(self) -> str:
@@ -206,7 +201,7 @@ class Walk:
             if task is None:
                 return call.function(*self.args, **self.kwargs), None
             inside.task = task
-            limit = Limit(run.part(limits_of), task, call.limit_seconds)
+            limit = run.part(limits_of).limit(task, call.limit_seconds)
             with limit:
                 return await call.function(*self.args, **self.kwargs), None
         except asyncio.CancelledError as error:
@@ -258,7 +253,7 @@ class Walk:
             return None
         note: Note = {"key": self.key, "tries": self.tries}
         now = run.store.clock.now_ms()
-        entry = Entry("result", self._op, self.path, self.asked, kept[0], None, now, took, run.epoch, note)
+        entry = Entry("result", self.op, self.path, self.asked, kept[0], None, now, took, run.epoch, note)
         try:
             position, _ = run.record(entry)
         except TooLarge:
@@ -281,11 +276,11 @@ class Walk:
         how = run.store.clock.now_ms(), took, run.epoch, note
         data, trouble, copy = self._as_bytes(outcome)
         try:
-            entry = Entry("result", self._op, self.path, self.asked, data, trouble, *how)
+            entry = Entry("result", self.op, self.path, self.asked, data, trouble, *how)
             position, _ = run.record(entry)
         except TooLarge as problem:
             _, trouble, _ = call.end(None, ResultNotStorable(call.name, "", str(problem.what)))
-            entry = Entry("result", self._op, self.path, self.asked, None, trouble, *how)
+            entry = Entry("result", self.op, self.path, self.asked, None, trouble, *how)
             position, _ = run.record(entry)
         self.is_open, self.recorded = False, (position, entry)
         crash.place("effect.recorded")
@@ -327,7 +322,7 @@ class Walk:
         if self.is_open:
             settling.ask_later(self, None)
         note = self._note(open=int(self.is_open))
-        await cut_off(run, self._op, self.path, self.asked, note=note, in_body=self.is_body)
+        await cut_off(run, self.op, self.path, self.asked, note=note, in_body=self.is_body)
 
     # ── entries ─────────────────────────────────────────────────────────────────────────────────
 
@@ -338,7 +333,7 @@ class Walk:
         """Record an intent, and wait until it is on disk. It is the wait that makes it urgent: the committer is woken
         when this thread is about to rest, and does not have to wait until it lets go of the interpreter."""
         run = self.run
-        entry = Entry("intent", self._op, self.path, self.asked, kept, None, now, 0, run.epoch, note)
+        entry = Entry("intent", self.op, self.path, self.asked, kept, None, now, 0, run.epoch, note)
         position, write = run.record(entry)
         if self.is_body:
             run.cursor.learn(position, entry)
@@ -346,3 +341,12 @@ class Walk:
             run.wait_here(write)
         else:
             await write
+
+
+def ending_walk(
+    call: EffectCall, run: Run, path: str, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any], op: str
+) -> Walk:
+    """The walk of an effect when its task is being ended."""
+    key, is_inline = key_of(run.uid, run.line, path, asked), not call.is_async
+    op = f"{op}.inline" if is_inline else op
+    return Walk(call, run, path, asked, args, kwargs, key, is_body=True, is_ending=True, is_inline=is_inline, op=op)

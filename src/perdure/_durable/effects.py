@@ -23,7 +23,7 @@ from datetime import timedelta
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 
 from perdure._durable.calls import never
-from perdure._durable.effect_call import LONGEST, Bare, EffectCall, remember, running_effect
+from perdure._durable.effect_call import LONGEST, Bare, EffectCall, key_of, remember, running_effect
 from perdure._durable.effect_walk import Walk
 from perdure._durable.retry import Retry
 from perdure._durable.run import Run
@@ -175,7 +175,8 @@ def _called_on_loop(call: EffectCall) -> Callable[..., Any]:
             raise run.poison(run.diverged(answer))
         if type(answer) is Cut and not is_body:
             return await never(run, answer.position)
-        walk = Walk(call, run, answer.path, asked, args, kwargs, is_body)
+        path = answer.path
+        walk = Walk(call, run, path, asked, args, kwargs, key_of(run.uid, run.line, path, asked), is_body)
         return await walk.go(None if type(answer) is Fresh else _intent_of(run, answer))
 
     effected.__name__ = effected.__qualname__ = name  # by which a task of its own is named
@@ -208,7 +209,9 @@ def _called_here(call: EffectCall) -> Callable[..., Any]:
             answer = Diverged(answer.position, f"{call.name}, cut off", f"{call.name} as a plain function")
         if type(answer) is Diverged:
             raise run.poison(run.diverged(answer))
-        walk = Walk(call, run, answer.path, asked, args, kwargs, scope.is_body, is_inline=True)
+        path, is_body = answer.path, scope.is_body
+        key = key_of(run.uid, run.line, path, asked)
+        walk = Walk(call, run, path, asked, args, kwargs, key, is_body, is_inline=True, op="effect.inline")
         return drive(walk.go(_intent_of(run, answer)))
 
     return effected

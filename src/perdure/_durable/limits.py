@@ -13,25 +13,23 @@ from types import TracebackType
 from typing import Any
 from weakref import WeakValueDictionary
 
+from msgspec import Struct
+
 from perdure._durable.gate import NOBODY
 from perdure._durable.run import Run
 
 
-class Limit:
-    """`with Limit(limits, task, seconds):` raises TimeoutError when it takes longer, as `asyncio.timeout` does.
+class Limit(Struct, eq=False):
+    """`with limits.limit(task, seconds):` raises TimeoutError when it takes longer, as `asyncio.timeout` does.
 
     Its time begins when it is made.
     """
 
-    __slots__ = ("_before", "_limits", "_task", "is_over", "when")
-
-    def __init__(self, limits: Limits, task: asyncio.Task[Any], seconds: float) -> None:
-        self._limits, self._task, self._before = limits, task, task.cancelling()
-        self.is_over = False
-        self.when = when = limits.time() + seconds
-        limits.live.add(self)
-        if when < limits.earliest:
-            limits.set_for(when)
+    _limits: Limits
+    _task: asyncio.Task[Any]
+    _before: int  # how often the task had been cancelled when it began
+    when: float
+    is_over: bool = False
 
     def __enter__(self) -> None:
         pass
@@ -58,7 +56,15 @@ class Limits:
         self.earliest = math.inf  # when the timer goes off
         self._timer: asyncio.TimerHandle | None = None
 
-    def set_for(self, when: float) -> None:
+    def limit(self, task: asyncio.Task[Any], seconds: float) -> Limit:
+        when = self.time() + seconds
+        limit = Limit(self, task, task.cancelling(), when)
+        self.live.add(limit)
+        if when < self.earliest:
+            self._set_for(when)
+        return limit
+
+    def _set_for(self, when: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self.earliest, self._timer = when, self._loop.call_at(when, self._look, context=NOBODY)
@@ -70,7 +76,7 @@ class Limits:
             self.live.discard(limit)
             limit.end()
         if self.live:
-            self.set_for(min(limit.when for limit in self.live))
+            self._set_for(min(limit.when for limit in self.live))
 
 
 # Kept by the attempts that use it, and by its timer: the limits of a loop hold that loop, and must not outlive it.
