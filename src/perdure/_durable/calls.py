@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
+from itertools import chain
 from typing import Any
 
 from perdure._durable.retry import Retry
@@ -71,9 +72,9 @@ class Call:
     def shown(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """The call as a person reads it, without the instance of a method; the beginning of one that is long."""
         given = args[1:] if self.signature.is_method else args
-        parts = [_repr(value) for value in given]
+        parts: Iterable[str] = map(_repr, given)
         if kwargs:
-            parts += [f"{name}={_repr(value)}" for name, value in kwargs.items()]
+            parts = chain(parts, (f"{name}={_repr(value)}" for name, value in kwargs.items()))
         return f"{self.name}({', '.join(parts)[:_SHOWN]})"
 
     def read(self, entry: Entry) -> Any:

@@ -76,6 +76,7 @@ class Walk(Struct, eq=False):
                 outcome = await self._take_up(intent)
                 if not outcome.again:
                     return await self.ended(outcome)
+                self.run.check()
             return await self._carry()
         except asyncio.CancelledError:
             if self._was_cancelled() and not self.run.is_ending:
@@ -92,7 +93,7 @@ class Walk(Struct, eq=False):
         while True:
             if self.is_inline:
                 run.may_start_here()
-            elif run.stopping or run.draining or run.unwinding or run.is_over or run.fence.closed is not None:
+            elif run.stopping or run.draining:
                 # Not for entries that are not on disk yet, as a step does: its own intent goes there after them.
                 await run.may_start()
             mine = (run.uid, self.path)
@@ -117,13 +118,15 @@ class Walk(Struct, eq=False):
             took = int((perf_counter() - began) * 1000)
             if trouble is None:
                 kept = self._keep(value, took)
-                return kept[0] if kept is not None else await self.ended(Outcome(value), took)
+                return kept[1] if kept is not None else await self.ended(Outcome(value), took)
             if not trouble.is_known:
                 trouble = await settling.settle(self, trouble.error)
                 if trouble.again:
+                    run.check()
                     continue
             error = trouble.error
             if error is not None and trouble.may_retry and await self.wait_for_another(self.call.retry, error):
+                run.check()
                 continue
             return await self.ended(trouble, took)
 
@@ -150,8 +153,8 @@ class Walk(Struct, eq=False):
 
     async def _intend(self) -> None:
         """Put on disk that it is about to run, and be sure that nobody else does."""
-        run, clock = self.run, self.run.store.clock
-        kept = self.call.keep(self.args, self.kwargs)
+        run, call, clock = self.run, self.call, self.run.store.clock
+        kept = call.keep(self.args, self.kwargs) if call.found_by else None
         self.tries += 1
         self.marks = {}
         while True:
@@ -242,9 +245,9 @@ class Walk(Struct, eq=False):
 
     # ── outcome ─────────────────────────────────────────────────────────────────────────────────
 
-    def _keep(self, value: Any, took: int) -> tuple[Any] | None:
-        """Record what most effects come to: a value, in a function of one scope, where it goes out at once. What the
-        caller gets, in a tuple; None when it is something else, and nothing was recorded."""
+    def _keep(self, value: Any, took: int) -> tuple[bytes, Any] | None:
+        """Record what most effects come to: a value, in a function of one scope, where it goes out at once. Its bytes
+        and what the caller gets; None when it is something else, and nothing was recorded."""
         run, task = self.run, self._task
         if self.is_body or task is None or run.scopes > 1 or run.always_replay or task.cancelling() > self._before:
             return None
@@ -259,8 +262,9 @@ class Walk(Struct, eq=False):
         except TooLarge:
             return None
         crash.place("effect.recorded")
-        run.gate.passed(position)
-        return (kept[1],)
+        if run.made_gate is not None:
+            run.made_gate.passed(position)
+        return kept
 
     async def ended(self, outcome: Outcome, took: int = 0) -> Any:
         """Record the outcome. It is on its way at once, and nobody waits for it before the next intent, which takes it

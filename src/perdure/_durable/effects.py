@@ -166,18 +166,21 @@ def _called_on_loop(call: EffectCall) -> Callable[..., Any]:
         run, is_body = scope.run, scope.is_body
         asked = digest(args, kwargs)
         answer = scope.track.ask(name, asked, in_body=is_body)
-        if type(answer) is Recorded:
-            run.replayed += 1
-            if not is_body:
-                await _turn(run, answer)
-            return call.read(answer.entry)
-        if type(answer) is Diverged:
-            raise run.poison(run.diverged(answer))
-        if type(answer) is Cut and not is_body:
-            return await never(run, answer.position)
+        intent: Entry | None = None
+        if type(answer) is not Fresh:
+            if type(answer) is Recorded:
+                run.replayed += 1
+                if not is_body:
+                    await _turn(run, answer)
+                return call.read(answer.entry)
+            if type(answer) is Diverged:
+                raise run.poison(run.diverged(answer))
+            if type(answer) is Cut and not is_body:
+                return await never(run, answer.position)
+            intent = _intent_of(run, answer)
         path = answer.path
         walk = Walk(call, run, path, asked, args, kwargs, key_of(run.uid, run.line, path, asked), is_body)
-        return await walk.go(None if type(answer) is Fresh else _intent_of(run, answer))
+        return await walk.go(intent)
 
     effected.__name__ = effected.__qualname__ = name  # by which a task of its own is named
     return effected
