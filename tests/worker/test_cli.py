@@ -17,7 +17,7 @@ import pytest
 from perdure import Perdure
 from perdure._ground.hop import drive
 from tests.support.waiting import look_again_here
-from tests.worker.agent import greet, patient
+from tests.worker.agent import greet, left_alone, patient
 from tests.worker.kit import lines
 
 HERE = Path(__file__).parent
@@ -60,6 +60,14 @@ def test_a_worker_says_what_it_does_and_leaves_on_sigterm(url: str, tmp_path: Pa
         said(worker, "left")
         assert worker.wait(PATIENCE) == 0
     drive(app.close())
+
+
+def test_the_garbage_collector_does_not_look_through_what_a_worker_has_loaded(url: str) -> None:
+    app = Perdure(url)
+    handle = drive(app.start("look", left_alone))
+    with started(url, "worker", f"{HERE}/agent.py:app") as worker:
+        said(worker, "look completed")
+        assert drive(handle.result()) is True
 
 
 def test_a_module_is_found_from_the_current_folder_and_lines_may_be_json(url: str) -> None:
