@@ -43,6 +43,8 @@ class Call:
         self.signature = Signature(function)
         self.is_async = inspect.iscoroutinefunction(function)
         self.is_plain = retry is None and timeout is None
+        # Whether arguments given by position are told from others just as they are: none has a default.
+        self.told_plainly = identity is None and not self.signature.is_method and self.signature.is_spelled_one_way
         declare(raises)
         self._read = reader_for(self.signature.returns)
         self.plainly = codec.keeper_of(self.signature.returns)

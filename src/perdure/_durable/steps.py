@@ -19,7 +19,7 @@ from perdure._durable.unwinding import Paused
 from perdure._durable.values import decode_error
 from perdure._ground.hop import drive
 from perdure._model import Entry
-from perdure._replay import Cut, Diverged, Fresh, Recorded
+from perdure._replay import Cut, Diverged, Fresh, Recorded, plain_digest
 from perdure._store import Write
 from perdure.errors import InvalidInput, TooLarge
 
@@ -29,9 +29,11 @@ _ABSORBED: dict[str, str | int | float | None] = {"absorbed": 1}
 
 def async_step(call: Call) -> Callable[..., Any]:
     function, name, digest, read = call.function, call.name, call.digest, call.read
+    is_plain, told_plainly = call.is_plain, call.told_plainly
 
     @functools.wraps(function)
     async def stepped(*args: Any, **kwargs: Any) -> Any:
+        # One coroutine from the call to its result: a second one would be a twentieth of what a small step costs.
         scope = current.get()
         if scope is None or scope.is_body:
             if scope is not None and scope.run.stopping:
@@ -40,22 +42,82 @@ def async_step(call: Call) -> Callable[..., Any]:
         run = scope.run
         if run.fence.closed is not None or run.unwinding or run.is_over:
             run.check()
-        asked = digest(args, kwargs)
+        asked = plain_digest(args) if told_plainly and not kwargs else None
+        if asked is None:
+            asked = digest(args, kwargs)
         answer = (scope.made_track or scope.track).ask(name, asked)
-        if type(answer) is Fresh:
-            return await _run_step(call, run, answer.path, asked, args, kwargs)
-        if type(answer) is Recorded:
-            if run.scopes > 1:
-                await _turn(run, answer)
-            elif (gate := run.made_gate) is not None:
-                gate.passed(answer.position)
-            run.replayed += 1
-            return read(answer.entry)
-        if type(answer) is Diverged:
-            raise run.poison(run.diverged(answer))
-        if type(answer) is Cut:
-            return await never(run, answer.position)
-        return await _run_step(call, run, answer.path, asked, args, kwargs)  # it was being tried again
+        if type(answer) is not Fresh:
+            if type(answer) is Recorded:
+                if run.scopes > 1:
+                    await _turn(run, answer)
+                elif (gate := run.made_gate) is not None:
+                    gate.passed(answer.position)
+                run.replayed += 1
+                return read(answer.entry)
+            if type(answer) is Diverged:
+                raise run.poison(run.diverged(answer))
+            if type(answer) is Cut:
+                return await never(run, answer.position)
+        # Fresh; or with an intent: it was being tried again.
+        path = answer.path
+        if run.draining:
+            await run.may_start()  # before it counts as under way: nothing begins any more
+        ending: _Ending | None = None
+        run.bodies += 1
+        try:
+            began = perf_counter()
+            if run.stopping or run.is_behind(began):
+                await run.may_start()
+                began = perf_counter()
+            task = asyncio.current_task(run.loop)
+            assert task is not None
+            before = task.cancelling()
+            run.fresh += 1
+            token = current.set(Scope(run, path, is_body=True, task=task))
+            run.under_way[path] = (call, args, kwargs)
+            value = None
+            try:
+                if is_plain:
+                    value = await function(*args, **kwargs)
+                else:
+                    value = await attempts_of(run, path, call, asked, args, kwargs)
+            except BaseException as raised:
+                ending = _Ending(call, run, path, asked)
+                ending.ended_by(raised, task.cancelling() > before)
+            finally:
+                took = perf_counter() - began
+                del run.under_way[path]
+                current.reset(token)
+            if run.is_over:
+                raise asyncio.CancelledError  # the function has ended without it
+            if ending is None:
+                if task.cancelling() == before and run.scopes == 1 and not run.always_replay:
+                    kept = _keep(call, run, path, asked, value, took)
+                    if kept is not None:
+                        return kept[1]
+                ending = _Ending(call, run, path, asked)
+                ending.value = value
+            ending.took = took
+            if ending.was_cut is None:
+                ending.absorbed = task.cancelling() > before
+                write = ending.record("step")
+                if write is not None:
+                    await write
+                    run.check()
+        except asyncio.CancelledError as raised:
+            if run.is_ending:
+                raise
+            ending = ending or _Ending(call, run, path, asked)
+            ending.was_cut = raised
+        finally:
+            run.bodies -= 1
+            if run.pausing or run.stopping:
+                run.look_for_unwinding()
+        if ending.was_cut is not None or run.scopes > 1 or run.always_replay:
+            await _hand_out(run, ending)
+        else:
+            run.passed(ending.position)
+        return ending.copy if ending.trouble is None else ending.give()
 
     return stepped
 
@@ -79,69 +141,6 @@ async def _turn(run: Run, answer: Recorded) -> None:
         await gate.come(position)
     finally:
         gate.leave(position)
-
-
-async def _run_step(
-    call: Call, run: Run, path: str, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    if run.draining:
-        await run.may_start()  # before it counts as under way: nothing begins any more
-    ending: _Ending | None = None
-    run.bodies += 1
-    try:
-        began = perf_counter()
-        if run.stopping or run.is_behind(began):
-            await run.may_start()
-            began = perf_counter()
-        task = asyncio.current_task(run.loop)
-        assert task is not None
-        before = task.cancelling()
-        run.fresh += 1
-        token = current.set(Scope(run, path, is_body=True, task=task))
-        run.under_way[path] = (call, args, kwargs)
-        value = None
-        try:
-            if call.is_plain:
-                value = await call.function(*args, **kwargs)
-            else:
-                value = await attempts_of(run, path, call, asked, args, kwargs)
-        except BaseException as raised:
-            ending = _Ending(call, run, path, asked)
-            ending.ended_by(raised, task.cancelling() > before)
-        finally:
-            took = perf_counter() - began
-            del run.under_way[path]
-            current.reset(token)
-        if run.is_over:
-            raise asyncio.CancelledError  # the function has ended without it
-        if ending is None:
-            if task.cancelling() == before and run.scopes == 1 and not run.always_replay:
-                kept = _keep(call, run, path, asked, value, took)
-                if kept is not None:
-                    return kept[1]
-            ending = _Ending(call, run, path, asked)
-            ending.value = value
-        ending.took = took
-        if ending.was_cut is None:
-            ending.absorbed = task.cancelling() > before
-            write = ending.record("step")
-            if write is not None:
-                await write
-                run.check()
-    except asyncio.CancelledError as raised:
-        if run.is_ending:
-            raise
-        ending = ending or _Ending(call, run, path, asked)
-        ending.was_cut = raised
-    finally:
-        run.bodies -= 1
-        if run.pausing or run.stopping:
-            run.look_for_unwinding()
-    if ending.was_cut is not None or run.scopes > 1 or run.always_replay:
-        await _hand_out(run, ending)
-    else:
-        run.passed(ending.position)
-    return ending.copy if ending.trouble is None else ending.give()
 
 
 def _keep(call: Call, run: Run, path: str, asked: bytes, value: Any, took: float) -> tuple[bytes, Any] | None:

@@ -53,6 +53,7 @@ class Signature:
         self._types = {p.name: Any if p.kind in _REST else self.hints.get(p.name, Any) for p in parameters}
         self._keepers: dict[str, Callable[[Any], tuple[bytes, Any] | None]] = {}  # of arguments that were given
         self.plain = self._required + self.is_method  # up to so many positional arguments, a call is spelled one way
+        self.is_spelled_one_way = self._required == len(parameters)  # and it takes no others
 
     def spelled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """A call however it was written: by position where it can be, without what is the default, without self."""

@@ -44,6 +44,18 @@ def digest(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
         raise TypeError("an argument is nested too deeply, or holds itself") from None
 
 
+def plain_digest(args: tuple[Any, ...]) -> bytes | None:
+    """The digest of a few plain values, given by position; None of all else."""
+    if _SIMPLE.issuperset(map(type, args)):
+        try:
+            form = _encode(args)
+        except (OverflowError, UnicodeEncodeError):
+            return None
+        if len(form) <= _SHORT:
+            return b"=" + form
+    return None
+
+
 def spell(asked: bytes) -> str:
     """The arguments as a person would write them, if the digest is short enough to hold them."""
     if asked[:1] != b"=" or asked[1:2] == _KEYWORDS:
