@@ -21,7 +21,7 @@ async def double(number: int) -> int:
     return 2 * number
 
 
-@durable
+@durable(name="drafted work")
 async def work(number: int) -> int:
     return await double(number)
 
