@@ -358,5 +358,31 @@ async def test_tries_and_the_wait_between_them_outlive_the_process(
     assert world.done == ["charge", "charge"] and len(set(world.keys)) == 1
 
 
+async def test_an_effect_that_waits_for_its_next_try_is_not_tried_by_an_attempt_that_is_unwound(
+    quick_url: str, clock: Any
+) -> None:
+    tried: list[str] = []
+
+    @effect(failed_on=[Declined], retry=Retry(3, wait=timedelta(minutes=1)))
+    async def charge() -> None:
+        tried.append("once")
+        raise Declined
+
+    @durable
+    async def unwound() -> str:
+        trying, scope = asyncio.create_task(charge()), current.get()
+        await wait_until(lambda: bool(tried))
+        assert scope is not None
+        scope.run.unwinding = True
+        clock.advance(minutes=2)
+        await wait_until(lambda: trying.done() or len(tried) > 1)
+        scope.run.unwinding = False
+        return type(trying.exception()).__name__ if trying.done() else "tried again"
+
+    async with Perdure(quick_url) as app:
+        assert await app.run("t", unwound) == "Paused"
+    assert tried == ["once"]
+
+
 async def _has_failed(app: Perdure) -> bool:
     return await app.tasks.get("t") is not None and [one.state for one in await app.effects.of("t")] == ["failed"]
