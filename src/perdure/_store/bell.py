@@ -53,6 +53,8 @@ Subscriber = Callable[[Kinds], None]
 def kinds_of(writes: Sequence[Write]) -> Kinds:
     """What these writes, which are done, are worth telling. A task that begins in its own process is no news."""
     found = _NOTHING
+    if _RINGING.keys().isdisjoint(map(verb_of, writes)):
+        return found  # entries, nearly always
     # Those that ring for all come first: mostly one write has been looked at when there is no more to find.
     for verb in sorted(_RINGING.keys() & set(map(verb_of, writes)), key=_how_little):
         if not _RINGING[verb] <= found and _is_news(verb, writes):

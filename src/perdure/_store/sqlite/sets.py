@@ -54,7 +54,7 @@ def stretch(writes: Sequence[Write], place: int) -> Sequence[Write]:
 
 def are_few_entries(writes: Sequence[Write]) -> bool:
     """Whether they are what a chain of effects waits for, again and again."""
-    return len(writes) < FEW and all(write.verb == APPEND for write in writes)
+    return len(writes) < FEW and set(map(verb_of, writes)) == {APPEND}
 
 
 def append_few(cursor: apsw.Cursor, writes: Sequence[Write]) -> list[Row | None] | None:

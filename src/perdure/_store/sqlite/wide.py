@@ -19,7 +19,7 @@ import apsw
 from perdure._store.contract import Params
 
 # Each width is prepared once, and kept: but apsw keeps nothing whose text is longer than 16,384 bytes.
-_WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+_WIDTHS = [2**n for n in range(10)]
 _LONGEST = 16_000
 _VALUES = re.compile(r"(.*)\bVALUES\s*\((.*)\)\s*(?:ON CONFLICT DO NOTHING\s*)?", re.DOTALL)
 _NAME = re.compile(r":(\w+)")
@@ -37,29 +37,34 @@ class Wide:
         assert names[len(names) - len(last) :] == list(last), statement
         row = re.sub(r"\s+", " ", _NAME.sub("?", row)).replace(", ", ",")
         self._values_of = itemgetter(*names[: len(names) - len(last)])
-        # Rows that are missing to the next width are given as NULLs, and left out.
-        self._texts = {
-            width: f"{head}SELECT * FROM (VALUES {','.join([f'({row})'] * width)}) WHERE column1 NOTNULL"  # noqa: S608
-            for width in _WIDTHS
-            if width * (len(row) + 3) < _LONGEST
-        }
+        self._texts = {width: head + _rows(row, width) for width in _WIDTHS if width * (len(row) + 3) < _LONGEST}
         self._widest = max(self._texts)
         self._columns = len(names)
 
     def run(self, cursor: apsw.Cursor, rows: Sequence[Params], more: Sequence[tuple[Any, ...]] = ()) -> None:
         """Run it for all of these; `more` has, for each, the values of `last`."""
-        for piece in self.pieces(len(rows)):
-            values = map(self._values_of, rows[piece])
+        many = len(rows)
+        if many > self._widest:
+            for piece in self.pieces(many):
+                self.run(cursor, rows[piece], more[piece])
+        elif many:
+            values = map(self._values_of, rows)
             if more:
-                values = map(add, values, more[piece])
-            width = next(width for width in self._texts if piece.start + width >= piece.stop)
-            nothing = (None,) * (width - piece.stop + piece.start) * self._columns
-            cursor.execute(self._texts[width], [*chain.from_iterable(values), *nothing])
+                values = map(add, values, more)
+            width = 1 << (many - 1).bit_length()  # the next power of two
+            missing = (None,) * ((width - many) * self._columns)
+            cursor.execute(self._texts[width], [*chain.from_iterable(values), *missing])
 
     def pieces(self, many: int) -> Iterator[slice]:
         """What goes in at once, of so many rows."""
         for start in range(0, many, self._widest):
             yield slice(start, min(start + self._widest, many))
+
+
+def _rows(row: str, width: int) -> str:
+    """So many rows, or fewer: those that are missing are given as NULLs, and left out. Of one or two none is."""
+    rows = ",".join([f"({row})"] * width)
+    return f"SELECT * FROM (VALUES {rows}) WHERE column1 NOTNULL" if width > 2 else f"VALUES {rows}"  # noqa: S608
 
 
 class ForEach:
