@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from perdure._durable import (
 from perdure._durable import retry as retrying
 from perdure._durable.scopes import current
 from perdure._model import Pause
+from perdure._store import committer as committing
 from perdure.errors import Conflict, EffectUncertain, InvalidInput, NotFound
 from tests.durable.effects_kit import Died, Naps, World, ended, until_paused, wait_until
 
@@ -53,6 +55,31 @@ async def test_an_effect_that_was_done_is_not_done_again(url: str) -> None:
         assert await app.run("t", checkout, "o-1") == ["receipt of o-1 500"] * 2 + ["receipt of o-1 700"]
     assert world.done == ["o-1 500", "o-1 500", "o-1 700", "died"]
     assert len(set(world.keys)) == 3
+
+
+async def test_a_chain_of_effects_takes_one_commit_for_each(
+    quick_url: str, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committing, "LONGEST_DOZE", 3600.0)  # nothing is committed but what somebody waits for
+    commits: list[int] = []
+
+    @effect
+    async def touch(number: int) -> None:
+        scope = current.get()
+        assert scope is not None
+        commits.append(scope.run.store.committer.batches)
+        scope.run.store.committer.commit_seconds = 3600.0
+
+    @durable
+    async def chain() -> None:
+        for number in range(20):
+            await touch(number)
+            await asyncio.to_thread(int)  # other threads have their turn
+
+    async with Perdure(quick_url) as app:
+        await app.run("t", chain)
+    between = [after - before for before, after in pairwise(commits)]
+    assert between[2:] == [1] * 17  # before the first ones the committer had not dozed so long
 
 
 async def test_an_attempt_lets_go_of_the_writes_that_are_on_disk(quick_url: str) -> None:
