@@ -53,6 +53,7 @@ class Paper:
             params["position"] = fence.position + 1
             self.submit(write, urgent=urgent)
             fence.position += 1
+            fence.newest = write
             fence.unflushed.append(write)
             return fence.position
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +255,32 @@ async def test_a_refused_entry_closes_the_attempt_at_its_next_call() -> None:
 
     played = await play(program, paper=Refusing())
     assert isinstance(played.error, LeaseLost) and ran == [0, 1, 2]
+
+
+async def test_two_threads_that_let_go_of_one_entry_do_not_let_go_of_the_next() -> None:
+    """It is not on disk, and who flushes has to wait for it."""
+    from perdure._model import Entry
+
+    class Raced(deque[Any]):
+        def popleft(self) -> Any:
+            if self[0].done:
+                super().popleft()  # by the other thread, just before
+            return super().popleft()
+
+    paper = Paper()
+    run: Run = new_run(paper=paper)
+    run.record(Entry("result", "inline", "|x#1", b""))
+    paper.holds_back = True
+    _, second = run.record(Entry("result", "inline", "|x#2", b""))
+    run.fence.unflushed = Raced(run.fence.unflushed)
+    run.behind()
+    assert list(run.fence.unflushed) == [second]
+
+    flushing = asyncio.ensure_future(run.flush())
+    await asyncio.sleep(0)
+    assert not flushing.done()
+    paper.let_go()
+    await flushing
 
 
 async def test_a_run_counts_positions_across_threads() -> None:

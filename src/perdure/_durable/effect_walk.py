@@ -169,7 +169,7 @@ class Walk(Struct, eq=False):
             if waited < _NO_STOP_SECONDS or waited < run.store.presence.lease.total_seconds() / 3:
                 break
             await self._check_holder()  # and it has a new one, for the old one's deadline means nothing
-        run.is_behind()  # it is not; asked, it lets go of the writes that are on disk
+        run.behind()  # it is not; asked, it lets go of the writes that are on disk
         run.fresh += 1
 
     def _intent_note(self, now: int) -> Note:

@@ -199,24 +199,25 @@ class Run(Unwinding):
         Raises:
             LeaseLost: another attempt has taken over.
         """
-        if self.fence.unflushed:
-            await self.fence.unflushed[-1]
+        if self.fence.newest is not None:
+            await self.fence.newest
         self.fence.check()
 
-    def is_behind(self, now: float = 0.0) -> bool:
-        """Whether so much is not on disk yet that no body may start; `now`, if the caller has looked at the clock."""
+    def behind(self, now: float = 0.0) -> Write | None:
+        """The oldest entry that is not on disk, if so much is not that no body may start; `now`, if the caller has
+        looked at the clock."""
         unflushed = self.fence.unflushed
-        while unflushed:
-            oldest = unflushed[0]
-            if not oldest.done:
-                return (now or perf_counter()) - oldest.since > OLDEST_SECONDS or len(unflushed) > MOST_UNFLUSHED
-            unflushed.popleft()
-        return False
-
-    def is_ready(self) -> bool:
-        """Whether a body may start at once; raises what `may_start` raises."""
-        self.check()
-        return not (self.stopping or self.draining or self.is_behind())
+        try:
+            while True:
+                oldest = unflushed[0]
+                if not oldest.done:
+                    break
+                if (let_go := unflushed.popleft()) is not oldest:  # another thread was quicker
+                    unflushed.appendleft(let_go)
+        except IndexError:
+            return None
+        is_far = (now or perf_counter()) - oldest.since > OLDEST_SECONDS or len(unflushed) > MOST_UNFLUSHED
+        return oldest if is_far else None
 
     async def may_start(self) -> None:
         """Before a body runs: the attempt is whole, and its entries are not far behind.
@@ -228,8 +229,8 @@ class Run(Unwinding):
         self.check()
         if self.stopping or self.draining:
             await self.suspend(f"~stop {len(self.pausing)}")
-        while self.is_behind():
-            await self.fence.unflushed[0]
+        while (oldest := self.behind()) is not None:
+            await oldest
             self.check()
 
     def may_start_here(self) -> None:
@@ -237,8 +238,8 @@ class Run(Unwinding):
         self.check()
         if self.stopping or self.draining:
             raise Paused
-        while self.is_behind():
-            self.wait_here(self.fence.unflushed[0])
+        while (oldest := self.behind()) is not None:
+            self.wait_here(oldest)
             self.check()
 
     def wait_here(self, write: Write) -> None:

@@ -66,7 +66,7 @@ def async_step(call: Call) -> Callable[..., Any]:
         run.bodies += 1
         try:
             began = perf_counter()
-            if run.stopping or run.is_behind(began):
+            if run.stopping or run.behind(began) is not None:
                 await run.may_start()
                 began = perf_counter()
             task = asyncio.current_task(run.loop)

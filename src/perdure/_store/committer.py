@@ -87,6 +87,7 @@ class Committer:
             position = fence.position = params["position"] = fence.position + 1
             write.queued = True
             self._queue.append(write)
+            fence.newest = write
             fence.unflushed.append(write)
             if urgent or self._sleep == _DEEP or self._thread is None:
                 self._stir(urgent)

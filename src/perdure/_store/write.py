@@ -32,6 +32,7 @@ class Fence(Struct, eq=False, weakref=True):
     worker: str
     closed: PerdureError | None = None
     position: int = 0  # of the newest entry in its journal
+    newest: Write | None = None  # the entry that has this position
     unflushed: deque[Write] = field(default_factory=deque)  # entries that were not on disk when it was last looked
 
     def check(self) -> None:
