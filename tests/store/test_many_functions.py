@@ -117,10 +117,16 @@ def test_beginning_and_end_may_be_in_one_batch(engine: Engine) -> None:
     assert dump(engine) == dump(one_by_one(writes))
 
 
-def test_of_beginnings_with_one_id_the_first_is_in(engine: Engine) -> None:
+@pytest.mark.parametrize("before", [0, 1])
+def test_of_beginnings_with_one_id_the_first_is_in(engine: Engine, before: int) -> None:
     begin(engine)
-    writes = [start(number, f"t{number % 4}", namespace="main") for number in range(8)]
-    assert commit_all(engine, writes) == [(uid,) for uid in UIDS[:4]] + [None] * 4
+    first = [
+        write("beat", {"worker": "w1"}, key="worker w1")
+    ] * before  # not of those that go in together, and it stays
+    writes = first + [start(number, f"t{number % 4}", namespace="main") for number in range(8)]
+    answers = commit_all(engine, writes)
+    assert all(answers[:before])
+    assert answers[before:] == [(uid,) for uid in UIDS[:4]] + [None] * 4
     assert dump(engine) == dump(one_by_one(writes))
 
 

@@ -312,7 +312,7 @@ def test_many_tasks_are_begun_and_ended_by_few_statements(engine: SqliteEngine, 
     engine._open_writer().exec_trace = see
     assert engine.commit(starts) == [(id,) for id in ids]
     assert engine.commit([*entries, *ends]) == [(1,)] * many + [(id,) for id in ids]
-    assert len(seen) == 5 + 7, seen
+    assert len(seen) == 3 + 5, seen
 
 
 def test_who_waits_too_long_for_a_turn_is_told_and_has_written_nothing(

@@ -101,7 +101,7 @@ class SqliteEngine:
                 together = sets.stretch(writes, at)
                 alone = at + len(together)
                 if len(together) >= sets.FEW:
-                    rows += sets.carry_out(cursor, together) or ()
+                    rows += sets.carry_out(cursor, together, are_first=not at) or ()
             if len(rows) == at:
                 rows.append(self._run_one(cursor, writes[at]))
                 if rows[-1] is None and writes[at].ordered:

@@ -29,7 +29,9 @@ from perdure._store.write import Write, params_of, verb_of
 START, APPEND, END = "start_function", "append_entry", "complete_function"
 _ANSWERS = {START: "uid", APPEND: "position", END: "uid"}
 # From this many on it is worth it; and never more at once, as the transaction's time is looked at in between.
-FEW, _MOST = 4, 256
+FEW, _MOST = 4, 1000
+# A savepoint is dear: of each page it keeps what was there before.
+_ANEW, _BACK = ("ROLLBACK", "BEGIN IMMEDIATE"), ("ROLLBACK TO together", "RELEASE together")
 
 _HERE = Path(__file__).parent
 _STATEMENTS = Queries(_HERE / "statements")
@@ -73,10 +75,11 @@ def prepare(connection: apsw.Connection) -> None:
     _ENDS.prepare(connection)
 
 
-def carry_out(cursor: apsw.Cursor, writes: Sequence[Write]) -> list[Row] | None:
+def carry_out(cursor: apsw.Cursor, writes: Sequence[Write], *, are_first: bool) -> list[Row] | None:
     """Do them all, and give their answers; None, with nothing done, when one of them may be refused.
 
-    Of nothing but entries, which go in as they were given, the first may be done and the others not.
+    Of nothing but entries, which go in as they were given, the first may be done and the others not. Without anything
+    before them in their transaction, it is the transaction that is begun anew when they cannot stay.
     """
     verbs, given = list(map(verb_of, writes)), list(map(params_of, writes))
     if verbs.count(APPEND) == len(verbs):
@@ -90,15 +93,17 @@ def carry_out(cursor: apsw.Cursor, writes: Sequence[Write]) -> list[Row] | None:
     heads = _look(cursor, [*entries, *ends], ends)
     if heads is None:
         return None
-    cursor.execute("SAVEPOINT together")
+    if not are_first:
+        cursor.execute("SAVEPOINT together")
     try:
         _STARTS.rows.run(cursor, starts, [(chain(GENESIS, params["digest"]),) for params in starts])
         _ENTRIES.run(cursor, entries)
         _ENDS.rows.run(cursor, ends, list(map(_link, ends, heads)))
     except apsw.ConstraintError:  # an id that is in use, a position that is taken
-        cursor.execute("ROLLBACK TO together")
+        for undo in _ANEW if are_first else _BACK:
+            cursor.execute(undo)
         return None
-    finally:
+    if not are_first:
         cursor.execute("RELEASE together")
     return list(zip(map(getitem, given, map(_ANSWERS.__getitem__, verbs))))
 
