@@ -397,9 +397,10 @@ def test_streams_side_by_side_go_on_after_a_crash_each_where_it_was(home: Home, 
             world.die_at(where)
             kill(children, run_weighing, home, tmp_path)
         assert go_on(children, run_weighing, home, tmp_path) == [1 + 40 * 1024] * 3
-    assert sorted(world.notes()) == sorted(
-        [f"weighed {name} 1" for name in "abc"] + [f"weighed {name}00 {40 * 1024}" for name in "abc"]
-    )
+    # A set: a step that was under way in one of them, when another had the process killed, is run again.
+    assert set(world.notes()) == {f"weighed {name} 1" for name in "abc"} | {
+        f"weighed {name}00 {40 * 1024}" for name in "abc"
+    }
 
 
 @durable
