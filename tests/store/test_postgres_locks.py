@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,6 +21,7 @@ from perdure.errors import StoreBusy
 from tests.store.kit import UIDS, Hand, event, write
 
 STORE = Path(perdure.__file__).parent / "_store"
+STATEMENTS = Queries(STORE / "postgres" / "statements")
 A, B, GATE_1, GATE_2 = UIDS[:4]
 
 
@@ -190,6 +192,31 @@ def test_a_row_that_nobody_lets_go_of_is_reported_and_the_engine_works_on(
         with pytest.raises(StoreBusy):
             engines[0].commit(touching(A, B))
     assert engines[0].commit(touching(A, B)) == [(3,), (3,)]
+
+
+def test_half_of_a_batch_does_not_keep_its_rows_locked_for_ever(
+    engines: list[PostgresEngine], postgres_url: str
+) -> None:
+    """Its sender was stopped in between. The server waits for the rest, and does not call that idle."""
+    stopped = psycopg.connect(postgres_url, autocommit=True)
+    try:
+        if stopped.info.server_version < 170_000:
+            pytest.skip("PostgreSQL knows no transaction_timeout before 17")
+        given = {**plan.SETTINGS, "transaction_ms": "200", "committer": "stopped", "batch": "1"}
+        begin = re.sub(r"%\((\w+)\)s", lambda name: f"'{given[name[1]]}'", STATEMENTS["begin_batch"][0])
+        lock = f"SELECT 1 FROM perdure.tasks WHERE uid = '{A}' FOR UPDATE"
+        stopped.pgconn.enter_pipeline_mode()
+        for text in ("BEGIN", begin, lock):
+            stopped.pgconn.send_query_params(text.encode(), None)
+        stopped.pgconn.send_flush_request()
+        for _ in range(3):
+            found = stopped.pgconn.get_result()
+            assert found is not None and not found.error_message
+            assert stopped.pgconn.get_result() is None
+
+        assert engines[0].commit(touching(A)) == [(3,)]
+    finally:
+        stopped.close()
 
 
 @pytest.mark.req("R110")

@@ -257,3 +257,20 @@ def test_a_namespace_never_shows_the_tasks_of_another(engine: PostgresEngine) ->
     for uid, namespace in zip(UIDS, NAMESPACES, strict=False):
         assert [row[0] for row in engine.query("list_tasks", listing(namespace=namespace))] == [uid]
         assert [row[0] for row in engine.query("get_task", {"namespace": namespace, "id": "alpha"})] == [uid]
+
+
+@pytest.mark.req("R112")
+def test_the_server_asks_whether_the_machine_of_a_writer_is_still_there(postgres_url: str) -> None:
+    """Else rows that were locked by half of a batch stay so for two hours after a power cut."""
+    engine = PostgresEngine(postgres_url)
+    connection = engine._open_writer()
+    try:
+        asked = "SELECT name FROM pg_settings WHERE name LIKE 'tcp_keepalives%' AND source = 'session' ORDER BY name"
+        assert [name for (name,) in connection.execute(asked)] == [
+            "tcp_keepalives_count",
+            "tcp_keepalives_idle",
+            "tcp_keepalives_interval",
+        ]
+    finally:
+        connection.close()
+        engine.close()

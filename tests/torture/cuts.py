@@ -57,4 +57,5 @@ def _be_away(proxy: Proxy, seconds: float) -> None:
         proxy.refuse_next(1_000_000)
         proxy.cut()
         time.sleep(_LOOK)
+    proxy.be_calm()
     proxy.refuse_next(0)

@@ -32,6 +32,14 @@ _IDLE_READERS = 8
 # takes an array for a long one: a third of the time of a small batch.
 _KEEP_PLANS = b"SELECT set_config('plan_cache_mode', 'force_generic_plan', false)"
 
+# The machine of a client may vanish in the middle of what it sends. The server then waits for the rest, with the rows
+# of the batch locked, and none of its time-outs counts there: it has to ask whether there still is a machine. By itself
+# it would after two hours.
+_ASK_FOR_US = b"""
+    SELECT set_config('tcp_keepalives_idle', '5', false), set_config('tcp_keepalives_interval', '2', false),
+           set_config('tcp_keepalives_count', '3', false)
+"""
+
 _TABLES = b"SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'perdure' ORDER BY tablename"
 _SIZE = b"""
     SELECT COALESCE(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
@@ -65,6 +73,7 @@ class PostgresEngine:
     def _open_writer(self) -> Connection:
         connection = self._connector.connect()
         try:
+            connection.execute(_ASK_FOR_US)
             if connection.may_prepare:
                 connection.execute(_KEEP_PLANS)
             self._make_ready(connection)

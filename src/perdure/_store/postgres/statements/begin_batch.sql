@@ -8,7 +8,9 @@ FROM (
   SELECT set_config('synchronous_commit', 'on', true),
          set_config('lock_timeout', %(lock_ms)s::text, true),
          set_config('statement_timeout', %(statement_ms)s::text, true),
-         set_config('idle_in_transaction_session_timeout', %(idle_ms)s::text, true)
+         set_config('idle_in_transaction_session_timeout', %(idle_ms)s::text, true),
+         CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL
+              THEN set_config('transaction_timeout', %(transaction_ms)s::text, true) END
   OFFSET 0
 ) AS settings
 ON CONFLICT (id) DO UPDATE SET batch = CASE WHEN committers.batch >= 0 THEN excluded.batch END, at = excluded.at;
