@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from datetime import timedelta
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -40,7 +42,7 @@ async def rows_of(app: Perdure, id: str) -> dict[str, Any]:
 async def test_a_task_begun_by_a_draft_stands_in_the_store_as_one_begun_without(url: str, clock: MovableClock) -> None:
     async with Perdure(url) as app:
         await app.run("first", work, 1)
-        assert list(app.tasks._drafts) == [work]
+        assert list(app.tasks._drafts) == [work.alike]
         await app.run("drafted", work, 7)
         app.tasks._drafts.clear()
         await app.run("undrafted", work, 7)
@@ -84,3 +86,22 @@ async def test_drafts_are_not_kept_without_end(url: str) -> None:
         for number in range(70):
             await app.run(f"task {number}", work.options(priority=number), number)
         assert len(app.tasks._drafts) <= 64
+
+
+class Mailer:
+    @durable(name="Mailer.drafted")
+    async def send(self, text: str) -> int:
+        return len(text)
+
+
+async def test_a_draft_keeps_neither_arguments_nor_the_instance_of_a_method(url: str) -> None:
+    mailer = Mailer()
+    seen = ref(mailer)
+    async with Perdure(url) as app:
+        assert await app.run("first", mailer.send, "x" * 100_000) == 100_000
+        assert await app.run("second", mailer.send, "xy") == 2
+        (draft,) = app.tasks._drafts.values()
+        assert draft.columns["arguments"] == b"" and draft.size < 10_000
+        del mailer
+        gc.collect()
+        assert seen() is None

@@ -105,8 +105,10 @@ class DurableFunction(Generic[P, R]):
         self.keep_result = codec.keeper_of(self.signature.returns)
         self.is_async = inspect.iscoroutinefunction(function)
         self.chosen = chosen = options or Options()
-        # Whether what its tasks begin with does not depend on when, and as which task, they begin.
-        self.begins_alike = chosen == Options(chosen.queue, chosen.priority, chosen.key, singleton=chosen.singleton)
+        # What its tasks begin with, if that does not depend on when, and as which task, they begin. By value: a method
+        # is another function each time it is looked up, and so is one with options.
+        how = chosen.queue, chosen.priority, chosen.key
+        self.alike = (self.name, version, *how) if chosen == Options(*how, singleton=chosen.singleton) else None
         if self.is_async and sys.version_info >= (3, 12):
             inspect.markcoroutinefunction(self)
 

@@ -68,8 +68,8 @@ async def start(
     """
     store, options = tasks._store, function.chosen
     arguments, copies = function.signature.keep_arguments(args, kwargs)
-    is_alike = here and function.begins_alike and parent_uid is None and not tags
-    draft = draft_of(tasks, function) if is_alike else None
+    alike = function.alike if here and parent_uid is None and not tags else None
+    draft = draft_of(tasks, alike) if alike is not None else None
     if draft is not None and (made := await begin_by_draft(tasks, draft, id, arguments)) is not None:
         return made, Beginning(arguments, None, None, copies)
     timeout = options.timeout or (options.config.timeout if options.config is not None else None)
@@ -98,8 +98,8 @@ async def start(
         config = replace(config or Config(), dependency_policy=options.dependency_policy)
     what: dict[str, Any] = {"name": function.name, "depends_on": options.depends_on, "config": config, "call": call}
     what["tags"] = tags
-    if is_alike and parent_uid is None:
-        what["alike"] = function
+    if parent_uid is None:
+        what["alike"] = alike
     is_refused = draft is not None
     while True:
         made = None if is_refused else await tasks._insert("start_function", id, {}, here=here, **what)

@@ -37,7 +37,8 @@ def keep(tasks: Tasks, alike: object, columns: Mapping[str, Any], body: bytes, s
     if tasks._store.ring.current is None:
         if len(tasks._drafts) >= MOST:
             tasks._drafts.clear()
-        tasks._drafts[alike] = Draft(columns, body, snapshot, size - len(columns["arguments"]))
+        size -= len(columns["arguments"])
+        tasks._drafts[alike] = Draft({**columns, "arguments": b""}, body, snapshot, size)
 
 
 def draft_of(tasks: Tasks, alike: object) -> Draft | None:

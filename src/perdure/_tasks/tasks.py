@@ -40,7 +40,7 @@ class Tasks:
         self._store = store
         # How a durable function's task is cancelled: what it did may have to be undone. Set by the app.
         self._canceller: Callable[[Task, bool], Awaitable[bool]] | None = None
-        self._drafts: dict[object, drafts.Draft] = {}  # by function: what its tasks begin with
+        self._drafts: dict[object, drafts.Draft] = {}  # what tasks begin with that are alike
         self._handlers: list[Handler] = []  # who is told what happens, while a worker runs here
         # What a durable function's journal keeps when it goes back to a checkpoint; None for any other task.
         self._roller: Callable[[Task, int, bool | None], Awaitable[str | None]] | None = None
