@@ -10,7 +10,7 @@ import pytest
 
 from perdure._store import Committer, Write
 from perdure._store import committer as committing
-from perdure.errors import StoreClosed
+from perdure.errors import LeaseLost, StoreClosed
 from tests.store.kit import IDS, UIDS
 from tests.store.watched import FOREVER, Attempt, Watched, durable, in_thread, joined, until
 
@@ -64,6 +64,24 @@ def test_a_write_that_nobody_waits_for_comes_to_disk_by_itself(attempt: Attempt,
     write = committer.submit(attempt.entry(0), urgent=False)
     until(lambda: write.done)
     assert attempt.positions() == [0]
+
+
+def test_the_next_entry_of_a_journal_comes_to_disk_by_itself_in_the_place_it_was_given(
+    attempt: Attempt, committer: Committer
+) -> None:
+    asleep(committer, committing._DEEP)
+    write = attempt.entry(0)
+    assert committer.submit_entry(write, dict(write.params), attempt.fence, urgent=False) == 1
+    until(lambda: write.done)
+    assert attempt.fence.newest is write and attempt.fence.position == 1
+
+
+def test_an_attempt_that_was_closed_gets_no_place_for_another_entry(attempt: Attempt, committer: Committer) -> None:
+    attempt.fence.close(LeaseLost("alpha", "another attempt has it"))
+    write = attempt.entry(0)
+    with pytest.raises(LeaseLost):
+        committer.submit_entry(write, dict(write.params), attempt.fence, urgent=False)
+    assert attempt.fence.position == 0 and attempt.fence.newest is None and not write.queued
 
 
 async def test_who_waits_for_a_write_that_is_queued_wakes_the_thread_from_its_doze(
