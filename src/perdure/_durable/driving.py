@@ -18,7 +18,7 @@ from perdure.errors import StepFailed
 _GRACE_SECONDS = 5.0
 
 
-async def carry_out(run: Run, function: Callable[..., Any], args: Any, kwargs: Any, *, is_async: bool = True) -> Any:
+async def carry_out(run: Run, function: Callable[..., Any], args: Any, kwargs: Any, is_async: bool = True) -> Any:
     """What the function returned or raised, if that is how the attempt ended.
 
     Raises:

@@ -24,18 +24,20 @@ from perdure._durable.unwinding import Paused
 from perdure._durable.upgrading import fitting
 from perdure._durable.values import recorded_as
 from perdure._durable.versions import function_for
-from perdure._durable.wishes import is_halted, watch_of, why_drained
+from perdure._durable.wishes import is_among, is_halted, watch_of, why_drained
 from perdure._ground import codec, envelope
 from perdure._ground.hop import Nap
 from perdure._model import FINISHED
-from perdure._store import Row, Store, flush_on_sigterm
+from perdure._store import Row, Store, Write, flush_on_sigterm
 from perdure._tasks import (
     COULD_NOT_BEGIN,
     Hold,
     Task,
     Tasks,
+    begin_by_draft,
     blocked_by,
     current_row,
+    draft_of,
     explain_refusal,
     forget_lease,
     held_lease,
@@ -43,6 +45,7 @@ from perdure._tasks import (
     release_lease,
     settle_blocked,
     take_lease,
+    take_lease_by,
 )
 from perdure.errors import (
     Conflict,
@@ -60,13 +63,24 @@ _END_BYTES = 500  # of the write that ends a task, beside its result
 HALTED = "stopped by the kill switch"
 # A pause may last for months; its process need not look fifty times a second.
 LONGEST_LOOK_SECONDS = 0.25
+Loop = asyncio.AbstractEventLoop
 
 
 async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any) -> Any:
     """Carry the task on in this process until it has ended, and give its result."""
     store = tasks._store
     function = check_call(id, function)
-    task, beginning = await start(tasks, id, function, args, kwargs, here=not await is_halted(store, id))
+    switches = watch_of(store, asyncio.get_running_loop()).seen()
+    halted = is_among(switches, id) if switches is not None else await is_halted(store, id)
+    draft = draft_of(tasks, function.alike) if not halted else None
+    if draft is not None:
+        arguments, copies = function.signature.keep_arguments(args, kwargs)
+        task, write = begin_by_draft(tasks, draft, id, arguments)
+        hold = await take_lease_by(store, write, id, task.uid)
+        if hold is not None:
+            ended = await one_pass(tasks, task, hold, function, Beginning(arguments, None, None, copies))
+            return ended.value if ended is not None else await _until_its_end(tasks, task, function)
+    task, beginning = await start(tasks, id, function, args, kwargs, here=not halted, is_taken=draft is not None)
     hold = held_lease(store, task.uid) if task.created else None
     if hold is not None:
         ended = await one_pass(tasks, task, hold, function, beginning)
@@ -169,74 +183,93 @@ async def one_pass(
     reached. However it ends, this process does not hold the task's lease any more; one that could not be given back,
     because the store is away, is not kept for a task that nobody works on.
     """
-    try:
-        return await _pass(tasks, task, hold, function, beginning)
-    except BaseException:
-        forget_lease(tasks._store, hold)
-        raise
-
-
-async def _pass(
-    tasks: Tasks, task: Task, hold: Hold, function: DurableFunction[..., Any], beginning: Beginning | None
-) -> Ended | None:
+    # One coroutine for all of it: each one more is gone through again at every wait of a task.
     store, loop = tasks._store, asyncio.get_running_loop()
     watch = watch_of(store, loop)
     flush_on_sigterm()
     before: bytes | None = None
-    while True:
-        try:
-            if beginning is not None:
-                run = Run(store, hold.fence, 1, (), {}, loop=loop)
-                run.task = task
-                open_account(run, None, beginning.budget)
-                run.deadline_at = beginning.deadline_at
-                signature, copies = function.signature, beginning.copies
-                args, kwargs = (
-                    signature.decode_arguments(beginning.arguments) if copies is None else signature.spread(copies)
-                )
-                beginning = None
-            else:
-                past = await read_past(store, task.uid)
-                function = await fitting(store, task, hold, function, past.call)
-                if function.version != past.call[1]:  # it was upgraded, and starts over
-                    past = await read_past(store, task.uid)
-                run = await prepare(store, task, hold, loop, past)
-                run.task = task
-                if endings.is_ending(run, past.signals):
-                    await endings.end(task, hold, run)
-                    return None
-                args, kwargs = _arguments(store, task, function, run, past.call)
-        except ReplayDiverged as error:
-            await _pause_diverged(task, error)
-            raise
-        except BaseException as error:
-            await release_lease(store, hold, COULD_NOT_BEGIN, error)
-            raise
-        run.always_replay = replays_always()
-        try:
-            watch.add(run)
+    try:
+        while True:
             try:
-                value = await carry_out(run, function.function, args, kwargs, is_async=function.is_async)
-            finally:
-                watch.remove(run)
-            data, copy = _kept_result(function, value)
-            sealed = envelope.seal(data, kind="result", bound_to=task.uid, ring=store.ring)
-            is_first_end = before is None
-            if run.always_replay:
-                before = is_same_again(run, before, data)
-        except BaseException as error:
-            if run.is_restarting and isinstance(error, Paused) and not run.stopping:
+                if beginning is not None:
+                    run, args, kwargs = _first(store, task, hold, loop, function, beginning)
+                    beginning = None
+                else:
+                    found = await _next(store, task, hold, loop, function)
+                    if found is None:
+                        return None
+                    function, run, args, kwargs = found
+            except ReplayDiverged as error:
+                await _pause_diverged(task, error)
+                raise
+            except BaseException as error:
+                await release_lease(store, hold, COULD_NOT_BEGIN, error)
+                raise
+            run.task = task
+            run.always_replay = replays_always()
+            try:
+                watch.add(run)
+                try:
+                    value = await carry_out(run, function.function, args, kwargs, function.is_async)
+                finally:
+                    watch.remove(run)
+                data, copy = _kept_result(function, value)
+                sealed = envelope.seal(data, "result", run.uid, store.ring)
+                is_first_end = before is None
+                if run.always_replay:
+                    before = is_same_again(run, before, data)
+            except BaseException as error:
+                if run.is_restarting and isinstance(error, Paused) and not run.stopping:
+                    await run.flush()
+                elif run.carried is not None and isinstance(error, Paused) and run.fence.closed is None:
+                    await next_line(run, task, hold, function.signature, function.version)
+                else:
+                    await _ended_otherwise(task, hold, run, function, error)
+                    return None
+                continue
+            if run.always_replay and is_first_end:
                 await run.flush()
                 continue
-            if run.carried is not None and isinstance(error, Paused) and run.fence.closed is None:
-                await next_line(run, task, hold, function.signature, function.version)
-                continue
-            await _ended_otherwise(task, hold, run, function, error)
-            return None
-        if run.always_replay and is_first_end:
-            await run.flush()
-            continue
-        return Ended(copy) if await _complete(task, hold, run, sealed) else None
+            while await _completing(task, run, sealed) is None:
+                if await _is_paused(task, hold, run):
+                    return None
+            task.status = "completed"
+            forget_lease(store, hold)
+            return Ended(copy)
+    except BaseException:
+        forget_lease(store, hold)
+        raise
+
+
+Ready = tuple[Run, tuple[Any, ...], dict[str, Any]]  # an attempt, and what its function is called with
+
+
+def _first(
+    store: Store, task: Task, hold: Hold, loop: Loop, function: DurableFunction[..., Any], beginning: Beginning
+) -> Ready:
+    """The first attempt at a task that was made just now."""
+    run = Run(store, hold.fence, 1, (), {}, loop)
+    open_account(run, None, beginning.budget)
+    run.deadline_at = beginning.deadline_at
+    signature, copies = function.signature, beginning.copies
+    return run, *(signature.decode_arguments(beginning.arguments) if copies is None else signature.spread(copies))
+
+
+async def _next(
+    store: Store, task: Task, hold: Hold, loop: Loop, function: DurableFunction[..., Any]
+) -> tuple[DurableFunction[..., Any], *Ready] | None:
+    """An attempt from the journal, with the function as its version takes it on; None when somebody wanted the task
+    to end, and it has."""
+    past = await read_past(store, task.uid)
+    function = await fitting(store, task, hold, function, past.call)
+    if function.version != past.call[1]:  # it was upgraded, and starts over
+        past = await read_past(store, task.uid)
+    run = await prepare(store, task, hold, loop, past)
+    run.task = task
+    if endings.is_ending(run, past.signals):
+        await endings.end(task, hold, run)
+        return None
+    return function, run, *_arguments(store, task, function, run, past.call)
 
 
 def _kept_result(function: DurableFunction[..., Any], value: Any) -> tuple[bytes, Any]:
@@ -250,23 +283,24 @@ def _kept_result(function: DurableFunction[..., Any], value: Any) -> tuple[bytes
         raise NotStorable(path, problem.problem, do=problem.do, kept="its journal; the task has failed") from None
 
 
-async def _complete(task: Task, hold: Hold, run: Run, sealed: bytes) -> bool:
-    """The end. Somebody may have paused the task meanwhile: then what was done is kept, and the next attempt, which
-    has nothing left to do, comes to the end."""
-    store = run.store
-    params = {**task._event("completed", _report(run)), "result": sealed}
-    size = len(sealed) + _END_BYTES
-    while await store.verb("complete_function", task.uid, params, key=task.id, fence=hold.fence, size=size) is None:
-        try:
-            await explain_refusal(task, "complete", hold)
-        except InvalidTransition:
-            if task.status != "paused":
-                raise
-            await release_lease(store, hold, await why_drained(run))
-            return False
-    task.status = "completed"
-    forget_lease(store, hold)
-    return True
+def _completing(task: Task, run: Run, sealed: bytes) -> Write:
+    """The write that ends the task with this result."""
+    params = task._event("completed", _report(run))
+    params["result"] = sealed
+    return run.store.verb("complete_function", run.uid, params, task.id, run.fence, len(sealed) + _END_BYTES)
+
+
+async def _is_paused(task: Task, hold: Hold, run: Run) -> bool:
+    """Whether that was refused because somebody has paused the task meanwhile. Then what was done is kept, and the
+    next attempt, which has nothing left to do, comes to the end."""
+    try:
+        await explain_refusal(task, "complete", hold)
+    except InvalidTransition:
+        if task.status != "paused":
+            raise
+        await release_lease(run.store, hold, await why_drained(run))
+        return True
+    return False
 
 
 def _arguments(store: Store, task: Task, function: DurableFunction[..., Any], run: Run, call: Row) -> Any:

@@ -49,7 +49,7 @@ async def prepare(
     entries = await without_failed(store, task.uid, opened(store, task.uid, past.journal, task.id))
     point = await resume_point(store, task.uid, entries)
     answers = {row[0]: store.unseal(task.uid, "answer", row[6]) for row in pauses if row[6] is not None}
-    run = Run(store, hold.fence, line, entries, answers, loop=loop, point=point)
+    run = Run(store, hold.fence, line, entries, answers, loop, point)
     for path, _, _, question, asked_at, due_at, answer, *_ in pauses:
         if answer is None:
             run.asked[path] = Open(store.unseal(task.uid, "pause", question), asked_at, due_at)

@@ -58,9 +58,7 @@ class Run(Unwinding):
         line: int,
         entries: Sequence[tuple[int, Entry]],
         answers: dict[str, Any],
-        *,
         loop: asyncio.AbstractEventLoop,
-        always_replay: bool = False,
         point: Point | None = None,
     ) -> None:
         self.store, self.fence, self.line, self.loop = store, fence, line, loop
@@ -68,7 +66,7 @@ class Run(Unwinding):
         self.began = store.clock.now_ms()
         self.entries = entries  # as this attempt found them
         self.point = point  # where this attempt begins, if not at the journal's beginning
-        self.cursor = cursor = Cursor(entries, after=0 if point is None else point.position)
+        self.cursor = cursor = Cursor(entries, 0 if point is None else point.position)
         self.answers = answers  # by path: how a pause of an earlier attempt was answered
         self.main = Scope(self, "")
         # With one scope, and nothing recorded, there is nothing to put in order: most short tasks never have a gate.
@@ -88,7 +86,7 @@ class Run(Unwinding):
         self.inline = 0  # steps of plain functions under way, in threads of their own
         self.effecting = 0  # effects between intent and outcome
         self.replayed = self.fresh = 0
-        self.always_replay = always_replay
+        self.always_replay = False  # for tests: unwound after every entry, and begun again (testing_mode.py)
         self.is_restarting = False  # unwound only to be replayed at once
         self.is_over = False  # the function has ended, one way or another
         self.unwinding = False
@@ -185,7 +183,7 @@ class Run(Unwinding):
         """
         store, uid, fence = self.store, self.uid, self.fence
         committer = store.committer
-        sealed = envelope.seal(encode_entry(entry), kind="entry", bound_to=uid, ring=store.ring)
+        sealed = envelope.seal(encode_entry(entry), "entry", uid, store.ring)
         params = {"uid": uid, "line": self.line, "entry": sealed, "epoch": self.epoch, "worker": fence.worker}
         size = len(sealed) + 100
         write = Write(committer, "append_entry", params, self._key, size, fence, ordered=True, since=perf_counter())
@@ -207,6 +205,8 @@ class Run(Unwinding):
         """The oldest entry that is not on disk, if so much is not that no body may start; `now`, if the caller has
         looked at the clock."""
         unflushed = self.fence.unflushed
+        if not unflushed:
+            return None
         try:
             while True:
                 oldest = unflushed[0]

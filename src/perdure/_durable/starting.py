@@ -31,7 +31,7 @@ from perdure._ground.ids import check_id
 from perdure._model import FINISHED, Config, Entry
 from perdure._replay import Cut, Diverged, Recorded, digest
 from perdure._store import Store, TaskRow
-from perdure._tasks import Task, Tasks, begin_by_draft, draft_of
+from perdure._tasks import Task, Tasks
 from perdure.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TaskFailed, TimedOut
 
 R = TypeVar("R")
@@ -57,10 +57,11 @@ async def start(
     *,
     parent_uid: str | None = None,
     here: bool = False,
+    is_taken: bool = False,
     tags: Mapping[str, str] = {},
 ) -> tuple[Task, Beginning]:
     """The task that carries out this call, which `check_call` has seen, made now if its id is free; `here`, this
-    process carries it out at once.
+    process carries it out at once. `is_taken`: a moment ago the id was not.
 
     Raises:
         Conflict: the id belongs to another function, or to a call with other arguments.
@@ -68,10 +69,6 @@ async def start(
     """
     store, options = tasks._store, function.chosen
     arguments, copies = function.signature.keep_arguments(args, kwargs)
-    alike = function.alike if here and parent_uid is None and not tags else None
-    draft = draft_of(tasks, alike) if alike is not None else None
-    if draft is not None and (made := await begin_by_draft(tasks, draft, id, arguments)) is not None:
-        return made, Beginning(arguments, None, None, copies)
     timeout = options.timeout or (options.config.timeout if options.config is not None else None)
     deadline_at = None if timeout is None else await deadline_of(store, timeout)
     beginning = Beginning(arguments, options.budget, deadline_at, copies)
@@ -83,7 +80,7 @@ async def start(
         return {
             "function": function.name,
             "function_version": function.version,
-            "arguments": envelope.seal(arguments, kind="arguments", bound_to=uid, ring=store.ring),
+            "arguments": envelope.seal(arguments, "arguments", uid, store.ring),
             "queue": options.queue,
             "priority": options.priority,
             "parent_uid": parent_uid,
@@ -98,14 +95,13 @@ async def start(
         config = replace(config or Config(), dependency_policy=options.dependency_policy)
     what: dict[str, Any] = {"name": function.name, "depends_on": options.depends_on, "config": config, "call": call}
     what["tags"] = tags
-    if parent_uid is None:
-        what["alike"] = alike
-    is_refused = draft is not None
+    if here and parent_uid is None:
+        what["alike"] = function.alike
     while True:
-        made = None if is_refused else await tasks._insert("start_function", id, {}, here=here, **what)
+        made = None if is_taken else await tasks._insert("start_function", id, {}, here=here, **what)
         if made is not None:
             return made, beginning
-        is_refused = False
+        is_taken = False
         row = await tasks._row(id)
         if row is not None:
             if options.debounce is None or not await _postpone(store, row, function, call(row.uid)):

@@ -106,6 +106,11 @@ async def is_halted(store: Store, task_id: str) -> bool:
     switches = watch.seen()
     while switches is None:
         switches = await watch.switches()
+    return is_among(switches, task_id)
+
+
+def is_among(switches: frozenset[str], task_id: str) -> bool:
+    """Whether one of the switches is the task's, or that of all tasks."""
     return bool(switches) and ("" in switches or task_id in switches)
 
 

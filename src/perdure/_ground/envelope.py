@@ -36,7 +36,7 @@ _checksum = Struct("<I").pack
 _CRC_OF_WHOLE = 0x2144DF1C
 
 
-def seal(payload: bytes, *, kind: str, bound_to: str, ring: KeyRing, compress: bool = True) -> bytes:
+def seal(payload: bytes, kind: str, bound_to: str, ring: KeyRing, *, compress: bool = True) -> bytes:
     """The payload in its envelope, sealed if the ring has a current key.
 
     Raises:

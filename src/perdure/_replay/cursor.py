@@ -165,7 +165,7 @@ class Cursor:
         "__weakref__", "_reached", "_tracks", "cuts", "intents", "is_empty", "last", "marks", "open", "sequence",
     )  # fmt: skip
 
-    def __init__(self, entries: Iterable[tuple[int, Entry]], *, after: int = 0) -> None:
+    def __init__(self, entries: Iterable[tuple[int, Entry]], after: int = 0) -> None:
         """`after`: what was recorded up to this position is not replayed, only what was decided once counts."""
         self._tracks: dict[str, Track] = {}
         self.is_empty = True  # nothing was recorded: a function that has just begun needs none of these

@@ -102,7 +102,7 @@ class Store:
     # ── rows ────────────────────────────────────────────────────────────────────────────────────
 
     def verb(
-        self, name: str, uid: str, params: dict[str, Any], *, key: str, fence: Fence | None = None, size: int = 0
+        self, name: str, uid: str, params: dict[str, Any], key: str, fence: Fence | None = None, size: int = 0
     ) -> Write:
         """One verb on one task; await it to have it durable. `size`: about how many bytes it is, if that is known."""
         params["uid"] = uid
@@ -110,7 +110,7 @@ class Store:
             params["epoch"], params["worker"] = fence.epoch, fence.worker
         if not size:
             size = _ROW_BYTES + sum([len(value) for value in params.values() if type(value) is bytes])
-        return Write(self.committer, name, params, key=f"{self.namespace}\0{key}", size=size, fence=fence)
+        return Write(self.committer, name, params, f"{self.namespace}\0{key}", size, fence)
 
     def query(self, name: str, **params: Any) -> Call[list[Row]]:
         if self._shared.pid != os.getpid():
@@ -133,7 +133,7 @@ class Store:
     # ── payloads ────────────────────────────────────────────────────────────────────────────────
 
     def seal(self, uid: str, kind: str, value: Any, as_type: Any = Any) -> bytes:
-        return envelope.seal(codec.encode(value, as_type), kind=kind, bound_to=uid, ring=self.ring)
+        return envelope.seal(codec.encode(value, as_type), kind, uid, self.ring)
 
     def unseal(self, uid: str, kind: str, data: bytes, as_type: Any = Any) -> Any:
         return codec.decode(envelope.unseal(data, kind=kind, bound_to=uid, ring=self.ring), as_type)
@@ -146,7 +146,7 @@ class Store:
             "at": at,
             "kind": kind,
             "author": author,
-            "body": envelope.seal(body, kind="event", bound_to=uid, ring=self.ring),
+            "body": envelope.seal(body, "event", uid, self.ring),
             "digest": digest(uid, kind, at, author, body),
         }
 

@@ -47,6 +47,7 @@ from perdure._tasks.leases import held as held_lease
 from perdure._tasks.leases import release as release_lease
 from perdure._tasks.leases import take as take_lease
 from perdure._tasks.leases import take_free as take_free_lease
+from perdure._tasks.leases import taking as take_lease_by
 from perdure._tasks.leases import why_over as why_lease_over
 from perdure._tasks.moves import explain as explain_refusal
 from perdure._tasks.moves import move
@@ -157,6 +158,7 @@ __all__ = [
     "take_free_lease",
     "take_in",
     "take_lease",
+    "take_lease_by",
     "take_question",
     "take_task",
     "undelivered",

@@ -7,13 +7,14 @@ is a task's own there is no draft: with a key every payload is sealed for its ta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from perdure._ground import envelope
 from perdure._ground.ids import new_uid
 from perdure._model import digest
 from perdure._store import Write
-from perdure._tasks import leases
 from perdure._tasks.snapshots import Snapshot
 from perdure._tasks.task import Task
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 MOST = 64  # of one app; functions with options of the moment would make one each
 
 
-class Draft(NamedTuple):
+class Draft(Struct):
     """What tasks have in common that carry out one function, begin without a state, and run in this process."""
 
     columns: Mapping[str, Any]
@@ -42,21 +43,18 @@ def keep(tasks: Tasks, alike: object, columns: Mapping[str, Any], body: bytes, s
 
 
 def draft_of(tasks: Tasks, alike: object) -> Draft | None:
-    """The draft, if there is one that is still true."""
+    """The draft, if there is one that is still true; of what is like nothing (None) there is none."""
     draft = tasks._drafts.get(alike)
     return draft if draft is not None and tasks._store.presence.is_registered else None
 
 
-async def begin(tasks: Tasks, draft: Draft, id: str, arguments: bytes) -> Task | None:
-    """A new task by the draft, under the lease of this process; None when the id is in use."""
+def begin(tasks: Tasks, draft: Draft, id: str, arguments: bytes) -> tuple[Task, Write]:
+    """A new task by the draft, and the write that makes it and takes its lease (`leases.taking`)."""
     store, columns = tasks._store, draft.columns
     at = store.clock.now_ms()
     uid = new_uid(at)
-    sealed = envelope.seal(arguments, kind="arguments", bound_to=uid, ring=store.ring)
+    sealed = envelope.seal(arguments, "arguments", uid, store.ring)
     told = digest(uid, columns["kind"], at, columns["author"], draft.body)
     params = {**columns, "uid": uid, "id": id, "at": at, "digest": told, "arguments": sealed}
-    size = draft.size + len(sealed)
-    write = Write(store.committer, "start_function", params, key=f"{store.namespace}\0{id}", size=size)
-    if await leases.taking(store, write, id, uid, is_exclusive=True) is None:
-        return None
-    return Task(tasks, (id, uid, "running"), {}, draft.snapshot, agent="", created=True)
+    write = Write(store.committer, "start_function", params, f"{store.namespace}\0{id}", draft.size + len(sealed))
+    return Task(tasks, (id, uid, "running"), {}, draft.snapshot), write

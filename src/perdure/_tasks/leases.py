@@ -166,7 +166,7 @@ async def _claim(
         **holder_columns(store),
     }
     write = store.verb("claim", uid, params, key=task_id)
-    return await taking(store, write, task_id, uid, epoch=holder.epoch + 1, is_exclusive=is_exclusive)
+    return await taking(store, write, task_id, uid, holder.epoch + 1, is_exclusive)
 
 
 def _told_of(holder: Holder) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _told_of(holder: Holder) -> dict[str, Any]:
 
 
 async def taking(
-    store: Store, write: Write, task_id: str, uid: str, *, epoch: int = 1, is_exclusive: bool = False
+    store: Store, write: Write, task_id: str, uid: str, epoch: int = 1, is_exclusive: bool = True
 ) -> Hold | None:
     """The lease that this write takes, unless it is refused. Whoever stops waiting for it does not keep it.
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from perdure._tasks.tasks import Tasks
 
 Json = Any
+Key = tuple[str, str, Status]  # its id, its uid
 
 
 class Task:
@@ -64,7 +65,7 @@ class Task:
     created: bool
 
     def __init__(
-        self, tasks: Tasks, key: tuple[str, str, Status], state: Json, snapshot: Snapshot, *, agent: str, created: bool
+        self, tasks: Tasks, key: Key, state: Json, snapshot: Snapshot, agent: str = "", created: bool = True
     ) -> None:
         self._tasks = tasks
         self._store: Store = tasks._store

@@ -175,12 +175,12 @@ class Tasks:
                 await store.presence.register()
             params.update(leases.holder_columns(store) if here else leases.NOBODY)
         write = store.verb(verb, uid, params, key=id, size=size)
-        if await (leases.taking(store, write, id, uid, is_exclusive=True) if here else write) is None:
+        if await (leases.taking(store, write, id, uid) if here else write) is None:
             return None
         if alike is not None and here:
             drafts.keep(self, alike, params, _TAKEN, first.snapshot, size)
         key = (id, uid, params["status"])
-        task = Task(self, key, first.state, first.snapshot, agent=agent, created=True)
+        task = Task(self, key, first.state, first.snapshot, agent)
         task._deadline_at = deadline_of(config, params["at"]) if call is None else None
         return task
 
@@ -307,7 +307,7 @@ class Tasks:
     def _untouched(self, id: str, uid: str) -> Task:
         """A durable function's task that nobody has begun, without reading it: its state is the first one."""
         first = snapshots.first(self._store, uid, id, {})
-        return Task(self, (id, uid, "running"), first.state, first.snapshot, agent="", created=False)
+        return Task(self, (id, uid, "running"), first.state, first.snapshot, created=False)
 
     async def _attach(self, uid: str, *, created: bool) -> Task:
         rows = await self._store.query("get_task_by_uid", uid=uid)
