@@ -130,6 +130,15 @@ def test_of_beginnings_with_one_id_the_first_is_in(engine: Engine, before: int) 
     assert dump(engine) == dump(one_by_one(writes))
 
 
+def test_of_beginnings_of_two_kinds_with_one_id_the_first_is_in(engine: Engine) -> None:
+    """However many of each kind go in together."""
+    begin(engine)
+    kinds = [("alpha", "one"), ("beta", "two"), ("beta", "one"), ("gamma", "two"), ("gamma", "one")]
+    writes = [start(0, id, uid=uid, name=name) for (id, name), uid in zip(kinds, UIDS, strict=False)]
+    assert commit_all(engine, writes) == [(UIDS[0],), (UIDS[1],), None, (UIDS[3],), None]
+    assert dump(engine) == dump(one_by_one(writes))
+
+
 @pytest.mark.req("R55")
 def test_of_many_ends_those_whose_lease_is_lost_are_refused(engine: Engine) -> None:
     begin(engine)

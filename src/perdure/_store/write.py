@@ -93,8 +93,10 @@ class Write(Hop["Row | None"], Struct, eq=False):
 
 def finish(write: Write, row: Row | None, error: BaseException | None) -> None:
     """It is done, or refused; an entry that is not in closes its attempt, so that none can come after it."""
-    write.row, write.error = row, error
     fence = write.fence
+    if row is None and error is None and fence is not None:
+        error = fence.closed  # by one that was refused before it
+    write.row, write.error = row, error
     if fence is not None and write.ordered and (row is None or error is not None):
         fence.close(
             error

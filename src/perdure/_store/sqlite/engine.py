@@ -30,6 +30,7 @@ from perdure._store.sqlite.line import SqliteLine
 from perdure._store.sqlite.plan import Plan, plan_of
 from perdure._store.sqlite.trouble import Trouble
 from perdure._store.sqlite.turn import Turnstile
+from perdure._store.sqlite.wide import Statement
 from perdure._store.write import Write
 from perdure.errors import StoreUnavailable
 
@@ -38,11 +39,26 @@ _HERE = Path(__file__).parent
 APPLICATION_ID = 0x70657264
 BATCH_SECONDS = 0.05
 PATIENCE_SECONDS = 30.0
+# From so many writes on, a few syncs of the disk are less than waiting twice more for the interpreter's lock.
+MANY = 64
 
 
 def _chain(*values: Any) -> bytes:
     before, digest = values
     return chain(before, digest)
+
+
+@contextmanager
+def _transaction(cursor: apsw.Cursor) -> Iterator[None]:
+    cursor.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        crash.place("sqlite.before_commit")
+        cursor.execute("COMMIT")
+    except BaseException:
+        if cursor.connection.in_transaction:
+            cursor.execute("ROLLBACK")
+        raise
 
 
 class SqliteEngine:
@@ -57,6 +73,7 @@ class SqliteEngine:
         self._queries = Queries(_HERE / "queries")
         self._plans: dict[str, Plan] = {}
         self._writer: apsw.Connection | None = None
+        self._sets: sets.Sets  # of the writer
         self._turnstile = Turnstile(path, PATIENCE_SECONDS)
         self._readers: list[apsw.Connection] = []
         self._listening: apsw.Connection | None = None
@@ -74,19 +91,18 @@ class SqliteEngine:
 
     def _transact(self, writer: apsw.Connection, writes: Sequence[Write]) -> list[Row | None]:
         cursor = writer.cursor()
-        if sets.are_few_entries(writes):
-            crash.place("sqlite.before_commit")
-            if (done := sets.append_few(cursor, writes)) is not None:
-                return done
-        cursor.execute("BEGIN IMMEDIATE")
-        try:
-            rows = self._run(cursor, writes)
-            crash.place("sqlite.before_commit")
-            cursor.execute("COMMIT")
-        except BaseException:
-            if writer.in_transaction:
-                cursor.execute("ROLLBACK")
-            raise
+        if not sets.are_all(writes):
+            with _transaction(cursor):
+                return self._run(cursor, writes)
+        statements = self._sets.statements(cursor, writes)
+        if statements is None or (len(statements) > 1 and len(writes) < MANY):
+            with _transaction(cursor):
+                return self._run_set(cursor, writes, statements)
+        # Each is a transaction of its own, for which the interpreter's lock is given away once.
+        rows, left = self._sets.carry_out(cursor, writes, statements)
+        if left:
+            with _transaction(cursor):
+                self._run_left(cursor, writes, rows, left)
         return rows
 
     def _run(self, cursor: apsw.Cursor, writes: Sequence[Write]) -> list[Row | None]:
@@ -94,25 +110,47 @@ class SqliteEngine:
         write was refused: what that attempt wrote after it must not be in."""
         rows: list[Row | None] = []
         end = time.monotonic() + BATCH_SECONDS
-        alone = 0  # up to here each is run for itself: they are too few, or one of them may be refused
         while len(rows) < len(writes):
             at = len(rows)
-            if at >= alone:
-                together = sets.stretch(writes, at)
-                alone = at + len(together)
-                if len(together) >= sets.FEW:
-                    rows += sets.carry_out(cursor, together, are_first=not at) or ()
-            if len(rows) == at:
+            together = sets.stretch(writes, at)
+            if together:
+                rows += self._run_set(cursor, together, self._sets.statements(cursor, together))
+            else:
                 rows.append(self._run_one(cursor, writes[at]))
-                if rows[-1] is None and writes[at].ordered:
-                    break
+            if any(row is None and write.ordered for row, write in zip(rows[at:], writes[at:], strict=False)):
+                break
             if time.monotonic() > end:
                 break
         return rows
 
+    def _run_set(
+        self, cursor: apsw.Cursor, writes: Sequence[Write], statements: Sequence[Statement] | None
+    ) -> list[Row | None]:
+        rows: list[Row | None] = [None] * len(writes)
+        left: Sequence[int] = range(len(writes))
+        if statements is not None:
+            rows, left = self._sets.carry_out(cursor, writes, statements)
+        self._run_left(cursor, writes, rows, left)
+        return rows
+
+    def _run_left(
+        self, cursor: apsw.Cursor, writes: Sequence[Write], rows: list[Row | None], left: Sequence[int]
+    ) -> None:
+        """Run those, one by one. What an attempt wrote after one that was refused is refused as well."""
+        refused: set[int] = set()
+        for number in left:
+            write = writes[number]
+            if refused and id(write.fence) in refused:
+                rows[number] = None
+            else:
+                rows[number] = self._run_one(cursor, write)
+                if rows[number] is None and write.ordered:
+                    refused.add(id(write.fence))
+
     def _run_one(self, cursor: apsw.Cursor, write: Write) -> Row | None:
         plan = self._plan(write.verb)
         params, execute = write.params, cursor.execute
+        self._sets.forget(params.get("uid"))
         if plan.begins:
             params = {**params, "head": chain(GENESIS, params["digest"])}
         row: Row | None
@@ -211,7 +249,7 @@ class SqliteEngine:
                 do="put the store on a local disk",
             )
         self._migrate(connection)
-        sets.prepare(connection)
+        self._sets = sets.Sets(connection)
         return connection
 
     def _check_owner(self, connection: apsw.Connection) -> None:

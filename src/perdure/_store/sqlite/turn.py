@@ -10,14 +10,28 @@ at once is still SQLite's own lock.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import time
-from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
+from fcntl import LOCK_EX, LOCK_NB, LOCK_UN
 from pathlib import Path
 
 from perdure.errors import StoreBusy
 
 _AT_ONCE = LOCK_EX | LOCK_NB
+# Not fcntl.flock: it gives the interpreter's lock away for a microsecond, and a busy event loop keeps it for 5 ms.
+_library = ctypes.PyDLL(None, use_errno=True)
+
+
+def flock(fd: int, operation: int) -> None:
+    """Take or leave the lock of an open file, without waiting.
+
+    Raises:
+        BlockingIOError: another has it.
+    """
+    if _library.flock(fd, operation):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
 
 
 class Turnstile:

@@ -1,18 +1,18 @@
 """Many rows by one statement.
 
 Each statement is run while the interpreter's lock is free, and has to wait for it afterwards: so the fewer there are,
-the more of SQLite's work is done beside that of the event loop. A table takes many rows of VALUES at once. What takes
-several statements for each row is made a trigger, which runs them inside the one that gives it the rows.
+the more of SQLite's work is done beside that of the event loop. What takes several statements for each row is made a
+trigger, which runs them inside the one that gives it the rows. And what rows have in common is given once: binding a
+value is dearer than copying it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from operator import add, itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -21,73 +21,95 @@ from perdure._store.contract import Params
 # Each width is prepared once, and kept: but apsw keeps nothing whose text is longer than 16,384 bytes.
 _WIDTHS = [2**n for n in range(10)]
 _LONGEST = 16_000
+# Rows that have this many sets of values in common are given set by set; of more, all together and each in full.
+_FEW_SETS = 4
 _VALUES = re.compile(r"(.*)\bVALUES\s*\((.*)\)\s*(?:ON CONFLICT DO NOTHING\s*)?", re.DOTALL)
 _NAME = re.compile(r":(\w+)")
 
 
+class Statement(NamedTuple):
+    text: str
+    values: list[Any]
+    rows: Sequence[Params]  # whose it is
+
+
 class Wide:
-    """An INSERT of one row of VALUES, for many. Its first value is never NULL, and a conflict is an error. Parameters
-    in `last` stand last in the row, and are not among those of a write."""
+    """An `INSERT … SELECT` of one row of parameters, for many rows. The first one of a row's `own` is never NULL; those
+    of `last` are its own too, and are not among the parameters of a write. A conflict is an error."""
 
-    def __init__(self, statement: str, last: Sequence[str] = ()) -> None:
-        found = _VALUES.fullmatch(statement)
-        assert found is not None, statement
-        head, row = found.groups()
-        names = _NAME.findall(row)
-        assert names[len(names) - len(last) :] == list(last), statement
-        row = re.sub(r"\s+", " ", _NAME.sub("?", row)).replace(", ", ",")
-        self._values_of = itemgetter(*names[: len(names) - len(last)])
-        self._texts = {width: head + _rows(row, width) for width in _WIDTHS if width * (len(row) + 3) < _LONGEST}
-        self._widest = max(self._texts)
-        self._columns = len(names)
+    def __init__(self, statement: str, own: Sequence[str], last: Sequence[str] = ()) -> None:
+        shared = [name for name in dict.fromkeys(_NAME.findall(statement)) if name not in (*own, *last)]
+        self._shared_of = itemgetter(*shared)
+        self._alike = _Form(statement, shared, own, last)
+        self._each = _Form(statement, (), (*own, *shared), last)
 
-    def run(self, cursor: apsw.Cursor, rows: Sequence[Params], more: Sequence[tuple[Any, ...]] = ()) -> None:
-        """Run it for all of these; `more` has, for each, the values of `last`."""
-        many = len(rows)
-        if many > self._widest:
-            for piece in self.pieces(many):
-                self.run(cursor, rows[piece], more[piece])
-        elif many:
-            values = map(self._values_of, rows)
-            if more:
-                values = map(add, values, more)
-            width = 1 << (many - 1).bit_length()  # the next power of two
-            missing = (None,) * ((width - many) * self._columns)
-            cursor.execute(self._texts[width], [*chain.from_iterable(values), *missing])
-
-    def pieces(self, many: int) -> Iterator[slice]:
-        """What goes in at once, of so many rows."""
-        for start in range(0, many, self._widest):
-            yield slice(start, min(start + self._widest, many))
+    def statements(
+        self, rows: Sequence[Params], last: Callable[[Params], tuple[Any, ...]] | None = None
+    ) -> Iterator[Statement]:
+        """What carries it out for all of these; `last` tells a row's last values."""
+        sets = dict.fromkeys(map(self._shared_of, rows))
+        if len(sets) == 1:
+            yield from self._alike.statements(next(iter(sets)), rows, last)
+        elif len(sets) > _FEW_SETS:
+            yield from self._each.statements((), rows, last)
+        else:
+            for shared in sets:
+                theirs = [row for row in rows if self._shared_of(row) == shared]
+                yield from self._alike.statements(shared, theirs, last)
 
 
-def _rows(row: str, width: int) -> str:
-    """So many rows, or fewer: those that are missing are given as NULLs, and left out. Of one or two none is."""
-    rows = ",".join([f"({row})"] * width)
-    return f"SELECT * FROM (VALUES {rows}) WHERE column1 NOTNULL" if width > 2 else f"VALUES {rows}"  # noqa: S608
+class _Form:
+    """The statement, for each width, with some values given once and the others for each row."""
+
+    def __init__(self, statement: str, shared: Sequence[str], own: Sequence[str], last: Sequence[str]) -> None:
+        names = [*own, *last]
+        stand_in = {name: f"?{n}" for n, name in enumerate(shared, 1)}
+        stand_in |= {name: f"column{n}" for n, name in enumerate(names, 1)}
+        self._head = _NAME.sub(lambda found: stand_in[found[1]], re.sub(r"\s+", " ", statement))
+        self._row = f"({','.join('?' * len(names))})"
+        self._own_of = itemgetter(*own)
+        self._nulls = (None,) * len(names)
+        room = (_LONGEST - len(self._head)) // (len(self._row) + 1)
+        self._widest = max(width for width in _WIDTHS if width <= room)
+        self._texts: dict[int, str] = {}
+
+    def _text(self, width: int) -> str:
+        """For so many rows, or fewer: those that are missing are given as NULLs, and left out."""
+        text = self._texts.get(width)
+        if text is None:
+            rows = ",".join([self._row] * width)
+            text = self._texts[width] = f"{self._head} FROM (VALUES {rows}) WHERE column1 NOTNULL"
+        return text
+
+    def statements(
+        self, shared: Sequence[Any], rows: Sequence[Params], last: Callable[[Params], tuple[Any, ...]] | None
+    ) -> Iterator[Statement]:
+        for start in range(0, len(rows), self._widest):
+            some = rows[start : start + self._widest]
+            values = map(self._own_of, some)
+            if last is not None:
+                values = map(add, values, map(last, some))
+            width = 1 << (len(some) - 1).bit_length()  # the next power of two
+            missing = self._nulls * (width - len(some))
+            yield Statement(self._text(width), [*shared, *chain.from_iterable(values), *missing], some)
 
 
-class ForEach:
-    """Several statements to be run for each of many rows, as one."""
-
-    def __init__(self, name: str, statements: Sequence[tuple[str, str]], last: Sequence[str]) -> None:
-        """Of each pair the first is the parameter without which the statement is left out, or ''."""
-        asked = [asked for _, statement in statements for asked in _NAME.findall(statement)]
-        self._name, self._statements, self._last = name, statements, last
-        self._names = [*dict.fromkeys(one for one in asked if one not in last), *last]
-
-    @cached_property
-    def rows(self) -> Wide:
-        # A conflict ends it, and who asked rolls back: to keep each page as it was before would cost a fifth more.
-        values = ", ".join(f":{one}" for one in self._names)
-        return Wide(f"INSERT OR FAIL INTO {self._name} VALUES ({values})", self._last)  # noqa: S608
-
-    def prepare(self, connection: apsw.Connection) -> None:
-        """Have a connection know it: by a view, for nobody else, and a trigger on it."""
-        nulls = ", ".join(f"NULL AS {one}" for one in self._names)
-        body = "".join(_NAME.sub(r"NEW.\1", _only_with(*one)) + ";\n" for one in self._statements)
-        connection.execute(f"CREATE TEMP VIEW {self._name} AS SELECT {nulls}")
-        connection.execute(f"CREATE TEMP TRIGGER {self._name}_each INSTEAD OF INSERT ON {self._name} BEGIN\n{body}END")
+def for_each(
+    connection: apsw.Connection,
+    name: str,
+    statements: Sequence[tuple[str, str]],
+    own: Sequence[str],
+    last: Sequence[str],
+) -> Wide:
+    """Several statements to be run for each of many rows, as one: have the connection know them, by a view for nobody
+    else and a trigger on it. Of each pair the first is the parameter without which the statement is left out, or ''."""
+    names = list(dict.fromkeys(asked for _, statement in statements for asked in _NAME.findall(statement)))
+    nulls = ", ".join(f"NULL AS {one}" for one in names)
+    body = "".join(_NAME.sub(r"NEW.\1", _only_with(*one)) + ";\n" for one in statements)
+    connection.execute(f"CREATE TEMP VIEW {name} AS SELECT {nulls}")
+    connection.execute(f"CREATE TEMP TRIGGER {name}_each INSTEAD OF INSERT ON {name} BEGIN\n{body}END")
+    values = ", ".join(f":{one}" for one in names)
+    return Wide(f"INSERT INTO {name} SELECT {values}", own, last)
 
 
 def _only_with(needed: str, statement: str) -> str:
