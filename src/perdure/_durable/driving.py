@@ -31,7 +31,7 @@ async def carry_out(run: Run, function: Callable[..., Any], args: Any, kwargs: A
     context = copy_context()
     context.run(scopes.current.set, run.main)
     work = function(*args, **kwargs) if is_async else _in_thread(context.copy(), function, args, kwargs)
-    run.driver = asyncio.current_task()
+    run.driver = asyncio.current_task(loop)
     run.body = ScopeTask(work, "", loop, context)
     raised: BaseException | None = None
     value: Any = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
@@ -58,7 +59,6 @@ from perdure.errors import (
     TaskBlocked,
 )
 
-_NOTHING_SAVED = Savings().as_event()
 _END_BYTES = 500  # of the write that ends a task, beside its result
 HALTED = "stopped by the kill switch"
 # A pause may last for months; its process need not look fifty times a second.
@@ -285,9 +285,10 @@ def _kept_result(function: DurableFunction[..., Any], value: Any) -> tuple[bytes
 
 def _completing(task: Task, run: Run, sealed: bytes) -> Write:
     """The write that ends the task with this result."""
-    params = task._event("completed", _report(run))
-    params["result"] = sealed
-    return run.store.verb("complete_function", run.uid, params, task.id, run.fence, len(sealed) + _END_BYTES)
+    store, fence = run.store, run.fence
+    params = store.event(run.uid, "completed", _report(run), task._agent)
+    params["uid"], params["epoch"], params["worker"], params["result"] = run.uid, fence.epoch, fence.worker, sealed
+    return Write(store.committer, "complete_function", params, run.key, len(sealed) + _END_BYTES, fence)
 
 
 async def _is_paused(task: Task, hold: Hold, run: Run) -> bool:
@@ -312,8 +313,18 @@ def _arguments(store: Store, task: Task, function: DurableFunction[..., Any], ru
 
 def _report(run: Run) -> bytes:
     """What this attempt did, and what it did not have to do again."""
-    saved = savings_of(entry for _, entry in run.entries).as_event() if run.entries else _NOTHING_SAVED
-    return codec.encode_own({"replayed": run.replayed, "fresh": run.fresh, "saved": saved})
+    if not run.entries and not run.replayed:
+        return _report_of_first(run.fresh)
+    return _told(run.replayed, run.fresh, savings_of(entry for _, entry in run.entries))
+
+
+@lru_cache(maxsize=64)
+def _report_of_first(fresh: int) -> bytes:
+    return _told(0, fresh, Savings())
+
+
+def _told(replayed: int, fresh: int, saved: Savings) -> bytes:
+    return codec.encode_own({"replayed": replayed, "fresh": fresh, "saved": saved.as_event()})
 
 
 async def _ended_otherwise(

@@ -85,6 +85,12 @@ class Options:
 class DurableFunction(Generic[P, R]):
     """A function whose task carries on after its process dies."""
 
+    # Beside them it has the attributes of what it wraps: in slots its own are found at once, whatever those are.
+    __slots__ = (
+        "__dict__", "__weakref__", "alike", "chosen", "compensate", "function", "is_async", "keep_result", "name",
+        "signature", "upgrade", "version",
+    )  # fmt: skip
+
     def __init__(
         self,
         function: Callable[..., Any],

@@ -45,9 +45,9 @@ class Run(Unwinding):
     """What the scopes of one attempt share."""
 
     __slots__ = (
-        "__weakref__", "_key", "_thread", "alive", "always_replay", "answers", "began", "bodies", "body", "carried",
-        "cursor", "deadline_at", "driver", "effecting", "effects", "entries", "epoch", "fence", "fresh", "inline",
-        "is_over", "is_restarting", "line", "loop", "made_gate", "main", "pausing", "point", "replayed", "scopes",
+        "__weakref__", "_thread", "alive", "always_replay", "answers", "began", "bodies", "body", "carried", "cursor",
+        "deadline_at", "driver", "effecting", "effects", "entries", "epoch", "fence", "fresh", "inline", "is_over",
+        "is_restarting", "key", "line", "loop", "made_gate", "main", "pausing", "point", "replayed", "scopes",
         "store", "task", "task_id", "uid", "under_way",
     )  # fmt: skip
 
@@ -95,7 +95,7 @@ class Run(Unwinding):
         self.draining = False  # this process wants to leave, and another to go on with the task
         fence.position = cursor.last
         self._thread = threading.get_ident()
-        self._key = f"{store.namespace}\0{fence.task_id}"
+        self.key = f"{store.namespace}\0{fence.task_id}"  # of its writes
 
     @property
     def gate(self) -> Gate:
@@ -175,7 +175,7 @@ class Run(Unwinding):
 
     # ── recording ───────────────────────────────────────────────────────────────────────────────
 
-    def record(self, entry: Entry, *, urgent: bool = False) -> tuple[int, Write]:
+    def record(self, entry: Entry, urgent: bool = False) -> tuple[int, Write]:
         """Give an entry its position and queue it; the position is the order in which results go out.
 
         Raises:
@@ -186,7 +186,7 @@ class Run(Unwinding):
         sealed = envelope.seal(encode_entry(entry), "entry", uid, store.ring)
         params = {"uid": uid, "line": self.line, "entry": sealed, "epoch": self.epoch, "worker": fence.worker}
         size = len(sealed) + 100
-        write = Write(committer, "append_entry", params, self._key, size, fence, ordered=True, since=perf_counter())
+        write = Write(committer, "append_entry", params, self.key, size, fence, True, perf_counter())
         position = committer.submit_entry(write, params, fence, urgent=urgent)
         crash.place("journal.recorded")
         return position, write

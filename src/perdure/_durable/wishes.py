@@ -11,15 +11,17 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextvars import Context
 from typing import Any
+
+from msgspec import Struct
 
 from perdure._durable.noting import note_steps
 from perdure._durable.overdue import expire
 from perdure._durable.run import Run
 from perdure._model import Pause
-from perdure._store import Row, Store
+from perdure._store import Row, Store, Waiting, wake_here
 from perdure._tasks import Task, look_after
 from perdure.errors import PerdureError
 
@@ -155,7 +157,7 @@ class Watch:
         self._look: asyncio.Task[None] | None = None
         self._switches = NO_SWITCHES
         self._looked = float("-inf")
-        self._asking: list[asyncio.Future[frozenset[str] | None]] | None = None  # who waits for a look under way
+        self._under_way: _Look | None = None
 
     def is_on(self, store: Store) -> bool:
         return self.store.engine is store.engine and self.store.namespace == store.namespace
@@ -222,25 +224,34 @@ class Watch:
 
     def switches(self) -> Awaitable[frozenset[str] | None]:
         """The same, looked at now; of many who ask at once, one looks, and if that fails the others get None."""
-        if self._asking is None:
-            return self._look_at_switches()
-        waiting: asyncio.Future[frozenset[str] | None] = self.loop.create_future()
-        self._asking.append(waiting)
-        return waiting
+        return self._look_at_switches() if self._under_way is None else self._under_way
 
     async def _look_at_switches(self) -> frozenset[str]:
-        self._asking, found = [], None
+        look = self._under_way = _Look(self.loop)
         try:
             began = time.monotonic()
             rows = await self.store.query("read_switches", namespace=self.store.namespace)
-            self._switches = found = frozenset(row[0] for row in rows)
+            self._switches = look.found = frozenset(row[0] for row in rows)
             self._looked = began
-            return found
+            return look.found
         finally:
-            for waiting in self._asking:
-                if not waiting.done():
-                    waiting.set_result(found)
-            self._asking = None
+            self._under_way = None
+            if look.waiting:
+                self.loop.call_soon(wake_here, self.loop, look.waiting)
+
+
+class _Look(Struct, eq=False):
+    """A look at the switches under way. A whole burst of tasks may wait for it: one callback wakes them all."""
+
+    loop: asyncio.AbstractEventLoop
+    waiting: list[Waiting] = []
+    found: frozenset[str] | None = None
+
+    def __await__(self) -> Generator[Any, None, frozenset[str] | None]:
+        waiting = Waiting(self.loop)
+        self.waiting.append(waiting)
+        yield waiting
+        return self.found
 
 
 def _is_urgent(run: Run, sealed: bytes) -> bool:

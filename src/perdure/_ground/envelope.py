@@ -30,13 +30,12 @@ LEVEL_SMALL, LEVEL = 1, 3
 _FORMAT = 1
 _PACKED, _SEALED = 1, 2
 _FIXED, _LENGTH, _CHECKSUM = 4, 4, 4
-_LENGTHS = [length.to_bytes(_LENGTH) for length in range(WORTH_PACKING)]
 _checksum = Struct("<I").pack
 # What crc32 gives for any bytes followed by their own crc32, lowest byte first.
 _CRC_OF_WHOLE = 0x2144DF1C
 
 
-def seal(payload: bytes, kind: str, bound_to: str, ring: KeyRing, *, compress: bool = True) -> bytes:
+def seal(payload: bytes, kind: str, bound_to: str, ring: KeyRing, compress: bool = True) -> bytes:
     """The payload in its envelope, sealed if the ring has a current key.
 
     Raises:
@@ -44,7 +43,7 @@ def seal(payload: bytes, kind: str, bound_to: str, ring: KeyRing, *, compress: b
     """
     length = len(payload)
     if length < WORTH_PACKING and ring.current is None:  # most are so
-        data = _head(0, kind, "") + _LENGTHS[length] + payload
+        data = _plain_heads(kind)[length] + payload
         return data + _checksum(crc32(data))
     if length > MAX_BYTES:
         raise TooLarge(f"the {kind} of {bound_to}", length, MAX_BYTES)
@@ -110,6 +109,12 @@ def kind_of(data: bytes) -> str:
         return _read_head(data)[2].decode(errors="replace")
     except ValueError as error:
         raise RecordDamaged("a record", str(error)) from None
+
+
+@lru_cache(maxsize=32)
+def _plain_heads(kind: str) -> list[bytes]:
+    """What stands before a payload that is neither packed nor sealed, by its length."""
+    return [_head(0, kind, "") + length.to_bytes(_LENGTH) for length in range(WORTH_PACKING)]
 
 
 @lru_cache(maxsize=256)

@@ -19,6 +19,7 @@ from perdure.errors import InvalidId
 
 MAX_ID = 200
 _ALPHABET = "0123456789abcdefghijklmnopqrstuv"
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
 _UID_LENGTH = 24
 
 
@@ -48,7 +49,8 @@ def new_uid(now_ms: int) -> str:
 
 
 def _spelled(number: int, length: int) -> str:
-    return "".join([_ALPHABET[number >> 5 * place & 31] for place in reversed(range(length))])
+    """In so many characters, which is an even number."""
+    return "".join([_PAIRS[number >> bits & 1023] for bits in range(5 * length - 10, -1, -10)])
 
 
 def _more_tails() -> str:

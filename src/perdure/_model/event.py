@@ -56,12 +56,14 @@ class ChainCheck:
 
 
 def digest(uid: str, kind: str, at_ms: int, author: str, body: bytes) -> bytes:
-    name, at = uid.encode(), b"%d" % at_ms
-    fields = _count(len(name)), name, _counted_text(kind), _count(len(at)), at, _counted_text(author), _count(len(body))
-    return hashlib.sha256(b"".join(fields) + body).digest()
+    name, at = uid.encode(), str(at_ms).encode()
+    what, who = _counted_text(kind), _counted_text(author)
+    fields = _COUNTS[len(name)], name, what, _COUNTS[len(at)], at, who, _count(len(body)), body
+    return hashlib.sha256(b"".join(fields)).digest()
 
 
 _count = Struct(">Q").pack
+_COUNTS = [_count(number) for number in range(256)]  # a uid and a moment are never longer
 
 
 @lru_cache(maxsize=256)

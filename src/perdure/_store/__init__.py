@@ -17,6 +17,7 @@ from perdure._store.contract import (
 from perdure._store.leaving import flush_on_sigterm
 from perdure._store.presence import Presence
 from perdure._store.store import Shared, Store, make_engine, share
+from perdure._store.waking import Waiting, wake_here
 from perdure._store.write import Fence, Write
 
 __all__ = [
@@ -38,9 +39,11 @@ __all__ = [
     "Store",
     "TaskRow",
     "ValueRow",
+    "Waiting",
     "Write",
     "flush_on_sigterm",
     "kinds_of",
     "make_engine",
     "share",
+    "wake_here",
 ]

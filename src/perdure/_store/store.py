@@ -138,7 +138,7 @@ class Store:
     def unseal(self, uid: str, kind: str, data: bytes, as_type: Any = Any) -> Any:
         return codec.decode(envelope.unseal(data, kind=kind, bound_to=uid, ring=self.ring), as_type)
 
-    def event(self, uid: str, kind: str, data: Any = None, *, agent: str = "") -> dict[str, Any]:
+    def event(self, uid: str, kind: str, data: Any = None, agent: str = "") -> dict[str, Any]:
         """What a lifecycle verb adds to the task's chain: who did what, when. `data` may be encoded already."""
         at, author = self.clock.now_ms(), self.presence.author(agent)
         body = data if type(data) is bytes else codec.encode(data)

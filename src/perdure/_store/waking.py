@@ -103,13 +103,14 @@ def wake_all(waiters: Sequence[Waiter]) -> None:
 
 def _wake_first(loop: asyncio.AbstractEventLoop, waiting: Sequence[Waiter]) -> None:
     make_door(loop)
-    _wake(loop, waiting)
+    wake_here(loop, waiting)
 
 
-def _wake(loop: asyncio.AbstractEventLoop, waiting: Sequence[Waiter]) -> None:
+def wake_here(loop: asyncio.AbstractEventLoop, waiting: Sequence[Waiter]) -> None:
+    """Wake them on their loop, by one of its callbacks: not inside a task."""
     for number, one in enumerate(waiting, 1):
         try:
             one.wake()
         except BaseException:  # a task lets Ctrl-C and SystemExit through, and the others must not miss their turn
-            loop.call_soon(_wake, loop, waiting[number:])
+            loop.call_soon(wake_here, loop, waiting[number:])
             raise

@@ -236,9 +236,10 @@ def in_words(error: BaseException) -> str:
 
 def forget(store: Store, hold: Hold) -> None:
     """The lease is no longer ours to renew."""
-    if store.presence.held.get(hold.fence.uid) is hold:
-        del store.presence.held[hold.fence.uid]
-        store.presence.let_go()
+    presence, uid = store.presence, hold.fence.uid
+    if presence.held.get(uid) is hold:
+        del presence.held[uid]
+        presence.let_go()
 
 
 async def release_all(store: Store) -> None:

@@ -394,4 +394,4 @@ class Task:
         return hold.snapshot
 
     def _event(self, kind: str, data: Any) -> dict[str, Any]:
-        return self._store.event(self.uid, kind, data, agent=self._agent)
+        return self._store.event(self.uid, kind, data, self._agent)
