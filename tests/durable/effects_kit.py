@@ -52,6 +52,7 @@ class Places:
     def __init__(self, monkeypatch: Any) -> None:
         self._acts: dict[str, Callable[[], Any]] = {}
         monkeypatch.setattr(crash, "place", self._passed)
+        monkeypatch.setattr(crash, "armed", "by a test")
 
     def at(self, name: str, act: Callable[[], Any]) -> None:
         """Once, the next time `name` is passed."""

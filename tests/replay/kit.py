@@ -48,12 +48,11 @@ class Paper:
             self.let_go()
         return write
 
-    def submit_entry(self, write: Write, params: dict[str, Any], fence: Fence, *, urgent: bool) -> int:
+    def submit_entry(self, write: Write, params: dict[str, Any], fence: Fence, urgent: bool) -> int:
         with self._mutex:
             params["position"] = fence.position + 1
             self.submit(write, urgent=urgent)
             fence.position += 1
-            fence.newest = write
             fence.unflushed.append(write)
             return fence.position
 

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from perdure._durable import run as run_module
+from perdure._durable import steps as steps_module
+from perdure._durable.driving import carry_out
 from perdure._durable.effects import effect
 from perdure._durable.functions import durable, step
 from perdure._durable.run import Run
@@ -41,11 +43,16 @@ async def end(playing: asyncio.Task[Any], paper: Paper) -> Any:
     return (await playing).result()
 
 
+def shortest_wait(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    for module in (run_module, steps_module):
+        monkeypatch.setattr(module, "SHORTEST_WAIT", seconds)
+
+
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow this machine is, no entry is too old."""
     monkeypatch.setattr(run_module, "OLDEST_SECONDS", 3600.0)
-    monkeypatch.setattr(run_module, "SHORTEST_WAIT", 3600.0)
+    shortest_wait(monkeypatch, 3600.0)
 
 
 async def test_short_steps_wait_for_no_disk(patient: None) -> None:
@@ -84,9 +91,54 @@ async def test_no_body_starts_with_more_than_256_entries_behind(patient: None) -
     assert await end(playing, paper) == 600
 
 
+async def test_no_body_starts_once_an_entry_behind_has_become_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    shortest_wait(monkeypatch, 3600.0)
+    for module in (run_module, steps_module):
+        monkeypatch.setattr(module, "perf_counter", lambda: now[0])
+    ran: list[int] = []
+
+    @step
+    async def work(n: int) -> int:
+        ran.append(n)
+        now[0] += run_module.OLDEST_SECONDS * 0.3
+        return n
+
+    async def program() -> int:
+        for n in range(30):
+            await work(n)
+        return len(ran)
+
+    paper = Paper()
+    playing = await held(program, paper)
+    assert ran == [0, 1, 2, 3, 4]  # the first was recorded at 0.3, and is 1.2 old at 1.5
+    paper.let_go(3)
+    await until_rest(50)
+    assert ran == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert await end(playing, paper) == 30
+
+
+async def test_what_an_earlier_pass_of_the_attempt_recorded_counts_as_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    from perdure._model import Entry
+
+    shortest_wait(monkeypatch, 3600.0)
+    paper = Paper()
+    paper.holds_back = True
+    before: Run = new_run(paper=paper)
+    _, write = before.record(Entry("result", "step", "|short#1", b"=\x91\x01", b"\x01"))
+    write.since -= 2 * run_module.OLDEST_SECONDS
+    run = Run(before.store, before.fence, 1, (), {}, loop=before.loop)
+
+    going_on = asyncio.create_task(carry_out(run, short, (2,), {}))
+    await until_rest(50)
+    assert not going_on.done()
+    paper.let_go(1)
+    await going_on
+
+
 @pytest.mark.parametrize("kind", ["async", "plain"])
 async def test_no_body_starts_with_an_entry_behind_that_is_too_old(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_module, "SHORTEST_WAIT", 3600.0)
+    shortest_wait(monkeypatch, 3600.0)
     monkeypatch.setattr(run_module, "OLDEST_SECONDS", -1.0)
     behind: list[int] = []
     paper = Paper()
@@ -112,7 +164,7 @@ async def test_no_body_starts_with_an_entry_behind_that_is_too_old(kind: str, mo
 
 
 async def test_a_step_that_took_longer_than_a_commit_waits_for_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_module, "SHORTEST_WAIT", -1.0)
+    shortest_wait(monkeypatch, -1.0)
     paper = Paper()
     paper.commit_seconds = -1.0
     got: list[int] = []
@@ -139,7 +191,7 @@ async def test_flush_true_waits_and_flush_false_does_not(monkeypatch: pytest.Mon
 
     paper = Paper()
     paper.commit_seconds = -1.0
-    monkeypatch.setattr(run_module, "SHORTEST_WAIT", -1.0)
+    shortest_wait(monkeypatch, -1.0)
     playing = await held(program, paper)
     assert got == ["unhurried"]
     await end(playing, paper)
@@ -257,15 +309,14 @@ async def test_a_refused_entry_closes_the_attempt_at_its_next_call() -> None:
     assert isinstance(played.error, LeaseLost) and ran == [0, 1, 2]
 
 
-async def test_two_threads_that_let_go_of_one_entry_do_not_let_go_of_the_next() -> None:
+async def test_two_threads_that_let_go_of_one_entry_do_not_let_go_of_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not on disk, and who flushes has to wait for it."""
     from perdure._model import Entry
 
     class Raced(deque[Any]):
-        def popleft(self) -> Any:
-            if self[0].done:
-                super().popleft()  # by the other thread, just before
-            return super().popleft()
+        def remove(self, write: Any) -> None:
+            super().remove(write)  # by the other thread, just before
+            super().remove(write)
 
     paper = Paper()
     run: Run = new_run(paper=paper)
@@ -273,7 +324,8 @@ async def test_two_threads_that_let_go_of_one_entry_do_not_let_go_of_the_next() 
     paper.holds_back = True
     _, second = run.record(Entry("result", "inline", "|x#2", b""))
     run.fence.unflushed = Raced(run.fence.unflushed)
-    run.behind()
+    monkeypatch.setattr(run_module, "OLDEST_SECONDS", -1.0)
+    assert run.behind() is second
     assert list(run.fence.unflushed) == [second]
 
     flushing = asyncio.ensure_future(run.flush())

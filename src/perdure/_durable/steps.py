@@ -13,7 +13,7 @@ from typing import Any
 from perdure._durable.calls import Call, cut_off, never
 from perdure._durable.effect_call import running_effect
 from perdure._durable.retry import attempts_of
-from perdure._durable.run import Run
+from perdure._durable.run import SHORTEST_WAIT, Run
 from perdure._durable.scopes import Scope, current
 from perdure._durable.unwinding import Paused
 from perdure._durable.values import decode_error
@@ -30,11 +30,12 @@ _ABSORBED: dict[str, str | int | float | None] = {"absorbed": 1}
 def async_step(call: Call) -> Callable[..., Any]:
     function, name, digest, read = call.function, call.name, call.digest, call.read
     is_plain, told_plainly = call.is_plain, call.told_plainly
+    here, enter, leave = current.get, current.set, current.reset
 
     @functools.wraps(function)
     async def stepped(*args: Any, **kwargs: Any) -> Any:
         # One coroutine from the call to its result: a second one would be a twentieth of what a small step costs.
-        scope = current.get()
+        scope = here()
         if scope is None or scope.is_body:
             if scope is not None and scope.run.stopping:
                 _refuse(scope.run)
@@ -42,9 +43,7 @@ def async_step(call: Call) -> Callable[..., Any]:
         run = scope.run
         if run.fence.closed is not None or run.unwinding or run.is_over:
             run.check()
-        asked = plain_digest(args) if told_plainly and not kwargs else None
-        if asked is None:
-            asked = digest(args, kwargs)
+        asked = (plain_digest(args) if told_plainly and not kwargs else None) or digest(args, kwargs)
         answer = (scope.made_track or scope.track).ask(name, asked)
         if type(answer) is not Fresh:
             if type(answer) is Recorded:
@@ -66,19 +65,19 @@ def async_step(call: Call) -> Callable[..., Any]:
         run.bodies += 1
         try:
             began = perf_counter()
-            if run.stopping or run.behind(began) is not None:
+            if began > run.near_until or run.fence.position > run.near_up_to or run.stopping:
                 await run.may_start()
                 began = perf_counter()
             task = asyncio.current_task(run.loop)
             assert task is not None
             before = task.cancelling()
             run.fresh += 1
-            token = current.set(Scope(run, path, is_body=True, task=task))
+            token = enter(Scope(run, path, True, task))
             run.under_way[path] = (call, args, kwargs)
             value = None
             try:
                 if is_plain:
-                    value = await function(*args, **kwargs)
+                    value = await (function(*args, **kwargs) if kwargs else function(*args))
                 else:
                     value = await attempts_of(run, path, call, asked, args, kwargs)
             except BaseException as raised:
@@ -87,7 +86,7 @@ def async_step(call: Call) -> Callable[..., Any]:
             finally:
                 took = perf_counter() - began
                 del run.under_way[path]
-                current.reset(token)
+                leave(token)
             if run.is_over:
                 raise asyncio.CancelledError  # the function has ended without it
             if ending is None:
@@ -146,10 +145,14 @@ async def _turn(run: Run, answer: Recorded) -> None:
 def _keep(call: Call, run: Run, path: str, asked: bytes, value: Any, took: float) -> tuple[bytes, Any] | None:
     """Record what most steps come to: a value that nobody waits for, in a function of one scope, where it goes out at
     once. Its bytes and what the caller gets; None when it is something else, and nothing was recorded."""
-    if run.is_worth_waiting(took, call.flush) or (kept := call.plainly(value)) is None:
+    is_quick = took < SHORTEST_WAIT
+    if (call.flush is not None or not is_quick) and run.is_worth_waiting(took, call.flush):
         return None
-    now = run.store.clock.now_ms()
-    entry = Entry("result", "step", path, asked, kept[0], None, now, int(took * 1000), run.epoch, None)
+    kept = call.plainly(value)
+    if kept is None:
+        return None
+    now, took_ms = run.store.clock.now_ms(), 0 if is_quick else int(took * 1000)
+    entry = Entry("result", "step", path, asked, kept[0], None, now, took_ms, run.epoch)
     try:
         position, _ = run.record(entry)
     except TooLarge:

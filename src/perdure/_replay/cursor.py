@@ -83,7 +83,7 @@ class Track(msgspec.Struct, eq=False):
         """Whether the scope has made any call."""
         return bool(self._counts)
 
-    def ask(self, name: str, digest: bytes, *, in_body: bool = False) -> Answer:
+    def ask(self, name: str, digest: bytes, in_body: bool = False) -> Answer:
         """What to do about a call; asking is making it. `in_body`: inside a step nothing is counted."""
         number = self._counts[name] = self._counts.get(name, 0) + 1
         path = f"{self._prefix}{name}#{number}"

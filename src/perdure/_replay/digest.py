@@ -46,14 +46,14 @@ def digest(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
 
 def plain_digest(args: tuple[Any, ...]) -> bytes | None:
     """The digest of a few plain values, given by position; None of all else."""
-    if _SIMPLE.issuperset(map(type, args)):
-        try:
-            form = _encode(args)
-        except (OverflowError, UnicodeEncodeError):
+    for value in args:
+        if type(value) not in _SIMPLE:
             return None
-        if len(form) <= _SHORT:
-            return b"=" + form
-    return None
+    try:
+        form = _encode(args)
+    except (OverflowError, UnicodeEncodeError):
+        return None
+    return b"=" + form if len(form) <= _SHORT else None
 
 
 def spell(asked: bytes) -> str:

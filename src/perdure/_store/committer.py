@@ -73,7 +73,7 @@ class Committer:
             self._stir(urgent)
         return write
 
-    def submit_entry(self, write: Write, params: dict[str, Any], fence: Fence, *, urgent: bool) -> int:
+    def submit_entry(self, write: Write, params: dict[str, Any], fence: Fence, urgent: bool) -> int:
         """Queue the next entry of an attempt's journal. It gets its position here, in the write's `params`: from
         whatever thread they come, positions are in the order of the queue.
 
@@ -87,7 +87,6 @@ class Committer:
             position = fence.position = params["position"] = fence.position + 1
             write.queued = True
             self._queue.append(write)
-            fence.newest = write
             fence.unflushed.append(write)
             if urgent or self._sleep == _DEEP or self._thread is None:
                 self._stir(urgent)

@@ -32,8 +32,15 @@ class Fence(Struct, eq=False, weakref=True):
     worker: str
     closed: PerdureError | None = None
     position: int = 0  # of the newest entry in its journal
-    newest: Write | None = None  # the entry that has this position
     unflushed: deque[Write] = field(default_factory=deque)  # entries that were not on disk when it was last looked
+
+    @property
+    def newest(self) -> Write | None:
+        """The last entry of its journal, if that is not known to be on disk."""
+        try:
+            return self.unflushed[-1]
+        except IndexError:
+            return None
 
     def check(self) -> None:
         if self.closed is not None:
