@@ -75,7 +75,7 @@ class Sets:
         task here, and no two begin under one id."""
         verbs, given = list(map(verb_of, writes)), list(map(params_of, writes))
         if verbs.count(APPEND) == len(verbs):
-            return list(self._entries.statements(given))
+            return self._entries.statements(given)
         if len(self._heads) > _MOST_HEADS:
             self._heads.clear()
         last = dict(zip(map(_uid_of, given), verbs, strict=True))
@@ -87,7 +87,7 @@ class Sets:
         starts, entries, ends = by_verb[START], by_verb[APPEND], by_verb[END]
         if len(set(map(_id_of, starts))) < len(starts):
             return None
-        found = list(self._starts.statements(starts, self._begin)) if starts else []
+        found = self._starts.statements(starts, self._begin) if starts else []
         if entries:
             found += self._entries.statements(entries)
         if ends:

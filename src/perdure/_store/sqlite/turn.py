@@ -11,6 +11,7 @@ at once is still SQLite's own lock.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import time
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN
@@ -20,18 +21,8 @@ from perdure.errors import StoreBusy
 
 _AT_ONCE = LOCK_EX | LOCK_NB
 # Not fcntl.flock: it gives the interpreter's lock away for a microsecond, and a busy event loop keeps it for 5 ms.
-_library = ctypes.PyDLL(None, use_errno=True)
-
-
-def flock(fd: int, operation: int) -> None:
-    """Take or leave the lock of an open file, without waiting.
-
-    Raises:
-        BlockingIOError: another has it.
-    """
-    if _library.flock(fd, operation):
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+# Not 0 when another has the lock.
+_flock = ctypes.PyDLL(None, use_errno=True).flock
 
 
 class Turnstile:
@@ -48,35 +39,31 @@ class Turnstile:
 
     def __enter__(self) -> None:
         """It is this process's turn, as long as the block lasts."""
-        try:
-            flock(self._next, _AT_ONCE)
-        except BlockingIOError:
+        if _flock(self._next, _AT_ONCE):
             self._wait_for(self._next)
         try:
-            flock(self._main, _AT_ONCE)
-        except BlockingIOError:
-            self._wait_for(self._main)
+            if _flock(self._main, _AT_ONCE):
+                self._wait_for(self._main)
         finally:
-            flock(self._next, LOCK_UN)
+            _flock(self._next, LOCK_UN)
 
     def __exit__(self, *_: object) -> None:
-        flock(self._main, LOCK_UN)
+        _flock(self._main, LOCK_UN)
 
     def _wait_for(self, fd: int) -> None:
         end, pause = time.monotonic() + self._patience, 0.0001
-        while True:
+        while (problem := ctypes.get_errno()) == errno.EWOULDBLOCK:
             time.sleep(pause)
-            try:
-                flock(fd, _AT_ONCE)
+            if not _flock(fd, _AT_ONCE):
                 return
-            except BlockingIOError:
-                if time.monotonic() >= end:
-                    raise StoreBusy(
-                        f"another process has held {self._path} for {self._patience:.0f} s",
-                        kept="all that was acknowledged; this write changed nothing",
-                        do="look for a stopped process that has the file open (fuser, lsof), and try again",
-                    ) from None
-                pause = min(pause * 1.3, 0.002)
+            if time.monotonic() >= end:
+                raise StoreBusy(
+                    f"another process has held {self._path} for {self._patience:.0f} s",
+                    kept="all that was acknowledged; this write changed nothing",
+                    do="look for a stopped process that has the file open (fuser, lsof), and try again",
+                )
+            pause = min(pause * 1.3, 0.002)
+        raise OSError(problem, os.strerror(problem), str(self._path))
 
     def close(self) -> None:
         for fd in (self._next, self._main):

@@ -9,7 +9,7 @@ value is dearer than copying it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from operator import add, itemgetter
 from typing import Any, NamedTuple
@@ -25,6 +25,9 @@ _LONGEST = 16_000
 _FEW_SETS = 4
 _VALUES = re.compile(r"(.*)\bVALUES\s*\((.*)\)\s*(?:ON CONFLICT DO NOTHING\s*)?", re.DOTALL)
 _NAME = re.compile(r":(\w+)")
+
+
+Last = Callable[[Params], tuple[Any, ...]]
 
 
 class Statement(NamedTuple):
@@ -43,19 +46,17 @@ class Wide:
         self._alike = _Form(statement, shared, own, last)
         self._each = _Form(statement, (), (*own, *shared), last)
 
-    def statements(
-        self, rows: Sequence[Params], last: Callable[[Params], tuple[Any, ...]] | None = None
-    ) -> Iterator[Statement]:
+    def statements(self, rows: Sequence[Params], last: Last | None = None) -> list[Statement]:
         """What carries it out for all of these; `last` tells a row's last values."""
         sets = dict.fromkeys(map(self._shared_of, rows))
-        if len(sets) == 1:
-            yield from self._alike.statements(next(iter(sets)), rows, last)
-        elif len(sets) > _FEW_SETS:
-            yield from self._each.statements((), rows, last)
-        else:
+        if len(sets) > _FEW_SETS:
+            return self._each.statements((), rows, last)
+        if len(sets) > 1:
+            found: list[Statement] = []
             for shared in sets:
-                theirs = [row for row in rows if self._shared_of(row) == shared]
-                yield from self._alike.statements(shared, theirs, last)
+                found += self._alike.statements(shared, [row for row in rows if self._shared_of(row) == shared], last)
+            return found
+        return self._alike.statements(next(iter(sets)), rows, last)
 
 
 class _Form:
@@ -73,25 +74,23 @@ class _Form:
         self._widest = max(width for width in _WIDTHS if width <= room)
         self._texts: dict[int, str] = {}
 
-    def _text(self, width: int) -> str:
-        """For so many rows, or fewer: those that are missing are given as NULLs, and left out."""
-        text = self._texts.get(width)
-        if text is None:
-            rows = ",".join([self._row] * width)
-            text = self._texts[width] = f"{self._head} FROM (VALUES {rows}) WHERE column1 NOTNULL"
-        return text
+    def statements(self, shared: Sequence[Any], rows: Sequence[Params], last: Last | None) -> list[Statement]:
+        if len(rows) > self._widest:
+            pieces = [rows[start : start + self._widest] for start in range(0, len(rows), self._widest)]
+            return [self.statements(shared, piece, last)[0] for piece in pieces]
+        values = map(self._own_of, rows)
+        if last is not None:
+            values = map(add, values, map(last, rows))
+        width = 1 << (len(rows) - 1).bit_length()  # the next power of two
+        missing = self._nulls * (width - len(rows))
+        text = self._texts.get(width) or self._make_text(width)
+        return [Statement(text, [*shared, *chain.from_iterable(values), *missing], rows)]
 
-    def statements(
-        self, shared: Sequence[Any], rows: Sequence[Params], last: Callable[[Params], tuple[Any, ...]] | None
-    ) -> Iterator[Statement]:
-        for start in range(0, len(rows), self._widest):
-            some = rows[start : start + self._widest]
-            values = map(self._own_of, some)
-            if last is not None:
-                values = map(add, values, map(last, some))
-            width = 1 << (len(some) - 1).bit_length()  # the next power of two
-            missing = self._nulls * (width - len(some))
-            yield Statement(self._text(width), [*shared, *chain.from_iterable(values), *missing], some)
+    def _make_text(self, width: int) -> str:
+        """For so many rows, or fewer: those that are missing are given as NULLs, and left out."""
+        rows = ",".join([self._row] * width)
+        text = self._texts[width] = f"{self._head} FROM (VALUES {rows}) WHERE column1 NOTNULL"
+        return text
 
 
 def for_each(
