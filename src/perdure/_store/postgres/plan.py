@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -35,6 +36,9 @@ _ANSWER = re.compile(r"SELECT ([a-z_, ]+) FROM ([a-z_]+)")
 REFUSALS = (psycopg.errors.DivisionByZero, psycopg.errors.NotNullViolation, psycopg.errors.UniqueViolation)
 
 _uid_of, _position_of = itemgetter("uid"), itemgetter("position")
+# What two tasks that begin with one call of a function differ in.
+_OWN = "uid", "id", "at", "digest", "arguments"
+_own_of = itemgetter(*_OWN)
 _row_of = itemgetter("uid", "line", "position", "entry", "epoch", "worker")
 
 Answers = list[Row | None]
@@ -99,11 +103,25 @@ def _part(run: Sequence[Write]) -> Part:
     if batch.is_appended_at_once(run):
         return Part([(statement("append_entries"), _columns(run))], lambda rows: _which_are_in(run, rows[0]))
     if batch.is_done_at_once(run):
-        document = msgspec.json.encode(list(map(params_of, run))).decode()
-        asked = (statement(batch.SETS[run[0].verb]), {"rows": document})
+        given = list(map(params_of, run))
+        document = {"groups": _json(_groups(given))} if run[0].verb == "start_function" else {"rows": _json(given)}
+        asked = (statement(batch.SETS[run[0].verb]), document)
         return Part([asked], lambda rows: _which_are_done(run, rows[0]))
     verb = query(run[0].verb)
     return Part([(verb, write.params) for write in run], lambda rows: [answer_in(found) for found in rows])
+
+
+def _json(document: object) -> str:
+    return msgspec.json.encode(document).decode()
+
+
+def _groups(starts: Sequence[Params]) -> list[dict[str, object]]:
+    """Neighbours with what they have in common, as start_functions takes them; their order stays."""
+    common = [name for name in starts[0] if name not in _OWN]
+    return [
+        {**dict(zip(common, shared, strict=True)), "rows": [dict(zip(_OWN, _own_of(row), strict=True)) for row in rows]}
+        for shared, rows in groupby(starts, itemgetter(*common))
+    ]
 
 
 def is_noted(write: Write) -> bool:

@@ -1,6 +1,7 @@
 -- complete_functions: complete_function for many tasks at once, each behind its own fence; rows as in start_functions.
 -- The engine has locked tasks and leases already, in order. LATERAL and `|| ''` as in append_entries; ANY (ARRAY …)
--- has rows looked up by their keys, whatever the planner believes of the tables.
+-- has rows looked up by their keys, whatever the planner believes of the tables. Attempts are not joined with `ends`: for
+-- each row of it the whole array would be sorted anew.
 WITH given AS MATERIALIZED (
   SELECT row.* FROM json_to_recordset(%(rows)s::json) AS row (
     uid text, epoch bigint, worker text, at bigint, kind text, author text, body text, digest text, result text)
@@ -27,8 +28,9 @@ freed AS (
   UPDATE perdure.leases SET worker = NULL WHERE task_uid = ANY (ARRAY(SELECT uid FROM ends))
 ),
 ended AS (
-  UPDATE perdure.attempts SET ended_at = ends.at, ended = 'completed'
-  FROM ends WHERE task_uid = ends.uid AND task_uid = ANY (ARRAY(SELECT uid FROM ends)) AND ended_at IS NULL
+  UPDATE perdure.attempts
+  SET ended_at = ((SELECT jsonb_object_agg(uid, at) FROM ends) ->> task_uid)::bigint, ended = 'completed'
+  WHERE task_uid = ANY (ARRAY(SELECT uid FROM ends)) AND ended_at IS NULL
 ),
 told AS (
   INSERT INTO perdure.events (task_uid, number, at, kind, author, body, digest, hash)

@@ -1,12 +1,16 @@
 -- start_functions: start_function for many tasks at once; a fifth of the server's time of as many statements.
--- The rows come as one JSON document, payloads in base64, in the order of their keys.
+-- They come as one JSON document, payloads in base64, in the order of their keys: neighbours that have all but five
+-- values in common have these once. It is a fourth of the server's time to read all of them for each.
 WITH given AS MATERIALIZED (
-  SELECT * FROM json_to_recordset(%(rows)s::json) AS row (
-    uid text, namespace text, id text, status text, name text, description text, agent text, tags text, config text,
-    depends_on text, digest text, at bigint, worker text, host text, pid bigint, "user" text, cause text, author text,
-    size bigint, stored bigint, chunks bigint, frame text, function text, function_version bigint, arguments text,
-    queue text, priority bigint, parent_uid text, budget text, call_key text, not_before bigint, deadline_at bigint,
-    kind text, body text)
+  SELECT own.*, namespace, status, name, description, agent, tags, config, depends_on, worker, host, pid, "user", cause,
+         author, size, stored, chunks, frame, function, function_version, queue, priority, parent_uid, budget, call_key,
+         not_before, deadline_at, kind, body
+  FROM json_to_recordset(%(groups)s::json) AS shared (
+    namespace text, status text, name text, description text, agent text, tags text, config text, depends_on text,
+    worker text, host text, pid bigint, "user" text, cause text, author text, size bigint, stored bigint,
+    chunks bigint, frame text, function text, function_version bigint, queue text, priority bigint, parent_uid text,
+    budget text, call_key text, not_before bigint, deadline_at bigint, kind text, body text, rows json)
+  CROSS JOIN LATERAL json_to_recordset(rows) AS own (uid text, id text, at bigint, digest text, arguments text)
 ),
 changed AS (
   INSERT INTO perdure.tasks (uid, namespace, id, status, name, description, agent, tags, config, depends_on,
