@@ -29,10 +29,13 @@ from perdure._durable.scopes import Scope, current
 from perdure._durable.values import decode_error
 from perdure._ground import crash
 from perdure._model import Entry
+from perdure._store import Write
 from perdure.errors import LeaseLost, NotStorable, ResultNotStorable, TooLarge
 
 # Nothing was stopped for long, whatever the lease, if a commit was waited for no longer than this.
 _NO_STOP_SECONDS = 0.05
+_enter, _leave = current.set, current.reset
+_begin_effect, _end_effect = running_effect.set, running_effect.reset
 
 
 class Walk(Struct, eq=False):
@@ -156,11 +159,16 @@ class Walk(Struct, eq=False):
         run, call, clock = self.run, self.call, self.run.store.clock
         kept = call.keep(self.args, self.kwargs) if call.found_by else None
         self.tries += 1
-        self.marks = {}
+        if self.marks:
+            self.marks = {}
         while True:
             began, now = clock.boottime(), clock.now_ms()
             crash.place("effect.before_intent")
-            await self._recorded(self._intent_note(now), now, kept)
+            write = self._record(self._intent_note(now), now, kept)
+            if self.is_inline:
+                run.wait_here(write)
+            else:
+                await write  # here: a coroutine less between the wait and the body
             crash.place("effect.intended")
             if run.fence.closed is not None:
                 raise run.fence.closed
@@ -198,12 +206,11 @@ class Walk(Struct, eq=False):
         """What it returned, or how else it ended."""
         call, task, run = self.call, self._task, self.run
         limit: Limit | None = None
-        inside = Scope(run, self.path, is_body=True)  # in which nothing is numbered
-        scope, running = current.set(inside), running_effect.set(self)
+        scope = _enter(Scope(run, self.path, True, task))  # in which nothing is numbered
+        running = _begin_effect(self)
         try:
             if task is None:
                 return call.function(*self.args, **self.kwargs), None
-            inside.task = task
             limit = run.part(limits_of).limit(task, call.limit_seconds)
             with limit:
                 return await call.function(*self.args, **self.kwargs), None
@@ -218,8 +225,8 @@ class Walk(Struct, eq=False):
                 return None, Outcome(error=error, may_retry=True)
             return None, Outcome(error=error, is_known=False)
         finally:
-            running_effect.reset(running)
-            current.reset(scope)
+            _end_effect(running)
+            _leave(scope)
 
     async def wait_for_another(self, retry: Retry | None, error: BaseException) -> bool:
         """Whether it is tried again, and if so, when its time has come; how often was tried is on disk first."""
@@ -232,7 +239,7 @@ class Walk(Struct, eq=False):
         due = self.run.store.clock.now_ms() + delay // timedelta(milliseconds=1)
         if not self.is_open:
             note = self._note(number=self.number, until=due, error=type(error).__name__)
-            await self._recorded({**note, "shown": self.shown}, self.run.store.clock.now_ms())
+            await self._on_disk(self._record({**note, "shown": self.shown}, self.run.store.clock.now_ms()))
         await wait_until(self.run.store.clock, due, delay)
         return True
 
@@ -241,7 +248,7 @@ class Walk(Struct, eq=False):
         self.marks = {**self.marks, **{f"mark.{name}": value for name, value in marks.items()}}
         now = self.run.store.clock.now_ms()
         note = {**self._intent_note(now), **self.marks}
-        await self._recorded(note, now, self.call.keep(self.args, self.kwargs))
+        await self._on_disk(self._record(note, now, self.call.keep(self.args, self.kwargs)))
 
     # ── outcome ─────────────────────────────────────────────────────────────────────────────────
 
@@ -333,16 +340,19 @@ class Walk(Struct, eq=False):
     def _note(self, **more: str | int | float | None) -> Note:
         return {"key": self.key, "tries": self.tries, **more}
 
-    async def _recorded(self, note: Note, now: int, kept: bytes | None = None) -> None:
-        """Record an intent, and wait until it is on disk. It is the wait that makes it urgent: the committer is woken
-        when this thread is about to rest, and does not have to wait until it lets go of the interpreter."""
+    def _record(self, note: Note, now: int, kept: bytes | None = None) -> Write:
+        """Record an intent, which is to be waited for. It is the wait that makes it urgent: the committer is woken when
+        this thread is about to rest, and does not have to wait until it lets go of the interpreter."""
         run = self.run
         entry = Entry("intent", self.op, self.path, self.asked, kept, None, now, 0, run.epoch, note)
         position, write = run.record(entry)
         if self.is_body:
             run.cursor.learn(position, entry)
+        return write
+
+    async def _on_disk(self, write: Write) -> None:
         if self.is_inline:
-            run.wait_here(write)
+            self.run.wait_here(write)
         else:
             await write
 

@@ -30,12 +30,13 @@ from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
 from perdure._ground.hop import drive
 from perdure._model import Entry
-from perdure._replay import Cut, Diverged, Fresh, Recorded, Uncertain
+from perdure._replay import Cut, Diverged, Fresh, Recorded, Uncertain, plain_digest
 from perdure.errors import InvalidInput, NoTask
 
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
+_scope_here, _effect_here = current.get, running_effect.get
 
 
 @overload
@@ -159,13 +160,13 @@ class _Bound:
 
 
 def _called_on_loop(call: EffectCall) -> Callable[..., Any]:
-    name, digest = call.name, call.digest
+    name, digest, told_plainly = call.name, call.digest, call.told_plainly
 
     async def effected(*args: Any, **kwargs: Any) -> Any:
         scope = _scope_of(call)
         run, is_body = scope.run, scope.is_body
-        asked = digest(args, kwargs)
-        answer = scope.track.ask(name, asked, in_body=is_body)
+        asked = (plain_digest(args) if told_plainly and not kwargs else None) or digest(args, kwargs)
+        answer = scope.track.ask(name, asked, is_body)
         intent: Entry | None = None
         if type(answer) is not Fresh:
             if type(answer) is Recorded:
@@ -221,10 +222,10 @@ def _called_here(call: EffectCall) -> Callable[..., Any]:
 
 
 def _scope_of(call: EffectCall) -> Scope:
-    scope = current.get()
+    scope = _scope_here()
     if scope is None:
         raise NoTask(call.name, is_effect=True)
-    if running_effect.get(None) is not None:
+    if _effect_here(None) is not None:
         raise InvalidInput(
             f"the effect {call.name} is called inside another effect",
             kept="it did not run",

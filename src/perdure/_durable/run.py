@@ -214,12 +214,14 @@ class Run(Unwinding):
         Asked, it lets go of the writes that are on disk, and says from when on it has to be asked again.
         """
         unflushed, position, now = self.fence.unflushed, self.fence.position, perf_counter()
+        oldest: Write | None = None
         try:
-            while (oldest := unflushed[0]).done:
+            while unflushed and (oldest := unflushed[0]).done:
                 unflushed.remove(oldest)
-        except ValueError:
+                oldest = None
+        except (IndexError, ValueError):
             return self.behind()  # another thread was quicker to let go of it
-        except IndexError:
+        if oldest is None:
             self.near_until, self.near_up_to = now + OLDEST_SECONDS, position + MOST_UNFLUSHED
             return None
         self.near_until = oldest.since + OLDEST_SECONDS
