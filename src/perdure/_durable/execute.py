@@ -36,6 +36,7 @@ from perdure._tasks import (
     Task,
     Tasks,
     begin_by_draft,
+    begun_by_draft,
     blocked_by,
     current_row,
     draft_of,
@@ -75,9 +76,10 @@ async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], a
     draft = draft_of(tasks, function.alike) if not halted else None
     if draft is not None:
         arguments, copies = function.signature.keep_arguments(args, kwargs)
-        task, write = begin_by_draft(tasks, draft, id, arguments)
-        hold = await take_lease_by(store, write, id, task.uid)
+        uid, write = begin_by_draft(tasks, draft, id, arguments)
+        hold = await take_lease_by(store, write, id, uid)
         if hold is not None:
+            task = begun_by_draft(tasks, draft, id, uid)
             ended = await one_pass(tasks, task, hold, function, Beginning(arguments, None, None, copies))
             return ended.value if ended is not None else await _until_its_end(tasks, task, function)
     task, beginning = await start(tasks, id, function, args, kwargs, here=not halted, is_taken=draft is not None)
@@ -235,6 +237,7 @@ async def one_pass(
                     return None
             task.status = "completed"
             forget_lease(store, hold)
+            run.fence.let_go()
             return Ended(copy)
     except BaseException:
         forget_lease(store, hold)

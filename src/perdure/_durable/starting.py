@@ -39,7 +39,7 @@ LOOK_SECONDS = 0.02
 _AROUND = "PERDURE_TASK"
 
 
-class Beginning(Struct):
+class Beginning(Struct, gc=False):
     """What a task began with, for whoever carries it on from there: it need not be read."""
 
     arguments: bytes

@@ -94,7 +94,7 @@ class Signature:
             NotStorable: the path begins with the argument's name.
         """
         if self._is_plain and not kwargs and self._required <= len(args) <= len(self._takes):
-            given: Iterable[tuple[str, Any]] = zip(self._names, args, strict=False)
+            given: Iterable[tuple[str, Any]] = zip(self._names, args)  # noqa: B905  to say so makes it four times as dear
         else:
             try:
                 given = self._signature.bind(*args, **kwargs).arguments.items()

@@ -50,6 +50,10 @@ class Fence(Struct, eq=False, weakref=True):
         self.closed = self.closed or error
         were_closed.add(self)
 
+    def let_go(self) -> None:
+        """The attempt has ended, and all it wrote is on disk: its writes, which hold it, are no longer held by it."""
+        self.unflushed.clear()
+
 
 # All that were ever closed and that somebody still has: mostly none, and then no write has to be asked for its own.
 were_closed: WeakSet[Fence] = WeakSet()

@@ -16,6 +16,7 @@ from perdure._tasks.callbacks import topic_of as callback_topic
 from perdure._tasks.checkpointing import all_carried, carried, carry, has_carried
 from perdure._tasks.dependencies import Blocked, blocked_by, blockers, read_blocked
 from perdure._tasks.drafts import begin as begin_by_draft
+from perdure._tasks.drafts import begun as begun_by_draft
 from perdure._tasks.drafts import draft_of
 from perdure._tasks.due import (
     POLL_TOPIC,
@@ -131,6 +132,7 @@ __all__ = [
     "give_back_space",
     "handlers_of",
     "begin_by_draft",
+    "begun_by_draft",
     "draft_of",
     "has_carried",
     "has_had",

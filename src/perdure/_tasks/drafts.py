@@ -48,8 +48,8 @@ def draft_of(tasks: Tasks, alike: object) -> Draft | None:
     return draft if draft is not None and tasks._store.presence.is_registered else None
 
 
-def begin(tasks: Tasks, draft: Draft, id: str, arguments: bytes) -> tuple[Task, Write]:
-    """A new task by the draft, and the write that makes it and takes its lease (`leases.taking`)."""
+def begin(tasks: Tasks, draft: Draft, id: str, arguments: bytes) -> tuple[str, Write]:
+    """The uid of a new task by the draft, and the write that makes it and takes its lease (`leases.taking`)."""
     store, columns = tasks._store, draft.columns
     at = store.clock.now_ms()
     uid = new_uid(at)
@@ -57,4 +57,10 @@ def begin(tasks: Tasks, draft: Draft, id: str, arguments: bytes) -> tuple[Task, 
     told = digest(uid, columns["kind"], at, columns["author"], draft.body)
     params = {**columns, "uid": uid, "id": id, "at": at, "digest": told, "arguments": sealed}
     write = Write(store.committer, "start_function", params, f"{store.namespace}\0{id}", draft.size + len(sealed))
-    return Task(tasks, (id, uid, "running"), {}, draft.snapshot), write
+    return uid, write
+
+
+def begun(tasks: Tasks, draft: Draft, id: str, uid: str) -> Task:
+    """That task, when it is written. (Sooner, thousands that wait for that would have the garbage collector look
+    through thousands of handles.)"""
+    return Task(tasks, (id, uid, "running"), {}, draft.snapshot)
