@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -128,6 +130,25 @@ def test_the_failure_of_one_attempt_leaves_the_others(attempt: Attempt, committe
     queue_all(committer, [attempt.entry(0), other.entry(0), attempt.entry(1), other.entry(1)])
     assert attempt.positions() == [] and other.positions() == [0, 1]
     assert other.fence.closed is None
+
+
+def test_an_error_that_many_wait_for_is_as_short_as_one_that_one_waits_for(
+    attempt: Attempt, committer: Committer, engine: Watched
+) -> None:
+    """A thousand tasks wait for one registration: each of them printed the ways of all before it."""
+    engine.before = fail_at(0)
+    write = attempt.entry(0)
+
+    async def wait() -> Exception:
+        with pytest.raises(StoreFull) as caught:
+            await write
+        return caught.value
+
+    async def all_of_them() -> list[Exception]:
+        return await asyncio.gather(*(wait() for _ in range(50)))
+
+    for error in asyncio.run(all_of_them()):
+        assert len(traceback.extract_tb(error.__traceback__)) < 5
 
 
 def test_a_refused_write_closes_its_attempt_as_lost(attempt: Attempt, committer: Committer) -> None:

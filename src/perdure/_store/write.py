@@ -44,7 +44,7 @@ class Fence(Struct, eq=False, weakref=True):
 
     def check(self) -> None:
         if self.closed is not None:
-            raise self.closed
+            raise self.closed.with_traceback(None)
 
     def close(self, error: PerdureError) -> None:
         self.closed = self.closed or error
@@ -80,7 +80,7 @@ class Write(Hop["Row | None"], Struct, eq=False):
 
     def outcome(self) -> Row | None:
         if self.error is not None:
-            raise self.error
+            raise self.error.with_traceback(None)  # one error, and many who wait: not the way of each on top of it
         return self.row
 
     def block(self) -> Row | None:
@@ -98,7 +98,7 @@ class Write(Hop["Row | None"], Struct, eq=False):
             if self._committer.submit_and_wake(self, waiting):
                 yield waiting
         if self.error is not None:
-            raise self.error
+            raise self.error.with_traceback(None)
         return self.row
 
 
