@@ -25,7 +25,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure._ground import shapes
-from perdure._ground.codec import decode, encode, peek, round_trip
+from perdure._ground.codec import decode, encode, keeper_of, peek, round_trip
 from perdure.errors import InvalidInput, NotStorable, RecordDamaged
 
 TAGGED = b"\xc1"
@@ -120,6 +120,27 @@ def test_any_nesting_of_builtin_values_comes_back_as_it_was(value):
 
     assert is_same(decode(data), value)
     assert is_same(live, value)
+
+
+class Shade(enum.StrEnum):
+    DARK = "dark"
+
+
+class Count(int):
+    pass
+
+
+_ODD = [2**64, -(2**63) - 1, "\ud800", True, 1, None, math.nan, 1.0, Shade.DARK, Count(3), bytearray(b"x"), [1]]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from([str, int, bool, bytes, type(None), float, Any]), values | st.sampled_from(_ODD))
+def test_what_is_kept_by_one_annotation_is_what_a_round_trip_gives(as_type: Any, value: Any) -> None:
+    kept = keeper_of(as_type)(value)
+    if kept is not None:  # else it takes the tagged form, or none, and the round trip is asked
+        data, live = round_trip(value, as_type)
+        assert kept == (data, live) and type(kept[1]) is type(live)
+        assert decode(data, as_type) == live
 
 
 @settings(max_examples=150, deadline=None)

@@ -33,6 +33,10 @@ __all__ = ["decode", "encode", "peek", "register", "round_trip"]
 # The one byte that begins no msgpack value.
 TAGGED = b"\xc1"
 
+# Of these msgpack gives back what it was given, or takes it not at all: nobody has to read it again, and as nobody can
+# change it, it is its own copy. (Not so a float: a nan is not even equal to itself.)
+_ATOMS = (str, int, bool, bytes, type(None))
+
 _plain_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder()
 
 
@@ -79,7 +83,15 @@ def keeper_of(as_type: Any) -> Callable[[Any], tuple[bytes, Any] | None]:
         except Exception:  # as in round_trip, which is asked then
             return None
 
-    return keep
+    def keep_atom(value: Any) -> tuple[bytes, Any] | None:
+        if type(value) is not as_type:
+            return keep(value)
+        try:
+            return encode(value), value
+        except Exception:  # a number or a text that msgpack does not take
+            return None
+
+    return keep_atom if as_type in _ATOMS else keep
 
 
 def decode(data: bytes, as_type: Any = Any) -> Any:
