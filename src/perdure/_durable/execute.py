@@ -71,8 +71,11 @@ async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], a
     """Carry the task on in this process until it has ended, and give its result."""
     store = tasks._store
     function = check_call(id, function)
-    switches = watch_of(store, asyncio.get_running_loop()).seen()
-    halted = is_among(switches, id) if switches is not None else await is_halted(store, id)
+    watch = watch_of(store, asyncio.get_running_loop())
+    switches = watch.seen()
+    while switches is None:
+        switches = await watch.switches()
+    halted = is_among(switches, id)
     draft = draft_of(tasks, function.alike) if not halted else None
     if draft is not None:
         arguments, copies = function.signature.keep_arguments(args, kwargs)
