@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ import pytest
 from perdure import Perdure, durable, step
 from perdure._durable.ledger import read_entries
 from perdure._store.sqlite.engine import MANY
-from tests.durable.kept_kit import World, database, fresh_home, go_on, kill  # noqa: F401 - a fixture
-from tests.support.processes import Link, Nursery
+from tests.durable.kept_kit import World, carry_on, database, fresh_home, go_on  # noqa: F401 - a fixture
+from tests.support.processes import ChildDied, Link, Nursery
 from tests.torture.kills import Home
 
 TASKS = 3 * MANY
@@ -51,13 +52,16 @@ async def seen(_: Link, home: Home) -> dict[int, tuple[str, int]]:
 
 @pytest.mark.req("R1", "R55")
 @pytest.mark.parametrize(
-    "engine, count", [*(("sqlite", n) for n in (5, 6, 7, 8)), *(("postgres", n) for n in (3, 4, 5))]
+    "engine, count", [*(("sqlite", n) for n in range(5, 15)), *(("postgres", n) for n in (3, 4, 5, 6))]
 )
 def test_killed_between_the_statements_of_a_batch_each_task_is_whole(
     request: Any, tmp_path: Path, children: Nursery, engine: str, count: int
 ) -> None:
+    """In how many batches they go is a matter of moments: the last places may not be reached."""
     home, world = fresh_home(request, engine, tmp_path), World(tmp_path)
-    kill(children, run, home, tmp_path, at=f"{engine}.before_commit", count=count)
+    with contextlib.suppress(ChildDied):
+        children.start(carry_on, run, home, tmp_path, f"{engine}.before_commit", count).heard()
+        assert count > 5, "it was to die"
     found = children.run(seen, home)
     assert all(steps == 1 for status, steps in found.values() if status == "completed"), found
     assert go_on(children, run, home, tmp_path) == list(range(TASKS))
