@@ -91,6 +91,8 @@ class SqliteEngine:
 
     def _transact(self, writer: apsw.Connection, writes: Sequence[Write]) -> list[Row | None]:
         cursor = writer.cursor()
+        if sets.are_few_entries(writes) and (rows := self._sets.append_few(cursor, writes)) is not None:
+            return rows
         if not sets.are_all(writes):
             with _transaction(cursor):
                 return self._run(cursor, writes)
@@ -99,11 +101,11 @@ class SqliteEngine:
             with _transaction(cursor):
                 return self._run_set(cursor, writes, statements)
         # Each is a transaction of its own, for which the interpreter's lock is given away once.
-        rows, left = self._sets.carry_out(cursor, writes, statements)
+        answers, left = self._sets.carry_out(cursor, writes, statements)
         if left:
             with _transaction(cursor):
-                self._run_left(cursor, writes, rows, left)
-        return rows
+                self._run_left(cursor, writes, answers, left)
+        return answers
 
     def _run(self, cursor: apsw.Cursor, writes: Sequence[Write]) -> list[Row | None]:
         """Run writes in order until they are done, the transaction has lasted long enough, or an attempt's

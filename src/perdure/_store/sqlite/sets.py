@@ -35,7 +35,7 @@ _MOST_HEADS = 10_000
 _HERE = Path(__file__).parent
 _STATEMENTS = Queries(_HERE / "statements")
 _HEADS = _STATEMENTS["heads"][0]
-_uid_of, _id_of = itemgetter("uid"), itemgetter("id")
+_uid_of, _id_of, _position_of = itemgetter("uid"), itemgetter("id"), itemgetter("position")
 
 Head = tuple[int, bytes]  # how many events a task has, and the newest one's hash
 
@@ -43,6 +43,10 @@ Head = tuple[int, bytes]  # how many events a task has, and the newest one's has
 def are_all(writes: Sequence[Write]) -> bool:
     """Whether all of them are of these verbs."""
     return _ANSWERS.keys() >= set(map(verb_of, writes))
+
+
+def are_few_entries(writes: Sequence[Write]) -> bool:
+    return len(writes) <= 2 and set(map(verb_of, writes)) == {APPEND}
 
 
 def stretch(writes: Sequence[Write], place: int) -> Sequence[Write]:
@@ -69,6 +73,17 @@ class Sets:
     def forget(self, uid: str | None) -> None:
         """Something else is written for this task."""
         self._heads.pop(uid, None)  # type: ignore[arg-type]
+
+    def append_few(self, cursor: apsw.Cursor, writes: Sequence[Write]) -> list[Row | None] | None:
+        """What a chain of effects waits for, again and again: one or two entries, and nothing else. None, with nothing
+        done, when one is refused."""
+        crash.place("sqlite.before_commit")
+        entries = list(map(params_of, writes))
+        try:
+            cursor.execute(*self._entries.of_few(entries))
+        except apsw.ConstraintError:
+            return None
+        return list(zip(map(_position_of, entries)))
 
     def statements(self, cursor: apsw.Cursor, writes: Sequence[Write]) -> list[Statement] | None:
         """What carries them out, if they may go by verb: each start and each end is the last that is written for its

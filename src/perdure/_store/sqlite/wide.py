@@ -46,6 +46,10 @@ class Wide:
         self._alike = _Form(statement, shared, own, last)
         self._each = _Form(statement, (), (*own, *shared), last)
 
+    def of_few(self, rows: Sequence[Params]) -> tuple[str, list[Any]]:
+        """The statement for one or two rows, without looking at what they have in common; and its values."""
+        return self._each.text(len(rows)), [*chain.from_iterable(map(self._each.own_of, rows))]
+
     def statements(self, rows: Sequence[Params], last: Last | None = None) -> list[Statement]:
         """What carries it out for all of these; `last` tells a row's last values."""
         sets = dict.fromkeys(map(self._shared_of, rows))
@@ -68,7 +72,7 @@ class _Form:
         stand_in |= {name: f"column{n}" for n, name in enumerate(names, 1)}
         self._head = _NAME.sub(lambda found: stand_in[found[1]], re.sub(r"\s+", " ", statement))
         self._row = f"({','.join('?' * len(names))})"
-        self._own_of = itemgetter(*own)
+        self.own_of = itemgetter(*own)
         self._nulls = (None,) * len(names)
         room = (_LONGEST - len(self._head)) // (len(self._row) + 1)
         self._widest = max(width for width in _WIDTHS if width <= room)
@@ -78,18 +82,19 @@ class _Form:
         if len(rows) > self._widest:
             pieces = [rows[start : start + self._widest] for start in range(0, len(rows), self._widest)]
             return [self.statements(shared, piece, last)[0] for piece in pieces]
-        values = map(self._own_of, rows)
+        values = map(self.own_of, rows)
         if last is not None:
             values = map(add, values, map(last, rows))
         width = 1 << (len(rows) - 1).bit_length()  # the next power of two
         missing = self._nulls * (width - len(rows))
-        text = self._texts.get(width) or self._make_text(width)
-        return [Statement(text, [*shared, *chain.from_iterable(values), *missing], rows)]
+        return [Statement(self.text(width), [*shared, *chain.from_iterable(values), *missing], rows)]
 
-    def _make_text(self, width: int) -> str:
+    def text(self, width: int) -> str:
         """For so many rows, or fewer: those that are missing are given as NULLs, and left out."""
-        rows = ",".join([self._row] * width)
-        text = self._texts[width] = f"{self._head} FROM (VALUES {rows}) WHERE column1 NOTNULL"
+        text = self._texts.get(width)
+        if text is None:
+            rows = ",".join([self._row] * width)
+            text = self._texts[width] = f"{self._head} FROM (VALUES {rows}) WHERE column1 NOTNULL"
         return text
 
 
