@@ -30,6 +30,11 @@ async def not_durable() -> int:
     return 1
 
 
+@durable
+async def scaled(number: int, *, factor: int) -> int:
+    return number * factor
+
+
 async def test_what_is_no_durable_function_is_named(quick_url: str) -> None:
     async with Perdure(quick_url) as app:
         with pytest.raises(InvalidInput, match="not_durable is no durable function") as refused:
@@ -46,7 +51,10 @@ async def test_what_is_no_durable_function_is_named(quick_url: str) -> None:
             assert "give the function itself" in called.value.do
         with pytest.raises(TypeError, match=r"double\(\): missing a required argument: 'number'"):
             await app.run("job", double)  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match=r"scaled\(\): missing a required (keyword-only )?argument: 'factor'"):
+            await app.run("job", scaled, 2)  # type: ignore[call-arg]
         assert await app.tasks.get("job") is None
+        assert await app.run("job", scaled, 2, factor=3) == 6
 
 
 class Agent:

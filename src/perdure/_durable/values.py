@@ -50,6 +50,8 @@ class Signature:
         self._needed = {p.name for p in parameters if p.default is p.empty}
         # Every argument may be given by its name: then nothing has to be bound.
         self._is_plain = not self.is_method and all(p.kind in _BY_NAME for p in parameters)
+        needs_names = any(p.default is p.empty for p in self._keywords.values())
+        self._may_be_placed = self._is_plain and not needs_names  # positional arguments alone may be a whole call
         self._types = {p.name: Any if p.kind in _REST else self.hints.get(p.name, Any) for p in parameters}
         self._keepers: dict[str, Callable[[Any], tuple[bytes, Any] | None]] = {}  # of arguments that were given
         self.plain = self._required + self.is_method  # up to so many positional arguments, a call is spelled one way
@@ -93,7 +95,7 @@ class Signature:
             TypeError: they do not fit the function.
             NotStorable: the path begins with the argument's name.
         """
-        if self._is_plain and not kwargs and self._required <= len(args) <= len(self._takes):
+        if self._may_be_placed and not kwargs and self._required <= len(args) <= len(self._takes):
             given: Iterable[tuple[str, Any]] = zip(self._names, args)  # noqa: B905  to say so makes it four times as dear
         else:
             try:
