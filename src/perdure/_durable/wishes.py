@@ -223,7 +223,7 @@ class Watch:
         return None if time.monotonic() - self._looked > LOOK_SECONDS else self._switches
 
     def switches(self) -> Awaitable[frozenset[str] | None]:
-        """The same, looked at now; of many who ask at once, one looks, and if that fails the others get None."""
+        """The same, looked at now; of many who ask at once, one looks. If that is cancelled, the others get None."""
         return self._look_at_switches() if self._under_way is None else self._under_way
 
     async def _look_at_switches(self) -> frozenset[str]:
@@ -234,6 +234,9 @@ class Watch:
             self._switches = look.found = frozenset(row[0] for row in rows)
             self._looked = began
             return look.found
+        except Exception as error:
+            look.error = error
+            raise
         finally:
             self._under_way = None
             if look.waiting:
@@ -246,11 +249,14 @@ class _Look(Struct, eq=False):
     loop: asyncio.AbstractEventLoop
     waiting: list[Waiting] = []
     found: frozenset[str] | None = None
+    error: Exception | None = None  # of all who wait: one after the other, each would wait as long for its own
 
     def __await__(self) -> Generator[Any, None, frozenset[str] | None]:
         waiting = Waiting(self.loop)
         self.waiting.append(waiting)
         yield waiting
+        if self.error is not None:
+            raise self.error.with_traceback(None)
         return self.found
 
 
