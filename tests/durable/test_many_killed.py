@@ -12,12 +12,11 @@ import pytest
 
 from perdure import Perdure, durable, step
 from perdure._durable.ledger import read_entries
-from perdure._store.sqlite.engine import MANY
 from tests.durable.kept_kit import World, carry_on, database, fresh_home, go_on  # noqa: F401 - a fixture
 from tests.support.processes import ChildDied, Link, Nursery
 from tests.torture.kills import Home
 
-TASKS = 3 * MANY
+TASKS = 192  # in batches of many
 
 
 @step

@@ -39,8 +39,6 @@ _HERE = Path(__file__).parent
 APPLICATION_ID = 0x70657264
 BATCH_SECONDS = 0.05
 PATIENCE_SECONDS = 30.0
-# From so many writes on, a few syncs of the disk are less than waiting twice more for the interpreter's lock.
-MANY = 64
 
 
 def _chain(*values: Any) -> bytes:
@@ -97,10 +95,10 @@ class SqliteEngine:
             with _transaction(cursor):
                 return self._run(cursor, writes)
         statements = self._sets.statements(cursor, writes)
-        if statements is None or (len(statements) > 1 and len(writes) < MANY):
+        if statements is None or len(statements) > 1:
             with _transaction(cursor):
                 return self._run_set(cursor, writes, statements)
-        # Each is a transaction of its own, for which the interpreter's lock is given away once.
+        # A transaction of its own, for which the interpreter's lock is given away once.
         answers, left = self._sets.carry_out(cursor, writes, statements)
         if left:
             with _transaction(cursor):

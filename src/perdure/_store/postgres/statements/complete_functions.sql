@@ -1,4 +1,5 @@
--- complete_functions: complete_function for many tasks at once, each behind its own fence; rows as in start_functions.
+-- complete_functions: complete_function for many tasks at once, each behind its own fence. The rows come
+-- as one JSON document, payloads in base64.
 -- The engine has locked tasks and leases already, in order. LATERAL and `|| ''` as in append_entries; ANY (ARRAY …)
 -- has rows looked up by their keys, whatever the planner believes of the tables. Attempts are not joined with `ends`: for
 -- each row of it the whole array would be sorted anew.
