@@ -95,7 +95,7 @@ async def start(
         config = replace(config or Config(), dependency_policy=options.dependency_policy)
     what: dict[str, Any] = {"name": function.name, "depends_on": options.depends_on, "config": config, "call": call}
     what["tags"] = tags
-    if here and parent_uid is None:
+    if here and parent_uid is None and not tags:
         what["alike"] = function.alike
     while True:
         made = None if is_taken else await tasks._insert("start_function", id, {}, here=here, **what)
