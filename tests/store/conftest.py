@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from perdure._store import Engine
+from perdure._store import Committer, Engine
 from perdure._store.memory import MemoryEngine
 from perdure._store.postgres import PostgresEngine
 from perdure._store.sqlite import SqliteEngine
 from tests.store.kit import Hand
+from tests.store.watched import Attempt, Watched
 from tests.support import postgres
 from tests.support.proxy import Proxy, proxy_to
 
@@ -101,3 +102,22 @@ def empty(url: str) -> None:
         tables = [row for row in found if row[0] not in ("pg_catalog", "information_schema") and row[1] != "migrations"]
         for schema, name in tables:
             connection.execute(sql.SQL("DELETE FROM {}.{}").format(sql.Identifier(schema), sql.Identifier(name)))
+
+
+@pytest.fixture
+def watched() -> Watched:
+    """An engine in memory whose commits can be held up, counted and failed."""
+    return Watched()
+
+
+@pytest.fixture
+def committer(watched: Watched) -> Iterator[Committer]:
+    committer = Committer(watched)
+    yield committer
+    watched.open_gate()
+    committer.close()
+
+
+@pytest.fixture
+def attempt(committer: Committer, watched: Watched) -> Attempt:
+    return Attempt(committer, watched.inner)

@@ -4,40 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 from perdure._store import Committer, Write
-from perdure._store import committer as committing
 from perdure.errors import LeaseLost, StoreClosed
 from tests.store.kit import IDS, UIDS
-from tests.store.watched import FOREVER, Attempt, Watched, durable, in_thread, joined, until
-
-
-@pytest.fixture
-def engine() -> Watched:
-    return Watched()
-
-
-@pytest.fixture
-def committer(engine: Watched) -> Iterator[Committer]:
-    committer = Committer(engine)
-    yield committer
-    engine.open_gate()
-    committer.close()
-
-
-@pytest.fixture
-def attempt(committer: Committer, engine: Watched) -> Attempt:
-    return Attempt(committer, engine.inner)
-
+from tests.store.watched import Attempt, Watched, durable, in_thread, joined, until
 
 # ── order and waiting ────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_writes_of_a_task_are_committed_in_the_order_they_were_given(committer: Committer, engine: Watched) -> None:
-    attempts = [Attempt(committer, engine.inner, uid, id) for uid, id in zip(UIDS, IDS, strict=False)]
+def test_the_writes_of_a_task_are_committed_in_the_order_they_were_given(
+    committer: Committer, watched: Watched
+) -> None:
+    attempts = [Attempt(committer, watched.inner, uid, id) for uid, id in zip(UIDS, IDS, strict=False)]
 
     def write_many(attempt: Attempt) -> None:
         for position in range(200):
@@ -46,34 +27,10 @@ def test_the_writes_of_a_task_are_committed_in_the_order_they_were_given(committ
     threads = [in_thread(lambda attempt=attempt: write_many(attempt)) for attempt in attempts]
     assert all(joined(thread) for thread in threads)
     committer.flush()
-    sent = [write for batch in engine.batches for write in batch]
+    sent = [write for batch in watched.batches for write in batch]
     for attempt in attempts:
         assert [w.params["position"] for w in sent if w.params["uid"] == attempt.uid] == list(range(200))
         assert attempt.positions() == list(range(200))
-
-
-def asleep(committer: Committer, how: int) -> None:
-    """Return when the committer's thread has had work and sleeps again, so soundly."""
-    first = committer.submit(Write(committer, "beat", {"worker": "nobody"}, key="nobody"))
-    until(lambda: first.done and committer._sleep == how)
-
-
-@pytest.mark.req("R11")
-def test_a_write_that_nobody_waits_for_comes_to_disk_by_itself(attempt: Attempt, committer: Committer) -> None:
-    asleep(committer, committing._DEEP)
-    write = committer.submit(attempt.entry(0), urgent=False)
-    until(lambda: write.done)
-    assert attempt.positions() == [0]
-
-
-def test_the_next_entry_of_a_journal_comes_to_disk_by_itself_in_the_place_it_was_given(
-    attempt: Attempt, committer: Committer
-) -> None:
-    asleep(committer, committing._DEEP)
-    write = attempt.entry(0)
-    assert committer.submit_entry(write, dict(write.params), attempt.fence, urgent=False) == 1
-    until(lambda: write.done)
-    assert attempt.fence.newest is write and attempt.fence.position == 1
 
 
 def test_an_attempt_that_was_closed_gets_no_place_for_another_entry(attempt: Attempt, committer: Committer) -> None:
@@ -84,46 +41,9 @@ def test_an_attempt_that_was_closed_gets_no_place_for_another_entry(attempt: Att
     assert attempt.fence.position == 0 and attempt.fence.newest is None and not write.queued
 
 
-async def test_who_waits_for_a_write_that_is_queued_wakes_the_thread_from_its_doze(
-    attempt: Attempt, committer: Committer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(committing, "LONGEST_DOZE", 3600.0)
-    committer.commit_seconds = 3600.0
-    asleep(committer, committing._LIGHT)
-    write = committer.submit(attempt.entry(0), urgent=False)
-    assert committer._sleep == committing._LIGHT
-    assert await asyncio.wait_for(durable(write), FOREVER) == (0,)
-
-
-async def test_who_waits_for_a_write_that_is_in_hand_makes_the_next_ones_no_more_urgent(
-    attempt: Attempt, committer: Committer, engine: Watched
-) -> None:
-    engine.close_gate()
-    write = committer.submit(attempt.entry(0))
-    await asyncio.to_thread(engine.wait_for_commit)
-    waiting = asyncio.ensure_future(durable(write))
-    await asyncio.sleep(0)
-    assert write.waiters and not committer._urgent
-    engine.open_gate()
-    assert await asyncio.wait_for(waiting, FOREVER) == (0,)
-
-
-def test_what_is_urgent_wakes_the_thread_from_its_doze_and_takes_the_others_along(
-    attempt: Attempt, committer: Committer, engine: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(committing, "LONGEST_DOZE", 3600.0)
-    committer.commit_seconds = 3600.0
-    asleep(committer, committing._LIGHT)
-    others = [committer.submit(attempt.entry(position), urgent=False) for position in range(2)]
-    assert committer._sleep == committing._LIGHT and not any(write.done for write in others)
-    last = committer.submit(attempt.entry(2))
-    until(lambda: last.done)
-    assert [len(batch) for batch in engine.batches][-1] == 3
-
-
 @pytest.mark.req("R11")
-def test_a_barrier_returns_when_its_write_is_durable(attempt: Attempt, engine: Watched) -> None:
-    engine.close_gate()
+def test_a_barrier_returns_when_its_write_is_durable(attempt: Attempt, watched: Watched) -> None:
+    watched.close_gate()
     seen: list[list[int]] = []
 
     def write_and_look() -> None:
@@ -131,28 +51,28 @@ def test_a_barrier_returns_when_its_write_is_durable(attempt: Attempt, engine: W
         seen.append(attempt.positions())
 
     thread = in_thread(write_and_look)
-    engine.wait_for_commit()
+    watched.wait_for_commit()
     assert thread.is_alive() and attempt.positions() == []
-    engine.open_gate()
+    watched.open_gate()
     assert joined(thread) and seen == [[0]]
 
 
 @pytest.mark.req("R11")
-async def test_awaiting_a_write_returns_when_it_is_durable(attempt: Attempt, engine: Watched) -> None:
-    engine.close_gate()
+async def test_awaiting_a_write_returns_when_it_is_durable(attempt: Attempt, watched: Watched) -> None:
+    watched.close_gate()
     waiting = asyncio.ensure_future(durable(attempt.entry(0)))
-    await asyncio.to_thread(engine.wait_for_commit)
+    await asyncio.to_thread(watched.wait_for_commit)
     assert not waiting.done() and attempt.positions() == []
-    engine.open_gate()
+    watched.open_gate()
     assert await waiting == (0,)
     assert attempt.positions() == [0]
 
 
-def test_a_pipelined_write_is_not_waited_for(attempt: Attempt, committer: Committer, engine: Watched) -> None:
-    engine.close_gate()
+def test_a_pipelined_write_is_not_waited_for(attempt: Attempt, committer: Committer, watched: Watched) -> None:
+    watched.close_gate()
     write = committer.submit(attempt.entry(0), urgent=False)
     assert not write.done
-    engine.open_gate()
+    watched.open_gate()
     committer.flush()
     assert write.outcome() == (0,)
 
@@ -171,141 +91,143 @@ async def test_pipelined_writes_are_in_when_a_later_awaited_one_is(attempt: Atte
     assert attempt.positions() == list(range(11))
 
 
-def test_pipelined_writes_need_nobody_to_wait_for_them(attempt: Attempt, committer: Committer, engine: Watched) -> None:
+def test_pipelined_writes_need_nobody_to_wait_for_them(
+    attempt: Attempt, committer: Committer, watched: Watched
+) -> None:
     committer.submit(attempt.entry(0), urgent=False)
-    engine.wait_for_commit()
+    watched.wait_for_commit()
 
 
 # ── the baton ────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_blocking_caller_that_finds_the_baton_free_commits_itself(
-    attempt: Attempt, committer: Committer, engine: Watched
+    attempt: Attempt, committer: Committer, watched: Watched
 ) -> None:
     for position in range(5):
         attempt.entry(position).block()
-    assert engine.threads == [threading.current_thread()] * 5
+    assert watched.threads == [threading.current_thread()] * 5
     assert committer._thread is None, "no second thread was needed"
 
 
-async def test_an_event_loop_thread_never_commits(attempt: Attempt, committer: Committer, engine: Watched) -> None:
+async def test_an_event_loop_thread_never_commits(attempt: Attempt, committer: Committer, watched: Watched) -> None:
     for position in range(5):
         await attempt.entry(position)
     await asyncio.gather(*[durable(attempt.entry(position)) for position in range(5, 20)])
-    assert {thread.name for thread in engine.threads} == {"perdure-committer"}
-    assert threading.current_thread() not in engine.threads
+    assert {thread.name for thread in watched.threads} == {"perdure-committer"}
+    assert threading.current_thread() not in watched.threads
 
 
 def test_while_one_commits_the_others_queue_up_and_go_as_one_batch(
-    attempt: Attempt, committer: Committer, engine: Watched
+    attempt: Attempt, committer: Committer, watched: Watched
 ) -> None:
-    engine.close_gate()
+    watched.close_gate()
     first = in_thread(attempt.entry(0).block)
-    engine.wait_for_commit()
+    watched.wait_for_commit()
     for position in range(1, 51):
         committer.submit(attempt.entry(position))
-    engine.open_gate()
+    watched.open_gate()
     committer.flush()
     assert joined(first)
-    assert engine.sizes() == [1, 50]
+    assert watched.sizes() == [1, 50]
 
 
 def test_a_caller_that_finds_the_baton_taken_is_committed_by_another(
-    attempt: Attempt, committer: Committer, engine: Watched
+    attempt: Attempt, committer: Committer, watched: Watched
 ) -> None:
-    engine.close_gate()
+    watched.close_gate()
     first = in_thread(attempt.entry(0).block)
-    engine.wait_for_commit()
+    watched.wait_for_commit()
     second = attempt.entry(1)
     waiting = in_thread(second.block)
     until(lambda: second.waiters)
-    engine.open_gate()
+    watched.open_gate()
     assert joined(first) and joined(waiting)
-    assert [thread.name for thread in engine.threads[1:]] == ["perdure-committer"]
+    assert [thread.name for thread in watched.threads[1:]] == ["perdure-committer"]
 
 
-def test_one_write_may_have_several_waiters(attempt: Attempt, committer: Committer, engine: Watched) -> None:
-    engine.close_gate()
+def test_one_write_may_have_several_waiters(attempt: Attempt, committer: Committer, watched: Watched) -> None:
+    watched.close_gate()
     committer.submit(write := attempt.entry(0))
-    engine.wait_for_commit()
+    watched.wait_for_commit()
     threads = [in_thread(write.block), in_thread(lambda: asyncio.run(durable(write))), in_thread(committer.flush)]
     until(lambda: len(write.waiters) >= 2)
-    engine.open_gate()
+    watched.open_gate()
     assert all(joined(thread) for thread in threads)
 
 
 # ── how much at once ─────────────────────────────────────────────────────────────────────────────
 
 
-def sizes_of(attempt: Attempt, engine: Watched, sizes: list[int]) -> list[int]:
+def sizes_of(attempt: Attempt, watched: Watched, sizes: list[int]) -> list[int]:
     """How writes of these sizes are divided into batches when they are queued all at once."""
-    engine.close_gate()
+    watched.close_gate()
     first = in_thread(attempt.entry(0).block)
-    engine.wait_for_commit()
+    watched.wait_for_commit()
     for position, size in enumerate(sizes, 1):
         attempt.committer.submit(attempt.entry(position, size=size))
-    engine.open_gate()
+    watched.open_gate()
     attempt.committer.flush()
     assert joined(first)
     assert attempt.positions() == list(range(len(sizes) + 1))
-    return engine.sizes()[1:]
+    return watched.sizes()[1:]
 
 
-def test_a_batch_holds_at_most_four_megabytes(attempt: Attempt, engine: Watched) -> None:
-    assert sizes_of(attempt, engine, [1_500_000] * 5) == [2, 2, 1]
+def test_a_batch_holds_at_most_four_megabytes(attempt: Attempt, watched: Watched) -> None:
+    assert sizes_of(attempt, watched, [1_500_000] * 5) == [2, 2, 1]
 
 
-def test_a_batch_may_be_just_four_megabytes(attempt: Attempt, engine: Watched) -> None:
-    assert sizes_of(attempt, engine, [2_000_000, 2_000_000, 1]) == [2, 1]
+def test_a_batch_may_be_just_four_megabytes(attempt: Attempt, watched: Watched) -> None:
+    assert sizes_of(attempt, watched, [2_000_000, 2_000_000, 1]) == [2, 1]
 
 
-def test_a_write_larger_than_a_batch_goes_alone(attempt: Attempt, engine: Watched) -> None:
-    assert sizes_of(attempt, engine, [10, 9_000_000, 10, 10]) == [1, 1, 2]
+def test_a_write_larger_than_a_batch_goes_alone(attempt: Attempt, watched: Watched) -> None:
+    assert sizes_of(attempt, watched, [10, 9_000_000, 10, 10]) == [1, 1, 2]
 
 
-def test_a_batch_holds_at_most_so_many_writes(attempt: Attempt, engine: Watched) -> None:
-    assert sizes_of(attempt, engine, [10] * 4_500) == [2_000, 2_000, 500]
+def test_a_batch_holds_at_most_so_many_writes(attempt: Attempt, watched: Watched) -> None:
+    assert sizes_of(attempt, watched, [10] * 4_500) == [2_000, 2_000, 500]
 
 
-def test_what_an_engine_did_not_take_is_sent_again_in_order(attempt: Attempt, engine: Watched) -> None:
+def test_what_an_engine_did_not_take_is_sent_again_in_order(attempt: Attempt, watched: Watched) -> None:
     """An engine may end a transaction early, so that others do not wait long."""
-    engine.most = 3
-    assert sizes_of(attempt, engine, [10] * 8) == [8, 5, 2]
+    watched.most = 3
+    assert sizes_of(attempt, watched, [10] * 8) == [8, 5, 2]
 
 
 def test_who_waits_for_a_write_the_engine_did_not_take_is_not_forgotten(
-    attempt: Attempt, committer: Committer, engine: Watched
+    attempt: Attempt, committer: Committer, watched: Watched
 ) -> None:
     """A blocking caller has the batch, gets its own write done, and leaves the rest behind."""
-    engine.most = 1
-    engine.close_gate()
+    watched.most = 1
+    watched.close_gate()
     ours, theirs = attempt.entry(0), attempt.entry(1)
     committer.enqueue(ours)
     committer.enqueue(theirs)
     first = in_thread(ours.block)
-    engine.wait_for_commit()
+    watched.wait_for_commit()
     second = in_thread(theirs.block)
     # The committer's thread has looked, found the queue empty, and gone to sleep.
     until(lambda: theirs.waiters and committer._sleep == 2)
-    engine.open_gate()
+    watched.open_gate()
     assert joined(first) and joined(second)
     assert attempt.positions() == [0, 1]
 
 
 def test_a_flush_waits_for_the_rest_of_a_batch_that_was_cut_in_two(
-    attempt: Attempt, committer: Committer, engine: Watched
+    attempt: Attempt, committer: Committer, watched: Watched
 ) -> None:
-    engine.most = 1
-    engine.close_gate()
+    watched.most = 1
+    watched.close_gate()
     writes = [attempt.entry(position) for position in range(6)]
     for write in writes:
         committer.enqueue(write)
     first = in_thread(writes[0].block)
-    engine.wait_for_commit()
+    watched.wait_for_commit()
     seen: list[list[int]] = []
     flushing = in_thread(lambda: (committer.flush(), seen.append(attempt.positions())))
     until(lambda: writes[-1].waiters or not flushing.is_alive())
-    engine.open_gate()
+    watched.open_gate()
     assert joined(first) and joined(flushing)
     assert seen == [[0, 1, 2, 3, 4, 5]]
 
@@ -314,16 +236,16 @@ def test_a_flush_waits_for_the_rest_of_a_batch_that_was_cut_in_two(
 
 
 async def test_a_cancelled_waiter_does_not_lose_the_write(
-    attempt: Attempt, committer: Committer, engine: Watched
+    attempt: Attempt, committer: Committer, watched: Watched
 ) -> None:
-    engine.close_gate()
+    watched.close_gate()
     write = attempt.entry(0)
     waiting = asyncio.ensure_future(durable(write))
-    await asyncio.to_thread(engine.wait_for_commit)
+    await asyncio.to_thread(watched.wait_for_commit)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    engine.open_gate()
+    watched.open_gate()
     await asyncio.to_thread(committer.flush)
     assert write.outcome() == (0,) and attempt.positions() == [0]
 
@@ -350,26 +272,26 @@ def test_who_waits_beside_a_task_that_ends_the_loop_goes_on_when_the_loop_does(
 
 
 def test_a_loop_that_is_gone_does_not_disturb_the_others(
-    attempt: Attempt, committer: Committer, engine: Watched
+    attempt: Attempt, committer: Committer, watched: Watched
 ) -> None:
-    engine.close_gate()
+    watched.close_gate()
     write = attempt.entry(0)
 
     async def give_up() -> None:
         waiting = asyncio.ensure_future(durable(write))
-        await asyncio.to_thread(engine.wait_for_commit)
+        await asyncio.to_thread(watched.wait_for_commit)
         waiting.cancel()
 
     asyncio.run(give_up())
     other = committer.submit(attempt.entry(1))
-    engine.open_gate()
+    watched.open_gate()
     assert other.block() == (1,)
     assert attempt.positions() == [0, 1]
 
 
-def test_many_loops_and_threads_at_once(committer: Committer, engine: Watched) -> None:
+def test_many_loops_and_threads_at_once(committer: Committer, watched: Watched) -> None:
     writers = 6
-    attempts = [Attempt(committer, engine.inner, f"t{number}", f"task {number}") for number in range(writers)]
+    attempts = [Attempt(committer, watched.inner, f"t{number}", f"task {number}") for number in range(writers)]
     answers: dict[int, list[object]] = {number: [] for number in range(writers)}
     start = threading.Barrier(writers)
 
@@ -401,7 +323,7 @@ def test_many_loops_and_threads_at_once(committer: Committer, engine: Watched) -
 
 
 def test_close_commits_what_is_queued_and_takes_no_more(
-    attempt: Attempt, committer: Committer, engine: Watched
+    attempt: Attempt, committer: Committer, watched: Watched
 ) -> None:
     for position in range(20):
         committer.enqueue(attempt.entry(position))

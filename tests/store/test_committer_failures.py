@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -16,24 +16,6 @@ from tests.store.kit import UIDS
 from tests.store.watched import Attempt, Watched, in_thread, joined, until
 
 FULL = StoreFull("no space", kept="all", do="make some")
-
-
-@pytest.fixture
-def engine() -> Watched:
-    return Watched()
-
-
-@pytest.fixture
-def committer(engine: Watched) -> Iterator[Committer]:
-    committer = Committer(engine)
-    yield committer
-    engine.open_gate()
-    committer.close()
-
-
-@pytest.fixture
-def attempt(committer: Committer, engine: Watched) -> Attempt:
-    return Attempt(committer, engine.inner)
 
 
 def fail_at(*positions: int, error: Exception = FULL, uid: str = UIDS[0]) -> object:
@@ -58,13 +40,13 @@ def queue_all(committer: Committer, writes: Sequence[Write]) -> None:
 
 @pytest.mark.parametrize("error", [FULL, OSError("disk"), ValueError("a value it cannot bind"), KeyError("param")])
 def test_after_an_error_the_writes_run_one_by_one_in_the_same_order_and_only_the_bad_one_fails(
-    attempt: Attempt, committer: Committer, engine: Watched, error: Exception
+    attempt: Attempt, committer: Committer, watched: Watched, error: Exception
 ) -> None:
-    engine.before = fail_at(2, error=error)
+    watched.before = fail_at(2, error=error)
     writes = [attempt.entry(position, ordered=False) for position in range(5)]
     queue_all(committer, writes)
-    assert engine.sizes() == [5, 1, 1, 1, 1, 1]
-    assert [batch[0].params["position"] for batch in engine.batches[1:]] == [0, 1, 2, 3, 4]
+    assert watched.sizes() == [5, 1, 1, 1, 1, 1]
+    assert [batch[0].params["position"] for batch in watched.batches[1:]] == [0, 1, 2, 3, 4]
     with pytest.raises(PerdureError):
         writes[2].outcome()
     assert [writes[n].outcome() for n in (0, 1, 3, 4)] == [(0,), (1,), (3,), (4,)]
@@ -72,9 +54,9 @@ def test_after_an_error_the_writes_run_one_by_one_in_the_same_order_and_only_the
 
 
 def test_the_thread_outlives_an_error_nobody_thought_of(
-    attempt: Attempt, committer: Committer, engine: Watched
+    attempt: Attempt, committer: Committer, watched: Watched
 ) -> None:
-    engine.before = fail_at(0, error=ZeroDivisionError())
+    watched.before = fail_at(0, error=ZeroDivisionError())
     bad = committer.submit(attempt.entry(0, ordered=False))
     assert joined(in_thread(lambda: committer.flush()))
     assert bad.done
@@ -88,9 +70,9 @@ def test_the_thread_outlives_an_error_nobody_thought_of(
 
 
 def test_a_failed_write_closes_its_attempt_and_nothing_after_it_is_written(
-    attempt: Attempt, committer: Committer, engine: Watched
+    attempt: Attempt, committer: Committer, watched: Watched
 ) -> None:
-    engine.before = fail_at(2)
+    watched.before = fail_at(2)
     writes = [attempt.entry(position) for position in range(5)]
     queue_all(committer, writes)
     assert attempt.positions() == [0, 1]
@@ -98,7 +80,7 @@ def test_a_failed_write_closes_its_attempt_and_nothing_after_it_is_written(
         with pytest.raises(StoreFull) as raised:
             late.outcome()
         assert raised.value is FULL
-    engine.before = lambda writes: None
+    watched.before = lambda writes: None
     with pytest.raises(StoreFull):
         committer.submit(attempt.entry(5))
     with pytest.raises(StoreFull):
@@ -109,34 +91,34 @@ def test_a_failed_write_closes_its_attempt_and_nothing_after_it_is_written(
 
 
 def test_what_was_queued_before_the_failure_was_known_is_refused_too(
-    attempt: Attempt, committer: Committer, engine: Watched
+    attempt: Attempt, committer: Committer, watched: Watched
 ) -> None:
-    engine.before = fail_at(0)
-    engine.close_gate()
+    watched.before = fail_at(0)
+    watched.close_gate()
     committer.submit(attempt.entry(0))
-    engine.wait_for_commit()
+    watched.wait_for_commit()
     late = [committer.submit(attempt.entry(position)) for position in range(1, 4)]
-    engine.open_gate()
+    watched.open_gate()
     committer.flush()
-    assert engine.sizes() == [1], "they were not even sent"
+    assert watched.sizes() == [1], "they were not even sent"
     for write in late:
         with pytest.raises(StoreFull):
             write.outcome()
 
 
-def test_the_failure_of_one_attempt_leaves_the_others(attempt: Attempt, committer: Committer, engine: Watched) -> None:
-    other = Attempt(committer, engine.inner, UIDS[1], "beta")
-    engine.before = fail_at(0)
+def test_the_failure_of_one_attempt_leaves_the_others(attempt: Attempt, committer: Committer, watched: Watched) -> None:
+    other = Attempt(committer, watched.inner, UIDS[1], "beta")
+    watched.before = fail_at(0)
     queue_all(committer, [attempt.entry(0), other.entry(0), attempt.entry(1), other.entry(1)])
     assert attempt.positions() == [] and other.positions() == [0, 1]
     assert other.fence.closed is None
 
 
 def test_an_error_that_many_wait_for_is_as_short_as_one_that_one_waits_for(
-    attempt: Attempt, committer: Committer, engine: Watched
+    attempt: Attempt, committer: Committer, watched: Watched
 ) -> None:
     """A thousand tasks wait for one registration: each of them printed the ways of all before it."""
-    engine.before = fail_at(0)
+    watched.before = fail_at(0)
     write = attempt.entry(0)
 
     async def wait() -> Exception:
@@ -168,7 +150,7 @@ def test_a_refused_write_that_nothing_depends_on_closes_nothing(attempt: Attempt
 
 
 def test_a_passing_conflict_is_tried_again_with_the_same_batch(
-    attempt: Attempt, committer: Committer, engine: Watched
+    attempt: Attempt, committer: Committer, watched: Watched
 ) -> None:
     left = [Again("deadlock"), Again("deadlock")]
 
@@ -176,34 +158,34 @@ def test_a_passing_conflict_is_tried_again_with_the_same_batch(
         if left:
             raise left.pop()
 
-    engine.before = before
+    watched.before = before
     queue_all(committer, [attempt.entry(position) for position in range(3)])
-    assert engine.sizes() == [3, 3, 3]
+    assert watched.sizes() == [3, 3, 3]
     assert attempt.positions() == [0, 1, 2]
 
 
 def test_a_conflict_that_does_not_pass_becomes_an_error(
-    attempt: Attempt, engine: Watched, monkeypatch: pytest.MonkeyPatch
+    attempt: Attempt, watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
 
     def before(writes: Sequence[Write]) -> None:
         raise Again("deadlock")
 
-    engine.before = before
+    watched.before = before
     with pytest.raises(StoreUnavailable, match="refused a batch"):
         attempt.entry(0).block()
     assert attempt.positions() == []
 
 
 def test_without_a_connection_every_write_of_the_batch_fails_and_none_is_tried_alone(
-    attempt: Attempt, committer: Committer, engine: Watched
+    attempt: Attempt, committer: Committer, watched: Watched
 ) -> None:
     """Whether they are in is not known, so trying them again could write them twice."""
-    engine.before = fail_at(0, error=StoreUnreachable("gone", kept="not known", do="look"))
+    watched.before = fail_at(0, error=StoreUnreachable("gone", kept="not known", do="look"))
     writes = [attempt.entry(position) for position in range(3)]
     queue_all(committer, writes)
-    assert engine.sizes() == [3]
+    assert watched.sizes() == [3]
     for write in writes:
         with pytest.raises(StoreUnreachable):
             write.outcome()
@@ -215,7 +197,7 @@ def test_without_a_connection_every_write_of_the_batch_fails_and_none_is_tried_a
 
 
 def test_ctrl_c_in_the_caller_that_commits_loses_nobodys_write(
-    attempt: Attempt, committer: Committer, engine: Watched
+    attempt: Attempt, committer: Committer, watched: Watched
 ) -> None:
     """The interrupt is the caller's; the writes of its batch are everybody's."""
     interrupts = [KeyboardInterrupt()]
@@ -224,8 +206,8 @@ def test_ctrl_c_in_the_caller_that_commits_loses_nobodys_write(
         if interrupts:
             raise interrupts.pop()
 
-    engine.before = before
-    other = Attempt(committer, engine.inner, UIDS[1], "beta")
+    watched.before = before
+    other = Attempt(committer, watched.inner, UIDS[1], "beta")
     theirs, ours = [other.entry(position) for position in range(3)], attempt.entry(0)
     for write in theirs:
         committer.enqueue(write)
@@ -237,7 +219,7 @@ def test_ctrl_c_in_the_caller_that_commits_loses_nobodys_write(
 
 
 def test_after_ctrl_c_somebody_else_commits_for_those_who_wait(
-    attempt: Attempt, committer: Committer, engine: Watched
+    attempt: Attempt, committer: Committer, watched: Watched
 ) -> None:
     interrupts = [KeyboardInterrupt()]
 
@@ -245,8 +227,8 @@ def test_after_ctrl_c_somebody_else_commits_for_those_who_wait(
         if interrupts:
             raise interrupts.pop()
 
-    engine.before = before
-    engine.close_gate()
+    watched.before = before
+    watched.close_gate()
     theirs = attempt.entry(0)
     committer.enqueue(theirs)
     ended: list[BaseException] = []
@@ -259,10 +241,10 @@ def test_after_ctrl_c_somebody_else_commits_for_those_who_wait(
 
     first = threading.Thread(target=interrupted)
     first.start()
-    engine.wait_for_commit()
+    watched.wait_for_commit()
     second = in_thread(theirs.block)
     until(lambda: theirs.waiters)
-    engine.open_gate()
+    watched.open_gate()
     assert joined(first) and joined(second) and ended
     committer.flush()
     assert attempt.positions() == [0, 1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import Iterator
 from typing import Any
 from weakref import ref
 
@@ -13,24 +12,6 @@ import pytest
 
 from perdure._store import Committer, Write, doors
 from tests.store.watched import Attempt, Watched, durable
-
-
-@pytest.fixture
-def engine() -> Watched:
-    return Watched()
-
-
-@pytest.fixture
-def committer(engine: Watched) -> Iterator[Committer]:
-    committer = Committer(engine)
-    yield committer
-    engine.open_gate()
-    committer.close()
-
-
-@pytest.fixture
-def attempt(committer: Committer, engine: Watched) -> Attempt:
-    return Attempt(committer, engine.inner)
 
 
 class Loop(asyncio.SelectorEventLoop):
@@ -122,13 +103,13 @@ def test_who_comes_while_others_are_woken_does_not_keep_the_loop_from_its_other_
 
 @needs_doors
 def test_a_closed_loop_disturbs_nobody_and_is_let_go_with_its_door(
-    attempt: Attempt, committer: Committer, engine: Watched
+    attempt: Attempt, committer: Committer, watched: Watched
 ) -> None:
     left = attempt.entry(1)
 
     async def leave(left: Write) -> None:
         await waited_for(attempt, 0, 1)
-        engine.close_gate()
+        watched.close_gate()
         waiting = asyncio.ensure_future(durable(left))
         await asyncio.sleep(0)
         waiting.cancel()
@@ -142,11 +123,11 @@ def test_a_closed_loop_disturbs_nobody_and_is_let_go_with_its_door(
     loop.close()
     kept = ref(loop)
     del loop
-    engine.open_gate()
+    watched.open_gate()
     assert committer.submit(attempt.entry(2)).block() == (2,)
     assert left.outcome() == (1,)
     del left
-    engine.batches.clear()
+    watched.batches.clear()
     gc.collect()
     assert kept() is None
     with pytest.raises(OSError, match="Bad file descriptor"):

@@ -52,6 +52,7 @@ class Committer:
         self._sleep = _AWAKE
         self._alarm = _shut()
         self._urgent = False
+        self._callers_commit = False  # somebody has, since the thread last looked
         self._gone: type[StoreClosed | StoreForked] | None = None  # why the queue takes nothing any more
         self._thread: threading.Thread | None = None
         self.commit_seconds = 0.001  # a moving average; what a caller gains by not waiting
@@ -150,6 +151,7 @@ class Committer:
                 return False
             try:
                 if not write.done:
+                    self._callers_commit = True
                     self._commit_some()
             finally:
                 self._baton.release()
@@ -194,8 +196,13 @@ class Committer:
         with self._mutex:
             self._let_more_join()
             while not self._queue and self._gone is None:
-                self._doze(_DEEP, -1)
-                self._let_more_join()
+                if self._callers_commit:
+                    # One after the other, and most likely the next one too: not to be woken by what it takes along.
+                    self._callers_commit = False
+                    self._doze(_LIGHT, LONGEST_DOZE)
+                else:
+                    self._doze(_DEEP, -1)
+                    self._let_more_join()
             return bool(self._queue)
 
     def _let_more_join(self) -> None:
