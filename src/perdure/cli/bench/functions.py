@@ -12,7 +12,7 @@ from typing import Any
 from perdure.cli.bench.bare import per_second, thousand_commits_ms
 from perdure.cli.bench.bare_functions import BareFunctions
 from perdure.cli.bench.figures import Budget, Figure, figure_of
-from perdure.cli.bench.programs import crowded, effects, one_step, replayed, replayed_scopes, steps, talk
+from perdure.cli.bench.programs import crowded, effects, one_step, plain_effects, replayed, replayed_scopes, steps, talk
 from perdure.cli.bench.rounds import Contestant, take_turns
 from perdure.cli.bench.stage import Plot
 
@@ -33,7 +33,7 @@ class _Ids:
 
 
 async def chains(plot: Plot, quick: bool) -> list[Figure]:
-    """1,000 `@step`s and 1,000 `@effect`s, one after the other."""
+    """1,000 `@step`s and 1,000 `@effect`s, one after the other; and those of a plain function, which commits itself."""
     many = 300 if quick else 1000
     async with plot.app() as app, plot.pipeline() as pipeline:
         ids, bare = _Ids("chain"), BareFunctions(pipeline)
@@ -44,6 +44,9 @@ async def chains(plot: Plot, quick: bool) -> list[Figure]:
         async def effecting() -> float:
             return await _ms(app.run(ids(), effects, many)) * (1000 / many)
 
+        async def plainly() -> float:
+            return await _ms(app.run(ids(), plain_effects, many)) * (1000 / many)
+
         async def bare_stepping() -> float:
             return await bare.chain_ms(1000, each_is_waited_for=False)
 
@@ -53,18 +56,23 @@ async def chains(plot: Plot, quick: bool) -> list[Figure]:
         floor: dict[str, Contestant] = {"floor": lambda: thousand_commits_ms(plot.bare, 200 if quick else 500)}
         stepped = await take_turns(3 if quick else 9, bare.beside({**floor, "ours": stepping}, bare_stepping))
         effected = await take_turns(2 if quick else 5, bare.beside({**floor, "ours": effecting}, bare_effecting))
+        plain = await take_turns(2 if quick else 5, bare.beside({**floor, "ours": plainly}, bare_effecting))
     floor_is = f"1,000 × {plot.bare.name}"
     return [
         figure_of(
             "steps",
-            f"1,000 @{kind} one after the other",
+            f"1,000 {kind} one after the other",
             "ms",
             found,
             floor_is=floor_is,
             budget=Budget(limit * found["floor"].median, f"≤ {limit} × floor"),
             us_each=found["ours"].median,
         )
-        for kind, found, limit in (("step", stepped, 0.2), ("effect", effected, 1.8))
+        for kind, found, limit in (
+            ("@step", stepped, 0.2),
+            ("@effect", effected, 1.8),
+            ("@effect of a plain function", plain, 1.8),
+        )
     ]
 
 

@@ -40,6 +40,18 @@ async def effects(many: int) -> int:
     return many
 
 
+@effect
+def touch_plainly(number: int) -> int:
+    return number
+
+
+@durable(name="bench.plain_effects")
+def plain_effects(many: int) -> int:
+    for number in range(many):
+        touch_plainly(number)
+    return many
+
+
 @durable(name="bench.crowded")
 async def crowded(many: int) -> int:
     for number in range(many):
