@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from perdure._durable.calls import Call, refuse_generator
 from perdure._durable.retry import Retry
@@ -173,6 +173,15 @@ class SyncDurableFunction(DurableFunction[P, R]):
         return made
 
 
+class _Decorator(Protocol):
+    """`@durable(…)`, for either kind of function."""
+
+    @overload
+    def __call__(self, function: Callable[P, Awaitable[R]], /) -> DurableFunction[P, R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> SyncDurableFunction[P, R]: ...
+
+
 @overload
 def durable(function: Callable[P, Awaitable[R]], /) -> DurableFunction[P, R]: ...  # type: ignore[overload-overlap]
 @overload
@@ -180,7 +189,7 @@ def durable(function: Callable[P, R], /) -> SyncDurableFunction[P, R]: ...
 @overload
 def durable(
     *, name: str = "", version: int = 1, upgrade: Callable[..., Any] | None = None, compensate: bool = False
-) -> Callable[[Callable[P, Awaitable[R]]], DurableFunction[P, R]]: ...
+) -> _Decorator: ...
 def durable(
     function: Callable[..., Any] | None = None,
     /,

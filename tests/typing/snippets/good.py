@@ -96,7 +96,14 @@ async def other(n: int) -> str:
     return str(n)
 
 
+@durable(name="plain other", version=2)
+def plain_other(n: int) -> str:
+    return str(n)
+
+
 async def use(app: Perdure) -> None:
+    assert_type(plain_other(3), str)
+    assert_type(await app.run("plain-1", plain_other, 3), str)
     assert_type(await app.run("checkout-42", checkout, Order("a", 1)), dict[str, int])
     assert_type(await app.start("other-1", other, 3), Handle[str])
     assert_type(await (await app.start("other-1", other.options(queue="slow"), n=3)).result(), str)
