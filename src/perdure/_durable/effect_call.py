@@ -140,9 +140,10 @@ class EffectCall(Call):
         elif self.verify is not None:
             self.found_by = {"home": self.home}
 
-    def is_definite(self, error: BaseException) -> bool:
-        """Whether this exception says that it was not done."""
-        return isinstance(error, self.failed_on)
+    def is_definite(self, error: BaseException, *, is_sent_again: bool = False) -> bool:
+        """Whether this exception says that it was not done. Of a call that was sent before, and may have happened then,
+        what a `failed_on` tells is about this sending alone."""
+        return isinstance(error, DidNotHappen if is_sent_again else self.failed_on)
 
     def keep(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes | None:
         """The arguments as the intent keeps them: a probe or an undo may need them in another process.

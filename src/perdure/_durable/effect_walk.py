@@ -58,6 +58,7 @@ class Walk(Struct, eq=False):
     number: int = 0  # of its key: a Retry may ask for a new one after a definite failure
     marks: Mapping[str, str | int | float | None] = {}  # what the body has put on record for its probe
     is_open: bool = False  # it may have happened, and nobody knows
+    again: str = ""  # why it is run once more; Outcome has the words
     recorded: tuple[int, Entry] | None = None  # its outcome, and where it stands
     _task: asyncio.Task[Any] | None = None
     _before: int = 0  # how often the task had been cancelled when it began
@@ -79,6 +80,7 @@ class Walk(Struct, eq=False):
                 outcome = await self._take_up(intent)
                 if not outcome.again:
                     return await self.ended(outcome)
+                self.again = outcome.again
                 self.run.check()
             return await self._carry()
         except asyncio.CancelledError:
@@ -124,11 +126,13 @@ class Walk(Struct, eq=False):
                 return kept[1] if kept is not None else await self.ended(Outcome(value), took)
             if not trouble.is_known:
                 trouble = await settling.settle(self, trouble.error)
+                self.again = trouble.again
                 if trouble.again:
                     run.check()
                     continue
             error = trouble.error
             if error is not None and trouble.may_retry and await self.wait_for_another(self.call.retry, error):
+                self.again = ""
                 run.check()
                 continue
             return await self.ended(trouble, took)
@@ -221,7 +225,7 @@ class Walk(Struct, eq=False):
         except Exception as error:
             run.fence.check()  # ours to raise again, not the effect's to record
             is_ours = limit is not None and limit.is_over
-            if call.is_definite(error) and not is_ours:
+            if call.is_definite(error, is_sent_again=self.again == "same key") and not is_ours:
                 return None, Outcome(error=error, may_retry=True)
             return None, Outcome(error=error, is_known=False)
         finally:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -57,6 +57,10 @@ class Side(Protocol):
         """Write the marker without its result, or find the one that is there."""
         ...
 
+    def is_inside(self) -> bool:
+        """Whether the transaction is certainly still open; a function may have ended it by itself."""
+        ...
+
     async def finish(self, marker: Marker, result: bytes) -> None: ...
     async def commit(self) -> None: ...
     async def roll_back(self) -> None: ...
@@ -69,12 +73,13 @@ def side_of(connection: Any, store_path: str | None) -> Side:
         InvalidInput: nobody knows how; or it is perdure's own store.
     """
     home = type(connection).__module__.partition(".")[0]
-    if home == "psycopg":
+    # Of a driver's other things (a cursor, a session) none can do all that is needed.
+    if home == "psycopg" and hasattr(connection, "transaction"):
         return _Psycopg(connection)
-    if home in ("sqlite3", "_sqlite3", "apsw"):
+    if home in ("sqlite3", "_sqlite3", "apsw") and hasattr(connection, "in_transaction"):
         return _Sqlite(connection, store_path)
-    if home == "sqlalchemy":
-        return _Sqlalchemy(connection)
+    if home == "sqlalchemy" and hasattr(connection, "exec_driver_sql"):
+        return _Sqlalchemy(connection, store_path)
     raise InvalidInput(
         f"@transaction does not know connections of {type(connection).__module__}.{type(connection).__qualname__}",
         kept="nothing was written",
@@ -96,6 +101,10 @@ def _refuse_if_inside(connection: Any, is_inside: bool) -> None:
         )
 
 
+def _found(rows: Sequence[Any]) -> Found | None:
+    return Found(bytes(rows[0][0]) if rows[0][0] is not None else None) if rows else None
+
+
 # ── psycopg ──────────────────────────────────────────────────────────────────────────────────────
 
 _made: set[tuple[Any, ...]] = set()  # databases that are known to have the table
@@ -108,14 +117,23 @@ class _Psycopg:
 
     async def begin(self) -> None:
         connection = self._connection
+        if connection.closed:
+            raise InvalidInput(
+                f"{connection!r} is closed",
+                kept="nothing was written",
+                do="give @transaction a pool, or a function that makes a connection: either has a new one next time",
+            )
         _refuse_if_inside(connection, int(connection.info.transaction_status) != 0)
-        database = (connection.info.host, connection.info.port, connection.info.dbname)
-        if database not in _made:
+        if self._database() not in _made:
             await self._make_table()
-            _made.add(database)
+            _made.add(self._database())
         # Inside it psycopg refuses a commit() of the user's own.
         self._block = connection.transaction()
         await self._enter()
+
+    def _database(self) -> tuple[Any, ...]:
+        info = self._connection.info
+        return (info.host, info.port, info.dbname)
 
     async def _make_table(self) -> None:
         rows = await self._rows("SELECT to_regclass('perdure_markers') IS NOT NULL")
@@ -141,16 +159,30 @@ class _Psycopg:
         await plain(leave(type(error) if error else None, error, None))
 
     async def claim(self, marker: Marker) -> Found | None:
-        values = (marker.key, marker.task, marker.path, marker.digest, marker.at)
-        made = await self._rows(
+        import psycopg
+
+        try:
+            made = await self._insert(marker)
+        except psycopg.errors.UndefinedTable:
+            # It was dropped since, or this connection looks for its tables in another schema.
+            _made.discard(self._database())
+            await self.roll_back()
+            await self.begin()
+            made = await self._insert(marker)
+        return None if made else (await self._find(marker) or Found(None))
+
+    async def _insert(self, marker: Marker) -> list[Any]:
+        return await self._rows(
             f"INSERT INTO perdure_markers ({_COLUMNS}) VALUES (%s, %s, %s, %s, NULL, %s) "  # noqa: S608
             "ON CONFLICT (key) DO NOTHING RETURNING key",
-            values,
+            (marker.key, marker.task, marker.path, marker.digest, marker.at),
         )
-        if made:
-            return None
-        rows = await self._rows("SELECT result FROM perdure_markers WHERE key = %s", (marker.key,))
-        return Found(bytes(rows[0][0]) if rows and rows[0][0] is not None else None)
+
+    async def _find(self, marker: Marker) -> Found | None:
+        return _found(await self._rows("SELECT result FROM perdure_markers WHERE key = %s", (marker.key,)))
+
+    def is_inside(self) -> bool:
+        return int(self._connection.info.transaction_status) != 0
 
     async def finish(self, marker: Marker, result: bytes) -> None:
         await plain(
@@ -194,12 +226,18 @@ class _Sqlite:
 
     async def claim(self, marker: Marker) -> Found | None:
         self._rows(_SQLITE)
-        rows = self._rows("SELECT result FROM perdure_markers WHERE key = ?", (marker.key,))
-        if rows:
-            return Found(bytes(rows[0][0]) if rows[0][0] is not None else None)
+        found = await self._find(marker)
+        if found is not None:
+            return found
         values = (marker.key, marker.task, marker.path, marker.digest, marker.at)
         self._rows(f"INSERT INTO perdure_markers ({_COLUMNS}) VALUES (?, ?, ?, ?, NULL, ?)", values)  # noqa: S608
         return None
+
+    async def _find(self, marker: Marker) -> Found | None:
+        return _found(self._rows("SELECT result FROM perdure_markers WHERE key = ?", (marker.key,)))
+
+    def is_inside(self) -> bool:
+        return bool(self._connection.in_transaction) and not self._is_always_inside
 
     async def finish(self, marker: Marker, result: bytes) -> None:
         self._rows("UPDATE perdure_markers SET result = ? WHERE key = ?", (result, marker.key))
@@ -236,10 +274,10 @@ def _refuse_our_store(databases: list[Any], store_path: str) -> None:
 
 
 class _Sqlalchemy:
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, store_path: str | None) -> None:
         import sqlalchemy as sa
 
-        self._connection = connection
+        self._connection, self._store_path = connection, store_path
         self._transaction: Any = None
         self._table = sa.Table(
             "perdure_markers",
@@ -259,21 +297,30 @@ class _Sqlalchemy:
             self._transaction = await self._transaction
 
     async def claim(self, marker: Marker) -> Found | None:
-        import sqlalchemy as sa
-
+        if self._store_path is not None and self._connection.dialect.name == "sqlite":
+            databases = await plain(self._connection.exec_driver_sql("PRAGMA database_list"))
+            _refuse_our_store(databases.all(), self._store_path)
         table = self._table
         run_sync = getattr(self._connection, "run_sync", None)
         if run_sync is not None:
             await run_sync(lambda inner: table.create(inner, checkfirst=True))
         else:
             table.create(self._connection, checkfirst=True)
-        asked = sa.select(table.c.result).where(table.c.key == marker.key)
-        row = (await plain(self._connection.execute(asked))).first()
-        if row is not None:
-            return Found(bytes(row[0]) if row[0] is not None else None)
+        found = await self._find(marker)
+        if found is not None:
+            return found
         values = {"key": marker.key, "task": marker.task, "path": marker.path, "digest": marker.digest, "at": marker.at}
         await plain(self._connection.execute(table.insert().values(**values)))
         return None
+
+    async def _find(self, marker: Marker) -> Found | None:
+        import sqlalchemy as sa
+
+        asked = sa.select(self._table.c.result).where(self._table.c.key == marker.key)
+        return _found((await plain(self._connection.execute(asked))).all())
+
+    def is_inside(self) -> bool:
+        return self._transaction is not None and bool(self._transaction.is_active)
 
     async def finish(self, marker: Marker, result: bytes) -> None:
         table = self._table

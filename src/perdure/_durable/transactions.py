@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import functools
 import inspect
+import logging
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -30,6 +31,8 @@ from perdure._durable.markers import Found, Marker, Side, opened, plain, side_of
 from perdure._ground import codec, crash
 from perdure._ground.hop import Nap, drive
 from perdure.errors import InvalidInput, NoTask
+
+log = logging.getLogger("perdure.effects")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -54,8 +57,8 @@ def transaction(db: Any, /, **options: Any) -> Callable[[Callable[Concatenate[An
     return decorate
 
 
-class _Unanswered(Exception):
-    """COMMIT was sent, and nobody said what became of it."""
+class Unanswered(Exception):
+    """COMMIT was sent, and nobody has said yet what became of it."""
 
 
 class _TransactionCall(EffectCall):
@@ -65,49 +68,95 @@ class _TransactionCall(EffectCall):
         self._db, self._inner = db, function
         super().__init__(_without_connection(self, function), keyed=True, home=home_of(function), **options)
 
-    def is_definite(self, error: BaseException) -> bool:
-        return not isinstance(error, _Unanswered)
+    def is_definite(self, error: BaseException, *, is_sent_again: bool = False) -> bool:
+        return not isinstance(error, Unanswered)
 
     async def carry_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         walk = _walk("a @transaction")
-        async with opened(self._db) as connection:
-            side = side_of(connection, _store_path(walk))
-            await side.begin()
-            try:
-                found, value = await self._inside(walk, side, connection, args, kwargs)
-            except BaseException:
-                await side.roll_back()
-                walk.is_open = False
-                raise
-            if found is not None:
-                await side.roll_back()
-                return self._of_marker(found)
-            try:
-                await side.commit()
-            except Exception as error:
-                raise _Unanswered(f"the answer to COMMIT was lost: {type(error).__name__}: {error}") from error
-        crash.place("transaction.committed")
-        return value
-
-    async def _inside(
-        self, walk: Walk, side: Side, connection: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Found | None, Any]:
-        """The marker that was there already, or what the function has returned."""
         run = walk.run
         marker = Marker(walk.key, run.uid, walk.path, walk.asked, run.store.clock.now_ms())
-        found = await side.claim(marker)
-        if found is not None:
-            return found, None
-        value = await plain(self._inner(connection, *args, **kwargs))
-        data, copy = codec.round_trip(value, self.signature.returns)
-        await side.finish(marker, data)
-        crash.place("transaction.before_commit")
-        return None, copy
+        work = _Work(self, walk, marker)
+        try:
+            async with opened(self._db) as connection:
+                await work.do(connection, args, kwargs)
+        except Exception as error:
+            if work.is_committed:
+                log.warning("%s has committed; closing its connection failed: %s", walk.shown, _in_short(error))
+            elif _is_sent_again(walk) and not work.has_looked:
+                # What was sent before may have happened: only the marker can tell, and this did not get to it.
+                raise Unanswered(f"its marker could not be looked for: {_in_short(error)}") from error
+            else:
+                raise
+        crash.place("transaction.committed")
+        return work.value
 
-    def _of_marker(self, found: Found) -> Any:
+    def run_inner(self, connection: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self._inner(connection, *args, **kwargs)
+
+    def of_marker(self, found: Found) -> Any:
         if found.result is None:
-            raise _Unanswered(f"{self.name} has committed inside its own transaction, and was then cut off")
+            raise Unanswered(f"{self.name} has committed inside its own transaction, and was then cut off")
         return codec.decode(found.result, self.signature.returns)
+
+
+class _Work:
+    """One go at a transaction: how far it came, which tells what an error means."""
+
+    def __init__(self, call: _TransactionCall, walk: Walk, marker: Marker) -> None:
+        self._call, self._walk, self._marker = call, walk, marker
+        self.has_looked = self.is_committed = False
+        self.value: Any = None
+
+    async def do(self, connection: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        side = side_of(connection, _store_path(self._walk))
+        await side.begin()
+        try:
+            found = await side.claim(self._marker)
+            self.has_looked = True
+            if found is None:
+                await self._inside(side, self._call.run_inner(connection, args, kwargs))
+        except BaseException as error:
+            await self._roll_back(side, error)
+            raise
+        if found is not None:
+            self.value, self.is_committed = self._call.of_marker(found), True
+            await side.roll_back()
+            return
+        try:
+            await side.commit()
+        except Exception as error:
+            raise Unanswered(f"the answer to COMMIT was lost: {_in_short(error)}") from error
+        self.is_committed = True
+
+    async def _inside(self, side: Side, called: Any) -> None:
+        data, self.value = codec.round_trip(await plain(called), self._call.signature.returns)
+        await side.finish(self._marker, data)
+        crash.place("transaction.before_commit")
+
+    async def _roll_back(self, side: Side, error: BaseException) -> None:
+        was_ended = not side.is_inside()
+        await side.roll_back()
+        if was_ended and isinstance(error, Exception) and await self._is_marked(side):
+            raise Unanswered(f"it has committed by itself, and then raised {_in_short(error)}") from error
+        if self.has_looked or not _is_sent_again(self._walk):
+            self._walk.is_open = False
+
+    async def _is_marked(self, side: Side) -> bool:
+        await side.begin()
+        try:
+            return await side.claim(self._marker) is not None
+        finally:
+            await side.roll_back()
+
+
+def _is_sent_again(walk: Walk) -> bool:
+    """Whether an earlier go may have committed, for all anybody knows."""
+    return walk.again not in ("", "not done")
+
+
+def _in_short(error: BaseException) -> str:
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 def _without_connection(call: _TransactionCall, function: Callable[..., Any]) -> Callable[..., Any]:

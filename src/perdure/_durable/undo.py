@@ -98,6 +98,7 @@ async def _settle(run: Run, account: Account) -> None:
         outcome = Outcome(error=DidNotHappen("it had not happened when the task was ended"), settled=settled)
     try:
         # The only way to know what a keyed target has done: by the same key it knows the call again.
+        walk.again = outcome.again
         await (_go(walk) if outcome.again else walk.ended(outcome))
     except Exception:
         run.fence.check()
