@@ -15,7 +15,6 @@ import pytest
 from perdure._store import Committer, Write
 from perdure._store.sqlite import SqliteEngine, place
 from perdure._store.sqlite import engine as engine_module
-from perdure._store.sqlite.gate import Gate
 from perdure.errors import StoreBusy, StoreDamaged, StoreFull, StoreRefused, StoreUnavailable
 from tests.store.kit import UIDS, Hand, commit_all, dump, frame, write
 from tests.store.test_many_functions import complete, one_by_one, start
@@ -404,18 +403,3 @@ def test_every_commit_is_synced(engine: SqliteEngine) -> None:
     found = {name: writer.execute(f"PRAGMA {name}").fetchall() for name in ("journal_mode", "synchronous")}
     assert found == {"journal_mode": [("wal",)], "synchronous": [(2,)]}
     assert writer.execute("PRAGMA mmap_size").fetchall() in ([], [(0,)])
-
-
-def test_a_fork_in_a_signal_handler_of_a_thread_that_enters_the_gate_does_not_hang(tmp_path: Path) -> None:
-    closed: list[str] = []
-    gate = Gate(tmp_path / "p.db", lambda: closed.append("closed"))
-
-    def enter_and_fork() -> None:
-        with gate._mutex:  # where the handler may have interrupted it
-            gate.shut()
-            gate.reopen()
-
-    thread = threading.Thread(target=enter_and_fork, daemon=True)
-    thread.start()
-    thread.join(timeout=20)
-    assert not thread.is_alive() and closed == ["closed"]

@@ -323,9 +323,11 @@ class Committer:
     def _try(self, batch: Sequence[Write]) -> list[Row | None]:
         for again in itertools.count():
             try:
-                crash.place("committer.before_commit")
+                if crash.armed:
+                    crash.place("committer.before_commit")
                 rows = self._engine.commit(batch)
-                crash.place("committer.after_commit")
+                if crash.armed:
+                    crash.place("committer.after_commit")
                 return rows
             except Again as error:
                 if again >= _AGAIN_LIMIT:

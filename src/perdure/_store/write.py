@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Generator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import ref
 
 from msgspec import Struct, field
 
@@ -48,7 +48,7 @@ class Fence(Struct, eq=False, weakref=True):
 
     def close(self, error: PerdureError) -> None:
         self.closed = self.closed or error
-        were_closed.add(self)
+        were_closed.add(ref(self, were_closed.discard))
 
     def let_go(self) -> None:
         """The attempt has ended, and all it wrote is on disk: its writes, which hold it, are no longer held by it."""
@@ -56,7 +56,7 @@ class Fence(Struct, eq=False, weakref=True):
 
 
 # All that were ever closed and that somebody still has: mostly none, and then no write has to be asked for its own.
-were_closed: WeakSet[Fence] = WeakSet()
+were_closed: set[ref[Fence]] = set()
 
 
 class Write(Hop["Row | None"], Struct, eq=False):

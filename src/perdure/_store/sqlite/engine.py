@@ -82,7 +82,7 @@ class SqliteEngine:
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
     def commit(self, writes: Sequence[Write]) -> list[Row | None]:
-        with self._trouble, self._gate:
+        with self._trouble, self._gate.writing:
             writer = self._writer or self._open_writer()
             with self._turnstile:
                 return self._transact(writer, writes)
@@ -219,6 +219,7 @@ class SqliteEngine:
     def _open_writer(self) -> apsw.Connection:
         with self._mutex:
             if self._writer is None:
+                self._gate.check()
                 place.check_folder(self.path.resolve().parent)
                 place.make_room(self.path)
                 self._turnstile.open()

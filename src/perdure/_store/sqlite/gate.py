@@ -30,12 +30,14 @@ class Gate:
         self._moved = threading.Condition(self._mutex)
         self._inside = 0
         self._is_shut = False
+        # Held by the one who writes, so that it costs a chain of commits next to nothing; and as long as it is shut.
+        self.writing = threading.Lock()
+        self._has_writing = False
         _gates.add(self)
 
     def __enter__(self) -> None:
         """Use the connections: not while the process forks."""
-        if _inherited and self._path in _inherited:
-            raise StoreForked
+        self.check()
         with self._mutex:
             while self._is_shut:
                 self._moved.wait()
@@ -47,20 +49,28 @@ class Gate:
             if self._is_shut:
                 self._moved.notify_all()
 
+    def check(self) -> None:
+        """Raises StoreForked: this is a child, and its parent had the file open when it forked."""
+        if _inherited and self._path in _inherited:
+            raise StoreForked
+
     def shut(self) -> None:
+        self._has_writing = self.writing.acquire(timeout=PATIENCE_SECONDS)
         with self._mutex:
             self._is_shut = True
-            if self._moved.wait_for(lambda: not self._inside, PATIENCE_SECONDS):
+            if self._has_writing and self._moved.wait_for(lambda: not self._inside, PATIENCE_SECONDS):
                 self._close()
 
     def reopen(self) -> None:
+        if self._has_writing:
+            self.writing.release()
         with self._mutex:
             self._is_shut = False
             self._moved.notify_all()
 
     def inherit(self) -> None:
         """In the child: what could not be closed must not be opened beside it."""
-        if self._inside:
+        if self._inside or not self._has_writing:
             _inherited.add(self._path)
 
 

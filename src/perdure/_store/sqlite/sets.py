@@ -77,7 +77,8 @@ class Sets:
     def append_few(self, cursor: apsw.Cursor, writes: Sequence[Write]) -> list[Row | None] | None:
         """What a chain of effects waits for, again and again: one or two entries, and nothing else. None, with nothing
         done, when one is refused."""
-        crash.place("sqlite.before_commit")
+        if crash.armed:
+            crash.place("sqlite.before_commit")
         entries = list(map(params_of, writes))
         try:
             cursor.execute(*self._entries.of_few(entries))
