@@ -27,8 +27,8 @@ from perdure._store import leaving
 from perdure._store.contract import Again, Engine, Row
 from perdure._store.interrupts import undisturbed
 from perdure._store.waking import Blocked, Waiter, wake_all
-from perdure._store.write import Fence, Write, finish, size_of, waiters_of, were_closed
-from perdure.errors import PerdureError, StoreClosed, StoreForked, StoreUnavailable, StoreUnreachable
+from perdure._store.write import Fence, Write, finish, in_our_words, size_of, waiters_of, were_closed
+from perdure.errors import StoreClosed, StoreForked, StoreUnavailable, StoreUnreachable
 
 log = logging.getLogger("perdure.committer")
 
@@ -300,7 +300,7 @@ class Committer:
             return len(batch)
         except Exception as error:
             if len(batch) == 1:
-                finish(batch[0], None, _in_our_words(error))
+                finish(batch[0], None, in_our_words(error))
             else:
                 log.warning("a batch of %d writes failed (%s); trying them one by one", len(batch), error)
                 self._one_by_one(batch)
@@ -386,16 +386,3 @@ def _shut() -> threading.Lock:
 
 def _is_closed(write: Write) -> bool:
     return write.fence is not None and write.fence.closed is not None
-
-
-def _in_our_words(error: Exception) -> PerdureError:
-    """An error of the engine, or of a value that it could not use."""
-    if isinstance(error, PerdureError):
-        return error
-    ours = StoreUnavailable(
-        f"a write failed: {type(error).__name__}: {error}",
-        kept="all that was acknowledged; this write changed nothing",
-        do="`perdure doctor` checks the store; this is a fault in perdure if it finds none",
-    )
-    ours.__cause__ = error
-    return ours

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from perdure._ground.hop import Hop, mode
 from perdure._store.contract import Params, Row
 from perdure._store.waking import Waiter, Waiting
-from perdure.errors import LeaseLost, PerdureError
+from perdure.errors import LeaseLost, PerdureError, StoreUnavailable
 
 if TYPE_CHECKING:
     from perdure._store.committer import Committer
@@ -115,6 +115,19 @@ def finish(write: Write, row: Row | None, error: BaseException | None) -> None:
             else LeaseLost(fence.task_id, "another attempt has the lease, so an entry was refused")
         )
     write.done = True
+
+
+def in_our_words(error: Exception) -> PerdureError:
+    """An error of the engine, or of a value that it could not use."""
+    if isinstance(error, PerdureError):
+        return error
+    ours = StoreUnavailable(
+        f"a write failed: {type(error).__name__}: {error}",
+        kept="all that was acknowledged; this write changed nothing",
+        do="`perdure doctor` checks the store; this is a fault in perdure if it finds none",
+    )
+    ours.__cause__ = error
+    return ours
 
 
 # What is asked of every write of a batch is asked by these and `map`, without a line of Python for each.
