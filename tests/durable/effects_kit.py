@@ -8,12 +8,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from perdure import Perdure
+from perdure._durable import unwinding
 from perdure._ground import crash
 from perdure._ground.hop import Nap
 
 
 class Died(BaseException):
     """Ends an attempt as a kill would, but for the process: nothing of it is written any more."""
+
+
+unwinding.LEAVING = (*unwinding.LEAVING, Died)
 
 
 async def until_paused(app: Perdure, id: str, function: Any, *args: Any) -> Any:

@@ -121,7 +121,7 @@ def _registered() -> None:
         (Stranger("x"), "StepFailed Stranger x"),
         (Awkward(1, text="t"), "StepFailed Awkward 1"),
         (ValueError(object), "StepFailed ValueError <class 'object'>"),
-        (ExceptionGroup("many", [ValueError()]), "StepFailed ExceptionGroup many (1 sub-exception)"),
+        (FileNotFoundError(2, "No such file", "a.txt"), "FileNotFoundError(2, 'No such file')"),
         (KeyError("\udcff"), "StepFailed KeyError '\\udcff'"),
     ],
 )
@@ -137,6 +137,55 @@ async def test_an_exception_is_rebuilt_or_a_step_failed_both_times(raised: Excep
             return f"StepFailed {error.type_name} {error.message}"
         except Exception as error:
             return repr(error)
+        return "no"
+
+    live, replayed = await both(program)
+    assert live == replayed == told
+
+
+async def test_a_group_is_rebuilt_with_its_members_so_that_each_can_be_caught_apart() -> None:
+    @step(raises=[Declared])
+    async def fail() -> None:
+        raise ExceptionGroup("many", [ValueError("a"), ExceptionGroup("inner", [Declared("b"), Stranger("c")])])
+
+    async def program() -> list[str]:
+        caught = []
+        try:
+            await fail()
+        except* ValueError as found:
+            caught.append(f"values {found.exceptions}")
+        except* Declared as found:
+            caught.append(f"declared {found.exceptions}")
+        except* StepFailed as found:
+            caught.append(f"strangers {found.exceptions}")
+        return caught
+
+    live, replayed = await both(program)
+    assert live == replayed
+    assert live == [
+        "values (ValueError('a'),)",
+        "declared (ExceptionGroup('inner', [Declared('b')]),)",
+        "strangers (ExceptionGroup('inner', [StepFailed('Stranger: c')]),)",
+    ]
+
+
+@pytest.mark.parametrize(
+    "raised, told",
+    [
+        (FileNotFoundError(2, "No such file", "a.txt"), "[Errno 2] No such file: 'a.txt'"),
+        (OSError(18, "Invalid cross-device link", "a", None, "b"), "[Errno 18] Invalid cross-device link: 'a' -> 'b'"),
+    ],
+)
+async def test_an_error_of_the_system_still_names_its_files(raised: OSError, told: str) -> None:
+    @step
+    async def fail() -> None:
+        raise raised
+
+    async def program() -> str:
+        try:
+            await fail()
+        except OSError as error:
+            return str(error)
         return "no"
 
     live, replayed = await both(program)

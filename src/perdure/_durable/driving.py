@@ -55,7 +55,7 @@ def _judge(run: Run, raised: BaseException | None) -> BaseException | None:
     if run.fence.closed is not None:
         return run.fence.closed
     if run.unwinding:
-        return Paused()
+        return run.late.leaving or Paused()
     if not run.cursor.is_empty:
         how = "its end" if raised is None else f"its end by {type(raised).__name__}: {raised}"
         missed = run.cursor.end(how, {scope.path for _, scope in run.alive.values()})

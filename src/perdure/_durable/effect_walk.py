@@ -26,6 +26,7 @@ from perdure._durable.limits import Limit, limits_of
 from perdure._durable.retry import Retry, wait_until
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
+from perdure._durable.unwinding import is_leaving
 from perdure._durable.values import decode_error
 from perdure._ground import crash
 from perdure._model import Entry
@@ -222,7 +223,10 @@ class Walk(Struct, eq=False):
             if run.is_ending or self._was_cancelled():
                 raise
             return None, Outcome(error=error, is_known=False)  # the body's own: something it awaited was cancelled
-        except Exception as error:
+        except BaseException as error:
+            if not isinstance(error, Exception) and is_leaving(error):
+                run.leave(error)
+                raise
             run.fence.check()  # ours to raise again, not the effect's to record
             is_ours = limit is not None and limit.is_over
             if call.is_definite(error, is_sent_again=self.again == "same key") and not is_ours:

@@ -21,6 +21,7 @@ from perdure._durable.unwinding import Paused
 from perdure._durable.values import declared_here, encode_error
 from perdure._durable.wishes import is_live, is_wished, wish_of, wish_to_cancel
 from perdure._ground import codec
+from perdure._ground.saying import message_of
 from perdure._store import Row
 from perdure._tasks import COULD_NOT_BEGIN, Hold, Task, forget_lease, move, release_lease, take_lease
 from perdure.errors import InvalidTransition, LeaseHeld
@@ -117,7 +118,7 @@ async def end(task: Task, hold: Hold, run: Run) -> None:
         await fail(task, hold, fresh, codec.decode(failure))
 
 
-async def fail_and_undo(task: Task, hold: Hold, run: Run, error: Exception) -> None:
+async def fail_and_undo(task: Task, hold: Hold, run: Run, error: BaseException) -> None:
     try:
         await note_failure(run, codec.encode(shape_of(error)))
     except BaseException:
@@ -133,5 +134,5 @@ async def fail(task: Task, hold: Hold, run: Run, shape: dict[str, Any]) -> None:
 
 def shape_of(error: BaseException) -> dict[str, Any]:
     """An error as it is kept: for people, and to be raised again."""
-    message = str(error)[:500] or type(error).__name__
+    message = message_of(error)[:500] or type(error).__name__
     return {"message": message, "type": type(error).__name__, "raised": encode_error(error, declared_here())}

@@ -21,7 +21,7 @@ from perdure._durable.standing import Standing
 from perdure._durable.starting import LOOK_SECONDS, Beginning, check_call, result_of, start
 from perdure._durable.switches import why_stopped
 from perdure._durable.testing_mode import is_same_again, replays_always
-from perdure._durable.unwinding import Paused
+from perdure._durable.unwinding import Paused, is_leaving
 from perdure._durable.upgrading import fitting
 from perdure._durable.values import recorded_as
 from perdure._durable.versions import function_for
@@ -346,6 +346,9 @@ async def _ended_otherwise(
     if closed is not None:
         forget_lease(run.store, hold)
         raise closed from error
+    if is_leaving(error) and not isinstance(error, Paused | asyncio.CancelledError):
+        await release_lease(run.store, hold, f"interrupted: {type(error).__name__}")
+        raise error
     if run.halted and not is_cancelled_from_outside():
         await run.flush()
         await release_lease(run.store, hold, HALTED)
@@ -361,7 +364,7 @@ async def _ended_otherwise(
     if run.unwinding or isinstance(error, Paused):
         await suspend(task, hold, run)
         return
-    if not isinstance(error, Exception):
+    if is_leaving(error):
         await release_lease(run.store, hold, f"interrupted: {type(error).__name__}")
         raise error
     if isinstance(error, StoreUnavailable) and recorded_as(error) is None:

@@ -18,6 +18,7 @@ from perdure._durable.ledger import FAILED, read_entries
 from perdure._durable.run import Run
 from perdure._ground import crash
 from perdure._ground.clock import moment
+from perdure._ground.saying import name_and_message
 from perdure._model import Config, Pause, first_look, make_pause, of_pause
 from perdure._store import AttemptRow, TaskRow
 from perdure._tasks import Hold, Task, move, release_lease
@@ -37,9 +38,9 @@ class Choice:
     pauses: bool = False  # for a person
 
 
-async def choose(task: Task, run: Run, error: Exception) -> Choice:
+async def choose(task: Task, run: Run, error: BaseException) -> Choice:
     """What its task wants (`Config.on_failure`); by now it is on disk what another attempt would do anew."""
-    store, what = run.store, f"{type(error).__name__}: {error}"[:500]
+    store, what = run.store, name_and_message(error)[:500]
     can_be_tried = await _note(run, error)
     sealed = TaskRow(*(await store.query("get_task_by_uid", uid=run.uid))[0]).config
     config: Config = Config() if sealed is None else store.unseal(run.uid, "config", sealed, Config)
@@ -57,7 +58,7 @@ def after_tries(tries: int, max_retries: int) -> timedelta | None:
     return None if tries > max_retries else min(FIRST_WAIT * 2 ** min(tries - 1, 20), LONGEST_WAIT)
 
 
-async def _note(run: Run, error: Exception) -> bool:
+async def _note(run: Run, error: BaseException) -> bool:
     await run.flush()
     positions = to_forget(await read_entries(run.store, run.uid, run.line), errors_in(error))
     if positions:

@@ -51,7 +51,10 @@ class Retry:
 
     def delay(self, tries: int) -> timedelta:
         """How long to wait after the `tries`th try."""
-        return min(self.wait * self.factor ** (tries - 1), self.cap)
+        try:
+            return min(self.wait * self.factor ** (tries - 1), self.cap)
+        except OverflowError:  # longer than any time can be told
+            return self.cap
 
     def wants_more(self, tries: int, error: BaseException) -> bool:
         return tries < self.attempts and (not self.on or isinstance(error, self.on))

@@ -20,6 +20,7 @@ from perdure._durable.run import LEASE_MS, Run
 from perdure._ground import codec
 from perdure._ground.hop import Nap
 from perdure._ground.ids import Process, is_proven_dead
+from perdure._ground.saying import name_and_message
 from perdure._model import Entry
 from perdure._store import AttemptRow
 from perdure._tasks import EFFECT_QUESTION
@@ -77,7 +78,7 @@ async def _may_send_again(walk: Walk, error: BaseException) -> bool:
 
 
 def _why(error: BaseException | None) -> str:
-    return "the process died" if error is None else f"{type(error).__name__}: {error}"
+    return "the process died" if error is None else name_and_message(error)
 
 
 # ── looking ──────────────────────────────────────────────────────────────────────────────────────

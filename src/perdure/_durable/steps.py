@@ -15,7 +15,7 @@ from perdure._durable.effect_call import running_effect
 from perdure._durable.retry import attempts_of
 from perdure._durable.run import SHORTEST_WAIT, Run
 from perdure._durable.scopes import Scope, current
-from perdure._durable.unwinding import Paused
+from perdure._durable.unwinding import Paused, is_leaving
 from perdure._durable.values import decode_error
 from perdure._ground.hop import drive
 from perdure._model import Entry
@@ -202,7 +202,8 @@ class _Ending:
                 self.was_cut = raised
             else:
                 self.error = raised  # something that it awaited was cancelled, not the step
-        elif not isinstance(raised, Exception):
+        elif not isinstance(raised, Exception) and is_leaving(raised):
+            run.leave(raised)
             raise raised
         elif run.fence.closed is not None:
             raise run.fence.closed from raised  # ours to raise again, not the step's to record
@@ -315,7 +316,10 @@ def _ended_here(
             ending.value = call.function(*args, **kwargs)
         else:
             ending.value = drive(attempts_of(run, path, call, asked, args, kwargs))
-    except Exception as raised:
+    except BaseException as raised:
+        if not isinstance(raised, Exception) and is_leaving(raised):
+            run.leave(raised)
+            raise
         if run.fence.closed is not None:
             raise run.fence.closed from raised
         ending.error = raised

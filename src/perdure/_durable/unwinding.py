@@ -23,6 +23,21 @@ class Paused(BaseException):
     """Unwinds an attempt whose task will be resumed later; no failure, so no Exception."""
 
 
+EXITS: tuple[type[BaseException], ...] = (KeyboardInterrupt, SystemExit)
+LEAVING = (*EXITS, GeneratorExit, asyncio.CancelledError, Paused)
+
+
+def is_leaving(raised: BaseException) -> bool:
+    """Whether it ends more than the call it comes from: the process, the attempt, a coroutine that is thrown away."""
+    return _is_any_of(raised, LEAVING)
+
+
+def _is_any_of(raised: BaseException, kinds: tuple[type[BaseException], ...]) -> bool:
+    if isinstance(raised, BaseExceptionGroup):
+        return any(_is_any_of(member, kinds) for member in raised.exceptions)
+    return isinstance(raised, kinds)
+
+
 class Late(Struct, eq=False):
     """Made as a whole, when one of them is first asked for. (A `__getattr__` would do, and make each look at any
     attribute of an attempt three times as dear.)"""
@@ -33,6 +48,7 @@ class Late(Struct, eq=False):
     patches: dict[str, bool] = {}
     parts: dict[Any, Any] = {}  # what other modules keep for the attempt, by how it is made
     warned: dict[str, None] = {}  # steps of which was said that they hold up the loop
+    leaving: BaseException | None = None  # what ends the process, whatever the code makes of it
 
 
 class Unwinding:
@@ -105,6 +121,13 @@ class Unwinding:
             self._unwind()
             if self.body is not None:
                 self.body.cancel()
+
+    def leave(self, raised: BaseException) -> None:
+        """A call has raised what ends the process, and has no outcome. Code that catches it comes no further: what it
+        recorded after that call would stand in the journal without it."""
+        if _is_any_of(raised, EXITS) and not self.unwinding and not self.is_over:
+            self.late.leaving = raised
+            self.unwind()
 
     def answered(self, path: str, answer: Any) -> None:
         """An answer has come while others of this attempt are at work: its scope goes on."""

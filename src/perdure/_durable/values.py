@@ -17,6 +17,7 @@ from typing import Any
 
 from perdure import errors
 from perdure._ground import codec
+from perdure._ground.saying import message_of
 from perdure._ground.shapes import known_to
 from perdure._replay import digest, is_same
 from perdure.errors import InvalidInput, NotStorable, PerdureError, StepFailed
@@ -222,23 +223,37 @@ def _parts(error: BaseException, name: str, declared: Sequence[type[BaseExceptio
         values = {key: value for key, value in vars(error).items() if key not in ("what", "kept", "do", _RECORDED)}
         return {"ours": [error.what, error.kept, error.do, values]}
     if _declared(name, declared) is type(error):
-        return {"args": list(error.args)}
+        return {"args": _arguments_of(error)}
+    if type(error) is ExceptionGroup:
+        return {"group": [error.message, [encode_error(member, declared) for member in error.exceptions]]}
     if type(error) in known_to(Any).name_of:
         return {"whole": codec.encode(error)}
     return {}
 
 
+def _arguments_of(error: BaseException) -> list[Any]:
+    """What it is made of again. An OSError keeps the names of its files apart from its args."""
+    if isinstance(error, OSError) and error.filename is not None and len(error.args) == 2:
+        second = [] if error.filename2 is None else [None, error.filename2]
+        return [*error.args, error.filename, *second]
+    return list(error.args)
+
+
 def decode_error(data: bytes, declared: Sequence[type[BaseException]]) -> BaseException:
     """The exception as the caller gets it, live and in replay alike."""
+    error = _decoded(data, declared)
+    with suppress(AttributeError, TypeError):  # a class that takes no more attributes
+        setattr(error, _RECORDED, data)
+    return error
+
+
+def _decoded(data: bytes, declared: Sequence[type[BaseException]]) -> BaseException:
     found = codec.decode(data)
     try:
         made = _rebuilt(found, declared)
     except Exception:  # its constructor wants something else than its args, or its class is gone
         made = None
-    error = made if isinstance(made, BaseException) else StepFailed(found["type"], found["message"])
-    with suppress(AttributeError, TypeError):  # a class that takes no more attributes
-        setattr(error, _RECORDED, data)
-    return error
+    return made if isinstance(made, BaseException) else StepFailed(found["type"], found["message"])
 
 
 def recorded_as(error: BaseException) -> bytes | None:
@@ -257,6 +272,9 @@ def _rebuilt(found: dict[str, Any], declared: Sequence[type[BaseException]]) -> 
         return error
     if "whole" in found:
         return codec.decode(found["whole"])
+    if "group" in found:
+        message, members = found["group"]
+        return ExceptionGroup(message, [_decoded(member, declared) for member in members])
     declared_cls = _declared(found["type"], declared) if found["args"] is not None else None
     return None if declared_cls is None else declared_cls(*found["args"])
 
@@ -269,7 +287,7 @@ def _declared(name: str, declared: Sequence[type[BaseException]]) -> type[BaseEx
 
 
 def _printable(error: BaseException) -> str:
-    return str(error).encode("utf-8", "backslashreplace").decode()
+    return message_of(error).encode("utf-8", "backslashreplace").decode()
 
 
 # ── results ──────────────────────────────────────────────────────────────────────────────────────

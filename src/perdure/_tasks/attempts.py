@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Literal
 
+from perdure._ground.saying import message_of, name_and_message
 from perdure._model import Config
 from perdure._tasks import leases
 from perdure._tasks.leases import Hold
@@ -51,13 +52,14 @@ async def _release(task: Task, hold: Hold, ended: str) -> None:
 async def _failed(task: Task, hold: Hold, error: Exception) -> None:
     if leases.held(task._store, task.uid) is not hold:
         return  # completed, paused or failed inside the block: that is its end
-    what = f"{type(error).__name__}: {error}"[:_SHORT]
+    what = name_and_message(error)[:_SHORT]
     try:
         record = await task.record()
         errors = sum(attempt.ended.startswith("error") for attempt in record.attempts)
         choice = after_error(record.config, errors + 1)
         if choice == "fail":
-            await task.fail({"message": str(error)[:_SHORT] or type(error).__name__, "type": type(error).__name__})
+            name = type(error).__name__
+            await task.fail({"message": message_of(error)[:_SHORT] or name, "type": name})
         elif choice == "pause":
             await task.pause(f"an attempt failed: {what}", reason="human_input", error=what)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from perdure._ground.saying import message_of
 from perdure._model import FINISHED, MOVES, Status
 from perdure._tasks import leases, refusals, snapshots
 from perdure._tasks.leases import Hold
@@ -113,7 +114,7 @@ async def explain(task: Task, verb: str, hold: Hold | None) -> None:
 def error_of(error: Any) -> dict[str, Any]:
     """An error as it is kept: a mapping with a message, whatever else it says."""
     if isinstance(error, BaseException):
-        return {"message": str(error) or type(error).__name__, "type": type(error).__name__}
+        return {"message": message_of(error) or type(error).__name__, "type": type(error).__name__}
     if isinstance(error, str):
         error = {"message": error}
     if not isinstance(error, Mapping) or not isinstance(error.get("message"), str) or not error["message"]:
