@@ -126,7 +126,7 @@ def test_a_key_that_is_not_here_is_named():
 def test_no_repr_shows_the_secret():
     ring = KeyRing([Key("k1", SECRET)])
 
-    for shown in (repr(ring), repr(ring.current), str(ring.current)):
+    for shown in (repr(ring), repr(ring.current), str(ring.current), str([*ring.current.__rich_repr__()])):
         assert "k1" in shown
         assert repr(SECRET) not in shown and MATERIAL[3:] not in shown
 

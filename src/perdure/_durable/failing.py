@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from perdure._durable.again import errors_in, note_of, to_forget
 from perdure._durable.ledger import FAILED, read_entries
@@ -29,8 +30,7 @@ log = logging.getLogger("perdure.durable")
 FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=1), timedelta(minutes=5)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     what: str
     tries: int = 1
     most: int = 1

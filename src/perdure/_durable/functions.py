@@ -6,9 +6,11 @@ import functools
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from perdure._durable.calls import Call, refuse_generator
 from perdure._durable.retry import Retry
@@ -68,8 +70,7 @@ def step(
 # ── durable functions ────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     queue: str = "default"
     priority: int = 0
     key: str = ""

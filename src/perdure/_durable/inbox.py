@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from perdure._durable.ledger import EffectRecord, read_ledger
 from perdure._ground.ids import check_id
@@ -18,8 +19,7 @@ Json = Any
 Choice = Literal["done", "retry", "fail"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UncertainEffect:
+class UncertainEffect(Struct, frozen=True, kw_only=True):
     """An effect that may have happened; somebody has to look at its target, by its key."""
 
     task_id: str

@@ -11,11 +11,10 @@ The ledger is the journal, read for its effects. Pure, but for the reading.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from msgspec import DecodeError
+from msgspec import DecodeError, Struct
 
 from perdure._durable.again import AGAIN, remembered
 from perdure._durable.calls import Call
@@ -31,8 +30,7 @@ UNDO = "undo"
 FAILED = ("failed", "error: ")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectRecord:
+class EffectRecord(Struct, frozen=True, kw_only=True):
     """One effect of a task, as it stands."""
 
     name: str
@@ -52,8 +50,7 @@ class EffectRecord:
     line: int
 
 
-@dataclass(slots=True)
-class Account:
+class Account(Struct):
     """An effect as its entries tell it."""
 
     path: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
+
+from msgspec import Struct
 
 from perdure._durable.ledger import read_readable
 from perdure._ground.clock import moment
@@ -16,8 +17,7 @@ from perdure._tasks import Tasks, current_row
 _MARKS = frozenset({"progress", "stream", "patched", "model", "spent", "try", "compensate", "again", "begun"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournalLine:
+class JournalLine(Struct, frozen=True, kw_only=True):
     """One call of a durable function."""
 
     position: int

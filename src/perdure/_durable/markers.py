@@ -14,8 +14,9 @@ import inspect
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from perdure.errors import InvalidInput
 
@@ -28,8 +29,7 @@ _SQLITE = """CREATE TABLE IF NOT EXISTS perdure_markers (
 )"""
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
+class Marker(Struct, frozen=True):
     """What is written beside the effect."""
 
     key: str
@@ -39,8 +39,7 @@ class Marker:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """The marker was there already; without a result somebody committed inside the transaction."""
 
     result: bytes | None

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeVar, overload
+
+from msgspec import Struct
 
 from perdure._durable.asking import answer_to, question_of, recorded
 from perdure._durable.polling import Poll
@@ -33,8 +34,7 @@ LONGEST_WAIT = timedelta(days=36_525)
 FIRST_WAIT_MS, LONGEST_WAIT_MS, QUIET_MS = 1_000, 300_000, 600_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
+class Approval(Struct, frozen=True, kw_only=True):
     """Who said yes; `edited` is what they made of what was `editable`."""
 
     by: str

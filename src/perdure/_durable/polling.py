@@ -9,9 +9,10 @@ from __future__ import annotations
 import inspect
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from perdure._durable.asking import Open, answer_to, close_question, question_of
 from perdure._durable.run import Run

@@ -7,8 +7,9 @@ sees a piece that a crash then takes back.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from perdure._durable.models import ModelCall, model_calls
 from perdure._durable.pumps import Kept, Marker
@@ -30,8 +31,7 @@ class HasStore(Protocol):
     _store: Store
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamPart:
+class StreamPart(Struct, frozen=True, kw_only=True):
     """A stretch of a stream: `text` ends at `offset`, in characters from the stream's beginning."""
 
     text: str
@@ -172,8 +172,7 @@ def _is_timeout(end: Entry) -> bool:
 # ── the whole journal ────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class Account(Struct, frozen=True, kw_only=True):
     """What a task has cost, and what it did not have to pay again."""
 
     spent: Spent

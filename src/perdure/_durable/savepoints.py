@@ -17,10 +17,10 @@ Owns what a save records and where an attempt begins. The checkpoints themselves
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
@@ -46,8 +46,7 @@ class Saved(msgspec.Struct, array_like=True, frozen=True):
     scopes: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """Where an attempt begins."""
 
     position: int

@@ -6,16 +6,17 @@ Computed from the journal alone. What an attempt found recorded when it began is
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from perdure._ground import codec
 from perdure._model import Entry, scope_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Savings:
+class Savings(Struct, frozen=True, kw_only=True):
     """What was not repeated."""
 
     steps: int = 0

@@ -12,9 +12,11 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from perdure._durable.functions import DurableFunction
 from perdure._durable.scopes import current
@@ -34,8 +36,7 @@ _LONGEST_ID = 160  # a tick's id is longer by the moment
 _MOST_OPEN = 50
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class Schedule(Struct, frozen=True, kw_only=True):
     """A schedule as it stood when it was read."""
 
     id: str
@@ -54,8 +55,7 @@ class Schedule:
     state: Any  # what the newest run that completed has left to the next
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
+class Tick(Struct, frozen=True, kw_only=True):
     """Which run of a schedule this is."""
 
     schedule: str

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from perdure._durable.calls import poison
 from perdure._durable.run import Run
@@ -31,8 +32,7 @@ Note = dict[str, str | int | float | None]
 _MONEY_DIGITS = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class Budget(Struct, frozen=True, kw_only=True):
     """What a task may spend; None is no limit. Money is in whatever currency the prices are."""
 
     tokens: int | None = None
@@ -46,8 +46,7 @@ class Budget:
                 raise InvalidInput(f"a budget of {name}={limit} can never be kept")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class Spent(Struct, frozen=True, kw_only=True):
     """What a task has spent."""
 
     tokens: int = 0

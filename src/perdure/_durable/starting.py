@@ -11,12 +11,12 @@ import inspect
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from perdure._durable.attaching import check_same
 from perdure._durable.calls import cut_off, never

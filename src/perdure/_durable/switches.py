@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from perdure._durable.wishes import halt_here
 from perdure._ground.clock import moment
@@ -24,8 +25,7 @@ from perdure._tasks import Tasks
 from perdure.errors import KillSwitchOn
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Switch:
+class Switch(Struct, frozen=True, kw_only=True):
     """A kill switch that is on."""
 
     id: str | None  # of the task; None: all tasks of the namespace

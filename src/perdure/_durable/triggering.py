@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from perdure._durable.functions import DurableFunction
 from perdure._durable.schemas import schema_of
@@ -32,8 +34,7 @@ _LONGEST_ID, _LONGEST_EVENT = 60, 128
 MAX_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
+class Received(Struct, frozen=True, kw_only=True):
     """An event that was taken in; `is_new` is False when it was sent before."""
 
     name: str
@@ -41,8 +42,7 @@ class Received:
     is_new: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IncomingEvent:
+class IncomingEvent(Struct, frozen=True, kw_only=True):
     """An event as it stands: by trigger, the task it led to, or what was wrong with it."""
 
     name: str

@@ -7,10 +7,11 @@ whose intent is on record, a step that left progress, a question that waits for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from shlex import quote
 from typing import Any
+
+from msgspec import Struct, field
 
 from perdure._durable.knowers import why_nobody
 from perdure._durable.ledger import read_readable, without_failed
@@ -31,8 +32,7 @@ _CUT_OFF = ("its process died", "silent for a whole lease", "stalled", "given up
 _BLOCKED = "it begins when what it depends on has completed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallFrame:
+class CallFrame(Struct, frozen=True, kw_only=True):
     """One call on the way to where the task stands."""
 
     name: str
@@ -44,8 +44,7 @@ class CallFrame:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
+class Where(Struct, frozen=True, kw_only=True):
     """The answer to "what was I in the middle of doing?"."""
 
     id: str

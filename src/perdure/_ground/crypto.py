@@ -16,9 +16,10 @@ import re
 import secrets
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct
 
 from perdure.errors import InvalidInput, KeyMissing, RecordDamaged
 
@@ -29,12 +30,11 @@ _SOURCES = ("env", "file", "keyring")
 _DO_GENERATE = "make one with `perdure keys generate`"
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(Struct, frozen=True, dict=True):
     """One key; its secret is not shown by repr."""
 
     id: str
-    secret: bytes = field(repr=False)
+    secret: bytes
 
     def __post_init__(self) -> None:
         if not _KEY_ID.fullmatch(self.id) or self.id in _SOURCES:
@@ -45,6 +45,12 @@ class Key:
             raise InvalidInput(
                 f"the secret of a key has {_SECRET_BYTES} bytes, not {len(self.secret)}", do=_DO_GENERATE
             )
+
+    def __repr__(self) -> str:
+        return f"Key(id={self.id!r})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("id", self.id)]
 
     @cached_property
     def cipher(self) -> Any:

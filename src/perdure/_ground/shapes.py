@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any, TypeVar, overload
 
 import msgspec
+from msgspec import Struct
 
 from perdure.errors import InvalidInput
 
@@ -26,8 +27,7 @@ C = TypeVar("C", bound=type[Any])
 _registered: dict[str, type[Any]] = {}
 
 
-@dataclasses.dataclass(frozen=True, eq=False, slots=True)
-class Known:
+class Known(Struct, frozen=True, eq=False):
     """The classes a value may be made of, both ways; `unclear` ones share their name with another."""
 
     name_of: Mapping[type[Any], str]

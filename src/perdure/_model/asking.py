@@ -7,9 +7,11 @@ they may be answered, when they are looked at, and what happens if nobody answer
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from perdure._model.pause import Pause
 
@@ -24,8 +26,7 @@ LONGEST_INTERVAL_MS = 3_600_000
 CALLBACK_LOOK_MS = 30_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True):
     """How a question may be answered, and when it is looked at without an answer."""
 
     kind: Kind
@@ -43,20 +44,20 @@ class Asked:
     provider: str = ""
 
 
-_USUAL = [(field.name, field.default) for field in fields(Asked)]
+_USUAL = Asked(kind="yield")
 
 
 def to_stored(asked: Asked) -> dict[str, Json]:
     """Its fields, without those that say nothing."""
-    return {name: value for name, usual in _USUAL if (value := getattr(asked, name)) != usual}
+    said = {name: value for name, value in asdict(asked).items() if value != getattr(_USUAL, name)}
+    return {"kind": asked.kind, **said}
 
 
 def from_stored(stored: Mapping[str, Json] | None) -> Asked | None:
     """A newer perdure may have kept more; what we do not know we leave alone."""
     if not stored or "kind" not in stored:
         return None
-    known = {field.name for field in fields(Asked)}
-    return Asked(**{name: value for name, value in stored.items() if name in known})
+    return Asked(**{name: value for name, value in stored.items() if name in Asked.__struct_fields__})
 
 
 _KIND_OF: Mapping[str, Kind] = {
@@ -108,33 +109,28 @@ def _length_ms(length: timedelta) -> int:
 # ── what to do ───────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The pause is over."""
 
     value: dict[str, Json]
     how: str  # due, expired
 
 
-@dataclass(frozen=True, slots=True)
-class Remind:
+class Remind(Struct, frozen=True):
     due_at: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """Look at what it waits for; the next look is due then, also when this one is never finished."""
 
     due_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Wake:
+class Wake(Struct, frozen=True):
     """Only its code can look."""
 
 
-@dataclass(frozen=True, slots=True)
-class Later:
+class Later(Struct, frozen=True):
     due_at: int | None
 
 

@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
+
+from msgspec import Struct
 
 Json = Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True, kw_only=True):
     """A tool call that was under way when the checkpoint was made: pending, not lost and not done."""
 
     id: str
@@ -23,8 +23,7 @@ class ToolCall:
     started_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True, kw_only=True):
     """An immutable snapshot of a task's state."""
 
     id: str
@@ -48,8 +47,7 @@ class Checkpoint:
     checksum: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One place where two states differ; `path` reads like `files[3].name`."""
 
     path: str

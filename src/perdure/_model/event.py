@@ -9,18 +9,18 @@ against a head that was kept outside the store.
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from struct import Struct
 from typing import Any
+
+from msgspec import Struct
 
 GENESIS = b"\0" * 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, kw_only=True):
     """One thing that happened to a task."""
 
     task_id: str
@@ -31,8 +31,7 @@ class Event:
     data: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """An event as the chain sees it: plain body bytes, or None when its key is not here."""
 
     number: int
@@ -44,8 +43,7 @@ class Link:
     hash: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ChainCheck:
+class ChainCheck(Struct, frozen=True):
     """What `audit verify` found: the first record that does not fit, or None; and what it could not see."""
 
     events: int
@@ -62,7 +60,7 @@ def digest(uid: str, kind: str, at_ms: int, author: str, body: bytes) -> bytes:
     return hashlib.sha256(b"".join(fields)).digest()
 
 
-_count = Struct(">Q").pack
+_count = struct.Struct(">Q").pack
 _COUNTS = [_count(number) for number in range(256)]  # a uid and a moment are never longer
 
 

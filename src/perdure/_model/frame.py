@@ -8,8 +8,10 @@ stack has a greatest depth, and a frame may expire; what is gone is remembered a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from perdure.errors import Conflict, InvalidInput, NotFound
 
@@ -20,8 +22,7 @@ MAX_TEXT = 2_000
 MAX_STEPS = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class Frame(Struct, frozen=True, kw_only=True):
     """One line of thought: set aside when pushed, taken up again when resumed."""
 
     name: str
@@ -54,8 +55,7 @@ class Frame:
         return self.expires_at is not None and self.expires_at <= now
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gone:
+class Gone(Struct, frozen=True, kw_only=True):
     """A frame that nobody will come back to."""
 
     name: str
@@ -65,8 +65,7 @@ class Gone:
     steps: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frames:
+class Frames(Struct, frozen=True, kw_only=True):
     """A task's frames, the newest last. Each method gives them as they are afterwards."""
 
     frames: Sequence[Frame] = ()

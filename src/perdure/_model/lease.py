@@ -7,16 +7,16 @@ that stood still, therefore causes no takeover by itself: the watcher has to hav
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
+
+from msgspec import Struct
 
 from perdure._ground.ids import Process
 
 LEASE = timedelta(seconds=5)
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """The lease of a task as the store has it; `worker` is None when nobody holds it."""
 
     epoch: int
@@ -31,8 +31,7 @@ class Holder:
         return self.worker is None
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
+class Sighting(Struct, frozen=True):
     """What a watcher saw of a lease, and since when it has looked the same."""
 
     epoch: int

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
+
+from msgspec import Struct, field
 
 from perdure._ground.clock import moment, to_ms
 from perdure._model.token import hash_of_token
@@ -22,8 +23,7 @@ Reason = Literal["human_approval", "human_input", "external_dependency", "schedu
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pause:
+class Pause(Struct, frozen=True, kw_only=True):
     """Why a task is paused, what it waits for, and since when."""
 
     reason: Reason

@@ -8,9 +8,11 @@ the clock says afterwards: a clock that is set back makes none of them come roun
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from perdure._ground.clock import moment, to_ms
 from perdure._ground.cron import next_cron
@@ -28,8 +30,7 @@ _FURTHEST = 100_000
 SHORTEST = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """A schedule as it is kept: what it starts, when, and how far it has come."""
 
     function: str

@@ -7,9 +7,10 @@ cannot both make a move that only one may make; this table gives the reasons.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
+
+from msgspec import Struct, field
 
 from perdure._model.checkpoint import Checkpoint
 from perdure._model.dependency import POLICIES, Policy
@@ -62,8 +63,7 @@ def refuse_move(task_id: str, status: str, verb: str) -> InvalidTransition:
 OnFailure = Literal["retry", "pause", "fail"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(Struct, frozen=True, kw_only=True):
     """How a task is to be treated, kept with it."""
 
     checkpoint_interval: timedelta | None = None
@@ -91,8 +91,7 @@ class Config:
                 raise InvalidInput(f"{name} is {length}; it must be longer than nothing")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Progress(Struct, frozen=True, kw_only=True):
     """How far an operation has come."""
 
     operation: str
@@ -122,8 +121,7 @@ def progress_of(operation: str, percent: float | None, done: int | None, total: 
     return percent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class Attempt(Struct, frozen=True, kw_only=True):
     """One process's go at a task."""
 
     number: int  # the how-manieth attempt of its task
@@ -137,8 +135,7 @@ class Attempt:
     ended: str  # "" while it lives; then released, paused, completed, failed, error: …, taken over, …
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRecord:
+class TaskRecord(Struct, frozen=True, kw_only=True):
     """A task as it stood when it was read."""
 
     id: str
@@ -175,8 +172,7 @@ class TaskRecord:
         return self.status == "paused"
 
 
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
+class Page(Struct, Generic[T], frozen=True):
     """Some of a list, and where the rest begins."""
 
     items: Sequence[T]

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from perdure.errors import InvalidInput
 
@@ -19,8 +21,7 @@ REMEMBERED_MS = 7 * 24 * 3600 * 1000
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trigger:
+class Trigger(Struct, frozen=True, kw_only=True):
     """One trigger as it is kept."""
 
     source: Source = "event"
@@ -56,8 +57,7 @@ class Trigger:
         return now, replace(self, begun=[*recent, (now, event)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Incoming:
+class Incoming(Struct, frozen=True, kw_only=True):
     """An event that was sent in, and what became of it."""
 
     name: str

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Level = Literal["kept", "imaged", "rebuilt", "lost"]
 Rebuild = Literal["auto", "ask", "never"]
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """How a unit came back, said such that a model can act on it."""
 
     level: Level

@@ -18,8 +18,9 @@ import os
 import signal
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from urllib.request import OpenerDirector
@@ -32,8 +33,7 @@ TIMEOUT_SECONDS = 20.0
 _MOST_BYTES = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
+class Described(Struct, frozen=True):
     """A check that can be told in data."""
 
     what: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from perdure._ground.ids import check_id
 from perdure._model import Config, Policy, find_circle, what_blocks
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from perdure._tasks.tasks import Tasks
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
+class Blocked(Struct, frozen=True):
     """A task that has not begun because it depends on others."""
 
     uid: str

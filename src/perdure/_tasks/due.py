@@ -10,6 +10,8 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec.structs import replace
+
 from perdure._ground import codec, envelope
 from perdure._model import (
     FINISHED,
@@ -89,7 +91,7 @@ async def _check_question(
     store: Store, due: DueQuestion, question: dict[str, Any], asked: Asked, decision: Check
 ) -> bool:
     assert asked.check is not None
-    again = _once_more(asked)
+    again = replace(asked, checks=asked.checks + 1)
     if not await _rearm(store, due, question, again, decision.due_at):
         return False
     found = await checks.make(asked.check)
@@ -97,10 +99,6 @@ async def _check_question(
         return True
     told = {"question": question["question"], "how": "found"}
     return await _answer(store, due, {"value": found}, "checked", told)
-
-
-def _once_more(asked: Asked) -> Asked:
-    return Asked(**{**{name: getattr(asked, name) for name in asked.__slots__}, "checks": asked.checks + 1})
 
 
 async def _wake(tasks: Tasks, due: DueQuestion, question: dict[str, Any], asked: Asked, now: int) -> bool:

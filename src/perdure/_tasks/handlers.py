@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from perdure._model import REASONS, Event
 from perdure._store import EventRow, Store
@@ -25,8 +26,7 @@ KINDS += ("stalled", "worker_lost", "reminded", "called back", "cancel asked for
 EVERY = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class Handler:
+class Handler(Struct, frozen=True):
     """Somebody who is told of events of one kind (`*`: of all), and of pauses for one reason, if one is given."""
 
     name: str
@@ -40,8 +40,7 @@ class Handler:
         return self.reason is None or (isinstance(event.data, Mapping) and event.data.get("reason") == self.reason)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HandlerRecord:
+class HandlerRecord(Struct, frozen=True, kw_only=True):
     """A handler as the store knows it."""
 
     event: str
@@ -51,8 +50,7 @@ class HandlerRecord:
     trouble: str = ""  # what the newest try ended with, while it is being tried again
 
 
-@dataclass(frozen=True, slots=True)
-class Undelivered:
+class Undelivered(Struct, frozen=True):
     """A task with events that a handler has not had."""
 
     uid: str

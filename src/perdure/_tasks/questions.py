@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from shlex import quote
 from typing import Any
+
+from msgspec import Struct
 
 from perdure._ground.clock import moment
 from perdure._model import Asked, from_stored, misfit
@@ -19,8 +20,7 @@ EFFECT = "~effect"
 CHOICES = ("done", "retry", "fail")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Struct, frozen=True, kw_only=True):
     """Something a durable function waits for, or would like to know."""
 
     task_id: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 from zlib import crc32
+
+from msgspec.structs import replace
 
 from perdure._ground.clock import moment
 from perdure._model import (

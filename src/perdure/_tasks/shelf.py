@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from perdure._store import Store, ValueRow
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Kept(Generic[T]):
+class Kept(Struct, Generic[T], frozen=True):
     """One value as it was read."""
 
     key: str

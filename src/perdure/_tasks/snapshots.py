@@ -8,9 +8,11 @@ too large for one row go ahead as chunks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from perdure._ground import codec, envelope, frames, heap, ids, splicing
 from perdure._ground.crypto import KeyRing
@@ -22,8 +24,7 @@ MAX_STATE = 256 * 1024 * 1024
 CHUNK = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """The bytes of one snapshot, and what the next delta has to know about its chain."""
 
     seq: int
@@ -34,8 +35,7 @@ class Snapshot:
     places: Mapping[splicing.Path, splicing.Place] = field(default_factory=dict)  # lists that were appended to
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """A checkpoint on its way to the store."""
 
     base: int | None

@@ -10,8 +10,9 @@ import asyncio
 import inspect
 import logging
 import time
-from dataclasses import replace
 from datetime import timedelta
+
+from msgspec.structs import replace
 
 from perdure._model import Event, Holder
 from perdure._tasks import (

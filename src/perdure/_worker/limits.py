@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from perdure._store import Store, Write
 from perdure._worker.queues import UNLIMITED, Queues
@@ -43,8 +44,7 @@ class Slot(NamedTuple):
         return (self.lease_epoch, self.lease_worker) == (self.epoch, self.worker)
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     scope: str
     size: int
     window: timedelta | None = None  # of a rate

@@ -7,8 +7,9 @@ same place is what kills its workers: it waits longer each time, and after a few
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
+
+from msgspec import Struct
 
 from perdure._model import Entry
 
@@ -18,8 +19,7 @@ LONGEST_WAIT = timedelta(minutes=1)
 _LINE = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(Struct, frozen=True):
     losses: int  # in a row, without getting further
     mark: int  # how far it had come
     wait: timedelta

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
+
+from msgspec import Struct
 
 from perdure.errors import InvalidInput
 
@@ -12,8 +13,7 @@ from perdure.errors import InvalidInput
 MOST_IN_A_WINDOW = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
+class Queue(Struct, frozen=True, kw_only=True):
     """The limits of one queue, over all workers of a store.
 
     concurrency   so many of its tasks are worked on at a time; None: as many as workers have room for

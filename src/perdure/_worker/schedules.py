@@ -6,8 +6,9 @@ task. Only then is the tick written off; a worker that dies in between leaves it
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
+
+from msgspec.structs import replace
 
 from perdure._durable import function_for, scheduling
 from perdure._ground import crash

@@ -10,8 +10,9 @@ import asyncio
 import fnmatch
 import hashlib
 import os
-from dataclasses import replace
 from datetime import timedelta
+
+from msgspec.structs import replace
 
 from perdure._durable import triggering
 from perdure._ground import crash

@@ -6,9 +6,10 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from datetime import timedelta
 from types import TracebackType
+
+from msgspec import Struct, field
 
 from perdure._store import MOVED, WORK, Kinds
 from perdure._tasks import Tasks
@@ -34,8 +35,7 @@ _AFTER_MOVES = (Timers, Dependencies)
 STALLED_AFTER = timedelta(minutes=15)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """How a worker works; the defaults are for one on a laptop and one in a fleet alike.
 
     concurrency      tasks at a time

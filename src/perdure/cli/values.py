@@ -73,17 +73,20 @@ def _other(value: Any) -> Any:
         return value.total_seconds()
     if isinstance(value, date):
         return value.isoformat()
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {name: plain(getattr(value, name)) for name in _names(type(value))}
+    if names := _names(type(value)):
+        return {name: plain(getattr(value, name)) for name in names}
     if type(value).__module__ in ("decimal", "uuid", "datetime", "pathlib"):
         return str(value)
     return f"<{type(value).__name__}> {reprlib.repr(value)}"
 
 
 def _names(kind: type[Any]) -> list[str]:
-    """A record's fields and what it works out from them (remaining, is_paused, …)."""
-    fields = [field.name for field in dataclasses.fields(kind)]
-    if not kind.__module__.startswith("perdure."):
+    """A record's fields and what it works out from them (remaining, is_paused, …); of what is no record, none."""
+    if dataclasses.is_dataclass(kind):
+        fields = [field.name for field in dataclasses.fields(kind)]
+    else:
+        fields = [*getattr(kind, "__struct_fields__", ())]  # of msgspec, which `--help` does not load
+    if not fields or not kind.__module__.startswith("perdure."):
         return fields
     return fields + [name for name, what in vars(kind).items() if isinstance(what, property) and name[0] != "_"]
 
