@@ -215,8 +215,7 @@ class _Sqlite:
         self._connection = connection
         # From Python 3.12 on, autocommit=False means that there is always a transaction.
         self._is_always_inside = getattr(connection, "autocommit", None) is False
-        if store_path is not None:
-            _refuse_our_store(self._rows("PRAGMA database_list"), store_path)
+        refuse_our_store(connection, store_path)
 
     async def begin(self) -> None:
         if not self._is_always_inside:
@@ -259,12 +258,19 @@ class _Sqlite:
         return [tuple(row) for row in self._connection.execute(text, values)]
 
 
-def _refuse_our_store(databases: list[Any], store_path: str) -> None:
+def refuse_our_store(connection: Any, store_path: str | os.PathLike[str] | None) -> None:
+    """Raises InvalidInput if this is a connection of sqlite3 or apsw to perdure's own store."""
+    home = type(connection).__module__.partition(".")[0]
+    if store_path is not None and home in ("sqlite3", "_sqlite3", "apsw"):
+        _refuse_store_among([tuple(row) for row in connection.execute("PRAGMA database_list")], str(store_path))
+
+
+def _refuse_store_among(databases: list[Any], store_path: str) -> None:
     for _, _, file in databases:
         if file and os.path.exists(store_path) and os.path.exists(file) and os.path.samefile(file, store_path):
             raise InvalidInput(
                 f"{file} is perdure's own store",
-                kept="nothing was written by @transaction",
+                kept="nothing was written to it",
                 do="keep your data in a file of its own: a second SQLite on the store's file can lose both",
             )
 
@@ -298,7 +304,7 @@ class _Sqlalchemy:
     async def claim(self, marker: Marker) -> Found | None:
         if self._store_path is not None and self._connection.dialect.name == "sqlite":
             databases = await plain(self._connection.exec_driver_sql("PRAGMA database_list"))
-            _refuse_our_store(databases.all(), self._store_path)
+            _refuse_store_among(databases.all(), self._store_path)
         table = self._table
         run_sync = getattr(self._connection, "run_sync", None)
         if run_sync is not None:

@@ -12,9 +12,11 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
+from perdure._durable.markers import refuse_our_store
 from perdure._durable.marking import progress
 from perdure._durable.scopes import current
 from perdure._ground import crash
@@ -32,15 +34,18 @@ async def run_script(
 ) -> int:
     """Execute the statements that are not done yet; how many that were.
 
-    The connection is a DB-API one, blocking or async, or apsw's; outside a transaction, and this step's alone.
+    The connection is a DB-API one, blocking or async, or apsw's; outside a transaction, and this step's alone. The
+    script has no BEGIN and no COMMIT of its own.
 
     Raises:
-        InvalidInput: the connection is inside a transaction, or there is no such cursor.
+        InvalidInput: the connection is inside a transaction, the script begins or ends one, or there is no such cursor;
+            nothing was executed.
         Exception: what a statement raised; those before it are done, but for cursor="whole".
     """
     if cursor not in ("target", "whole", "journal"):
         raise InvalidInput(f"cursor is {cursor!r}", do="choose target, whole or journal")
     statements = list(split(script)) if isinstance(script, str) else list(script)
+    _refuse_boundaries(statements)
     target = _Target(connection, name)
     if cursor == "journal":
         return await _journaled(target, statements, name)
@@ -72,8 +77,14 @@ class _Target:
     """A connection of whatever make, and the row in it that says how far this script is."""
 
     def __init__(self, connection: Any, name: str) -> None:
+        if _is_inside(connection):
+            raise InvalidInput(
+                "the connection is inside a transaction", kept="nothing was executed", do="commit it before the script"
+            )
         self._connection = connection
         scope = current.get()
+        if scope is not None:
+            refuse_our_store(connection, getattr(scope.run.store.engine, "path", None))
         of = (scope.run.uid, str(scope.run.line), scope.path, name) if scope else None
         # Made of hex alone, so it may stand in a statement: drivers do not agree on how to pass values.
         self._id = hashlib.sha256("\0".join(of).encode()).hexdigest()[:40] if of else None
@@ -95,11 +106,28 @@ class _Target:
     async def done(self) -> int:
         if self._id is None:
             return 0
-        await self.execute(_TABLE)
+        try:
+            return await self._read()
+        except Exception:  # most likely it is not there yet
+            await self._roll_back()
+        try:
+            await self.execute(_TABLE)
+            await self.commit()
+        except Exception:
+            # Of two processes at once one makes it, and IF NOT EXISTS may still fail for the other.
+            await self._roll_back()
+            with suppress(Exception):
+                return await self._read()
+            raise
+        return 0
+
+    async def _read(self) -> int:
         rows = await self.execute(f"SELECT done FROM perdure_cursors WHERE id = '{self._id}'")  # noqa: S608
         found = rows.fetchone()
         row = await found if inspect.isawaitable(found) else found
         await self.commit()
+        if isinstance(row, Mapping):  # as the user's row factory makes them
+            return int(row["done"])
         return int(row[0]) if row else 0
 
     async def commit_with(self, statements: Sequence[str], done: int) -> None:
@@ -120,31 +148,46 @@ class _Target:
         await self.commit()
 
     async def _begin(self) -> None:
-        if getattr(self._connection, "autocommit", None) is False:
-            return  # it begins one by itself
-        if getattr(self._connection, "in_transaction", False):
-            raise InvalidInput("the connection is inside a transaction", do="commit it before the script")
-        await self.execute("BEGIN")
+        if getattr(self._connection, "autocommit", None) is not False:  # else it begins one by itself
+            await self.execute("BEGIN")
 
     async def _roll_back(self) -> None:
         rollback = getattr(self._connection, "rollback", None)
         if rollback is None:
-            await self.execute("ROLLBACK")
+            if self._connection.in_transaction:
+                await self.execute("ROLLBACK")
             return
         found = rollback()
         if inspect.isawaitable(found):
             await found
 
 
+def _is_inside(connection: Any) -> bool:
+    status = getattr(getattr(connection, "info", None), "transaction_status", None)  # psycopg's
+    if status is not None:
+        return int(status) != 0
+    # sqlite3's; with autocommit=False it always is inside one.
+    return getattr(connection, "autocommit", None) is not False and bool(getattr(connection, "in_transaction", False))
+
+
 # ── statements ───────────────────────────────────────────────────────────────────────────────────
 
 # What a semicolon may be hidden in, and the semicolon itself.
 _TOKEN = re.compile(
-    r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/ | (\$\w*\$).*?\1 | ;""", re.VERBOSE | re.DOTALL
+    r"""\b[eE]'(?:[^'\\]|''|\\.)*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/ | (\$\w*\$).*?\1 | ;""",
+    re.VERBOSE | re.DOTALL,
 )
-_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
-_TRIGGER = re.compile(r"\s*create\s+(?:temp\s+|temporary\s+)?trigger\b.*\bbegin\b", re.IGNORECASE | re.DOTALL)
-_END = re.compile(r"\bend\s*$", re.IGNORECASE)
+# Statements that have a block of statements in them: SQLite's triggers, PostgreSQL's functions in SQL. Its end comes
+# after a semicolon; that of a CASE does not.
+_BLOCK = re.compile(
+    r"\s*create\s+(?:temp\s+|temporary\s+)?trigger\b.*\bbegin\b"
+    r"|\s*create\s+(?:or\s+replace\s+)?(?:function|procedure)\b.*\bbegin\s+atomic\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_END = re.compile(r";\s*end\s*$", re.IGNORECASE)
+_BOUNDARY = re.compile(
+    r"\s*(?:begin|start\s+transaction|commit|end|abort|rollback)\b(?!.*\b(?:to|prepared)\b)", re.IGNORECASE | re.DOTALL
+)
 
 
 def split(script: str) -> Iterator[str]:
@@ -154,11 +197,26 @@ def split(script: str) -> Iterator[str]:
         if token.group() != ";":
             continue
         statement = script[begun : token.start()]
-        bare = _COMMENT.sub(" ", statement)
-        if _TRIGGER.match(bare) and not _END.search(bare):
-            continue  # a semicolon inside the trigger's own block
+        bare = _bare(statement)
+        if _BLOCK.match(bare) and not _END.search(bare):
+            continue  # a semicolon inside the statement's own block
         begun = token.end()
         if bare.strip():
             yield statement.strip()
-    if _COMMENT.sub(" ", script[begun:]).strip():
+    if _bare(script[begun:]).strip():
         yield script[begun:].strip()
+
+
+def _bare(statement: str) -> str:
+    """Without what is quoted or commented out."""
+    return _TOKEN.sub(lambda found: ";" if found.group() == ";" else " ", statement)
+
+
+def _refuse_boundaries(statements: Sequence[str]) -> None:
+    for number, statement in enumerate(statements, 1):
+        if _BOUNDARY.match(_bare(statement)):
+            raise InvalidInput(
+                f"statement {number} of the script is {statement[:40]!r}; run_script makes the transactions itself",
+                kept="nothing was executed",
+                do='leave these statements out; cursor="whole" makes one transaction of all',
+            )

@@ -1,0 +1,134 @@
+"""`run_script` with the scripts and connections that people have: what it cannot keep its word for is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from perdure import Perdure, Retry, durable, loops, step
+from perdure._durable.scripts import split
+from perdure.errors import InvalidInput
+
+
+def _work(open_it: Any, script: str, *, fails: bool = False, **options: Any) -> Any:
+    tries: list[int] = []
+
+    @step(retry=Retry(2, wait=timedelta(0), on=[ValueError]))
+    async def run() -> int:
+        with contextlib.closing(open_it()) as connection:
+            done = await loops.run_script(connection, script, **options)
+        tries.append(1)
+        if fails and len(tries) == 1:
+            raise ValueError
+        return done
+
+    @durable
+    async def work() -> int:
+        return await run()
+
+    return work
+
+
+@pytest.fixture(params=["sqlite3", "psycopg", "psycopg autocommit"])
+def open_it(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """Opens a database with a table `done`."""
+    if request.param == "sqlite3":
+        found: Any = lambda: sqlite3.connect(tmp_path / "user.db")  # noqa: E731
+    else:
+        url, autocommit = request.getfixturevalue("postgres_url"), request.param.endswith("autocommit")
+        found = lambda: psycopg.connect(url, autocommit=autocommit, row_factory=dict_row)  # noqa: E731
+    with contextlib.closing(found()) as connection:
+        connection.execute("CREATE TABLE done (n INTEGER)")
+        connection.commit()
+    return found
+
+
+def _count(open_it: Any) -> int:
+    with contextlib.closing(open_it()) as connection:
+        return len(connection.execute("SELECT n FROM done").fetchall())
+
+
+async def test_a_transaction_of_the_users_own_is_neither_committed_nor_ended(open_it: Any, tmp_path: Path) -> None:
+    def inside() -> Any:
+        connection = open_it()
+        connection.execute("BEGIN")
+        connection.execute("INSERT INTO done VALUES (99)")
+        return connection
+
+    async with Perdure(tmp_path / "p.db") as app:
+        for cursor in ("target", "whole", "journal"):
+            with pytest.raises(InvalidInput, match="inside a transaction"):
+                await app.run(cursor, _work(inside, "INSERT INTO done VALUES (1)", cursor=cursor))
+    assert _count(open_it) == 0
+
+
+async def test_a_script_that_begins_or_ends_transactions_is_refused(open_it: Any, tmp_path: Path) -> None:
+    words = ["BEGIN", "begin immediate", "-- all\nSTART  TRANSACTION", "commit", "END", "Rollback"]
+    async with Perdure(tmp_path / "p.db") as app:
+        for number, word in enumerate(words):
+            script = f"INSERT INTO done VALUES (1); {word}; INSERT INTO done VALUES (2)"
+            with pytest.raises(InvalidInput, match="statement 2 of the script"):
+                await app.run(f"t{number}", _work(open_it, script))
+    assert _count(open_it) == 0
+
+
+async def test_a_script_goes_on_whatever_its_connection_makes_of_rows(open_it: Any, tmp_path: Path) -> None:
+    work = _work(open_it, "INSERT INTO done VALUES (1); INSERT INTO done VALUES (2)", fails=True)
+    async with Perdure(tmp_path / "p.db") as app:
+        assert await app.run("t", work) == 0
+    assert _count(open_it) == 2
+
+
+async def test_scripts_that_are_the_first_in_a_database_at_once_all_run(postgres_url: str, tmp_path: Path) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("CREATE TABLE done (n INTEGER)")
+
+    def run(number: int) -> int:
+        async def one() -> int:
+            async with Perdure(tmp_path / f"{number}.db") as app:
+                work = _work(lambda: psycopg.connect(postgres_url), "INSERT INTO done VALUES (1)")
+                found: int = await app.run("t", work)
+                return found
+
+        return asyncio.run(one())
+
+    assert await asyncio.gather(*(asyncio.to_thread(run, number) for number in range(6))) == [1] * 6
+    assert _count(lambda: psycopg.connect(postgres_url)) == 6
+
+
+async def test_perdures_own_store_is_no_target(tmp_path: Path) -> None:
+    path = tmp_path / "p.db"
+    async with Perdure(path) as app:
+        with pytest.raises(InvalidInput, match="perdure's own store"):
+            await app.run("t", _work(lambda: sqlite3.connect(path), "CREATE TABLE mine (n)"))
+
+
+@pytest.mark.parametrize(
+    "script, statements",
+    [
+        (r"a E'it\'s; b'; c", [r"a E'it\'s; b'", "c"]),
+        (r"like'\'; c", [r"like'\'", "c"]),
+        (
+            "create temp trigger t begin a case b end; c; end; d",
+            ["create temp trigger t begin a case b end; c; end", "d"],
+        ),
+        (
+            "create or replace function f() begin atomic a; b; end; c",
+            ["create or replace function f() begin atomic a; b; end", "c"],
+        ),
+        (
+            "create function f() returns trigger as $$ begin a; end; $$ language plpgsql; c",
+            ["create function f() returns trigger as $$ begin a; end; $$ language plpgsql", "c"],
+        ),
+    ],
+)
+def test_a_script_is_split_where_a_statement_ends_and_nowhere_else(script: str, statements: list[str]) -> None:
+    assert list(split(script)) == statements
