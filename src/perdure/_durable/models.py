@@ -19,6 +19,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,8 @@ from perdure._durable.values import Signature
 from perdure._ground import codec, crash
 from perdure._model import Entry, name_of, scope_of
 from perdure.errors import NotStorable
+
+log = logging.getLogger("perdure.durable")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -114,7 +117,8 @@ class _Asker:
         self._function, self._model, self._price, self._usage = function, model, price, usage
         self._messages = messages
         self._name = name or function.__qualname__.rpartition("<locals>.")[2]
-        self._signature, self._returns = inspect.signature(function), Signature(function).returns
+        known = Signature(function)
+        self._signature, self._returns, self._is_method = inspect.signature(function), known.returns, known.is_method
         self._is_async = inspect.iscoroutinefunction(function)
 
     def body(self) -> Callable[..., Any]:
@@ -166,11 +170,13 @@ class _Asker:
         scope = current.get()
         if scope is None:
             return
-        given = self._signature.bind(*args, **kwargs).arguments
-        used = self._usage(reply) or Usage()
+        given = dict(self._signature.bind(*args, **kwargs).arguments)
+        if self._is_method:
+            given.pop(next(iter(given)))
+        used = self._used(reply)
         money = used.money if used.money is not None else self._price.of(used)
         kept = scope.run.part(Conversations)
-        prompt, head = kept.add(given.get(self._messages, [args, kwargs]))
+        prompt, head = self._prompt(kept, given.get(self._messages, given))
         note = spent_note(
             used.tokens,
             money,
@@ -183,6 +189,24 @@ class _Asker:
         crash.place("model.noted")
         if name_of(scope.path) == self._name:
             kept.learn_reply(reply, self._returns)
+
+    # The reply is paid for: what cannot be noted about it is no reason to lose it, and to ask again.
+
+    def _used(self, reply: Any) -> Usage:
+        try:
+            found = self._usage(reply) or Usage()
+            _ = found.tokens, found.money
+            return found
+        except Exception as problem:
+            log.warning("what %s used is not known, and not counted: %r", self._name, problem)
+            return Usage()
+
+    def _prompt(self, kept: Conversations, messages: Any) -> tuple[bytes, bytes]:
+        try:
+            return kept.add(messages)
+        except NotStorable as problem:
+            log.warning("the prompt of %s is not kept: %s", self._name, problem.what)
+            return kept.add([])
 
 
 def usage_of(reply: Any) -> Usage | None:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from datetime import timedelta
 from enum import StrEnum
+from typing import Any
 
 from perdure._durable.retry import Retry, wait_until
 from perdure._durable.run import Run
@@ -24,6 +25,7 @@ from perdure.errors import InvalidInput, PerdureError
 WRITTEN_EVERY = 0.05
 LARGEST_BATCH = 8 * 1024
 AHEAD = 1024
+_END: Any = object()  # not None, which a source may give: as a model's client does for a piece without text
 
 
 class Marker(StrEnum):
@@ -144,7 +146,8 @@ class Pump:
                 marker = Marker.TIMEOUT_PARTIAL if isinstance(error, TimeoutError) else Marker.RECOVERED_FROM_PARTIAL
                 kept.marker = marker
                 tries += 1
-                if self._retry is None or not self._retry.wants_more(tries, error):
+                # One that gives what no stream takes would only be paid for again.
+                if isinstance(error, InvalidInput) or self._retry is None or not self._retry.wants_more(tries, error):
                     raise
                 delay = self._retry.delay(tries)
                 clock = run.store.clock
@@ -158,8 +161,8 @@ class Pump:
         try:
             while True:
                 async with asyncio.timeout(self._silence.total_seconds() if self._silence else None):
-                    piece = await anext(source, None)
-                if piece is None:
+                    piece = await anext(source, _END)
+                if piece is _END:
                     break
                 await self._take(piece)
             await self._flush()
@@ -171,7 +174,11 @@ class Pump:
 
     async def _take(self, piece: str) -> None:
         if not isinstance(piece, str):
-            raise InvalidInput(f"a stream gave {type(piece).__name__}, not str", kept="the pieces before it")
+            raise InvalidInput(
+                f"a stream gave {type(piece).__name__}, not str",
+                kept="the pieces before it",
+                do="yield text alone: `if piece: yield piece`",
+            )
         if not piece:
             return
         self._held.append(piece)

@@ -20,7 +20,7 @@ from perdure._ground.hop import Nap
 from perdure._ground.ids import check_id
 from perdure._model import FINISHED, Entry, decode_entry, name_of
 from perdure._store import EventRow, HolderRow, Store, TaskRow
-from perdure.errors import Conflict, NotFound
+from perdure.errors import Conflict, InvalidInput, NotFound
 
 _LOOK_SECONDS = 0.02
 
@@ -47,8 +47,9 @@ async def read_stream(
 
     Raises:
         NotFound: no such task, or no such stream in it.
+        InvalidInput: an offset or a number that no stream can have.
     """
-    follower = _Follower(_store_of(app), task_id, name, number)
+    follower = _Follower(_store_of(app), task_id, name, number, after)
     await follower.look()
     if follower.path is None:
         raise NotFound("stream", name, follower.store.place, do="its task has not begun it")
@@ -66,7 +67,7 @@ async def follow_stream(
         NotFound: no such task.
         Conflict: the task was rolled back, and with it what was read.
     """
-    follower = _Follower(_store_of(app), task_id, name, number)
+    follower = _Follower(_store_of(app), task_id, name, number, after)
     while True:
         is_over = await follower.look()
         if follower.path is not None:
@@ -96,7 +97,12 @@ async def partial_streams(app: HasStore | Store, task_id: str) -> list[tuple[str
 class _Follower:
     """One reader's place in a journal: each entry is read once."""
 
-    def __init__(self, store: Store, task_id: str, name: str, number: int | None) -> None:
+    def __init__(self, store: Store, task_id: str, name: str, number: int | None, after: int = 0) -> None:
+        if after < 0 or (number is not None and number < 1):
+            raise InvalidInput(
+                f"a stream is read after={after}, number={number}",
+                do="count characters from 0, and streams of one name from 1",
+            )
         self.store, self._task_id, self._name, self._number = store, check_id(task_id), name, number
         self.path: str | None = None
         self._row: TaskRow | None = None
