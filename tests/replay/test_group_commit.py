@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -313,20 +312,21 @@ async def test_two_threads_that_let_go_of_one_entry_do_not_let_go_of_the_next(mo
     """It is not on disk, and who flushes has to wait for it."""
     from perdure._model import Entry
 
-    class Raced(deque[Any]):
-        def remove(self, write: Any) -> None:
-            super().remove(write)  # by the other thread, just before
-            super().remove(write)
-
     paper = Paper()
     run: Run = new_run(paper=paper)
     run.record(Entry("result", "inline", "|x#1", b""))
     paper.holds_back = True
     _, second = run.record(Entry("result", "inline", "|x#2", b""))
-    run.fence.unflushed = Raced(run.fence.unflushed)
     monkeypatch.setattr(run_module, "OLDEST_SECONDS", -1.0)
+
+    class Raced(list[Any]):
+        def __delitem__(self, places: Any) -> None:
+            assert run.behind() is second  # asked by the other thread, just before
+            super().__delitem__(places)
+
+    run.fence.unflushed = Raced(run.fence.unflushed)
     assert run.behind() is second
-    assert list(run.fence.unflushed) == [second]
+    assert run.fence.unflushed == [second]
 
     flushing = asyncio.ensure_future(run.flush())
     await asyncio.sleep(0)

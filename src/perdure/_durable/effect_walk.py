@@ -12,17 +12,16 @@ it is called. Whatever it waits for is therefore a hop; what only a loop can do 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping
 from datetime import timedelta
-from time import perf_counter
+from types import MappingProxyType
 from typing import Any
 
-from msgspec import Struct
-
 from perdure._durable import settling
+from perdure._durable.at_work import Limited, at_work_of
 from perdure._durable.calls import Note, cut_off
 from perdure._durable.effect_call import EffectCall, Outcome, key_of, running_effect
-from perdure._durable.limits import Limit, limits_of
 from perdure._durable.retry import Retry, wait_until
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
@@ -35,11 +34,15 @@ from perdure.errors import LeaseLost, NotStorable, ResultNotStorable, TooLarge
 
 # Nothing was stopped for long, whatever the lease, if a commit was waited for no longer than this.
 _NO_STOP_SECONDS = 0.05
+# So many writes may be on disk, and still be held.
+_MANY = 16
+NO_MARKS: Mapping[str, str | int | float | None] = MappingProxyType({})
 _enter, _leave = current.set, current.reset
+_current_task = asyncio.current_task
 _begin_effect, _end_effect = running_effect.set, running_effect.reset
 
 
-class Walk(Struct, eq=False):
+class Walk(Limited, eq=False):
     """An effect between its call and its result."""
 
     call: EffectCall
@@ -57,11 +60,10 @@ class Walk(Struct, eq=False):
     op: str = "effect"
     tries: int = 0
     number: int = 0  # of its key: a Retry may ask for a new one after a definite failure
-    marks: Mapping[str, str | int | float | None] = {}  # what the body has put on record for its probe
+    marks: Mapping[str, str | int | float | None] = NO_MARKS  # what the body has put on record for its probe
     is_open: bool = False  # it may have happened, and nobody knows
     again: str = ""  # why it is run once more; Outcome has the words
     recorded: tuple[int, Entry] | None = None  # its outcome, and where it stands
-    _task: asyncio.Task[Any] | None = None
     _before: int = 0  # how often the task had been cancelled when it began
     _position: int | None = None  # while its result waits to be handed out
 
@@ -73,70 +75,100 @@ class Walk(Struct, eq=False):
 
     async def go(self, intent: Entry | None = None) -> Any:
         """The effect's result; `intent` is what an earlier attempt has left."""
+        # One coroutine from the intent to the outcome: each more would be a fiftieth of what a small effect costs.
+        run, call, task, cancelled = self.run, self.call, None, 0
+        at_work = run.at_work or at_work_of(run)
         if not self.is_inline:
-            self._task = task = asyncio.current_task()
-            self._before = 0 if task is None else task.cancelling()
+            task = self.task = _current_task()
+            cancelled = self._before = 0 if task is None else task.cancelling()
         try:
             if intent is not None:
                 outcome = await self._take_up(intent)
                 if not outcome.again:
                     return await self.ended(outcome)
                 self.again = outcome.again
-                self.run.check()
-            return await self._carry()
+                run.check()
+                cancelled = self._times_cancelled()
+            while True:
+                if task is None:
+                    run.may_start_here()
+                elif run.stopping or run.draining:
+                    # Not for entries that are not on disk yet, as a step does: its own intent goes there after them.
+                    await run.may_start()
+                # From its intent to its outcome no attempt is unwound: what is under way ends, and is recorded.
+                at_work.walks.add(self)
+                try:
+                    self.tries += 1
+                    if self.marks:
+                        self.marks = NO_MARKS
+                    before = at_work.boottime()
+                    if crash.armed:
+                        crash.place("effect.before_intent")
+                    write = self._intend(at_work.now_ms())
+                    if task is None:
+                        run.wait_here(write)
+                    else:
+                        await write
+                    # Its commit was fenced. Only after a long stop (a laptop's lid) can the lease have gone since.
+                    if run.fence.closed is not None or crash.armed or at_work.boottime() - before > _NO_STOP_SECONDS:
+                        await self._make_sure(before)
+                    if len(run.fence.unflushed) > _MANY:
+                        run.behind()  # it is not; asked, it lets go of the writes that are on disk
+                    run.fresh += 1
+                    self.is_open, trouble = True, None
+                    began, limits = at_work.limits.time(), at_work.limits
+                    scope = _enter(Scope(run, self.path, True, task))  # in which nothing is numbered
+                    running = _begin_effect(self)
+                    try:
+                        if task is None:
+                            value = call.function(*self.args, **self.kwargs)
+                        else:
+                            when = self.when = began + call.limit_seconds
+                            if when < limits.earliest:
+                                limits.set_for(when)
+                            value = await call.function(*self.args, **self.kwargs)
+                            if self.is_late:
+                                self.take_back(cancelled)
+                    except BaseException as error:
+                        value, trouble = None, self._trouble(error, cancelled)
+                    finally:
+                        _end_effect(running)
+                        _leave(scope)
+                    if trouble is None or trouble.is_known:
+                        self.is_open = False
+                        if crash.armed:
+                            crash.place("effect.done")
+                finally:
+                    at_work.walks.discard(self)
+                    if run.pausing or run.stopping:
+                        run.look_for_unwinding()
+                took = int((limits.time() - began) * 1000)
+                if trouble is None:
+                    kept = self._keep(value, took)
+                    return kept[1] if kept is not None else await self.ended(Outcome(value), took)
+                if not trouble.is_known:
+                    trouble = await settling.settle(self, trouble.error)
+                is_again = trouble.again or (
+                    trouble.error is not None
+                    and trouble.may_retry
+                    and await self.wait_for_another(call.retry, trouble.error)
+                )
+                if not is_again:
+                    return await self.ended(trouble, took)
+                self.again = trouble.again
+                run.check()
+                cancelled = self._times_cancelled()
         except asyncio.CancelledError:
-            if self._was_cancelled() and not self.run.is_ending:
+            if self._was_cancelled() and not run.is_ending:
                 await self._cut_off()
             raise  # at the end of an attempt it leaves its intent, which the next one settles
 
     def _was_cancelled(self) -> bool:
         """Whether the code has cancelled the call, and not something that its body awaited."""
-        task = self._task
-        return task is not None and task.cancelling() > self._before
+        return self._times_cancelled() > self._before
 
-    async def _carry(self) -> Any:
-        run = self.run
-        while True:
-            if self.is_inline:
-                run.may_start_here()
-            elif run.stopping or run.draining:
-                # Not for entries that are not on disk yet, as a step does: its own intent goes there after them.
-                await run.may_start()
-            mine = (run.uid, self.path)
-            # From its intent to its outcome no attempt is unwound: what is under way ends, and is recorded.
-            run.bodies += 1
-            run.effecting += 1
-            settling.under_way.add(mine)
-            try:
-                await self._intend()
-                began = perf_counter()
-                self.is_open = True
-                value, trouble = await self._body()
-                if trouble is None or trouble.is_known:
-                    self.is_open = False
-                    crash.place("effect.done")
-            finally:
-                settling.under_way.discard(mine)
-                run.bodies -= 1
-                run.effecting -= 1
-                if run.pausing or run.stopping:
-                    run.look_for_unwinding()
-            took = int((perf_counter() - began) * 1000)
-            if trouble is None:
-                kept = self._keep(value, took)
-                return kept[1] if kept is not None else await self.ended(Outcome(value), took)
-            if not trouble.is_known:
-                trouble = await settling.settle(self, trouble.error)
-                self.again = trouble.again
-                if trouble.again:
-                    run.check()
-                    continue
-            error = trouble.error
-            if error is not None and trouble.may_retry and await self.wait_for_another(self.call.retry, error):
-                self.again = ""
-                run.check()
-                continue
-            return await self.ended(trouble, took)
+    def _times_cancelled(self) -> int:
+        return 0 if self.task is None else self.task.cancelling()
 
     def follow(self, intent: Entry) -> Note:
         """Be the walk that this intent began: the same key, for ever."""
@@ -159,34 +191,11 @@ class Walk(Struct, eq=False):
 
     # ── intent ──────────────────────────────────────────────────────────────────────────────────
 
-    async def _intend(self) -> None:
-        """Put on disk that it is about to run, and be sure that nobody else does."""
-        run, call, clock = self.run, self.call, self.run.store.clock
-        kept = call.keep(self.args, self.kwargs) if call.found_by else None
-        self.tries += 1
-        if self.marks:
-            self.marks = {}
-        while True:
-            began, now = clock.boottime(), clock.now_ms()
-            crash.place("effect.before_intent")
-            write = self._record(self._intent_note(now), now, kept)
-            if self.is_inline:
-                run.wait_here(write)
-            else:
-                await write  # here: a coroutine less between the wait and the body
-            crash.place("effect.intended")
-            if run.fence.closed is not None:
-                raise run.fence.closed
-            # The intent's own commit was fenced. Only after a long stop (a laptop's lid) can it have become old.
-            waited = clock.boottime() - began
-            if waited < _NO_STOP_SECONDS or waited < run.store.presence.lease.total_seconds() / 3:
-                break
-            await self._check_holder()  # and it has a new one, for the old one's deadline means nothing
-        run.behind()  # it is not; asked, it lets go of the writes that are on disk
-        run.fresh += 1
-
-    def _intent_note(self, now: int) -> Note:
-        call = self.call
+    def _intend(self, now: int) -> Write:
+        """Record that it is about to run, and what is known so far; to be waited for. It is the wait that makes it
+        urgent: the committer is woken when this thread is about to rest, and does not have to wait until it lets go
+        of the interpreter."""
+        run, call = self.run, self.call
         note: Note = {
             "key": self.key,
             "tries": self.tries,
@@ -194,7 +203,31 @@ class Walk(Struct, eq=False):
             "not_after": now + call.limit_ms,
             "shown": call.shown(self.args, self.kwargs),
         }
-        return {**note, **call.found_by} if call.found_by else note
+        kept: bytes | None = None
+        if call.found_by:
+            kept = call.keep(self.args, self.kwargs)
+            note = {**note, **call.found_by, **self.marks}
+        elif self.marks:
+            note = {**note, **self.marks}
+        entry = Entry("intent", self.op, self.path, self.asked, kept, None, now, 0, run.epoch, note)
+        position, write = run.record(entry)
+        if self.is_body:
+            run.cursor.learn(position, entry)
+        return write
+
+    async def _make_sure(self, before: float) -> None:
+        """Return when the intent, which was begun at that time, is on disk and the lease is still ours."""
+        run, clock = self.run, self.run.store.clock
+        while True:
+            crash.place("effect.intended")
+            if run.fence.closed is not None:
+                raise run.fence.closed
+            if clock.boottime() - before < max(_NO_STOP_SECONDS, run.store.presence.lease.total_seconds() / 3):
+                return
+            await self._check_holder()  # and it has a new one, for the old one's deadline means nothing
+            before = clock.boottime()
+            crash.place("effect.before_intent")
+            await self._on_disk(self._intend(self.run.store.clock.now_ms()))
 
     async def _check_holder(self) -> None:
         """Raises LeaseLost when another attempt has taken over; the call did not run."""
@@ -205,36 +238,26 @@ class Walk(Struct, eq=False):
             run.fence.close(error)
             raise error
 
-    # ── run ─────────────────────────────────────────────────────────────────────────────────────
+    # ── trouble ─────────────────────────────────────────────────────────────────────────────────
 
-    async def _body(self) -> tuple[Any, Outcome | None]:
-        """What it returned, or how else it ended."""
-        call, task, run = self.call, self._task, self.run
-        limit: Limit | None = None
-        scope = _enter(Scope(run, self.path, True, task))  # in which nothing is numbered
-        running = _begin_effect(self)
-        try:
-            if task is None:
-                return call.function(*self.args, **self.kwargs), None
-            limit = run.part(limits_of).limit(task, call.limit_seconds)
-            with limit:
-                return await call.function(*self.args, **self.kwargs), None
-        except asyncio.CancelledError as error:
+    def _trouble(self, error: BaseException, cancelled: int) -> Outcome:
+        """How a body has ended that raised this, of a task that had been cancelled so often when it began. Raises it
+        again if it is not the effect's."""
+        run, is_late, self.when = self.run, self.is_late, math.inf
+        if is_late and self.take_back(cancelled) and type(error) is asyncio.CancelledError:
+            late = TimeoutError()
+            late.__cause__, error = error, late
+        if isinstance(error, asyncio.CancelledError):
             if run.is_ending or self._was_cancelled():
-                raise
-            return None, Outcome(error=error, is_known=False)  # the body's own: something it awaited was cancelled
-        except BaseException as error:
-            if not isinstance(error, Exception) and is_leaving(error):
-                run.leave(error)
-                raise
-            run.fence.check()  # ours to raise again, not the effect's to record
-            is_ours = limit is not None and limit.is_over
-            if call.is_definite(error, is_sent_again=self.again == "same key") and not is_ours:
-                return None, Outcome(error=error, may_retry=True)
-            return None, Outcome(error=error, is_known=False)
-        finally:
-            _end_effect(running)
-            _leave(scope)
+                raise error
+            return Outcome(error=error, is_known=False)  # the body's own: something it awaited was cancelled
+        if not isinstance(error, Exception) and is_leaving(error):
+            run.leave(error)
+            raise error
+        run.fence.check()  # ours to raise again, not the effect's to record
+        if self.call.is_definite(error, is_sent_again=self.again == "same key") and not is_late:
+            return Outcome(error=error, may_retry=True)
+        return Outcome(error=error, is_known=False)
 
     async def wait_for_another(self, retry: Retry | None, error: BaseException) -> bool:
         """Whether it is tried again, and if so, when its time has come; how often was tried is on disk first."""
@@ -246,25 +269,25 @@ class Walk(Struct, eq=False):
         delay = retry.delay(self.tries)
         due = self.run.store.clock.now_ms() + delay // timedelta(milliseconds=1)
         if not self.is_open:
-            note = self._note(number=self.number, until=due, error=type(error).__name__)
-            await self._on_disk(self._record({**note, "shown": self.shown}, self.run.store.clock.now_ms()))
+            note = self._note(number=self.number, until=due, error=type(error).__name__, shown=self.shown)
+            await self._on_disk(self._record(note))
         await wait_until(self.run.store.clock, due, delay)
         return True
 
     async def mark(self, **marks: str | int | float | None) -> None:
         """Put something on record that the probe will need; returns when it is on disk."""
         self.marks = {**self.marks, **{f"mark.{name}": value for name, value in marks.items()}}
-        now = self.run.store.clock.now_ms()
-        note = {**self._intent_note(now), **self.marks}
-        await self._on_disk(self._record(note, now, self.call.keep(self.args, self.kwargs)))
+        await self._on_disk(self._intend(self.run.store.clock.now_ms()))
 
     # ── outcome ─────────────────────────────────────────────────────────────────────────────────
 
     def _keep(self, value: Any, took: int) -> tuple[bytes, Any] | None:
         """Record what most effects come to: a value, in a function of one scope, where it goes out at once. Its bytes
         and what the caller gets; None when it is something else, and nothing was recorded."""
-        run, task = self.run, self._task
-        if self.is_body or task is None or run.scopes > 1 or run.always_replay or task.cancelling() > self._before:
+        run, task = self.run, self.task
+        if self.is_body or run.scopes > 1 or run.always_replay:
+            return None
+        if task is not None and task.cancelling() > self._before:
             return None
         kept = self.call.plainly(value)
         if kept is None:
@@ -276,8 +299,9 @@ class Walk(Struct, eq=False):
             position, _ = run.record(entry)
         except TooLarge:
             return None
-        crash.place("effect.recorded")
-        if run.made_gate is not None:
+        if crash.armed:
+            crash.place("effect.recorded")
+        if run.made_gate is not None and task is not None:
             run.made_gate.passed(position)
         return kept
 
@@ -348,11 +372,10 @@ class Walk(Struct, eq=False):
     def _note(self, **more: str | int | float | None) -> Note:
         return {"key": self.key, "tries": self.tries, **more}
 
-    def _record(self, note: Note, now: int, kept: bytes | None = None) -> Write:
-        """Record an intent, which is to be waited for. It is the wait that makes it urgent: the committer is woken when
-        this thread is about to rest, and does not have to wait until it lets go of the interpreter."""
+    def _record(self, note: Note) -> Write:
         run = self.run
-        entry = Entry("intent", self.op, self.path, self.asked, kept, None, now, 0, run.epoch, note)
+        now = run.store.clock.now_ms()
+        entry = Entry("intent", self.op, self.path, self.asked, None, None, now, 0, run.epoch, note)
         position, write = run.record(entry)
         if self.is_body:
             run.cursor.learn(position, entry)
@@ -363,12 +386,3 @@ class Walk(Struct, eq=False):
             self.run.wait_here(write)
         else:
             await write
-
-
-def ending_walk(
-    call: EffectCall, run: Run, path: str, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any], op: str
-) -> Walk:
-    """The walk of an effect when its task is being ended."""
-    key, is_inline = key_of(run.uid, run.line, path, asked), not call.is_async
-    op = f"{op}.inline" if is_inline else op
-    return Walk(call, run, path, asked, args, kwargs, key, is_body=True, is_ending=True, is_inline=is_inline, op=op)

@@ -31,7 +31,7 @@ from perdure._durable.scopes import Scope, current
 from perdure._ground.hop import drive
 from perdure._model import Entry
 from perdure._replay import Cut, Diverged, Fresh, Recorded, Uncertain, plain_digest
-from perdure.errors import InvalidInput, NoTask
+from perdure.errors import InvalidInput, NoTask, PerdureError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -114,8 +114,7 @@ class Effect(Generic[P, R_co]):
             inspect.markcoroutinefunction(self)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
-        result: R_co = self._called(*args, **kwargs)
-        return result
+        return self._called(*args, **kwargs)  # type: ignore[no-any-return]
 
     def plain(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run it bare: no task, no record, no guarantee; its key is a new one each time."""
@@ -163,10 +162,15 @@ def _called_on_loop(call: EffectCall) -> Callable[..., Any]:
     name, digest, told_plainly = call.name, call.digest, call.told_plainly
 
     async def effected(*args: Any, **kwargs: Any) -> Any:
-        scope = _scope_of(call)
+        scope = _scope_here()
+        if scope is None or _effect_here(None) is not None:
+            raise _refusal(call, scope)
         run, is_body = scope.run, scope.is_body
+        if run.fence.closed is not None or run.unwinding or run.is_over:
+            run.check()
+        run.effects[name] = call
         asked = (plain_digest(args) if told_plainly and not kwargs else None) or digest(args, kwargs)
-        answer = scope.track.ask(name, asked, is_body)
+        answer = (scope.made_track or scope.track).ask(name, asked, is_body)
         intent: Entry | None = None
         if type(answer) is not Fresh:
             if type(answer) is Recorded:
@@ -200,8 +204,12 @@ def _called_here(call: EffectCall) -> Callable[..., Any]:
     """A plain `def`: done where it is called, which holds an event loop up as any plain call does."""
 
     def effected(*args: Any, **kwargs: Any) -> Any:
-        scope = _scope_of(call)
-        run = scope.run
+        scope = _scope_here()
+        if scope is None or _effect_here(None) is not None:
+            raise _refusal(call, scope)
+        run: Run = scope.run
+        run.check()
+        run.effects[call.name] = call
         asked = call.digest(args, kwargs)
         answer = scope.track.ask(call.name, asked, in_body=scope.is_body)
         if type(answer) is Recorded:
@@ -221,21 +229,14 @@ def _called_here(call: EffectCall) -> Callable[..., Any]:
     return effected
 
 
-def _scope_of(call: EffectCall) -> Scope:
-    scope = _scope_here()
+def _refusal(call: EffectCall, scope: Scope | None) -> PerdureError:
     if scope is None:
-        raise NoTask(call.name, is_effect=True)
-    if _effect_here(None) is not None:
-        raise InvalidInput(
-            f"the effect {call.name} is called inside another effect",
-            kept="it did not run",
-            do="call it beside the other one, or as a plain function: .plain(…)",
-        )
-    run: Run = scope.run
-    if run.fence.closed is not None or run.unwinding or run.is_over:
-        run.check()
-    run.effects[call.name] = call
-    return scope
+        return NoTask(call.name, is_effect=True)
+    return InvalidInput(
+        f"the effect {call.name} is called inside another effect",
+        kept="it did not run",
+        do="call it beside the other one, or as a plain function: .plain(…)",
+    )
 
 
 def _intent_of(run: Run, answer: Any) -> Entry | None:

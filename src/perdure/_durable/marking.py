@@ -192,7 +192,7 @@ class Coalesced:
         with self._mutex:
             self._is_timed = False
             item, self._held = self._held, None
-            if item is not None and self._run.bodies:
+            if item is not None and (self._run.bodies or self._run.effecting):
                 with suppress(PerdureError):  # the attempt is closed; its next call says so
                     self._last = time.monotonic()
                     self._write(item)

@@ -13,6 +13,8 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import Context
+from itertools import filterfalse, takewhile
+from operator import attrgetter
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,6 +29,7 @@ from perdure._tasks import Task
 from perdure.errors import PerdureError, ReplayDiverged
 
 if TYPE_CHECKING:
+    from perdure._durable.at_work import AtWork
     from perdure._durable.savepoints import Point
 
 T = TypeVar("T")
@@ -38,6 +41,8 @@ MOST_UNFLUSHED = 256
 # A result that took no longer than a commit gains nothing by waiting for one.
 SHORTEST_WAIT = 0.001
 SLOW_SECONDS = 0.1
+_letting_go = threading.Lock()  # of writes that are on disk
+_is_done = attrgetter("done")
 LEASE_MS = int(LEASE.total_seconds() * 1000)
 
 
@@ -45,8 +50,8 @@ class Run(Unwinding):
     """What the scopes of one attempt share."""
 
     __slots__ = (
-        "__weakref__", "_params", "_thread", "alive", "always_replay", "answers", "began", "bodies", "body",
-        "carried", "cursor", "deadline_at", "driver", "effecting", "effects", "entries", "epoch", "fence", "fresh",
+        "__weakref__", "_params", "_thread", "alive", "always_replay", "answers", "at_work", "began", "bodies", "body",
+        "carried", "cursor", "deadline_at", "driver", "effects", "entries", "epoch", "fence", "fresh",
         "inline", "is_over", "is_restarting", "key", "line", "loop", "made_gate", "main", "near_until", "near_up_to",
         "pausing", "point", "replayed", "scopes", "store", "task", "task_id", "uid", "under_way",
     )  # fmt: skip
@@ -75,6 +80,7 @@ class Run(Unwinding):
         self.alive: dict[int, tuple[asyncio.Future[Any], Scope]] = {}  # the scopes that are tasks, until they end
         self.effects: dict[str, Any] = {}  # by name: the effects this attempt has called, to undo them by
         self._late: Late | None = None
+        self.at_work: AtWork | None = None  # its effects, from the first on
         self.under_way: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {}  # steps: Call and arguments by path
         self.pausing: dict[str, asyncio.Future[None]] = {}
         self.task: Task | None = None  # for what goes beside the journal
@@ -84,7 +90,6 @@ class Run(Unwinding):
         self.carried: tuple[tuple[Any, ...], dict[str, Any]] | None = None  # the next line's arguments
         self.bodies = 0  # calls under way, from their beginning until their result comes to the gate
         self.inline = 0  # steps of plain functions under way, in threads of their own
-        self.effecting = 0  # effects between intent and outcome
         self.replayed = self.fresh = 0
         self.always_replay = False  # for tests: unwound after every entry, and begun again (testing_mode.py)
         self.is_restarting = False  # unwound only to be replayed at once
@@ -214,18 +219,18 @@ class Run(Unwinding):
         Asked, it lets go of the writes that are on disk, and says from when on it has to be asked again.
         """
         unflushed, position, now = self.fence.unflushed, self.fence.position, perf_counter()
-        oldest: Write | None = None
-        try:
-            while unflushed and (oldest := unflushed[0]).done:
-                unflushed.remove(oldest)
-                oldest = None
-        except (IndexError, ValueError):
-            return self.behind()  # another thread was quicker to let go of it
-        if oldest is None:
+        if _letting_go.acquire(blocking=False):  # else another thread is at it, and would take too many
+            try:
+                del unflushed[: len(list(takewhile(_is_done, unflushed)))]
+            finally:
+                _letting_go.release()
+        waiting = list(filterfalse(_is_done, unflushed.copy()))
+        if not waiting:
             self.near_until, self.near_up_to = now + OLDEST_SECONDS, position + MOST_UNFLUSHED
             return None
+        oldest = waiting[0]
         self.near_until = oldest.since + OLDEST_SECONDS
-        self.near_up_to = position + MOST_UNFLUSHED - len(unflushed)
+        self.near_up_to = position + MOST_UNFLUSHED - len(waiting)
         return oldest if now > self.near_until or position > self.near_up_to else None
 
     async def may_start(self) -> None:

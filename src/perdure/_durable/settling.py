@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from perdure._durable.aside import Aside
 from perdure._durable.asking import answer_to, note_question
+from perdure._durable.at_work import all_under_way
 from perdure._durable.effect_call import DID_NOT_HAPPEN, UNKNOWN, Happened, Outcome, running_effect
 from perdure._durable.retry import Retry
 from perdure._durable.run import LEASE_MS, Run
@@ -36,9 +37,6 @@ _SAME_KEY = Retry()
 _LOOK_SECONDS = 0.05
 # With an intent that was copied from a damaged journal: what the effect returned, as far as that journal can be read.
 KNOWN = "mark.known"
-
-# Effects that run in this process now: another attempt of this process must not take them for dead.
-under_way: set[tuple[str, str]] = set()
 
 
 async def settle(
@@ -173,7 +171,7 @@ _UNSURE = frozenset(
 
 def is_at_work(uid: str) -> bool:
     """Whether this process is in the middle of an effect of this task."""
-    return any(of == uid for of, _ in under_way)
+    return any(walk.run.uid == uid for walk in all_under_way())
 
 
 async def may_settle(run: Run, path: str, intent: Entry) -> None:
@@ -194,7 +192,7 @@ async def may_settle(run: Run, path: str, intent: Entry) -> None:
 
 async def _is_dead(run: Run, path: str, worker: str) -> bool:
     if worker == run.store.presence.worker:
-        return (run.uid, path) not in under_way
+        return not any(walk.run.uid == run.uid and walk.path == path for walk in all_under_way())
     for row in await run.store.query("read_workers"):
         if row[0] == worker:
             host, boot_id, pid_ns, pid, start = row[2:7]

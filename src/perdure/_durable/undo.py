@@ -14,8 +14,8 @@ from typing import Any
 
 from perdure._durable import settling
 from perdure._durable.asking import answer_to
-from perdure._durable.effect_call import DidNotHappen, EffectCall, Outcome, known_effect
-from perdure._durable.effect_walk import Walk, ending_walk
+from perdure._durable.effect_call import DidNotHappen, EffectCall, Outcome, key_of, known_effect
+from perdure._durable.effect_walk import Walk
 from perdure._durable.ledger import UNDO, Account, accounts, error_of, undo_path
 from perdure._durable.run import Run
 from perdure._ground import codec, crash
@@ -86,7 +86,7 @@ async def _settle(run: Run, account: Account) -> None:
     args, kwargs = call.kept(kept) if kept is not None else ((), {})
     # Without its instance a method can be neither looked after nor sent again.
     can_call = kept is not None and not call.signature.is_method
-    walk = ending_walk(call, run, account.path, account.intent.digest, args, kwargs, "effect")
+    walk = _ending_walk(call, run, account.path, account.intent.digest, args, kwargs, "effect")
     walk.follow(account.intent)
     await settling.may_settle(run, account.path, account.intent)
     may_send, may_ask = can_call and account.has_undo, account.has_undo
@@ -103,6 +103,15 @@ async def _settle(run: Run, account: Account) -> None:
     except Exception:
         run.fence.check()
     account.refresh(walk.recorded)
+
+
+def _ending_walk(
+    call: EffectCall, run: Run, path: str, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any], op: str
+) -> Walk:
+    """The walk of an effect when its task is being ended."""
+    key, is_inline = key_of(run.uid, run.line, path, asked), not call.is_async
+    op = f"{op}.inline" if is_inline else op
+    return Walk(call, run, path, asked, args, kwargs, key, is_body=True, is_ending=True, is_inline=is_inline, op=op)
 
 
 async def _go(walk: Walk, intent: Entry | None = None) -> None:
@@ -145,7 +154,7 @@ async def _undo(run: Run, account: Account) -> None:
 
 def _undo_walk(run: Run, account: Account, undo: EffectCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Walk:
     path, asked = undo_path(account.path), account.key.encode()
-    return ending_walk(undo, run, path, asked, args, kwargs, UNDO)
+    return _ending_walk(undo, run, path, asked, args, kwargs, UNDO)
 
 
 async def _is_worth_a_try(run: Run, account: Account) -> bool:

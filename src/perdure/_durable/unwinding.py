@@ -9,11 +9,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from perdure._durable.gate import NOBODY, Gate
+
+if TYPE_CHECKING:
+    from perdure._durable.at_work import AtWork
 
 _DRAIN_LOOK_SECONDS = 0.02
 making = threading.RLock()  # held while an attempt's part is made, seldom and for a moment
@@ -62,7 +65,7 @@ class Unwinding:
     answers: dict[str, Any]
     bodies: int
     inline: int
-    effecting: int
+    at_work: AtWork | None
     draining: bool
     stopping: bool
     halted: bool
@@ -79,6 +82,11 @@ class Unwinding:
             with making:
                 found = self._late = self._late or Late()
         return found
+
+    @property
+    def effecting(self) -> bool:
+        """Whether an effect is between its intent and its outcome."""
+        return self.at_work is not None and bool(self.at_work.walks)
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -165,17 +173,14 @@ class Unwinding:
         self.stop()
 
     def _unwind_if_still(self) -> None:
-        if self.draining and not self.bodies and not self.inline and not self.effecting and not self.unwinding:
+        if self.unwinding or self.effecting:
+            return
+        if self.stopping or (self.draining and not self.bodies and not self.inline):
             self._unwind()
             if self.body is not None:
                 self.body.cancel()
             return
-        if self.stopping and not self.effecting and not self.unwinding:
-            self._unwind()
-            if self.body is not None:
-                self.body.cancel()
-            return
-        if self.unwinding or not self.pausing or self.bodies or self.inline or not self.gate.is_idle:
+        if not self.pausing or self.bodies or self.inline or not self.gate.is_idle:
             return
         if not self.gate.is_at_rest():
             self.loop.call_soon(self._unwind_if_still, context=NOBODY)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Generator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -32,7 +31,7 @@ class Fence(Struct, eq=False, weakref=True):
     worker: str
     closed: PerdureError | None = None
     position: int = 0  # of the newest entry in its journal
-    unflushed: deque[Write] = field(default_factory=deque)  # entries that were not on disk when it was last looked
+    unflushed: list[Write] = field(default_factory=list)  # entries that were not on disk when it was last looked
 
     @property
     def newest(self) -> Write | None:
