@@ -129,6 +129,19 @@ async def test_a_time_out_is_kept_without_a_worker_too(url: str, movable: Movabl
 
 
 @pytest.mark.req("R10")
+async def test_a_time_out_is_kept_while_a_task_is_paused_and_no_worker_sees_it(url: str, movable: MovableClock) -> None:
+    async with Perdure(url) as app:
+        running = asyncio.create_task(app.run("task", waiting.options(timeout=timedelta(hours=1))))
+        await until(lambda: app.tasks.get("task"))
+        await until(lambda: has(app, "task", "paused"))
+        movable.advance(hours=2)
+        with pytest.raises(TimedOut, match="was to end by"):
+            await running
+        record = await app.tasks.get("task")
+        assert record is not None and record.status == "failed"
+
+
+@pytest.mark.req("R10")
 async def test_a_failure_may_pause_the_task_for_a_person(url: str) -> None:
     async with Perdure(url) as app:
         with pytest.raises(ValueError, match="no such file"):

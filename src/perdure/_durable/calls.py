@@ -9,6 +9,13 @@ from datetime import timedelta
 from itertools import chain
 from typing import Any
 
+from perdure._durable.declaring import (
+    is_async,
+    refuse_no_exceptions,
+    refuse_no_function,
+    refuse_no_name,
+    refuse_no_times,
+)
 from perdure._durable.retry import Retry
 from perdure._durable.run import Run
 from perdure._durable.scopes import short_name
@@ -36,12 +43,18 @@ class Call:
         timeout: timedelta | None = None,
         flush: bool | None = None,
     ) -> None:
+        refuse_no_function(function)
         refuse_generator(function)
+        refuse_no_name(name)
+        refuse_no_times(timeout=timeout)
+        refuse_no_exceptions(raises=raises)
+        if retry is not None and not isinstance(retry, Retry):
+            raise InvalidInput(f"retry is {retry!r}", do=f"give a Retry: retry=Retry({retry!r})")
         self.function = function
         self.name = name or short_name(function)
         self.identity, self.raises, self.retry, self.timeout, self.flush = identity, raises, retry, timeout, flush
         self.signature = Signature(function)
-        self.is_async = inspect.iscoroutinefunction(function)
+        self.is_async = is_async(function)
         self.is_plain = retry is None and timeout is None
         # Whether arguments given by position are told from others just as they are: none has a default.
         self.told_plainly = identity is None and not self.signature.is_method and self.signature.is_spelled_one_way

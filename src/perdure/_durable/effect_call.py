@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -10,6 +11,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from perdure._durable.calls import Call
+from perdure._durable.declaring import refuse_no_exceptions
 from perdure._durable.fitting import refuse_misfit
 from perdure._durable.values import declare
 from perdure.errors import Conflict, EffectUncertain, InvalidInput, NoTask, NotStorable, ResultNotStorable
@@ -117,6 +119,7 @@ class EffectCall(Call):
         **options: Any,
     ) -> None:
         super().__init__(function, timeout=timeout, **options)
+        refuse_no_exceptions(failed_on=failed_on)
         if on_uncertain not in ("ask", "fail"):
             raise InvalidInput(f"on_uncertain is {on_uncertain!r}", do="choose ask or fail")
         if timeout <= timedelta(0):
@@ -164,6 +167,20 @@ class EffectCall(Call):
         """The arguments that an intent has kept, as fitting.py says that they are handed on."""
         args, kwargs = self.signature.in_order(*self.signature.decode_arguments(data))
         return (args[1:] if self.signature.is_method else args), kwargs
+
+
+def is_own_coroutine(function: Callable[..., Any], value: Any) -> bool:
+    """Whether a plain function has only made the coroutine of the async def that it wraps: nobody has begun it."""
+    return inspect.iscoroutine(value) and value.cr_code is getattr(inspect.unwrap(function), "__code__", None)
+
+
+def not_awaited(name: str) -> InvalidInput:
+    """Why a plain function that gave a coroutine was not done."""
+    return InvalidInput(
+        f"{name} gave a coroutine, which nobody has awaited",
+        kept="that it was not done",
+        do="make it an async def; a decorator between it and @effect has to give an async def too",
+    )
 
 
 # ── effects by name ──────────────────────────────────────────────────────────────────────────────

@@ -21,7 +21,7 @@ from typing import Any
 from perdure._durable import settling
 from perdure._durable.at_work import Limited, at_work_of
 from perdure._durable.calls import Note, cut_off
-from perdure._durable.effect_call import EffectCall, Outcome, key_of, running_effect
+from perdure._durable.effect_call import EffectCall, Outcome, is_own_coroutine, key_of, not_awaited, running_effect
 from perdure._durable.retry import Retry, wait_until
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
@@ -345,6 +345,9 @@ class Walk(Limited, eq=False):
         try:
             return self.call.end(outcome.value, outcome.error)
         except Exception as problem:  # done is done: that its result cannot be kept is no reason to do it again
+            if is_own_coroutine(self.call.function, outcome.value):
+                outcome.value.close()
+                return self.call.end(None, not_awaited(self.call.name))
             where, why = (problem.path, problem.problem) if isinstance(problem, NotStorable) else ("", str(problem))
             return self.call.end(None, ResultNotStorable(self.call.name, where, why))
 

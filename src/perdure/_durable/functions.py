@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from perdure._durable.calls import Call, refuse_generator
+from perdure._durable.declaring import is_async, refuse_no_function, refuse_no_name, refuse_no_times
 from perdure._durable.retry import Retry
 from perdure._durable.scopes import whole_name
 from perdure._durable.steps import async_step, sync_step
@@ -103,14 +104,16 @@ class DurableFunction(Generic[P, R]):
     ) -> None:
         if type(version) is not int or version < 1:
             raise InvalidInput(f"version is {version!r}", do="count versions from 1")
+        refuse_no_function(function)
         refuse_generator(function)
+        refuse_no_name(name)
         functools.update_wrapper(self, function)
         self.function = function
         self.name = name or whole_name(function)
         self.version, self.upgrade, self.compensate = version, upgrade, compensate
         self.signature = Signature(function)
         self.keep_result = codec.keeper_of(self.signature.returns)
-        self.is_async = inspect.iscoroutinefunction(function)
+        self.is_async = is_async(function)
         self.chosen = chosen = options or Options()
         # What its tasks begin with, if that does not depend on when, and as which task, they begin. By value: a method
         # is another function each time it is looked up, and so is one with options.
@@ -139,6 +142,7 @@ class DurableFunction(Generic[P, R]):
         config: Config | None = None,
     ) -> DurableFunction[P, R]:
         """The same function, started with these options; those that were chosen before stay."""
+        refuse_no_times(timeout=timeout, debounce=debounce)
         given: dict[str, Any] = {
             "queue": queue,
             "priority": priority,
@@ -208,7 +212,7 @@ def durable(
     """
 
     def decorate(function: Callable[..., Any]) -> DurableFunction[..., Any]:
-        kind = DurableFunction if inspect.iscoroutinefunction(function) else SyncDurableFunction
+        kind = DurableFunction if is_async(function) else SyncDurableFunction
         made: DurableFunction[..., Any] = kind(function, name, version, upgrade, compensate=compensate)
         remember(made)
         return made

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from perdure._durable.declaring import refuse_no_exceptions, refuse_no_times
 from perdure._ground.clock import Clock
 from perdure._ground.hop import Nap
 from perdure._model import Entry
@@ -43,6 +44,8 @@ class Retry:
         on: Sequence[type[BaseException]] = (),
         new_key: bool = False,
     ) -> None:
+        refuse_no_times(wait=wait, cap=cap)
+        refuse_no_exceptions(on=on)
         if attempts < 1 or factor < 1 or wait < timedelta(0):
             raise InvalidInput("a Retry has at least one attempt, a wait of 0 or more and a factor of 1 or more")
         chosen = {"attempts": attempts, "wait": wait, "factor": factor, "cap": cap, "on": tuple(on), "new_key": new_key}

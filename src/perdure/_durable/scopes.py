@@ -17,7 +17,7 @@ import inspect
 import sys
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
-from functools import wraps
+from functools import partial, wraps
 from hashlib import blake2b
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -107,14 +107,22 @@ def bind(function: Callable[P, R]) -> Callable[P, R]:
 
 def short_name(named: Any) -> str:
     """The qualified name without the functions it was defined in."""
-    name: str = getattr(named, "__qualname__", None) or type(named).__qualname__
+    name: str = getattr(named, "__qualname__", None) or _nameless(named)
     return name.rpartition("<locals>.")[2] if "<" in name else name
 
 
 def whole_name(function: Any) -> str:
     """The qualified name, with the functions it was defined in: make_mailer.run is not make_billing.run."""
-    name: str = getattr(function, "__qualname__", None) or type(function).__qualname__
+    name: str = getattr(function, "__qualname__", None) or _nameless(function)
     return name.replace("<locals>.", "")
+
+
+def _nameless(named: Any) -> str:
+    """A partial is known by its function, another object by its class."""
+    while isinstance(named, partial):
+        named = named.func
+    found: str = getattr(named, "__qualname__", None) or type(named).__qualname__
+    return found
 
 
 # ── the task factory ─────────────────────────────────────────────────────────────────────────────

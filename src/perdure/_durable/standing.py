@@ -12,7 +12,7 @@ from shlex import quote
 
 from perdure._model import Pause
 from perdure._store import TaskRow
-from perdure._tasks import Task, Tasks, questions_of
+from perdure._tasks import Task, Tasks, fail_overdue, questions_of
 from perdure.errors import InvalidTransition
 
 log = logging.getLogger("perdure.durable")
@@ -25,6 +25,8 @@ class Standing:
         self._store, self._task = tasks._store, task
         self._told: int | None = None  # the version of the task whose pause was told
         self._has_tried = False
+        self._knows_deadline = False
+        self._deadline_at: int | None = None
         self.why = ""  # what was told last
 
     def tell(self, why: str) -> None:
@@ -34,7 +36,12 @@ class Standing:
         self.why = why
 
     async def look(self, row: TaskRow) -> None:
-        """Tell of a pause that is new."""
+        """Tell of a pause that is new.
+
+        Raises:
+            TimedOut: the time of the whole task is over, and it has failed.
+        """
+        await self._hold_to_its_time(row)
         if row.version == self._told or row.pause is None:
             return
         self._told = row.version
@@ -53,6 +60,15 @@ class Standing:
             log.warning("task %s waits for %s: %s; %s", row.id, pause.reason, pause.message, way)
         else:
             log.info("task %s waits for %s: %s", row.id, pause.reason, pause.message)
+
+    async def _hold_to_its_time(self, row: TaskRow) -> None:
+        if not self._knows_deadline:
+            self._knows_deadline = True
+            self._deadline_at = (await self._store.query("get_call", uid=row.uid))[0][9]
+        if self._deadline_at is not None and self._deadline_at <= await self._store.wall_ms():
+            late = await fail_overdue(self._task, self._deadline_at)
+            if late is not None:
+                raise late
 
     async def _try_again(self) -> None:
         log.info("task %s had diverged; its journal is compared with the code as it is now", self._task.id)

@@ -119,7 +119,7 @@ def check_call(id: object, function: Any) -> DurableFunction[..., Any]:
         check_id(id)
         return function
     if isinstance(id, DurableFunction):
-        name = id.function.__name__
+        name = getattr(id.function, "__name__", id.name)
         raise InvalidInput(f"{name} stands where the task's id goes", do=f"the id comes first: {_as_it_goes(name)}")
     check_id(id)
     inner = getattr(function, "__func__", None)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perdure._durable.scopes import current
@@ -42,10 +43,20 @@ def remember(made: DurableFunction[..., Any]) -> None:
 
 def is_another(a: Callable[..., Any], b: Callable[..., Any]) -> bool:
     # The same file loaded again, a notebook's cell run again, a test's local function: all are the same one.
+    a, b = _written(a), _written(b)
+    if not hasattr(a, "__code__") or not hasattr(b, "__code__"):  # written in C: one there is
+        return False
     if "<locals>" in a.__qualname__ or "<locals>" in b.__qualname__:
         return False
     files = (a.__code__.co_filename, b.__code__.co_filename)
     return a.__qualname__ != b.__qualname__ if files[0] == files[1] else not (_is_cell(a) and _is_cell(b))
+
+
+def _written(function: Any) -> Any:
+    """The def behind it: a partial's function, the `__call__` of an object."""
+    while isinstance(function, partial):
+        function = function.func
+    return function if inspect.isfunction(function) else getattr(function, "__func__", type(function).__call__)
 
 
 def _is_cell(function: Callable[..., Any]) -> bool:
@@ -54,6 +65,7 @@ def _is_cell(function: Callable[..., Any]) -> bool:
 
 
 def _place(function: Callable[..., Any]) -> str:
+    function = _written(function)
     return f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
 
 

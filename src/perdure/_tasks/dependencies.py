@@ -15,7 +15,7 @@ from msgspec import Struct
 from perdure._ground.ids import check_id
 from perdure._model import Config, Policy, find_circle, what_blocks
 from perdure._store import Store, TaskRow
-from perdure.errors import DependencyCycle, NotFound
+from perdure.errors import DependencyCycle, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from perdure._tasks.tasks import Tasks
@@ -50,7 +50,10 @@ async def has_to_wait(store: Store, id: str, depends_on: Sequence[str]) -> bool:
 
     Raises:
         DependencyCycle: it would wait for itself, in a circle of tasks.
+        InvalidInput: a text was given, which is a sequence of letters.
     """
+    if isinstance(depends_on, str):
+        raise InvalidInput(f"depends_on is {depends_on!r}", do=f"give a list of ids: depends_on=[{depends_on!r}]")
     graph: dict[str, Sequence[str]] = {id: [check_id(name) for name in depends_on]}
     statuses: dict[str, str | None] = {}
     ahead = list(graph[id])

@@ -1,0 +1,51 @@
+"""What a decorator is given: a mistake is refused where it is written, not when the task has come so far."""
+
+from __future__ import annotations
+
+import inspect
+from datetime import timedelta
+from typing import Any
+
+from perdure.errors import InvalidInput
+
+
+def is_async(function: Any) -> bool:
+    """Whether calling it gives something to be awaited: an `async def`, or an object whose `__call__` is one."""
+    if inspect.isroutine(function) or not callable(function):
+        return inspect.iscoroutinefunction(function)
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+def refuse_no_function(function: object) -> None:
+    if callable(function):
+        return
+    if isinstance(function, classmethod):
+        what, do = "a classmethod stands below the decorator", "write @classmethod above it"
+    elif isinstance(function, str):
+        what, do = f"{function!r} stands where the function goes", f"a name is given by name={function!r}"
+    else:
+        what, do = f"{function!r} stands where the function goes", "put the decorator above a def"
+    raise InvalidInput(what, do=do)
+
+
+def refuse_no_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise InvalidInput(f"name is {name!r}", do="give a str")
+
+
+def refuse_no_times(**given: object) -> None:
+    """Lengths of time are timedeltas: of a number nobody can say whether it is seconds or minutes."""
+    for name, value in given.items():
+        if value is not None and not isinstance(value, timedelta):
+            raise InvalidInput(f"{name} is {value!r}", do=f"give a timedelta: {name}=timedelta(seconds={value!r})")
+
+
+def refuse_no_exceptions(**given: Any) -> None:
+    for name, classes in given.items():
+        if isinstance(classes, type):
+            raise InvalidInput(
+                f"{name} is the class {classes.__name__}", do=f"give a list: {name}=[{classes.__name__}]"
+            )
+        for cls in classes:
+            if not isinstance(cls, type) or not issubclass(cls, BaseException):
+                raise InvalidInput(f"{name} holds {cls!r}", do="list classes of exceptions there")
