@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure
-from perdure._durable import durable, pause
+from perdure._durable import durable, effect, pause
 from perdure._ground.clock import MovableClock
 from perdure.cli import main
 from tests.durable.effects_kit import until_paused
@@ -109,3 +109,24 @@ async def test_a_task_is_paused_with_no_more_than_its_name(url: str, capsys: Any
     assert (code, record["status"], record["pause"]["reason"]) == (0, "paused", "human_input")
     assert record["pause"]["message"].startswith("paused by ")
     assert run(capsys, url, "resume", "work")[1]["status"] == "running"
+
+
+async def test_what_a_run_says_about_its_pause_cannot_act_on_a_terminal(url: str, caplog: Any) -> None:
+    @durable
+    async def asks_in_red() -> int:
+        return await pause.input("how \x1b[31mmany\x1b[0m?\r\nnone\u202e", int)
+
+    @effect
+    async def charge() -> None:
+        raise ConnectionError("\x1b]0;gone\x07")
+
+    @durable
+    async def charges() -> None:
+        await charge()
+
+    async with Perdure(url) as app:
+        await until_paused(app, "red", asks_in_red)
+        await until_paused(app, "paid twice", charges)
+    said = "".join(record.getMessage() for record in caplog.records)
+    assert "how \\x1b[31mmany\\x1b[0m?\\r\\nnone\\u202e" in said and "ConnectionError: \\x1b]0;gone\\x07" in said
+    assert said.isprintable() and "perdure answer 'paid twice' done|retry|fail" in said

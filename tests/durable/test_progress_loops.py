@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
 
+from perdure import Perdure, Retry
 from perdure._durable import durable, loops, step
 from perdure._durable.scripts import split
 from perdure.errors import Conflict, InvalidInput
@@ -203,6 +205,58 @@ def test_a_file_that_somebody_else_wrote_to_is_left_alone(home: Home, tmp_path: 
         with pytest.raises(Conflict, match="does not begin with"):
             go_on(children, run_writing, home, tmp_path)
     assert (tmp_path / "out").read_text().startswith("something else")
+
+
+# ── what would leave items out ───────────────────────────────────────────────────────────────────
+
+
+@step
+async def _twice(inner: str) -> list[Any]:
+    found: list[Any] = []
+    async for one in loops.each([1, 2]):
+        async for two in loops.each("ab", name=inner.format(one)):
+            found.append((one, two))
+    return found
+
+
+@step(retry=Retry(2, wait=timedelta(0)))
+async def _again(folder: str) -> list[int]:
+    world = World(Path(folder))
+    found = [one async for one in loops.each([1, 2, 3])]
+    world.note("tried")
+    if len(world.notes()) == 1:
+        raise ValueError
+    return found
+
+
+@pytest.mark.req("R60")
+async def test_a_second_loop_of_a_name_is_refused_and_never_skips_what_the_first_has_done(tmp_path: Path) -> None:
+    @durable
+    async def looping(inner: str) -> list[Any]:
+        return await _twice(inner)
+
+    @durable
+    async def trying() -> list[int]:
+        return await _again(str(tmp_path))
+
+    async with Perdure(tmp_path / "p.db") as app:
+        for name in ("each", "inner"):
+            with pytest.raises(InvalidInput, match=f"a second loop of this step is called '{name}'"):
+                await app.run(f"looping {name}", looping, name)
+        found = await app.run("looping", looping, "inner {}")
+        assert found == [(1, "a"), (1, "b"), (2, "a"), (2, "b")]
+        assert await app.run("trying", trying) == []  # the same loop, tried again: it was done
+
+
+async def test_a_folder_that_is_not_there_is_not_an_empty_one(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        await anext(loops.files(tmp_path / "unmounted", "*.txt"))
+    (tmp_path / "empty").mkdir()
+    assert [path async for path in loops.files(tmp_path / "empty")] == []
+    with pytest.raises(InvalidInput, match="a size of 0"):
+        await anext(loops.batches([1], 0))
+    with pytest.raises(InvalidInput, match="a size of 0"):
+        await anext(loops.blocks(tmp_path / "none", 0))
 
 
 # ── SQL ──────────────────────────────────────────────────────────────────────────────────────────

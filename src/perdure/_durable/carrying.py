@@ -19,7 +19,13 @@ from perdure.errors import InvalidInput, LeaseLost, NoTask
 
 
 async def carry_over(*args: Any, **kwargs: Any) -> None:
-    """Begin anew with these arguments, in the same task; does not return."""
+    """Begin anew with these arguments, in the same task; does not return.
+
+    Raises:
+        InvalidInput: other tasks of the function are under way, and an effect of theirs would be cut off.
+        TypeError: the function does not take them.
+        NotStorable: one of them cannot be kept.
+    """
     scope = current.get()
     if scope is None:
         raise NoTask("carry_over")
@@ -27,9 +33,21 @@ async def carry_over(*args: Any, **kwargs: Any) -> None:
         raise InvalidInput("carry_over is called inside a step", do="call it in the durable function itself")
     run = scope.run
     run.check()
-    run.carried = (args, kwargs)
+    if scope is not run.main or run.scopes > 1:
+        raise InvalidInput(
+            "carry_over is called while other tasks of the function are under way",
+            kept="the journal as it is; it goes on",
+            do="await them first, and carry over in the function itself",
+        )
+    assert run.signature is not None
+    run.carried = run.signature.encode_arguments(args, kwargs)  # here, where the code can see what is wrong with them
     run.unwinding = True
     raise Paused
+
+
+def is_carried(run: Run, error: BaseException) -> bool:
+    """Whether the attempt has ended to go on on the next line."""
+    return run.carried is not None and isinstance(error, Paused) and run.fence.closed is None
 
 
 async def next_line(run: Run, task: Task, hold: Hold, signature: Any, version: int) -> None:
@@ -37,11 +55,8 @@ async def next_line(run: Run, task: Task, hold: Hold, signature: Any, version: i
 
     Raises:
         LeaseLost: another attempt has taken over.
-        NotStorable: a new argument cannot be kept; the old line stays.
     """
     assert run.carried is not None
-    args, kwargs = run.carried
-    arguments = signature.encode_arguments(args, kwargs)
     await run.flush()
     before = (await run.store.query("get_call", uid=task.uid))[0][2]
     before = envelope.unseal(before, kind="arguments", bound_to=task.uid, ring=run.store.ring)
@@ -50,7 +65,7 @@ async def next_line(run: Run, task: Task, hold: Hold, signature: Any, version: i
         **task._event("carried over", {"line": run.line + 1}),
         "entries": await first_entry(run.store, task.uid, run.line, begun_with),
         "function_version": version,
-        "arguments": envelope.seal(arguments, kind="arguments", bound_to=task.uid, ring=run.store.ring),
+        "arguments": envelope.seal(run.carried, kind="arguments", bound_to=task.uid, ring=run.store.ring),
     }
     if await run.store.verb("begin_line", task.uid, params, key=task.id, fence=hold.fence) is None:
         lost = LeaseLost(task.id, "another attempt has the lease, so nothing was carried over")

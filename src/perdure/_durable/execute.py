@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from perdure._durable import endings, failing
-from perdure._durable.carrying import next_line
+from perdure._durable.carrying import is_carried, next_line
 from perdure._durable.driving import carry_out
 from perdure._durable.functions import DurableFunction
 from perdure._durable.prepare import prepare, read_past, suspend
@@ -210,7 +210,7 @@ async def one_pass(
             except BaseException as error:
                 await release_lease(store, hold, COULD_NOT_BEGIN, error)
                 raise
-            run.task = task
+            run.task, run.signature = task, function.signature
             run.always_replay = replays_always()
             try:
                 watch.add(run)
@@ -226,7 +226,7 @@ async def one_pass(
             except BaseException as error:
                 if run.is_restarting and isinstance(error, Paused) and not run.stopping:
                     await run.flush()
-                elif run.carried is not None and isinstance(error, Paused) and run.fence.closed is None:
+                elif is_carried(run, error) and not is_cancelled_from_outside():
                     await next_line(run, task, hold, function.signature, function.version)
                 else:
                     await _ended_otherwise(task, hold, run, function, error)
@@ -361,12 +361,15 @@ async def _ended_otherwise(
         await run.flush()
         await release_lease(run.store, hold, await why_drained(run))
         return
-    if run.unwinding or isinstance(error, Paused):
+    if run.questions and (run.unwinding or isinstance(error, Paused)):
         await suspend(task, hold, run)
         return
     if is_leaving(error):
-        await release_lease(run.store, hold, f"interrupted: {type(error).__name__}")
-        raise error
+        found = (
+            asyncio.CancelledError() if isinstance(error, Paused) else error
+        )  # as it carried over, and was cancelled
+        await release_lease(run.store, hold, f"interrupted: {type(found).__name__}")
+        raise found
     if isinstance(error, StoreUnavailable) and recorded_as(error) is None:
         await release_lease(run.store, hold, f"interrupted: {type(error).__name__}")
         raise error  # the function has not failed: what it needs to go on was not there

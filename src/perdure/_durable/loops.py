@@ -13,7 +13,7 @@ on disk before the next item begins). Two things are exact: `appending`, because
 much of it is whole, and `run_script`, because statement and cursor are committed together.
 
 A step's loops share its cursor under their names; a second loop of the same kind in one step needs another
-name. Without a task they are plain loops.
+name, and is refused without one. Without a task they are plain loops.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import IO, Any, TypeVar, overload
 from zlib import crc32
 
-from perdure._durable.marking import WRITTEN_EVERY, progress
+from perdure._durable.marking import WRITTEN_EVERY, begin_loop, progress
 from perdure._durable.scripts import run_script
-from perdure.errors import Conflict
+from perdure.errors import Conflict, InvalidInput
 
 __all__ = ["appending", "batches", "blocks", "each", "files", "lines", "run_script"]
 
@@ -44,6 +44,7 @@ class _Place:
     """One loop's part of the step's cursor."""
 
     def __init__(self, name: str, flush: bool) -> None:
+        begin_loop(name)
         self._name, self._flush = name, flush
         self.found: Any = (progress.cursor or {}).get(name)
 
@@ -70,6 +71,7 @@ async def batches(
     items: Iterable[T], size: int, *, name: str = "batches", flush: bool = False
 ) -> AsyncIterator[list[T]]:
     """The items that are not done yet, `size` at a time."""
+    _refuse_empty(size)
     place = _Place(name, flush)
     done = place.found or 0
     total = len(items) if isinstance(items, Sequence) else None
@@ -83,10 +85,14 @@ async def batches(
 async def files(
     folder: str | Path, pattern: str = "**/*", *, name: str = "files", flush: bool = False
 ) -> AsyncIterator[Path]:
-    """The files of a folder by name, after the last one that is done; one added before that is not seen."""
+    """The files of a folder by name, after the last one that is done; one added before that is not seen.
+
+    Raises:
+        OSError: there is no such folder, or no longer: nothing would look like everything being done.
+    """
     place = _Place(name, flush)
     found = place.found or {"after": None, "done": 0}
-    paths = await asyncio.to_thread(lambda: [path for path in Path(folder).glob(pattern) if path.is_file()])
+    paths = await asyncio.to_thread(_files_in, Path(folder), pattern)
     named = sorted((path.relative_to(folder).as_posix(), path) for path in paths)
     left = [pair for pair in named if found["after"] is None or pair[0] > found["after"]]
     done = int(found["done"])
@@ -95,6 +101,16 @@ async def files(
         yield path
         done += 1
         await place.mark({"after": relative, "done": done}, done, total)
+
+
+def _files_in(folder: Path, pattern: str) -> list[Path]:
+    with os.scandir(folder):
+        return [path for path in folder.glob(pattern) if path.is_file()]
+
+
+def _refuse_empty(size: int) -> None:
+    if size < 1:
+        raise InvalidInput(f"a size of {size} takes nothing at a time", do="choose 1 or more")
 
 
 # ── reading a file ───────────────────────────────────────────────────────────────────────────────
@@ -124,6 +140,7 @@ async def blocks(
     Raises:
         Conflict: what was read before is no longer there.
     """
+    _refuse_empty(size)
 
     def read(file: IO[bytes]) -> list[bytes]:
         block = file.read(size)

@@ -98,6 +98,21 @@ def _mark_here() -> _Mark | None:
     return scope.run.part(_Marks).of(scope.path)
 
 
+def begin_loop(name: str) -> None:
+    """A loop that keeps its place in the step's cursor, under this name.
+
+    Raises:
+        InvalidInput: another loop has it there; this one would go on where that one ended, and leave items out.
+    """
+    scope = current.get()
+    if scope is not None and scope.is_body and scope.track.count(f"loop {name}") > 1:
+        raise InvalidInput(
+            f"a second loop of this step is called {name!r}",
+            kept="what the first one has done",
+            do="give each a name= of its own; inside a loop, one for each round",
+        )
+
+
 class _Marks:
     """The cursors of one attempt, by the step's path."""
 

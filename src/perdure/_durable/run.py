@@ -31,6 +31,7 @@ from perdure.errors import PerdureError, ReplayDiverged
 if TYPE_CHECKING:
     from perdure._durable.at_work import AtWork
     from perdure._durable.savepoints import Point
+    from perdure._durable.values import Signature
 
 T = TypeVar("T")
 log = logging.getLogger("perdure.durable")
@@ -53,7 +54,7 @@ class Run(Unwinding):
         "__weakref__", "_params", "_thread", "alive", "always_replay", "answers", "at_work", "began", "bodies", "body",
         "carried", "cursor", "deadline_at", "driver", "effects", "entries", "epoch", "fence", "fresh",
         "inline", "is_over", "is_restarting", "key", "line", "loop", "made_gate", "main", "near_until", "near_up_to",
-        "pausing", "point", "replayed", "scopes", "store", "task", "task_id", "uid", "under_way",
+        "pausing", "point", "replayed", "scopes", "signature", "store", "task", "task_id", "uid", "under_way",
     )  # fmt: skip
 
     def __init__(
@@ -87,7 +88,8 @@ class Run(Unwinding):
         self.deadline_at: int | None = None  # when its task has taken too long
         self.body: asyncio.Task[Any] | None = None
         self.driver: asyncio.Task[Any] | None = None
-        self.carried: tuple[tuple[Any, ...], dict[str, Any]] | None = None  # the next line's arguments
+        self.signature: Signature | None = None  # of the function
+        self.carried: bytes | None = None  # the next line's arguments
         self.bodies = 0  # calls under way, from their beginning until their result comes to the gate
         self.inline = 0  # steps of plain functions under way, in threads of their own
         self.replayed = self.fresh = 0

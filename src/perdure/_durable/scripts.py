@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from perdure._durable.markers import refuse_our_store
-from perdure._durable.marking import progress
+from perdure._durable.marking import begin_loop, progress
 from perdure._durable.scopes import current
 from perdure._ground import crash
 from perdure.errors import InvalidInput
@@ -47,6 +47,7 @@ async def run_script(
     statements = list(split(script)) if isinstance(script, str) else list(script)
     _refuse_boundaries(statements)
     target = _Target(connection, name)
+    begin_loop(name)
     if cursor == "journal":
         return await _journaled(target, statements, name)
     done = first = await target.done()

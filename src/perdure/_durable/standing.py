@@ -51,15 +51,15 @@ class Standing:
             await self._try_again()
         elif "effect" in pause.details:
             why = str(pause.details.get("why")).partition("\n")[0]
-            what = f"{pause.message} ({why})"
-            log.warning("task %s waits: %s; settle it: perdure answer %s done|retry|fail", row.id, what, row.id)
+            what, way = _safe(f"{pause.message} ({why})"), f"perdure answer {quote(row.id)} done|retry|fail"
+            log.warning("task %s waits: %s; settle it: %s", row.id, what, way)
         elif pause.reason in ("human_approval", "human_input"):
             # Nobody who waits for a person should have to guess that they do.
             open_ = await questions_of(self._store, row.id, row.uid)
             way = open_[0].way_on if open_ else f"perdure resume {quote(row.id)}"
-            log.warning("task %s waits for %s: %s; %s", row.id, pause.reason, pause.message, way)
+            log.warning("task %s waits for %s: %s; %s", row.id, pause.reason, _safe(pause.message), way)
         else:
-            log.info("task %s waits for %s: %s", row.id, pause.reason, pause.message)
+            log.info("task %s waits for %s: %s", row.id, pause.reason, _safe(pause.message))
 
     async def _hold_to_its_time(self, row: TaskRow) -> None:
         if not self._knows_deadline:
@@ -76,3 +76,8 @@ class Standing:
             await self._task.resume()
         except InvalidTransition:
             return  # somebody else was quicker
+
+
+def _safe(text: str) -> str:
+    """A question may be a model's words, and a warning goes to a terminal: nothing in it is to act there."""
+    return "".join(found if found.isprintable() else repr(found)[1:-1] for found in text)

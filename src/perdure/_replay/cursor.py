@@ -125,6 +125,11 @@ class Track(msgspec.Struct, eq=False):
         cursor.open.pop(path, None)
         return Uncertain(path, *intent)
 
+    def count(self, name: str) -> int:
+        """How often the scope has come by here, now included; of what leaves no entry of its own."""
+        number = self._counts[name] = self._counts.get(name, 0) + 1
+        return number
+
     def is_fresh(self, name: str) -> bool:
         """Whether the next call of this name has not ended yet, as far as the journal knows."""
         path = f"{self._prefix}{name}#{self._counts.get(name, 0) + 1}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -104,7 +104,7 @@ def _about(record: TaskRecord, now: datetime, place: str, full: bool) -> Pairs:
         drawn = bar(record.progress.percent)
         pairs.append(("progress", [text, drawn] if drawn else [text]))
     if record.error is not None:
-        pairs.append(("error", [Cell(text, "failed") for text in words.whole(record.error, most)]))
+        pairs.append(("error", [Cell(text, "failed") for text in words.whole(_readable(record.error), most)]))
     if record.result is not None or record.status == "completed":
         pairs.append(("result", words.whole(record.result, most)))
     pairs.append(("state", words.whole(record.state, most)))
@@ -115,6 +115,12 @@ def _about(record: TaskRecord, now: datetime, place: str, full: bool) -> Pairs:
     pairs += [(name, [words.moment(when, now)]) for name, when in moments.items() if when is not None]
     pairs.append(("store", [Cell(f"{place}, uid {record.uid}, version {record.version}", "faint")]))
     return pairs
+
+
+def _readable(error: Any) -> Any:
+    """An error without the bytes by which it is raised again."""
+    is_kept = isinstance(error, Mapping) and isinstance(error.get("raised"), bytes)
+    return {name: value for name, value in error.items() if name != "raised"} if is_kept else error
 
 
 def _named(record: TaskRecord) -> dict[str, str]:

@@ -1,0 +1,92 @@
+"""`carry_over` begins the next line, and leaves nothing of the old one half done."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from perdure import Perdure, carry_over, durable, effect, step
+from perdure._ground.hop import Nap
+from perdure.errors import InvalidInput, NotStorable
+from tests.durable.effects_kit import status_of
+
+
+async def test_arguments_that_cannot_be_are_refused_where_they_are_given(quick_url: str) -> None:
+    @durable
+    async def rounds(number: int, how: str) -> str:
+        if number == 2:
+            return how
+        try:
+            await carry_over(object(), how) if how == "unstorable" else await carry_over(1, 2, 3)
+        except (TypeError, NotStorable) as error:
+            if how == "not caught":
+                raise
+            how = f"{how}: {type(error).__name__}"
+        await carry_over(number + 1, how)
+        raise AssertionError
+
+    async with Perdure(quick_url) as app:
+        assert await app.run("t1", rounds, 1, "unstorable") == "unstorable: NotStorable"
+        assert await app.run("t2", rounds, 1, "too many") == "too many: TypeError"
+        with pytest.raises(TypeError, match="too many positional arguments"):
+            await app.run("t3", rounds, 1, "not caught")
+        assert await status_of(app, "t3") == "failed"
+
+
+@pytest.mark.req("R64")
+async def test_no_effect_is_cut_off_by_a_task_beside_it_that_carries_over(quick_url: str) -> None:
+    done: list[int] = []
+    carried = asyncio.Event()
+
+    @effect
+    async def charge(number: int) -> int:
+        await carried.wait()
+        done.append(number)
+        return number
+
+    @step
+    async def nothing() -> None:
+        await Nap(0)
+
+    async def carry(number: int) -> str:
+        await nothing()
+        try:
+            await carry_over(number + 1)
+        except InvalidInput as error:
+            return error.what
+        finally:
+            carried.set()
+        raise AssertionError
+
+    @durable
+    async def rounds(number: int) -> str:
+        _, why = await asyncio.gather(charge(number), carry(number))
+        return why
+
+    async with Perdure(quick_url) as app:
+        assert await app.run("t", rounds, 1) == "carry_over is called while other tasks of the function are under way"
+        assert [one.state for one in await app.effects.of("t")] == ["done"]
+    assert done == [1]
+
+
+async def test_cancelled_just_as_it_carries_over_a_run_ends_and_another_goes_on(quick_url: str) -> None:
+    began: list[int] = []
+    runs: list[asyncio.Task[Any]] = []
+
+    @durable
+    async def rounds(number: int) -> int:
+        began.append(number)
+        if began == [1, 2]:
+            runs[0].cancel()
+        if number < 3:
+            await carry_over(number + 1)
+        return number
+
+    async with Perdure(quick_url) as app:
+        runs.append(asyncio.ensure_future(app.run("t", rounds, 1)))
+        with pytest.raises(asyncio.CancelledError):
+            await runs[0]
+        assert await app.run("t", rounds, 1) == 3
+    assert began == [1, 2, 2, 3]
