@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perdure import Perdure, durable, step
-from perdure.errors import Conflict, NotFound
+from perdure._durable import only_waiting, starting
+from perdure.errors import Conflict, NotFound, TimedOut
 from perdure.testing import always_replay
 from tests.durable.effects_kit import wait_until
 from tests.durable.kept_kit import World as Folder
@@ -125,3 +127,49 @@ def test_a_handle_survives_a_restart(request: Any, tmp_path: Path, children: Nur
     kill(children, begin, home, tmp_path)
     assert go_on(children, begin, home, tmp_path) == ("picture", True)
     assert Folder(tmp_path).notes() == ["rendered"]
+
+
+async def test_parents_that_wait_for_their_children_leave_them_room_in_the_worker(url: str) -> None:
+    async with Perdure(url) as app:
+
+        @durable
+        async def parent(number: int) -> int:
+            child = await app.start(f"child-{number}", quick_tool, number)
+            return await child.result()
+
+        parents = [await app.start(f"parent-{number}", parent, number) for number in range(3)]
+        async with app.worker(concurrency=2):
+            assert [await one.result() for one in parents] == [0, 1, 2]
+
+
+async def test_a_parent_that_works_beside_its_wait_keeps_its_place(quick_url: str) -> None:
+    async with Perdure(quick_url) as app:
+
+        @durable
+        async def parent() -> list[int]:
+            child = await app.start("child", quick_tool, 1)
+            return [*await asyncio.gather(child.result(), work(2))]
+
+        started = await app.start("parent", parent)
+        async with app.worker(concurrency=1):
+            await wait_until(lambda: 2 in gates)
+            assert only_waiting([(await started.task()).uid]) == 0
+            gates[2].set()
+            assert await started.result() == [1, 4]
+
+
+async def test_waiting_for_a_task_that_nobody_works_on_says_so(
+    quick_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(starting, "WORDLESS_SECONDS", 0.0)
+    async with Perdure(quick_url) as app:
+        handle = await app.start("tool", quick_tool, 1)
+        with pytest.raises(TimedOut) as late:
+            await handle.result(timeout=timedelta(0))
+        assert "no worker is running" in late.value.do
+        waiting = asyncio.ensure_future(handle.result())
+        await wait_until(lambda: bool(caplog.records))
+        async with app.worker():
+            assert await waiting == 1
+    (said,) = [record.getMessage() for record in caplog.records if record.name == "perdure.durable"]
+    assert said.startswith("task tool is waited for, and nobody works on it: no worker is running")

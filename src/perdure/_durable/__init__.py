@@ -26,6 +26,7 @@ from perdure._durable.marking import plain_progress, progress
 from perdure._durable.models import ModelCall, Price, Usage, model_call
 from perdure._durable.once import once
 from perdure._durable.pauses import Approval, pause
+from perdure._durable.places import only_waiting
 from perdure._durable.pumps import Marker, Prefix
 from perdure._durable.readers import (
     Account,
@@ -142,6 +143,7 @@ __all__ = [
     "model_call",
     "once",
     "one_pass",
+    "only_waiting",
     "pause",
     "plain",
     "plain_progress",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from perdure._ground.clock import moment
 from perdure._ground.ids import Process, is_proven_dead
-from perdure._store import Row, Store
+from perdure._store import Row, Store, TaskRow
 
 
 class Knower(NamedTuple):
@@ -40,6 +40,15 @@ async def why_nobody(store: Store, call: Row) -> str:
     if not any(queue in knower.queues for knower in knowing):
         return f"no live worker takes tasks of queue {queue!r}"
     return "a worker takes it when it is its turn"
+
+
+async def why_not_at_work(store: Store, uid: str) -> str:
+    """Why nobody works on a task that could be worked on; nothing when somebody does, or it waits for something."""
+    holder, call = await store.query("read_holder", uid=uid), await store.query("get_call", uid=uid)
+    row = TaskRow(*(await store.query("get_task_by_uid", uid=uid))[0])
+    if row.status != "running" or not call or (holder and holder[0][1]):
+        return ""
+    return await why_nobody(store, call[0])
 
 
 def _is_live(store: Store, row: Row) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import logging
 import os
 from collections.abc import Mapping
 from datetime import timedelta
@@ -21,6 +22,8 @@ from msgspec.structs import replace
 from perdure._durable.attaching import check_same
 from perdure._durable.calls import cut_off, never
 from perdure._durable.functions import DurableFunction
+from perdure._durable.knowers import why_not_at_work
+from perdure._durable.places import waiting
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
 from perdure._durable.spending import Budget, seal_budget
@@ -36,7 +39,10 @@ from perdure.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, T
 
 R = TypeVar("R")
 LOOK_SECONDS = 0.02
+WORDLESS_SECONDS = 2.0  # of waiting for a task that nobody works on
+_FOR_EVER = 60.0  # and then once more
 _AROUND = "PERDURE_TASK"
+log = logging.getLogger("perdure.durable")
 
 
 class Beginning(Struct, gc=False):
@@ -188,9 +194,9 @@ def result_of(store: Store, row: TaskRow, function: DurableFunction[..., Any]) -
     raise TaskFailed(row.id, row.status, "completed", error)
 
 
-def _moment(store: Store, end: float | None) -> float:
+def _moment(store: Store, end: float) -> float:
     """How long to wait for an end that has to come until then."""
-    return 60.0 if end is None else max(min(end - store.clock.boottime(), store.clock.longest_wait), 0.0)
+    return max(min(end - store.clock.boottime(), store.clock.longest_wait), 0.0)
 
 
 class Handle(Generic[R]):
@@ -235,15 +241,34 @@ class Handle(Generic[R]):
             if row.status in FINISHED:
                 return row
             if end is not None and store.clock.boottime() >= end:
-                raise TimedOut(f"task {self.id!r} is {row.status} after {timeout}", kept="the task goes on")
+                raise TimedOut(
+                    f"task {self.id!r} is {row.status} after {timeout}",
+                    kept="the task goes on",
+                    do=await why_not_at_work(store, self._uid),
+                )
             # A moment at a time where there is an end to it, as the clock may be moved; else for ever, and looked up
             # together with all others that are waited for.
-            while not await Ended(store, self._uid, _moment(store, end)) and end is None:
-                pass
+            if end is not None:
+                await Ended(store, self._uid, _moment(store, end))
+            else:
+                await self._ended()
+
+    async def _ended(self) -> None:
+        """Wait for its end. After a while without a word it is said, once, if nobody works on it."""
+        store = self._tasks._store
+        is_wordless, until = True, store.clock.boottime() + WORDLESS_SECONDS
+        while not await Ended(store, self._uid, WORDLESS_SECONDS if is_wordless else _FOR_EVER):
+            if is_wordless and store.clock.boottime() >= until:
+                is_wordless = False
+                why = await why_not_at_work(store, self._uid)
+                if why:
+                    log.warning("task %s is waited for, and nobody works on it: %s", self.id, why)
 
     async def _recorded(self, scope: Scope) -> R:
         async def child() -> R:
-            found: R = result_of(self._tasks._store, await self._finished(), self._function)
+            with waiting(scope.run):
+                row = await self._finished()
+            found: R = result_of(self._tasks._store, row, self._function)
             return found
 
         found: R = await recorded_call(scope, f"result of {self.id}", self._function.signature.returns, child)

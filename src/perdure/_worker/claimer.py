@@ -20,7 +20,16 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from perdure._durable import Beginning, DurableFunction, come_back, function_for, known_versions, one_pass, stop_soon
+from perdure._durable import (
+    Beginning,
+    DurableFunction,
+    come_back,
+    function_for,
+    known_versions,
+    one_pass,
+    only_waiting,
+    stop_soon,
+)
 from perdure._ground import envelope
 from perdure._tasks import COULD_NOT_BEGIN, Hold, Task, Tasks, in_words, release_lease, take_free_lease, take_lease
 from perdure._worker.limits import Limit, Limits
@@ -99,19 +108,22 @@ class Claimer:
     async def round(self) -> timedelta | None:
         if self.is_stopped:
             return None
-        free = self._concurrency - len(self.passes) - len(self._claiming)
+        free = self._free() - len(self._claiming)
         if free <= 0:
-            return None
+            return LOOK  # nobody rings when a task that is worked on begins to wait for another
         now = self._tasks._store.clock.boottime()
         if not self._turns or now - self._found_at > FRESH_SECONDS:
             await self._look(now)
         while free > 0 and self._turns and not self.is_stopped:
             chosen = self._choose(free)
             await asyncio.gather(*(self._claim_in_order(turns) for turns in self._apart(chosen)))
-            free = self._concurrency - len(self.passes)
+            free = self._free()
         if self._turns and free > 0:
             return timedelta(0)
         return LOOK if self._tasks._store.bell.is_heard and not self._full else SOON
+
+    def _free(self) -> int:
+        return self._concurrency - len(self.passes) + only_waiting(self.passes)
 
     @property
     def waits_for_room(self) -> bool:
