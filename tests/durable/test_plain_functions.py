@@ -328,6 +328,30 @@ def test_a_plain_function_whose_process_was_killed_goes_on_in_another(
     assert [line.split()[1] for line in file.read_text().splitlines()] == ["first", "bob"]
 
 
+def test_a_plain_function_that_awaits_on_a_loop_of_its_own_is_told_what_to_do(tmp_path: Path) -> None:
+    ran: list[str] = []
+
+    @step
+    async def fetch() -> None:
+        ran.append("fetch")
+
+    @effect
+    async def send() -> None:
+        ran.append("send")
+
+    @durable
+    def work(which: str) -> None:
+        asyncio.run({"fetch": fetch, "send": send}[which]())
+
+    with Perdure(f"sqlite://{tmp_path}/perdure.db") as app:
+        for which in ("fetch", "send"):
+            with pytest.raises(InvalidInput, match=f"{which} is awaited on another event loop") as refused:
+                app.run(which, work, which)
+            assert f"make {which} a plain def" in refused.value.do
+            assert not app.effects.of(which)
+    assert ran == []
+
+
 def test_a_notebook_with_a_running_loop_carries_out_a_plain_function(shared_url: str) -> None:
     async def cell() -> int:
         with Perdure(shared_url) as app:

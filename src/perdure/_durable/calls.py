@@ -135,6 +135,15 @@ def refuse_generator(function: Callable[..., Any]) -> None:
         )
 
 
+def on_another_loop(name: str) -> InvalidInput:
+    """Why an async call is refused that plain code has awaited by a loop of its own."""
+    return InvalidInput(
+        f"{name} is awaited on another event loop than that of its durable function",
+        kept="it did not run",
+        do=f"make the durable function async and await {name} in it, or make {name} a plain def and call it",
+    )
+
+
 def poison(run: Run, error: ReplayDiverged) -> PerdureError:
     """The attempt must not go on, whatever the code makes of the exception."""
     return run.poison(error)

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 
-from perdure._durable.calls import never
+from perdure._durable.calls import never, on_another_loop
 from perdure._durable.effect_call import LONGEST, Bare, EffectCall, key_of, remember, running_effect
 from perdure._durable.effect_walk import Walk
 from perdure._durable.retry import Retry
@@ -183,6 +183,8 @@ def _called_on_loop(call: EffectCall) -> Callable[..., Any]:
             if type(answer) is Cut and not is_body:
                 return await never(run, answer.position)
             intent = _intent_of(run, answer)
+        if run.is_elsewhere():
+            raise on_another_loop(name)
         path = answer.path
         walk = Walk(call, run, path, asked, args, kwargs, key_of(run.uid, run.line, path, asked), is_body)
         return await walk.go(intent)

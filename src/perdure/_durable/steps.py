@@ -10,7 +10,7 @@ from threading import Lock
 from time import perf_counter
 from typing import Any
 
-from perdure._durable.calls import Call, cut_off, never
+from perdure._durable.calls import Call, cut_off, never, on_another_loop
 from perdure._durable.effect_call import running_effect
 from perdure._durable.retry import attempts_of
 from perdure._durable.run import SHORTEST_WAIT, Run
@@ -68,8 +68,9 @@ def async_step(call: Call) -> Callable[..., Any]:
             if began > run.near_until or run.fence.position > run.near_up_to or run.stopping:
                 await run.may_start()
                 began = perf_counter()
-            task = asyncio.current_task(run.loop)
-            assert task is not None
+            task = asyncio.current_task()
+            if task is None or task.get_loop() is not run.loop:
+                raise on_another_loop(name)
             before = task.cancelling()
             run.fresh += 1
             token = enter(Scope(run, path, True, task))
