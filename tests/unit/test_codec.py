@@ -79,6 +79,7 @@ EXACT = [
     {(1, 2): "tuple key", frozenset({3}): "set key", dt.date(2024, 2, 29): "date key"},
     dt.date(2024, 2, 29), dt.time(23, 59, 59, 999_999), NAIVE, NAIVE.replace(tzinfo=dt.UTC),
     dt.timedelta(days=-1, microseconds=1), Decimal("1.10"), Decimal("-Infinity"), UUID(int=7),
+    Path("inbox/a.pdf"), {Path("/"): [Path("é")]},
 ]
 # fmt: on
 
@@ -170,6 +171,20 @@ def test_what_msgpack_can_say_is_left_to_it_beside_what_it_cannot():
     messages = [{"role": "user", "n": 1}]
 
     assert msgspec.msgpack.encode(messages) in encode({"messages": messages, "at": (1, 2)})
+
+
+def test_a_path_is_plain_text_where_its_annotation_says_what_it_is():
+    @dataclass
+    class Job:
+        inbox: Path
+        done: list[Path]
+
+    job = Job(Path("inbox"), [Path("a.pdf")])
+
+    assert round_trip(job, Job)[1] == job
+    assert encode(Path("inbox"), Path) == encode("inbox")
+    assert decode(encode("inbox"), Path) == Path("inbox")
+    assert decode(encode({"inbox": Path("inbox")}, dict[str, str]), dict[str, str]) == {"inbox": Path("inbox")}
 
 
 def test_equal_sets_are_equal_bytes():

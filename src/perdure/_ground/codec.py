@@ -4,8 +4,8 @@ A value is written as plain msgpack, read again at once and compared. If it came
 all: no walk in Python. If not, it is written in the tagged form (tags.py) behind a byte that msgpack
 never uses, and checked again. What still differs is refused, with the path to it.
 
-With an annotation, the plain form is read by it: a dataclass, Struct, pydantic model, TypedDict, set or
-Decimal comes back as itself. A value that does not fit its annotation is tagged, and comes back as it
+With an annotation, the plain form is read by it: a dataclass, Struct, pydantic model, TypedDict, set,
+Decimal or Path comes back as itself. A value that does not fit its annotation is tagged, and comes back as it
 was. Without one, these come back simpler, yet equal or nearly so:
 
     an aware datetime            the same moment, in UTC
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -189,12 +190,16 @@ def _known_to(as_type: Any) -> shapes.Known:
 def _write_model(value: Any) -> Any:
     if shapes.is_pydantic(type(value)) and shapes.is_wholly_set(value):
         return shapes.fields_of(value)
+    if isinstance(value, Path):
+        return str(value)
     raise NotImplementedError
 
 
 def _read_model(cls: type[Any], content: Any) -> Any:
     if shapes.is_pydantic(cls):
         return cls.model_validate(content)
+    if issubclass(cls, Path):
+        return cls(content)
     raise NotImplementedError
 
 

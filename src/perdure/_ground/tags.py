@@ -1,6 +1,6 @@
 """The tagged form: msgpack that says what msgpack alone cannot.
 
-Tuples, sets, dates, decimals, large ints and instances of known classes are written as extension
+Tuples, sets, dates, decimals, paths, large ints and instances of known classes are written as extension
 types, each with a code of its own. It is the slow way, a walk in Python, taken only for values that
 the plain form would change; the lists and dicts inside them that it would not change are left to it.
 
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +29,7 @@ from perdure.errors import InvalidInput, NotStorable
 
 # These numbers are for ever: a stored record may hold any of them.
 TUPLE, SET, FROZENSET, DATE, TIME, NAIVE_DATETIME, TIMEDELTA, DECIMAL, UUID_CODE, LARGE_INT, PAIRS, SHAPE = range(1, 13)
+PATH = 13
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_plain = msgspec.msgpack.Decoder().decode
@@ -230,6 +232,7 @@ _WRITERS: dict[type[Any], Callable[[_Walk, Any], Any]] = {
     dt.timedelta: lambda walk, value: _ext(TIMEDELTA, [value.days, value.seconds, value.microseconds]),
     Decimal: lambda walk, value: _ext(DECIMAL, str(value)),
     UUID: lambda walk, value: Ext(UUID_CODE, value.bytes),
+    Path: lambda walk, value: _ext(PATH, walk.text(str(value))),
 }
 
 
@@ -251,6 +254,7 @@ _READERS: dict[int, Callable[[Any], Any]] = {
     NAIVE_DATETIME: dt.datetime.fromisoformat,
     TIMEDELTA: lambda parts: dt.timedelta(*parts),
     DECIMAL: Decimal,
+    PATH: Path,
     PAIRS: lambda columns: dict(zip(*columns, strict=True)),
 }
 
@@ -315,6 +319,6 @@ def _hint_for(value: Any) -> str:
     if callable(value):
         return "store its name, and look the function up by it"
     return (
-        "store what it is made from (a path, an address, an id) and make it again after a restart; "
+        "store what it is made from (an address, an id) and make it again after a restart; "
         "a class that only holds data can be a dataclass"
     )
