@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
 
-from perdure import Perdure, carry_over, durable, effect, step
+from perdure import Perdure, carry_over, durable, effect, pause, step
+from perdure._durable import where
 from perdure._ground.hop import Nap
-from perdure.errors import InvalidInput, NotStorable
-from tests.durable.effects_kit import status_of
+from perdure.errors import EffectUncertain, InvalidInput, NotStorable
+from tests.durable.effects_kit import status_of, until_paused
 
 
 async def test_arguments_that_cannot_be_are_refused_where_they_are_given(quick_url: str) -> None:
@@ -90,3 +92,32 @@ async def test_cancelled_just_as_it_carries_over_a_run_ends_and_another_goes_on(
             await runs[0]
         assert await app.run("t", rounds, 1) == 3
     assert began == [1, 2, 2, 3]
+
+
+@pytest.mark.req("R64")
+async def test_what_is_uncertain_stays_in_the_inbox_when_the_task_goes_on_on_another_line(url: str) -> None:
+    @effect(on_uncertain="fail")
+    async def charge(number: int) -> int:
+        raise ConnectionError
+
+    @durable
+    async def rounds(number: int) -> int:
+        with contextlib.suppress(EffectUncertain):
+            await charge(number)
+        if number < 3:
+            await carry_over(number + 1)
+        return await pause.input("how many?", int)
+
+    async with Perdure(url) as app:
+        await until_paused(app, "t", rounds, 1)
+        asked = await app.effects.list()
+        assert [(one.call, one.is_waited_for) for one in asked] == [(f"charge({n})", False) for n in (1, 2, 3)]
+        await app.effects.settle("t", "done", value=7, key=asked[0].key)
+        await app.effects.settle("t", "fail", key=asked[2].key)
+        found = await app.effects.of("t")
+        assert [(one.line, one.state) for one in found] == [(1, "done"), (2, "uncertain"), (3, "failed")]
+        whereabouts = await where(app.tasks, "t")
+        assert [frame.path for frame in whereabouts.frames] == ["pause.input#1"]
+        await (await app.tasks.open("t")).answer(5, by="me")
+        assert await app.run("t", rounds, 1) == 5
+        assert [one.call for one in await app.effects.list()] == ["charge(2)"]

@@ -201,8 +201,15 @@ async def read_ledger(store: Store, uid: str, lines: int) -> list[EffectRecord]:
     found: list[EffectRecord] = []
     for line in range(1, lines + 1):
         entries = (await read_readable(store, uid, line)).entries
-        found += [record_of(account, line) for account in accounts(entries, answers)]
+        said = answers if line == lines else _said_of(line, answers)
+        found += [record_of(account, line) for account in accounts(entries, said)]
     return found
+
+
+def _said_of(line: int, answers: Mapping[str, Any]) -> dict[str, Any]:
+    """The answers to questions of a line that the task has left."""
+    left = f"~{line}~"
+    return {path.removeprefix(left): answer for path, answer in answers.items() if path.startswith(left)}
 
 
 async def read_line(store: Store, uid: str, line: int) -> list[tuple[int, Entry]]:

@@ -170,6 +170,8 @@ def _frames(entries: Sequence[Entry], questions: Sequence[Question], *, at_work:
                 note=note,
             )
     for question in questions:
+        if question.is_left:
+            continue
         name, scope = name_of(question.path), scope_of(question.path)
         open_[question.path] = CallFrame(
             name=name,

@@ -17,6 +17,7 @@ from perdure.errors import Conflict, InvalidInput, NotFound
 
 # Whether an effect happened: the one kind of question whose answer is a choice.
 EFFECT = "~effect"
+_LEFT = "~"  # with which the paths of such a line's questions begin
 CHOICES = ("done", "retry", "fail")
 
 
@@ -52,6 +53,11 @@ class Question(Struct, frozen=True, kw_only=True):
         return "it goes on by itself, when what it waits for is there"
 
     @property
+    def is_left(self) -> bool:
+        """Whether a line has asked it that the task has left: then it is about an effect, and nobody waits for it."""
+        return self.path.startswith(_LEFT)
+
+    @property
     def is_about_effect(self) -> bool:
         return self.topic == EFFECT
 
@@ -74,6 +80,9 @@ async def questions_of(store: Store, task_id: str, uid: str) -> list[Question]:
 def _question(store: Store, task_id: str, uid: str, row: Sequence[Any]) -> Question:
     path, reason, topic, sealed, asked_at, due_at = row
     asked = store.unseal(uid, "pause", sealed)
+    details = asked.get("details") or {}
+    if path.startswith(_LEFT):
+        details = {**details, "waits": False}
     return Question(
         task_id=task_id,
         uid=uid,
@@ -81,7 +90,7 @@ def _question(store: Store, task_id: str, uid: str, row: Sequence[Any]) -> Quest
         reason=reason,
         topic=topic,
         text=str(asked.get("question", "")),
-        details=asked.get("details") or {},
+        details=details,
         asked_at=moment(asked_at),
         due_at=moment(due_at) if due_at is not None else None,
         asked=from_stored(asked.get("asked")),

@@ -179,7 +179,7 @@ def begin_line(tables: Tables, p: Params) -> Row | None:
     if task.uid in tables.calls:
         called = tables.calls[task.uid]._replace(version=p["function_version"], arguments=p["arguments"])
         tables.put(tables.calls, task.uid, called)
-    forget_asked(tables, task.uid)
+    forget_asked(tables, task.uid, task.line)
     put_entries(tables, task.uid, task.line + 1, p)
     return (change(tables, task, p, line=task.line + 1).line,)
 

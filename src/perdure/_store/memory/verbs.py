@@ -253,7 +253,7 @@ def rollback(tables: Tables, p: Params) -> Row | None:
     if p["adds"]:
         _add_checkpoint(tables, task, p)
     put_entries(tables, task.uid, task.line, p)
-    forget_asked(tables, task.uid)
+    forget_asked(tables, task.uid, task.line - 1)
     free(tables, task.uid, epochs=1)
     end_attempts(tables, task.uid, p["at"], "rolled back")
     return (task.seq, task.version)
@@ -277,9 +277,14 @@ def put_entries(tables: Tables, uid: str, line: int, p: Params) -> None:
             tables.put_of(tables.journal, uid, (line, position), bytes.fromhex(digits))
 
 
-def forget_asked(tables: Tables, uid: str) -> None:
-    """A new line asks its own questions; signals that the old one took stay taken."""
+def forget_asked(tables: Tables, uid: str, line: int) -> None:
+    """The line after this one asks its own questions; signals that this one took stay taken. Whether an effect happened
+    can still be asked and said."""
+    left = [question for question in tables.pauses.get(uid, {}).values() if question.topic == "~effect"]
     tables.remove(tables.pauses, uid)
+    for question in left:
+        path = question.path if question.path.startswith("~") else f"~{line}~{question.path}"
+        tables.put_of(tables.pauses, uid, path, question._replace(path=path))
     for key, signal in list(tables.signals.get(uid, {}).items()):
         if signal.taken_by is not None:
             tables.put_of(tables.signals, uid, key, signal._replace(taken_by="~"))

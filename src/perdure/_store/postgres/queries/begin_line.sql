@@ -1,6 +1,6 @@
 -- begin_line: the journal goes on on a new line, with the function's new arguments; the old line stays readable.
--- Questions of the old line are gone with it: the new one asks its own, at the same paths. Signals that
--- the old line took stay taken. `entries` are the first of the new line, as for fork_function.
+-- Questions of the old line are gone with it: the new one asks its own, at the same paths. Only whether an effect
+-- happened (topic ~effect) can still be asked and said, as ~LINE~path. Signals that the old line took stay taken. `entries` are the first of the new line, as for fork_function.
 --> fence
 changed AS (
   UPDATE perdure.tasks
@@ -13,7 +13,14 @@ called AS (
   UPDATE perdure.calls SET version = %(function_version)s::bigint, arguments = %(arguments)s::bytea
   WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM changed)
 ),
-asked AS (DELETE FROM perdure.pauses WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM changed)),
+asked AS (
+  DELETE FROM perdure.pauses
+  WHERE task_uid = %(uid)s::text AND (topic IS NULL OR topic <> '~effect') AND EXISTS (SELECT 1 FROM changed)
+),
+stayed AS (
+  UPDATE perdure.pauses SET path = '~' || ((SELECT line FROM changed) - 1) || '~' || path
+  WHERE task_uid = %(uid)s::text AND topic = '~effect' AND left(path, 1) <> '~' AND EXISTS (SELECT 1 FROM changed)
+),
 heard AS (
   UPDATE perdure.signals SET taken_by = '~'
   WHERE task_uid = %(uid)s::text AND taken_by IS NOT NULL AND EXISTS (SELECT 1 FROM changed)

@@ -2,7 +2,7 @@
 -- What did not lead to it stays readable, marked as superseded; what did is marked so no longer, if an earlier
 -- rollback had gone back before it. Where a checkpoint on the way is pruned, the one before it counts. The epoch
 -- rises, so that an attempt still going on from the later state can no longer write. Without `after` the status stays as it is. A durable
--- function's new line begins with `entries`, as for fork_function; questions of the old line are gone with it.
+-- function's new line begins with `entries`, as for fork_function; questions of the old line go with it, as in begin_line.
 WITH RECURSIVE lineage (seq) AS (
   SELECT %(target)s::bigint
   UNION
@@ -38,7 +38,14 @@ superseded AS (
 ),
 --> checkpoint
 --> entries
-asked AS (DELETE FROM perdure.pauses WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM changed)),
+asked AS (
+  DELETE FROM perdure.pauses
+  WHERE task_uid = %(uid)s::text AND (topic IS NULL OR topic <> '~effect') AND EXISTS (SELECT 1 FROM changed)
+),
+stayed AS (
+  UPDATE perdure.pauses SET path = '~' || ((SELECT line FROM changed) - 1) || '~' || path
+  WHERE task_uid = %(uid)s::text AND topic = '~effect' AND left(path, 1) <> '~' AND EXISTS (SELECT 1 FROM changed)
+),
 heard AS (
   UPDATE perdure.signals SET taken_by = '~'
   WHERE task_uid = %(uid)s::text AND taken_by IS NOT NULL AND EXISTS (SELECT 1 FROM changed)

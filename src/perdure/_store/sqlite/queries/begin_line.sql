@@ -1,13 +1,15 @@
 -- begin_line: the journal goes on on a new line, with the function's new arguments; the old line stays readable.
--- Questions of the old line are gone with it: the new one asks its own, at the same paths. Signals that
--- the old line took stay taken. `entries` are the first of the new line, as for fork_function.
+-- Questions of the old line are gone with it: the new one asks its own, at the same paths. Only whether an effect
+-- happened (topic ~effect) can still be asked and said, as ~LINE~path. Signals that the old line took stay taken. `entries` are the first of the new line, as for fork_function.
 UPDATE tasks SET line = line + 1, version = version + 1, updated_at = :at,
                  event_count = event_count + 1, event_head = chain(event_head, :digest)
 WHERE uid = :uid AND status = 'running'
   AND EXISTS (SELECT 1 FROM leases WHERE task_uid = :uid AND epoch = :epoch AND worker = :worker)
 RETURNING line;
 UPDATE calls SET version = :function_version, arguments = :arguments WHERE task_uid = :uid;
-DELETE FROM pauses WHERE task_uid = :uid;
+DELETE FROM pauses WHERE task_uid = :uid AND (topic IS NULL OR topic <> '~effect');
+UPDATE pauses SET path = '~' || (SELECT line - 1 FROM tasks WHERE uid = :uid) || '~' || path
+WHERE task_uid = :uid AND substr(path, 1, 1) <> '~';
 UPDATE signals SET taken_by = '~' WHERE task_uid = :uid AND taken_by IS NOT NULL;
 --> entries
 --> event

@@ -2,7 +2,7 @@
 -- What did not lead to it stays readable, marked as superseded; what did is marked so no longer, if an earlier
 -- rollback had gone back before it. Where a checkpoint on the way is pruned, the one before it counts. The epoch rises, so that an attempt still
 -- going on from the later state can no longer write. Without `after` the status stays as it is. A durable
--- function's new line begins with `entries`, as for fork_function; questions of the old line are gone with it.
+-- function's new line begins with `entries`, as for fork_function; questions of the old line go with it, as in begin_line.
 UPDATE tasks SET seq = seq + :adds, state_seq = CASE WHEN :adds THEN seq + 1 ELSE :target END, line = line + 1,
                  status = COALESCE(:after, status), version = version + 1, updated_at = :at,
                  finished_at = CASE WHEN :after IS NULL THEN finished_at END,
@@ -26,7 +26,9 @@ UPDATE checkpoints SET superseded = seq NOT IN (SELECT seq FROM lineage WHERE se
 WHERE task_uid = :uid AND superseded <> (seq NOT IN (SELECT seq FROM lineage WHERE seq IS NOT NULL));
 --> checkpoint
 --> entries
-DELETE FROM pauses WHERE task_uid = :uid;
+DELETE FROM pauses WHERE task_uid = :uid AND (topic IS NULL OR topic <> '~effect');
+UPDATE pauses SET path = '~' || (SELECT line - 1 FROM tasks WHERE uid = :uid) || '~' || path
+WHERE task_uid = :uid AND substr(path, 1, 1) <> '~';
 UPDATE signals SET taken_by = '~' WHERE task_uid = :uid AND taken_by IS NOT NULL;
 UPDATE leases SET epoch = epoch + 1, worker = NULL WHERE task_uid = :uid;
 UPDATE attempts SET ended_at = :at, ended = 'rolled back' WHERE task_uid = :uid AND ended_at IS NULL;
