@@ -18,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure._durable.calls import Call
-from perdure._replay import digest
+from perdure._replay import SPELLED, digest, plain_digest
+from perdure._replay.digest import spell
 from perdure.errors import InvalidInput
 
 _LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()
@@ -41,6 +42,14 @@ def _spelled(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ",".join(map(_spelled, value)) + "]"
     return repr(value)
+
+
+@given(st.lists(_LEAVES | st.floats() | st.text(max_size=3) | st.tuples(st.integers()), max_size=4))
+def test_a_plain_digest_is_the_digest_and_spells_its_arguments(args: list[Any]) -> None:
+    found = plain_digest(tuple(args))
+    if found is not None:
+        assert found == of(*args) and found[:1] == SPELLED
+        assert spell(found) == ", ".join(map(repr, args))
 
 
 def test_the_order_of_keys_and_of_sets_does_not_count() -> None:

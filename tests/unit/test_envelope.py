@@ -211,3 +211,13 @@ def test_a_payload_past_what_any_record_may_hold_is_refused(monkeypatch):
     with pytest.raises(TooLarge) as refused:
         wrap(bytes(1001))
     assert (refused.value.size, refused.value.limit) == (1001, 1000)
+
+
+@RINGS
+@given(payload=st.binary(max_size=600))
+def test_a_sealer_of_one_kind_seals_as_any_other(ring, payload):
+    sealed = envelope.sealer_of("entry")(payload, "task-1", ring)
+
+    assert unwrap(sealed, ring, kind="entry") == payload
+    if ring is NO_KEY:  # else there is chance in it
+        assert sealed == wrap(payload, kind="entry")

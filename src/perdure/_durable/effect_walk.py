@@ -52,6 +52,7 @@ class Walk(Limited, eq=False):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     key: str
+    is_spelled: bool = False  # its digest says how it was called
     # In a step's body, or, when the task is being ended, in nobody's code: its result goes to no gate.
     is_body: bool = False
     is_ending: bool = False
@@ -76,7 +77,8 @@ class Walk(Limited, eq=False):
     async def go(self, intent: Entry | None = None) -> Any:
         """The effect's result; `intent` is what an earlier attempt has left."""
         # One coroutine from the intent to the outcome: each more would be a fiftieth of what a small effect costs.
-        run, call, task, cancelled = self.run, self.call, None, 0
+        run, call = self.run, self.call
+        task, cancelled = None, 0
         at_work = run.at_work or at_work_of(run)
         if not self.is_inline:
             task = self.task = _current_task()
@@ -115,7 +117,7 @@ class Walk(Limited, eq=False):
                     if len(run.fence.unflushed) > _MANY:
                         run.behind()  # it is not; asked, it lets go of the writes that are on disk
                     run.fresh += 1
-                    self.is_open, trouble = True, None
+                    trouble = None
                     began, limits = at_work.limits.time(), at_work.limits
                     scope = _enter(Scope(run, self.path, True, task))  # in which nothing is numbered
                     running = _begin_effect(self)
@@ -134,10 +136,8 @@ class Walk(Limited, eq=False):
                     finally:
                         _end_effect(running)
                         _leave(scope)
-                    if trouble is None or trouble.is_known:
-                        self.is_open = False
-                        if crash.armed:
-                            crash.place("effect.done")
+                    if crash.armed and (trouble is None or trouble.is_known):
+                        crash.place("effect.done")
                 finally:
                     at_work.walks.discard(self)
                     if run.pausing or run.stopping:
@@ -201,8 +201,9 @@ class Walk(Limited, eq=False):
             "tries": self.tries,
             "number": self.number,
             "not_after": now + call.limit_ms,
-            "shown": call.shown(self.args, self.kwargs),
         }
+        if not self.is_spelled:
+            note["shown"] = call.shown(self.args, self.kwargs)
         kept: bytes | None = None
         if call.found_by:
             kept = call.keep(self.args, self.kwargs)
@@ -243,7 +244,8 @@ class Walk(Limited, eq=False):
     def _trouble(self, error: BaseException, cancelled: int) -> Outcome:
         """How a body has ended that raised this, of a task that had been cancelled so often when it began. Raises it
         again if it is not the effect's."""
-        run, is_late, self.when = self.run, self.is_late, math.inf
+        run, is_late = self.run, self.is_late
+        self.is_open, self.when = True, math.inf
         if is_late and self.take_back(cancelled) and type(error) is asyncio.CancelledError:
             late = TimeoutError()
             late.__cause__, error = error, late
@@ -256,6 +258,7 @@ class Walk(Limited, eq=False):
             raise error
         run.fence.check()  # ours to raise again, not the effect's to record
         if self.call.is_definite(error, is_sent_again=self.again == "same key") and not is_late:
+            self.is_open = False
             return Outcome(error=error, may_retry=True)
         return Outcome(error=error, is_known=False)
 

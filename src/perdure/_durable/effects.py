@@ -169,7 +169,8 @@ def _called_on_loop(call: EffectCall) -> Callable[..., Any]:
         if run.fence.closed is not None or run.unwinding or run.is_over:
             run.check()
         run.effects[name] = call
-        asked = (plain_digest(args) if told_plainly and not kwargs else None) or digest(args, kwargs)
+        spelled = plain_digest(args) if told_plainly and not kwargs else None
+        asked = spelled or digest(args, kwargs)
         answer = (scope.made_track or scope.track).ask(name, asked, is_body)
         intent: Entry | None = None
         if type(answer) is not Fresh:
@@ -186,7 +187,8 @@ def _called_on_loop(call: EffectCall) -> Callable[..., Any]:
         if run.is_elsewhere():
             raise on_another_loop(name)
         path = answer.path
-        walk = Walk(call, run, path, asked, args, kwargs, key_of(run.uid, run.line, path, asked), is_body)
+        key = key_of(run.uid, run.line, path, asked)
+        walk = Walk(call, run, path, asked, args, kwargs, key, spelled is not None, is_body)
         return await walk.go(intent)
 
     effected.__name__ = effected.__qualname__ = name  # by which a task of its own is named
@@ -212,7 +214,8 @@ def _called_here(call: EffectCall) -> Callable[..., Any]:
         run: Run = scope.run
         run.check()
         run.effects[call.name] = call
-        asked = call.digest(args, kwargs)
+        spelled = plain_digest(args) if call.told_plainly and not kwargs else None
+        asked = spelled or call.digest(args, kwargs)
         answer = scope.track.ask(call.name, asked, in_body=scope.is_body)
         if type(answer) is Recorded:
             run.replayed += 1
@@ -225,7 +228,8 @@ def _called_here(call: EffectCall) -> Callable[..., Any]:
             raise run.poison(run.diverged(answer))
         path, is_body = answer.path, scope.is_body
         key = key_of(run.uid, run.line, path, asked)
-        walk = Walk(call, run, path, asked, args, kwargs, key, is_body, is_inline=True, op="effect.inline")
+        is_spelled = spelled is not None
+        walk = Walk(call, run, path, asked, args, kwargs, key, is_spelled, is_body, is_inline=True, op="effect.inline")
         return drive(walk.go(_intent_of(run, answer)))
 
     return effected

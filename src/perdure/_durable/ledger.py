@@ -21,6 +21,7 @@ from perdure._durable.calls import Call
 from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
 from perdure._model import Entry, decode_entry, name_of, path_of
+from perdure._replay import SPELLED, call_of
 from perdure._store import AttemptRow, Row, Store, TaskRow
 from perdure.errors import JournalDamaged, RecordDamaged
 
@@ -50,6 +51,14 @@ class EffectRecord(Struct, frozen=True, kw_only=True):
     line: int
 
 
+def shown_of(intent: Entry) -> str:
+    """The call as a person reads it: as its intent says, or as its digest does, which spells a short one."""
+    said = (intent.note or {}).get("shown")
+    if said:
+        return str(said)
+    return call_of(intent) if intent.digest[:1] == SPELLED else name_of(intent.path)
+
+
 class Account(Struct):
     """An effect as its entries tell it."""
 
@@ -77,7 +86,7 @@ class Account(Struct):
 
     @property
     def shown(self) -> str:
-        return str((self.intent.note or {}).get("shown") or self.name)
+        return shown_of(self.intent)
 
     @property
     def is_inherited(self) -> bool:

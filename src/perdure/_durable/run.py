@@ -44,6 +44,7 @@ SHORTEST_WAIT = 0.001
 SLOW_SECONDS = 0.1
 _letting_go = threading.Lock()  # of writes that are on disk
 _is_done = attrgetter("done")
+_seal = envelope.sealer_of("entry")
 LEASE_MS = int(LEASE.total_seconds() * 1000)
 
 
@@ -197,7 +198,7 @@ class Run(Unwinding):
         """
         store, fence = self.store, self.fence
         committer, params = store.committer, self._params.copy()
-        sealed = params["entry"] = envelope.seal(encode_entry(entry), "entry", self.uid, store.ring)
+        sealed = params["entry"] = _seal(encode_entry(entry), self.uid, store.ring)
         write = Write(committer, "append_entry", params, self.key, len(sealed) + 100, fence, True, perf_counter())
         position = committer.submit_entry(write, params, fence, urgent)
         if crash.armed:
@@ -254,9 +255,10 @@ class Run(Unwinding):
         self.check()
         if self.stopping or self.draining:
             raise Paused
-        while (oldest := self.behind()) is not None:
-            self.wait_here(oldest)
-            self.check()
+        if perf_counter() > self.near_until or self.fence.position > self.near_up_to:
+            while (oldest := self.behind()) is not None:
+                self.wait_here(oldest)
+                self.check()
 
     def wait_here(self, write: Write) -> None:
         self.store.committer.wait(write, may_commit=threading.get_ident() != self._thread)

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from perdure._durable.knowers import why_nobody
-from perdure._durable.ledger import read_readable, without_failed
+from perdure._durable.ledger import read_readable, shown_of, without_failed
 from perdure._durable.noting import BEGUN
 from perdure._durable.switches import why_stopped
 from perdure._durable.wishes import wish_of
@@ -157,14 +157,15 @@ def _frames(entries: Sequence[Entry], questions: Sequence[Question], *, at_work:
                 since=moment(entry.at),
             )
         if entry.kind == "intent" and entry.path not in ended:
-            is_known = entry.op.partition(".")[0] != "effect" or (entry.epoch == at_work and entry.path not in asked)
+            is_effect = entry.op.partition(".")[0] == "effect"
+            is_known = not is_effect or (entry.epoch == at_work and entry.path not in asked)
             state = "under way" if is_known else "uncertain"
             note = f"try {(entry.note or {}).get('tries') or 1}"
             open_[entry.path] = CallFrame(
                 name=name_of(entry.path),
                 scope=scope_of(entry.path),
                 path=entry.path.removeprefix("|"),
-                call=str((entry.note or {}).get("shown") or ""),
+                call=shown_of(entry) if is_effect else str((entry.note or {}).get("shown") or ""),
                 state=state,
                 since=moment(entry.at),
                 note=note,

@@ -1,9 +1,10 @@
 """Replay as a pure core: what was recorded and what is asked, compared."""
 
-from perdure._replay.cursor import UNCOUNTED, Answer, Cursor, Cut, Diverged, Fresh, Recorded, Track, Uncertain
-from perdure._replay.digest import digest, is_same, plain_digest
+from perdure._replay.cursor import UNCOUNTED, Answer, Cursor, Cut, Diverged, Fresh, Recorded, Track, Uncertain, call_of
+from perdure._replay.digest import SPELLED, digest, is_same, plain_digest
 
 __all__ = [
+    "SPELLED",
     "UNCOUNTED",
     "Answer",
     "Cursor",
@@ -13,6 +14,7 @@ __all__ = [
     "Recorded",
     "Track",
     "Uncertain",
+    "call_of",
     "digest",
     "is_same",
     "plain_digest",

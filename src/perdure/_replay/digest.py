@@ -23,6 +23,8 @@ _MISSING = object()
 _SHORT = 24
 # The one byte that begins no msgpack value: what follows has keywords.
 _KEYWORDS = b"\xc1"
+# A digest that begins with this is the arguments themselves.
+SPELLED = b"="
 
 
 def digest(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
@@ -35,7 +37,7 @@ def digest(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
         if not kwargs:
             if _SIMPLE.issuperset(map(type, args)):
                 form = _encode(args)
-                return b"=" + form if len(form) <= _SHORT else _shorten(form)
+                return SPELLED + form if len(form) <= _SHORT else _shorten(form)
             return _shorten(_form(list(args)))
         return _shorten(_KEYWORDS + _form([list(args), dict(kwargs)]))
     except (OverflowError, UnicodeEncodeError):
@@ -45,7 +47,7 @@ def digest(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
 
 
 def plain_digest(args: tuple[Any, ...]) -> bytes | None:
-    """The digest of a few plain values, given by position; None of all else."""
+    """The digest of a few plain values, given by position, which also spells them; None of all else."""
     for value in args:
         if type(value) not in _SIMPLE:
             return None
@@ -53,12 +55,12 @@ def plain_digest(args: tuple[Any, ...]) -> bytes | None:
         form = _encode(args)
     except (OverflowError, UnicodeEncodeError):
         return None
-    return b"=" + form if len(form) <= _SHORT else None
+    return SPELLED + form if len(form) <= _SHORT else None
 
 
 def spell(asked: bytes) -> str:
     """The arguments as a person would write them, if the digest is short enough to hold them."""
-    if asked[:1] != b"=" or asked[1:2] == _KEYWORDS:
+    if asked[:1] != SPELLED or asked[1:2] == _KEYWORDS:
         return "…"
     try:
         return ", ".join(map(repr, _decode(asked[1:])))
@@ -68,7 +70,7 @@ def spell(asked: bytes) -> str:
 
 def _shorten(form: bytes) -> bytes:
     # A marker byte tells a short form from a hash of the same bytes.
-    return b"=" + form if len(form) <= _SHORT else b"#" + hashlib.blake2b(form, digest_size=_SHORT).digest()
+    return SPELLED + form if len(form) <= _SHORT else b"#" + hashlib.blake2b(form, digest_size=_SHORT).digest()
 
 
 def _form(value: Any) -> bytes:
