@@ -18,6 +18,7 @@ from tests.support import postgres
 
 PATIENCE = 300  # it takes a few seconds; a busy machine more
 WITH_PROTOTYPE = {"checkpoint", "chain", "together", "tasks", "crowd", "steps"}
+PACKAGE = "import perdure (each name is loaded when it is used)"
 
 
 def bench(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -94,7 +95,8 @@ def test_starting_up_is_measured_without_a_store() -> None:
     (section,) = json.loads(done.stdout)["sections"]
     lines = {line["what"]: line for line in section["figures"]}
     assert section["engine"] == "process"
-    assert lines["import perdure"]["floor"] > 0
+    names = lines["from perdure import Perdure, durable, step, effect"]
+    assert names["floor"] > 0 and names["figure"] > lines[PACKAGE]["figure"]
     assert lines["distributions of the core install"]["detail"]["names"] == sorted(core_install("perdure"))
 
 

@@ -164,7 +164,6 @@ async def _first_step(plot: Plot, quick: bool) -> Figure:
         await _replays(app, "first", replayed, 1000)
     code = (
         "import asyncio, sys, time; from perdure import Perdure; from perdure.cli.bench import programs\n"
-        "import perdure._durable, perdure._store.sqlite\n"
         "began = time.perf_counter()\n"
         "asyncio.run(programs.take_up(sys.argv[1], began))"
     )
