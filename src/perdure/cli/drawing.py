@@ -10,7 +10,6 @@ import json
 import sys
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from perdure.cli.values import HIDDEN
@@ -26,15 +25,13 @@ class Cell(NamedTuple):
 Piece = str | Cell
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """Pieces side by side."""
 
     pieces: Sequence[Piece]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """Rows under headings; the last column takes what width is left."""
 
     columns: Sequence[str]
@@ -42,8 +39,7 @@ class Table:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(NamedTuple):
     """Names with their values, of one or more lines each."""
 
     pairs: Sequence[tuple[str, Sequence[Piece]]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -17,15 +16,15 @@ if TYPE_CHECKING:
     from perdure._tasks import Tasks
 
 
-@dataclass
 class Invocation:
     """What the options of every command said; commands get it by `@click.pass_obj`."""
 
-    store: str | None = None
-    namespace: str = "default"
-    json: bool = False
-    no_color: bool = False
-    _app: Perdure | None = field(default=None, repr=False)
+    def __init__(self) -> None:
+        self.store: str | None = None
+        self.namespace = "default"
+        self.json = False
+        self.no_color = False
+        self._app: Perdure | None = None
 
     @property
     def app(self) -> Perdure:

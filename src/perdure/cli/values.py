@@ -7,7 +7,6 @@ A moment is ISO 8601 in UTC, a length of time its seconds, bytes are base64. Wha
 from __future__ import annotations
 
 import base64
-import dataclasses
 import json
 import math
 import re
@@ -82,10 +81,12 @@ def _other(value: Any) -> Any:
 
 def _names(kind: type[Any]) -> list[str]:
     """A record's fields and what it works out from them (remaining, is_paused, …); of what is no record, none."""
-    if dataclasses.is_dataclass(kind):
+    if hasattr(kind, "__dataclass_fields__"):
+        import dataclasses  # which `--help` does not load, nor msgspec
+
         fields = [field.name for field in dataclasses.fields(kind)]
     else:
-        fields = [*getattr(kind, "__struct_fields__", ())]  # of msgspec, which `--help` does not load
+        fields = [*getattr(kind, "__struct_fields__", ())]
     if not fields or not kind.__module__.startswith("perdure."):
         return fields
     return fields + [name for name, what in vars(kind).items() if isinstance(what, property) and name[0] != "_"]
