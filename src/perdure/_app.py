@@ -16,7 +16,7 @@ from perdure._ground.config import find_address
 from perdure._ground.crypto import KeyRing
 from perdure._ground.ids import check_id
 from perdure._store import Store, share
-from perdure._tasks import Task, Tasks, has_carried, make_handler, release_all
+from perdure._tasks import Task, Tasks, has_carried, release_all
 from perdure.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -126,6 +126,8 @@ class Perdure:
         Raises:
             InvalidInput: no task ever tells such an event, or the name is in use.
         """
+
+        from perdure._tasks import make_handler
 
         def take(function: Callable[[Event], Awaitable[None]]) -> None:
             handler = make_handler(function, event, reason, name)

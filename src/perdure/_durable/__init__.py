@@ -1,8 +1,11 @@
-"""Durable functions: finished steps never run again, effects are never silently repeated."""
+"""Durable functions: finished steps never run again, effects are never silently repeated.
 
-from perdure._durable import loops, scheduling, triggering
-from perdure._durable.blocking import Waits, as_async, waited
-from perdure._durable.carrying import carry_over
+What a function is made with is imported at once; what carries it out, and the rest, when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from perdure._durable.effect_call import (
     DID_NOT_HAPPEN,
     UNKNOWN,
@@ -12,55 +15,109 @@ from perdure._durable.effect_call import (
     idempotency_key,
 )
 from perdure._durable.effects import Effect, effect
-from perdure._durable.endings import cancel
-from perdure._durable.execute import carry_on_here, come_back, one_pass, run_here
-from perdure._durable.forking import fork
-from perdure._durable.framing import frames
 from perdure._durable.functions import Durable, DurableFunction, durable, known_functions, step
-from perdure._durable.inbox import Choice, Inbox, UncertainEffect
 from perdure._durable.inside import Inside, inside, is_in_effect
-from perdure._durable.instructions import instruction
-from perdure._durable.ledger import EffectRecord
-from perdure._durable.listing import JournalLine, journal_of
-from perdure._durable.marking import plain_progress, progress
-from perdure._durable.models import ModelCall, Price, Usage, model_call
-from perdure._durable.once import once
-from perdure._durable.pauses import Approval, pause
-from perdure._durable.places import only_waiting
-from perdure._durable.pumps import Marker, Prefix
-from perdure._durable.readers import (
-    Account,
-    StreamPart,
-    account_of,
-    follow_stream,
-    partial_streams,
-    read_stream,
-    stored_bytes,
-)
-from perdure._durable.reducing import Do, Reducer
 from perdure._durable.retry import Retry
-from perdure._durable.rolling import keep_for_rollback
 from perdure._durable.run import Run
-from perdure._durable.savepoints import checkpoint
-from perdure._durable.savings import Savings, savings_in
-from perdure._durable.scheduling import Schedule, ScheduleDraft, Schedules, Tick, draft, scheduled
 from perdure._durable.scopes import bind, current_run
 from perdure._durable.settling import GIVEN_UP_AT_WORK, is_at_work
-from perdure._durable.signalling import signals
-from perdure._durable.sources import ReplayFilter, get_logger, is_replaying, recorded, timeout
-from perdure._durable.spans import span
-from perdure._durable.spending import Budget, Spent, budgets
-from perdure._durable.starting import Beginning, Handle, handle_on, start_or_adopt
-from perdure._durable.stating import state
-from perdure._durable.still import stand_still
-from perdure._durable.streams import Stream, stream
-from perdure._durable.switches import KillSwitch, Switch
-from perdure._durable.testing_mode import always_replay
-from perdure._durable.transactions import pg_probe, transaction
-from perdure._durable.triggering import Events, IncomingEvent, Received, TriggerDraft, Triggers
 from perdure._durable.versions import PastEffect, function_for, known_versions, patched
-from perdure._durable.whereabouts import CallFrame, Where, where, who_works_on
-from perdure._durable.wishes import stop_soon
+
+if TYPE_CHECKING:
+    from perdure._durable import loops, plain, scheduling, triggering
+    from perdure._durable.blocking import Waits, as_async, waited
+    from perdure._durable.carrying import carry_over
+    from perdure._durable.doing_once import once
+    from perdure._durable.endings import cancel
+    from perdure._durable.execute import carry_on_here, come_back, one_pass, run_here
+    from perdure._durable.forking import fork
+    from perdure._durable.framing import frames
+    from perdure._durable.inbox import Choice, Inbox, UncertainEffect
+    from perdure._durable.instructions import instruction
+    from perdure._durable.ledger import EffectRecord
+    from perdure._durable.listing import JournalLine, journal_of
+    from perdure._durable.marking import plain_progress, progress
+    from perdure._durable.models import ModelCall, Price, Usage, model_call
+    from perdure._durable.pauses import Approval, pause
+    from perdure._durable.places import only_waiting
+    from perdure._durable.pumps import Marker, Prefix
+    from perdure._durable.readers import (
+        Account,
+        StreamPart,
+        account_of,
+        follow_stream,
+        partial_streams,
+        read_stream,
+        stored_bytes,
+    )
+    from perdure._durable.reducing import Do, Reducer
+    from perdure._durable.rolling import keep_for_rollback
+    from perdure._durable.savepoints import checkpoint
+    from perdure._durable.savings import Savings, savings_in
+    from perdure._durable.scheduling import Schedule, ScheduleDraft, Schedules, Tick, draft, scheduled
+    from perdure._durable.signalling import signals
+    from perdure._durable.sources import ReplayFilter, get_logger, is_replaying, recorded, timeout
+    from perdure._durable.spans import span
+    from perdure._durable.spending import Budget, Spent, budgets
+    from perdure._durable.starting import Beginning, Handle, handle_on, start_or_adopt
+    from perdure._durable.stating import state
+    from perdure._durable.still import stand_still
+    from perdure._durable.streams import Stream, stream
+    from perdure._durable.switches import KillSwitch, Switch
+    from perdure._durable.testing_mode import always_replay
+    from perdure._durable.transactions import pg_probe, transaction
+    from perdure._durable.triggering import Events, IncomingEvent, Received, TriggerDraft, Triggers
+    from perdure._durable.whereabouts import CallFrame, Where, where, who_works_on
+    from perdure._durable.wishes import stop_soon
+
+_HOMES = {
+    "blocking": ("Waits", "as_async", "waited"),
+    "carrying": ("carry_over",),
+    "doing_once": ("once",),
+    "endings": ("cancel",),
+    "execute": ("carry_on_here", "come_back", "one_pass", "run_here"),
+    "forking": ("fork",),
+    "framing": ("frames",),
+    "inbox": ("Choice", "Inbox", "UncertainEffect"),
+    "instructions": ("instruction",),
+    "ledger": ("EffectRecord",),
+    "listing": ("JournalLine", "journal_of"),
+    "marking": ("plain_progress", "progress"),
+    "models": ("ModelCall", "Price", "Usage", "model_call"),
+    "pauses": ("Approval", "pause"),
+    "places": ("only_waiting",),
+    "pumps": ("Marker", "Prefix"),
+    "readers": (
+        "Account",
+        "StreamPart",
+        "account_of",
+        "follow_stream",
+        "partial_streams",
+        "read_stream",
+        "stored_bytes",
+    ),
+    "reducing": ("Do", "Reducer"),
+    "rolling": ("keep_for_rollback",),
+    "savepoints": ("checkpoint",),
+    "savings": ("Savings", "savings_in"),
+    "scheduling": ("Schedule", "ScheduleDraft", "Schedules", "Tick", "draft", "scheduled"),
+    "signalling": ("signals",),
+    "sources": ("ReplayFilter", "get_logger", "is_replaying", "recorded", "timeout"),
+    "spans": ("span",),
+    "spending": ("Budget", "Spent", "budgets"),
+    "starting": ("Beginning", "Handle", "handle_on", "start_or_adopt"),
+    "stating": ("state",),
+    "still": ("stand_still",),
+    "streams": ("Stream", "stream"),
+    "switches": ("KillSwitch", "Switch"),
+    "testing_mode": ("always_replay",),
+    "transactions": ("pg_probe", "transaction"),
+    "triggering": ("Events", "IncomingEvent", "Received", "TriggerDraft", "Triggers"),
+    "whereabouts": ("CallFrame", "Where", "where", "who_works_on"),
+    "wishes": ("stop_soon",),
+}
+_MODULES = ("loops", "plain", "scheduling", "triggering")
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "DID_NOT_HAPPEN",
@@ -176,3 +233,13 @@ __all__ = [
     "savings_in",
     "who_works_on",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+    return value

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from perdure._durable.calls import cut, never
 from perdure._durable.run import Run
@@ -22,7 +24,7 @@ from perdure._store import Write
 from perdure.errors import InvalidInput, LeaseLost, NoTask, StoreUnavailable
 
 
-class Open(NamedTuple):
+class Open(Struct, frozen=True):
     """A question that was asked by an earlier attempt and has no answer yet."""
 
     question: dict[str, Any]

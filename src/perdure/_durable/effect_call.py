@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from datetime import timedelta
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from msgspec import Struct
 
 from perdure._durable.calls import Call
 from perdure._durable.declaring import refuse_no_exceptions
@@ -51,7 +53,7 @@ class DidNotHappen(Exception):
     """Raised in an effect's body: it was definitely not done."""
 
 
-class Outcome(NamedTuple):
+class Outcome(Struct, frozen=True):
     """How an effect ended; `is_open` when that is still not known for certain."""
 
     value: Any = None
@@ -66,7 +68,7 @@ class Outcome(NamedTuple):
 # ── the key ──────────────────────────────────────────────────────────────────────────────────────
 
 
-class Bare(NamedTuple):
+class Bare(Struct, frozen=True):
     """An effect that is run without a task."""
 
     key: str

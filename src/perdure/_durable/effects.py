@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-import secrets
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -135,7 +135,7 @@ async def _plain(call: EffectCall, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 @contextmanager
 def _any_key() -> Iterator[None]:
-    token = running_effect.set(Bare(f"prd-{secrets.token_hex(20)}"))
+    token = running_effect.set(Bare(f"prd-{os.urandom(20).hex()}"))
     try:
         yield
     finally:

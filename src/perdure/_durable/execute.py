@@ -43,9 +43,7 @@ from perdure._tasks import (
     explain_refusal,
     forget_lease,
     held_lease,
-    look_after,
     release_lease,
-    settle_blocked,
     take_lease,
     take_lease_by,
 )
@@ -127,6 +125,8 @@ async def _carried(tasks: Tasks, task: Task, function: DurableFunction[..., Any]
         if row.status in FINISHED:
             return result_of(store, row, function)
         if row.status == "paused":
+            from perdure._tasks import look_after  # most runs never come to rest here
+
             await standing.look(row)
             await look_after(tasks, task.uid)
             longest = min(resting, store.clock.longest_wait)
@@ -140,6 +140,8 @@ async def _carried(tasks: Tasks, task: Task, function: DurableFunction[..., Any]
         try:
             hold = await take_lease(store, task.id, task.uid, "", is_exclusive=True)
         except TaskBlocked as error:
+            from perdure._tasks import settle_blocked
+
             standing.tell(error.what)
             blocked = await blocked_by(store, await current_row(store, task.id, task.uid))
             if await settle_blocked(tasks, blocked) == "wait":

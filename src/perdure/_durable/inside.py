@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from perdure._durable.effect_call import running_effect
 from perdure._durable.scopes import current
 from perdure._store import Store
 
 
-class Inside(NamedTuple):
+class Inside(Struct, frozen=True):
     """A durable function that is running here; `is_body`: in the body of one of its steps or effects."""
 
     store: Store

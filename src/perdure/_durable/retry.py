@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from perdure._durable.declaring import refuse_no_exceptions, refuse_no_times
 from perdure._ground.clock import Clock
@@ -19,38 +21,31 @@ if TYPE_CHECKING:
     from perdure._durable.run import Run
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Retry:
+class _Attempts(Struct, frozen=True):
+    """The one argument that may be given without its name."""
+
+    attempts: int = 5
+
+
+class Retry(_Attempts, frozen=True, kw_only=True):
     """Up to `attempts` tries, waiting `wait`, then `factor` times as long, at most `cap`.
 
     `on` names the exceptions worth another try; without it every Exception is. `new_key` gives an effect
     that definitely failed a new idempotency key.
     """
 
-    attempts: int
-    wait: timedelta
-    factor: float
-    cap: timedelta
-    on: tuple[type[BaseException], ...]
-    new_key: bool
+    wait: timedelta = timedelta(seconds=1)
+    factor: float = 2.0
+    cap: timedelta = timedelta(minutes=5)
+    on: Sequence[type[BaseException]] = ()
+    new_key: bool = False
 
-    def __init__(
-        self,
-        attempts: int = 5,
-        *,
-        wait: timedelta = timedelta(seconds=1),
-        factor: float = 2.0,
-        cap: timedelta = timedelta(minutes=5),
-        on: Sequence[type[BaseException]] = (),
-        new_key: bool = False,
-    ) -> None:
-        refuse_no_times(wait=wait, cap=cap)
-        refuse_no_exceptions(on=on)
-        if attempts < 1 or factor < 1 or wait < timedelta(0):
+    def __post_init__(self) -> None:
+        refuse_no_times(wait=self.wait, cap=self.cap)
+        refuse_no_exceptions(on=self.on)
+        if self.attempts < 1 or self.factor < 1 or self.wait < timedelta(0):
             raise InvalidInput("a Retry has at least one attempt, a wait of 0 or more and a factor of 1 or more")
-        chosen = {"attempts": attempts, "wait": wait, "factor": factor, "cap": cap, "on": tuple(on), "new_key": new_key}
-        for name, value in chosen.items():
-            object.__setattr__(self, name, value)
+        force_setattr(self, "on", tuple(self.on))
 
     def delay(self, tries: int) -> timedelta:
         """How long to wait after the `tries`th try."""
@@ -60,7 +55,7 @@ class Retry:
             return self.cap
 
     def wants_more(self, tries: int, error: BaseException) -> bool:
-        return tries < self.attempts and (not self.on or isinstance(error, self.on))
+        return tries < self.attempts and (not self.on or isinstance(error, tuple(self.on)))
 
 
 def _tried(run: Run, path: str) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from perdure._durable.overdue import expire
 from perdure._durable.run import Run
 from perdure._model import Pause
 from perdure._store import Row, Store, Waiting, wake_here
-from perdure._tasks import Task, look_after
+from perdure._tasks import Task
 from perdure.errors import PerdureError
 
 CANCEL = "~cancel"
@@ -267,6 +267,8 @@ def _is_urgent(run: Run, sealed: bytes) -> bool:
 
 async def _bring_answers(run: Run) -> None:
     """Some of the code waits while some is at work: what has been answered meanwhile goes on."""
+    from perdure._tasks import look_after
+
     try:
         if run.task is not None:
             await look_after(run.task._tasks, run.uid)

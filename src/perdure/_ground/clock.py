@@ -9,7 +9,6 @@ timers and waits of real processes are moved by `MovableClock.advance`, not wait
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
 import threading
@@ -69,6 +68,8 @@ class MovableClock:
             fresh = self.path.with_name(f"{self.path.name}.{os.getpid()}")
             fresh.write_bytes(_TIMES.pack(first, 1_000_000_000))
             fresh.replace(self.path)
+        import mmap  # only tests move a clock
+
         with self.path.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), _TIMES.size)
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
 
 from perdure.errors import InvalidInput
 
@@ -17,7 +19,7 @@ FOLDER = ".perdure"
 FILE = "perdure.db"
 
 
-class Address(NamedTuple):
+class Address(Struct, frozen=True):
     engine: Literal["sqlite", "postgres", "memory"]
     target: str  # an absolute path, a PostgreSQL URL, or the name of a store in memory
 

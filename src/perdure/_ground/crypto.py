@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import os
 import re
-import secrets
 import stat
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -25,7 +24,7 @@ from perdure.errors import InvalidInput, KeyMissing, RecordDamaged
 
 _SECRET_BYTES = 32
 _NONCE_BYTES = 12
-_KEY_ID = re.compile(r"[a-z0-9-]{1,32}")
+_KEY_ID = r"[a-z0-9-]{1,32}"
 _SOURCES = ("env", "file", "keyring")
 _DO_GENERATE = "make one with `perdure keys generate`"
 
@@ -37,7 +36,7 @@ class Key(Struct, frozen=True, dict=True):
     secret: bytes
 
     def __post_init__(self) -> None:
-        if not _KEY_ID.fullmatch(self.id) or self.id in _SOURCES:
+        if not re.fullmatch(_KEY_ID, self.id) or self.id in _SOURCES:
             raise InvalidInput(
                 "the id of a key is 1 to 32 of a-z, 0-9 and '-', and none of " + ", ".join(_SOURCES), do=_DO_GENERATE
             )
@@ -119,7 +118,7 @@ class KeyRing:
 
 def generate(key_id: str | None = None) -> str:
     """A new key as text."""
-    key = Key(key_id or f"k-{secrets.token_hex(4)}", secrets.token_bytes(_SECRET_BYTES))
+    key = Key(key_id or f"k-{os.urandom(4).hex()}", os.urandom(_SECRET_BYTES))
     return f"{key.id}:{base64.b64encode(key.secret).decode()}"
 
 

@@ -7,7 +7,6 @@ start time: a pid alone comes back as somebody else.
 
 from __future__ import annotations
 
-import getpass
 import os
 import socket
 import unicodedata
@@ -142,6 +141,8 @@ def is_alive_here(other: Process) -> bool:
 
 @lru_cache(maxsize=1)
 def user_name() -> str:
+    import getpass  # asked for once
+
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -7,7 +7,6 @@ fields are the caller's own and are kept as `details`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
@@ -50,10 +49,7 @@ def make_pause(reason: str, message: str, payload: Mapping[str, Json], now_ms: i
     known = _FIELDS[reason]
     given = {name: value for name, value in payload.items() if value is not None}
     details = {name: value for name, value in given.items() if name not in known}
-    for name in details:
-        close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
-        if close:
-            raise InvalidPayload(reason, f"has no field {name!r}; did you mean {close[0]!r}?")
+    _refuse_misspelt(reason, details, known)
     checked = {name: known[name](reason, name, given[name], now_ms) for name in known if name in given}
     return Pause(
         reason=reason,
@@ -65,6 +61,17 @@ def make_pause(reason: str, message: str, payload: Mapping[str, Json], now_ms: i
         payload=checked,
         details=details,
     )
+
+
+def _refuse_misspelt(reason: str, details: Mapping[str, Json], known: Mapping[str, Check]) -> None:
+    if not details:
+        return
+    from difflib import get_close_matches
+
+    for name in details:
+        close = get_close_matches(name, known, n=1, cutoff=0.8)
+        if close:
+            raise InvalidPayload(reason, f"has no field {name!r}; did you mean {close[0]!r}?")
 
 
 def _due(reason: str, checked: dict[str, Any]) -> datetime | None:

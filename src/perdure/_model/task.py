@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 from msgspec import Struct, field
 
@@ -24,7 +24,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 FINISHED: frozenset[Status] = frozenset({"completed", "failed", "cancelled"})
 
 
-class Move(NamedTuple):
+class Move(Struct, frozen=True):
     before: frozenset[Status]
     after: Status
     hint: str

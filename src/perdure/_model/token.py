@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import hashlib
 import re
-import secrets
 
-_TOKEN = re.compile(r"prd-cb-([0-9a-v]{24})-([A-Za-z0-9_-]{43})")
+_TOKEN = r"prd-cb-([0-9a-v]{24})-([A-Za-z0-9_-]{43})"
 
 
 def new_token(uid: str) -> str:
+    import secrets  # few tasks wait for a callback
+
     return f"prd-cb-{uid}-{secrets.token_urlsafe(32)}"
 
 
 def hash_of_token(token: str) -> str | None:
     """What is stored of it; None when it is no token."""
-    return hashlib.sha256(token.encode()).hexdigest() if _TOKEN.fullmatch(token) else None
+    return hashlib.sha256(token.encode()).hexdigest() if re.fullmatch(_TOKEN, token) else None
 
 
 def task_of_token(token: str) -> str | None:
-    found = _TOKEN.fullmatch(token)
+    found = re.fullmatch(_TOKEN, token)
     return found.group(1) if found else None

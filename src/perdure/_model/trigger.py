@@ -18,7 +18,7 @@ from perdure.errors import InvalidInput
 Source = Literal["event", "file", "directory"]
 # How long an event that was dealt with is remembered, so that it is known when it is sent again.
 REMEMBERED_MS = 7 * 24 * 3600 * 1000
-_PLACE = re.compile(r"\{(\w+)\}")
+_PLACE = r"\{(\w+)\}"
 
 
 class Trigger(Struct, frozen=True, kw_only=True):
@@ -87,4 +87,4 @@ def signalled_task(template: str, data: Any) -> str:
             raise InvalidInput(f"the event has no field {found[1]!r} that could name a task")
         return str(value)
 
-    return _PLACE.sub(fill, template)
+    return re.sub(_PLACE, fill, template)

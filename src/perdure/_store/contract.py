@@ -61,8 +61,7 @@ reads. The verbs and queries are named alike in both engines, one file each; the
 | forget_worker     | a dead process's row is gone                            | it holds a lease                     |
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations` here: a NamedTuple compiles each annotation that is text, when it is made.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -104,7 +103,7 @@ class Engine(Protocol):
     place: str  # what a person calls this store
     is_local: bool  # every process that uses it runs on this machine
 
-    def commit(self, writes: Sequence[Write]) -> list[Row | None]:
+    def commit(self, writes: "Sequence[Write]") -> list[Row | None]:
         """Make a prefix of `writes` durable in one transaction; answer one row (or None) for each of it.
 
         Raises:

@@ -1,16 +1,14 @@
 """Execution memory: tasks, their checkpoints, pauses and ends, and keeping all of it in order.
 
-What keeps it in order (gc, audit, rotation, doctor) is imported when first used: few processes ever do.
+What keeps it in order (gc, audit, rotation, doctor) is imported when first used: few processes ever do. So is what
+only workers do, and what few tasks ask for.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from perdure._tasks import checks, memories
 from perdure._tasks.appending import append as append_to_state
 from perdure._tasks.appending import causes_of
-from perdure._tasks.beginning import fail_circle
-from perdure._tasks.beginning import settle as settle_blocked
 from perdure._tasks.callbacks import make_token
 from perdure._tasks.callbacks import topic_of as callback_topic
 from perdure._tasks.checkpointing import all_carried, carried, carry, has_carried
@@ -18,29 +16,7 @@ from perdure._tasks.dependencies import Blocked, blocked_by, blockers, read_bloc
 from perdure._tasks.drafts import begin as begin_by_draft
 from perdure._tasks.drafts import begun as begun_by_draft
 from perdure._tasks.drafts import draft_of
-from perdure._tasks.due import (
-    POLL_TOPIC,
-    TASK_TOPIC,
-    WAS_DUE,
-    DueQuestion,
-    end_of,
-    look_after,
-    read_resets,
-    take_after_task,
-    take_question,
-    take_task,
-)
 from perdure._tasks.frames import TaskFrames, open_frames
-from perdure._tasks.handlers import (
-    Handler,
-    HandlerRecord,
-    Undelivered,
-    events_after,
-    handlers_of,
-    has_had,
-    make_handler,
-    undelivered,
-)
 from perdure._tasks.history import read_checkpoint
 from perdure._tasks.leases import COULD_NOT_BEGIN, Hold, in_words, read_holder, release_all
 from perdure._tasks.leases import forget as forget_lease
@@ -63,14 +39,62 @@ from perdure._tasks.tasks import Tasks
 from perdure._tasks.telling import INSTRUCTION
 
 if TYPE_CHECKING:
+    from perdure._tasks import checks, memories
     from perdure._tasks.audit import Audit, export_heads, verify
+    from perdure._tasks.beginning import fail_circle
+    from perdure._tasks.beginning import settle as settle_blocked
     from perdure._tasks.doctor import Finding, examine
+    from perdure._tasks.due import (
+        POLL_TOPIC,
+        TASK_TOPIC,
+        WAS_DUE,
+        DueQuestion,
+        end_of,
+        look_after,
+        read_resets,
+        take_after_task,
+        take_question,
+        take_task,
+    )
     from perdure._tasks.gc import Report, collect, give_back_space
+    from perdure._tasks.handlers import (
+        Handler,
+        HandlerRecord,
+        Undelivered,
+        events_after,
+        handlers_of,
+        has_had,
+        make_handler,
+        undelivered,
+    )
     from perdure._tasks.moving import arrival, check_history, dump, leave, payload, take_in
     from perdure._tasks.retention import Policy
     from perdure._tasks.rotation import Rotation, keys_in_use, rotate
 
 _HOMES = {
+    "beginning": ("fail_circle", "settle as settle_blocked"),
+    "due": (
+        "POLL_TOPIC",
+        "TASK_TOPIC",
+        "WAS_DUE",
+        "DueQuestion",
+        "end_of",
+        "look_after",
+        "read_resets",
+        "take_after_task",
+        "take_question",
+        "take_task",
+    ),
+    "handlers": (
+        "Handler",
+        "HandlerRecord",
+        "Undelivered",
+        "events_after",
+        "handlers_of",
+        "has_had",
+        "make_handler",
+        "undelivered",
+    ),
     "audit": ("Audit", "export_heads", "verify"),
     "doctor": ("Finding", "examine"),
     "moving": ("arrival", "check_history", "dump", "leave", "payload", "take_in"),
@@ -78,7 +102,10 @@ _HOMES = {
     "retention": ("Policy",),
     "rotation": ("Rotation", "keys_in_use", "rotate"),
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+_HOME_OF = {
+    name.rpartition(" ")[2]: (module, name.partition(" ")[0]) for module, names in _HOMES.items() for name in names
+}
+_MODULES = ("checks", "memories")
 
 __all__ = [
     "in_words",
@@ -170,8 +197,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+    module, inside = _HOME_OF[name]
+    value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), inside)
     return value

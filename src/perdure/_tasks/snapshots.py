@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -58,7 +58,7 @@ class Frame(Struct, frozen=True):
         return Snapshot(seq, raw, self.keyframe_size, self.chain_size, self.chain_length, self.places)
 
 
-class First(NamedTuple):
+class First(Struct, frozen=True):
     """A new task's state as it comes back, and its first checkpoint on its way to the store."""
 
     state: Any

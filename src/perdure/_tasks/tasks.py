@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from perdure._ground import codec
 from perdure._ground.clock import to_ms
@@ -24,10 +24,12 @@ from perdure._model import (
 from perdure._store import EventRow, Store, TaskRow
 from perdure._tasks import callbacks, drafts, leases, records, snapshots
 from perdure._tasks.dependencies import has_to_wait
-from perdure._tasks.handlers import Handler
 from perdure._tasks.overdue import config_of, deadline_of
 from perdure._tasks.task import Task
 from perdure.errors import AlreadyExists, InvalidInput, NotFound, TaskFailed, TimedOut
+
+if TYPE_CHECKING:
+    from perdure._tasks.handlers import Handler
 
 Json = Any
 # Between two looks at a task another process works on. A read takes a tenth of a millisecond.
