@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -288,3 +289,28 @@ async def test_a_second_sending_that_knows_that_it_did_not_happen_settles_it(qui
         with pytest.raises(DidNotHappen):
             await app.run("t", checkout)
         assert [one.state for one in await app.effects.of("t")] == ["failed"]
+
+
+async def test_what_was_cancelled_and_rolled_back_is_not_asked_about(base: Base, tmp_path: Path) -> None:
+    begun = asyncio.Event()
+
+    @transaction(base.open)
+    async def add(connection: Any, name: str) -> str:
+        connection.execute(base.insert, (name,))
+        begun.set()
+        await asyncio.get_running_loop().create_future()
+        return name
+
+    @durable
+    async def work() -> str:
+        adding = asyncio.create_task(add("tea"))
+        await begun.wait()
+        adding.cancel()
+        await asyncio.wait([adding])
+        return "without tea"
+
+    async with Perdure(tmp_path / "p.db") as app:
+        assert await app.run("t", work) == "without tea"
+        assert [one.state for one in await app.effects.of("t")] == ["failed"]
+        assert await app.effects.list() == []
+    assert base.orders() == []

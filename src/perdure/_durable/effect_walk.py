@@ -117,7 +117,7 @@ class Walk(Limited, eq=False):
                     if len(run.fence.unflushed) > _MANY:
                         run.behind()  # it is not; asked, it lets go of the writes that are on disk
                     run.fresh += 1
-                    trouble = None
+                    self.is_open, trouble = True, None  # a body that knows better says so
                     began, limits = at_work.limits.time(), at_work.limits
                     scope = _enter(Scope(run, self.path, True, task))  # in which nothing is numbered
                     running = _begin_effect(self)
@@ -245,7 +245,7 @@ class Walk(Limited, eq=False):
         """How a body has ended that raised this, of a task that had been cancelled so often when it began. Raises it
         again if it is not the effect's."""
         run, is_late = self.run, self.is_late
-        self.is_open, self.when = True, math.inf
+        self.when = math.inf
         if is_late and self.take_back(cancelled) and type(error) is asyncio.CancelledError:
             late = TimeoutError()
             late.__cause__, error = error, late
