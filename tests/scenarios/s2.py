@@ -110,6 +110,7 @@ def _at(name: str, count: int, act: Callable[[], None]) -> None:
         place(found)
 
     crash.place = passed  # type: ignore[assignment]
+    crash.armed = crash.armed or "somewhere else"  # else some places are not asked for at all
 
 
 def _flush_and_die() -> None:
