@@ -15,7 +15,7 @@ from perdure._durable.scopes import current
 from perdure._durable.spending import Account, Budget, Spent, budgets, carried, spent_in, spent_note
 from perdure._ground.clock import MovableClock
 from perdure._model import Entry
-from perdure.errors import BudgetExhausted, NoTask
+from perdure.errors import BudgetExhausted, InvalidInput, NoTask
 from tests.durable.kept_kit import World, database, fresh_home, go_on, kill  # noqa: F401
 from tests.support.processes import nursery
 from tests.torture.kills import Home
@@ -197,6 +197,35 @@ async def test_what_is_no_model_call_asks_the_budget_by_itself(quick_home: Home)
 def test_outside_a_task_there_is_nobody_to_charge() -> None:
     with pytest.raises(NoTask):
         budgets.spend(money=1)
+
+
+@pytest.mark.parametrize("odd", [{"money": float("nan")}, {"money": float("inf")}, {"tokens": "5"}, {"money": None}])
+async def test_what_is_no_number_is_not_charged_and_the_budget_goes_on_counting(quick_home: Home, odd: Any) -> None:
+    @durable
+    async def renting() -> float:
+        with pytest.raises(InvalidInput, match="give finite numbers"):
+            budgets.spend(**odd)
+        budgets.spend(money=2.0)
+        budgets.check()
+        return 0.0
+
+    async with quick_home.open() as app:
+        with pytest.raises(BudgetExhausted):
+            await app.run("renting", renting.options(budget=Budget(money=1.0)))
+
+
+async def test_a_price_that_is_no_number_is_not_counted(quick_home: Home) -> None:
+    @model_call(model="big-2", usage=lambda _: Usage(input_tokens=1, money=float("nan")))
+    async def ask(messages: list[str]) -> str:
+        return "hi"
+
+    @durable
+    async def asking() -> float:
+        await ask(["a"])
+        return budgets.spent().money
+
+    async with quick_home.open() as app:
+        assert await app.run("asking", asking) == 0.0
 
 
 # ── time ─────────────────────────────────────────────────────────────────────────────────────────

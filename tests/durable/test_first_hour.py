@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure, durable, effect, idempotency_key, pause, recorded, step
+from perdure import Perdure, durable, effect, idempotency_key, pause, recorded, signals, step
 from perdure._durable import where
 from perdure.errors import Conflict, InvalidInput, NoTask, NotStorable, ReplayDiverged
 from tests.durable.effects_kit import status_of, until_paused, wait_until
@@ -257,3 +257,21 @@ async def test_a_task_that_has_diverged_goes_on_when_it_is_run_with_code_that_fi
             assert await status_of(app, "job") == "paused"
         words[0] = "a"
         assert await app.run("job", reads) == "a!" and ran == ["a"]
+
+
+async def test_a_signal_of_another_type_is_named_and_the_next_one_is_taken(quick_url: str) -> None:
+    @durable
+    async def counts() -> list[Any]:
+        try:
+            first: Any = await signals.next("count", int)
+        except InvalidInput as error:
+            first = error.what
+        return [first, await signals.next("count", int)]
+
+    async with Perdure(quick_url) as app, app.worker():
+        handle = await app.start("t", counts)
+        task = await app.tasks.open("t")
+        await task.signal("count", "many")
+        await task.signal("count", 3)
+        first, second = await handle.result()
+        assert first.startswith("the signal 'count' that was sent is no int") and second == 3

@@ -245,5 +245,8 @@ async def test_without_a_task_it_just_asks() -> None:
 
 
 def test_a_budget_that_cannot_be_kept_is_refused() -> None:
-    with pytest.raises(ValueError, match="tokens=-1"):
-        Budget(tokens=-1)
+    odd: list[dict[str, Any]] = [{"tokens": -1}, {"money": float("nan")}, {"tokens": "5"}, {"time": 5}]
+    for limit in odd:
+        ((name, value),) = limit.items()
+        with pytest.raises(ValueError, match=f"{name}={value!r}"):
+            Budget(**limit)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -106,6 +108,25 @@ async def test_a_piece_that_is_none_does_not_end_a_stream(quick_url: str) -> Non
         part = await read_stream(app, "t", "answer")
         assert part.text == "so " and not part.is_complete
     assert asked == [""]  # it would give the same again, and cost the same again
+
+
+async def test_half_a_character_is_refused_and_leaves_no_gap(quick_url: str) -> None:
+    async def model(_: str) -> AsyncIterator[str]:
+        yield "so "  # is written at once, and the next one when its time has come
+        yield "\ud83d"
+        with contextlib.suppress(TimeoutError):  # nobody comes here
+            await asyncio.wait_for(asyncio.Event().wait(), 0.2)
+        yield "far"
+
+    @durable
+    async def work() -> str:
+        return "".join([piece async for piece in stream("answer", model)])
+
+    async with Perdure(quick_url) as app:
+        with pytest.raises(InvalidInput, match="half of a surrogate pair"):
+            await app.run("t", work)
+        part = await read_stream(app, "t", "answer")
+        assert part.text == "so " and not part.is_complete
 
 
 async def test_an_offset_or_a_number_that_no_stream_can_have_is_refused(quick_url: str) -> None:

@@ -174,3 +174,13 @@ def test_killed_between_events_nothing_is_lost_and_nothing_done_twice(
     kill(children, run_counting, home, tmp_path, at="effect.recorded", count=3)
     assert go_on(children, run_counting, home, tmp_path) == (10, 4, 10)
     assert sorted(Folder(tmp_path).notes()) == ["aa", "bbb", "cccc", "d"]
+
+
+async def test_what_is_no_event_is_refused_where_it_is_sent_and_the_machine_goes_on(quick_url: str) -> None:
+    async with Perdure(quick_url) as app, app.worker():
+        handle = await app.start("order", orders.function)
+        odd: Any = {"kind": 5}
+        with pytest.raises(InvalidInput, match="is no event of the reducer 'order'"):
+            await orders.send(app, "order", odd)
+        await orders.send(app, "order", Event("close"))
+        assert (await handle.result()).is_closed

@@ -24,6 +24,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from math import isfinite
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
@@ -195,7 +196,8 @@ class _Asker:
     def _used(self, reply: Any) -> Usage:
         try:
             found = self._usage(reply) or Usage()
-            _ = found.tokens, found.money
+            if not isfinite(found.tokens) or not isfinite(found.money or 0.0):
+                raise ValueError(f"{found!r}")
             return found
         except Exception as problem:
             log.warning("what %s used is not known, and not counted: %r", self._name, problem)

@@ -7,6 +7,7 @@ The source may be at most one batch ahead of the disk, and AHEAD pieces ahead of
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -25,6 +26,7 @@ from perdure.errors import InvalidInput, PerdureError
 WRITTEN_EVERY = 0.05
 LARGEST_BATCH = 8 * 1024
 AHEAD = 1024
+_LONE = re.compile("[\ud800-\udfff]")
 _END: Any = object()  # not None, which a source may give: as a model's client does for a piece without text
 
 
@@ -181,6 +183,12 @@ class Pump:
             )
         if not piece:
             return
+        if not piece.isascii() and _LONE.search(piece):
+            raise InvalidInput(
+                "a stream gave half of a surrogate pair, which is no text",
+                kept="the pieces before it",
+                do="have the source hold it back until its other half has come, and join them",
+            )
         self._held.append(piece)
         self._held_size += len(piece)
         left = self._last + WRITTEN_EVERY - time.monotonic()

@@ -79,10 +79,20 @@ class Reducer(Generic[S, E]):
         """Add an event to the log; it is on disk when this returns.
 
         Raises:
+            InvalidInput: the reducer takes no such event; it is not in the log.
             InvalidTransition: the task has ended.
         """
         task = await app.tasks.handle(task_id)
-        await task.signal(_SIGNAL, codec.decode(codec.encode(event, self.event)))
+        plain = codec.decode(codec.encode(event, self.event))
+        try:
+            codec.decode(codec.encode(plain), self.event)  # as the task will read it
+        except InvalidInput as problem:
+            raise InvalidInput(
+                f"{event!r} is no event of the reducer {self.name!r}: {problem.what}",
+                kept="the log as it is",
+                do=f"send a {getattr(self.event, '__name__', self.event)}",
+            ) from None
+        await task.signal(_SIGNAL, plain)
 
     async def events(self, app: _App, task_id: str) -> Sequence[E]:
         """The events that were taken so far, in order: the truth."""

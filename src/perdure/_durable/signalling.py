@@ -12,6 +12,7 @@ from perdure._durable.run import Run
 from perdure._ground import codec
 from perdure._ground.ids import check_id
 from perdure._replay import digest
+from perdure.errors import InvalidInput
 
 T = TypeVar("T")
 
@@ -31,7 +32,14 @@ class signals:
 
         async def put(run: Run, path: str) -> Any:
             found = await answer_to(run, path, "external_dependency", {"question": text}, topic=name)
-            return codec.decode(codec.encode(found), type)
+            try:
+                return codec.decode(codec.encode(found), type)
+            except InvalidInput as problem:
+                raise InvalidInput(
+                    f"the signal {name!r} that was sent is no {getattr(type, '__name__', type)}: {problem.what}",
+                    kept="the signals that were sent after it: the next call takes the next",
+                    do="catch it to go on with the next one, or resume the task and send another",
+                ) from None
 
         shown = name.replace("|", "/").replace("#", "%")  # which divide paths
         value: T = await recorded(f"signal {shown}", digest((text,), {}), put, type)

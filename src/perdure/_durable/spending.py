@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from math import isfinite
 from typing import Any
 
 from msgspec import Struct
@@ -42,8 +43,20 @@ class Budget(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name, least in (("tokens", 0), ("money", 0), ("time", timedelta(0))):
             limit = getattr(self, name)
-            if limit is not None and limit < least:
-                raise InvalidInput(f"a budget of {name}={limit} can never be kept")
+            if limit is not None and not _is_at_least(limit, least):  # and so no NaN
+                do = "give a timedelta" if name == "time" else "give a number from 0 up"
+                raise InvalidInput(f"a budget of {name}={limit!r} can never be kept", do=do)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and isfinite(value)
+
+
+def _is_at_least(limit: Any, least: Any) -> bool:
+    try:
+        return bool(limit >= least)
+    except TypeError:
+        return False
 
 
 class Spent(Struct, frozen=True, kw_only=True):
@@ -62,8 +75,11 @@ class budgets:
         """Charge something that is no model call: a search, a rented machine. Charged once, also in replay.
 
         Raises:
+            InvalidInput: it is no number, with which nothing could be counted any more.
             NoTask: there is no task to charge it to.
         """
+        if not _is_number(tokens) or not _is_number(money):
+            raise InvalidInput(f"budgets.spend is told tokens={tokens!r}, money={money!r}", do="give finite numbers")
         scope = _scope("budgets.spend")
         note = spent_note(tokens, money)
         if scope.is_body:
