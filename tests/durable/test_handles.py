@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure, durable, step
+from perdure import Perdure, durable, effect, step
 from perdure._durable import only_waiting, starting
 from perdure.errors import Conflict, NotFound, TimedOut
 from perdure.testing import always_replay
@@ -142,13 +142,19 @@ async def test_parents_that_wait_for_their_children_leave_them_room_in_the_worke
             assert [await one.result() for one in parents] == [0, 1, 2]
 
 
-async def test_a_parent_that_works_beside_its_wait_keeps_its_place(quick_url: str) -> None:
+@pytest.mark.parametrize("kind", [step, effect])
+async def test_a_parent_that_works_beside_its_wait_keeps_its_place(quick_url: str, kind: Any) -> None:
+    @kind
+    async def working(number: int) -> int:
+        await gates.setdefault(number, asyncio.Event()).wait()
+        return number * 2
+
     async with Perdure(quick_url) as app:
 
         @durable
         async def parent() -> list[int]:
             child = await app.start("child", quick_tool, 1)
-            return [*await asyncio.gather(child.result(), work(2))]
+            return [*await asyncio.gather(child.result(), working(2))]
 
         started = await app.start("parent", parent)
         async with app.worker(concurrency=1):

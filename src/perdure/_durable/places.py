@@ -35,4 +35,4 @@ def only_waiting(uids: Iterable[str]) -> int:
 
 def _only_waits(runs: list[Run]) -> bool:
     run = runs[-1]
-    return run.bodies == len(runs) and not run.inline
+    return run.bodies == len(runs) and not run.inline and not run.effecting
