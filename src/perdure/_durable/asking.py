@@ -40,18 +40,47 @@ async def answer_to(
     due_at: int | None = None,
     *,
     topic: str | None = None,
-    is_body: bool = False,
+    counts: bool = False,
     at_once: bool = False,
 ) -> Any:
     """What was answered to the question at this path; unwinds the attempt while nothing was.
 
-    `is_body`: it is asked inside a step, which then does not hold the unwinding up. `at_once`: by a plain
-    function, which cannot wait for the others; what they have under way is cut off, and settled later.
+    Until it is open, the question holds the unwinding up: a pause that nobody knows of would wake nobody. While it
+    waits, it does not. `counts`: who asks is a call under way already. `at_once`: it is a plain function, which
+    cannot wait for the others; what they have under way is cut off, and settled later.
     """
     if path in run.answers:
         return run.answers[path]
     if run.unwinding:
         raise Paused
+    if at_once:
+        if not await _ask(run, path, reason, question, due_at, topic):
+            run.unwind()
+            raise Paused
+        return run.answers[path]
+    run.bodies += not counts
+    try:
+        if not await _ask(run, path, reason, question, due_at, topic):
+            await _wait(run, path)
+        return run.answers[path]  # it came early, or while others of this attempt were at work
+    finally:
+        run.bodies -= not counts
+
+
+async def _wait(run: Run, path: str) -> None:
+    if run.unwinding:
+        raise Paused
+    run.bodies -= 1
+    try:
+        await run.suspend(path)
+    finally:
+        run.bodies += 1
+
+
+async def _ask(
+    run: Run, path: str, reason: str, question: dict[str, Any], due_at: int | None, topic: str | None
+) -> bool:
+    """Have the question open, and be one that the attempt waits for; whether its answer is there by then."""
     if path not in run.asked:
         # As the task's pause will be made of it: what no pause can be is refused here, where the code hears of it.
         make_pause(reason, str(question["question"]), question.get("details") or {}, run.store.clock.now_ms(), {})
@@ -62,17 +91,9 @@ async def answer_to(
             raise lost
         run.asked[path] = Open(question, run.store.clock.now_ms(), due_at)
         if topic is not None and await _came_early(run, path):
-            return run.answers[path]
+            return True
     run.questions[path] = (reason, question, due_at)
-    if at_once:
-        run.unwind()
-        raise Paused
-    run.bodies -= is_body
-    try:
-        await run.suspend(path)
-    finally:
-        run.bodies += is_body
-    return run.answers[path]  # it came while others of this attempt were at work
+    return False
 
 
 async def _came_early(run: Run, path: str) -> bool:
@@ -151,13 +172,21 @@ async def recorded(name: str, asked: bytes, put: Callable[[Run, str], Awaitable[
     # What was answered is on disk as the answer. That it was handed to the code may follow, as a short step's result.
     is_kept = path in run.answers and run.scopes == 1
     try:
-        entry, copy = await _put(run, name, path, asked, put, as_type)
-        position, write = run.record(entry, urgent=not is_kept)
-        if run.scopes > 1:
-            run.gate.expect(position)
-        if not is_kept:
-            await write
-        run.fence.check()
+        # A call under way, until its answer comes to the gate: unwound before that, the attempt would wait for others
+        # with an answer that the code was to go on with.
+        run.bodies += 1
+        try:
+            entry, copy = await _put(run, name, path, asked, put, as_type)
+            position, write = run.record(entry, urgent=not is_kept)
+            if run.scopes > 1:
+                run.gate.expect(position)
+            if not is_kept:
+                await write
+            run.fence.check()
+        finally:
+            run.bodies -= 1
+            if run.pausing or run.stopping:
+                run.look_for_unwinding()
         await run.hand_out(position)
     except asyncio.CancelledError:
         if not run.is_ending:

@@ -266,7 +266,7 @@ async def _ask(
         return run.answers[path]
     question = question_of(text, asked, **details)
     due_at = first_look(asked, await run.store.wall_ms() if asked.every_ms else 0)
-    return await answer_to(run, path, reason, question, due_at, topic=topic)
+    return await answer_to(run, path, reason, question, due_at, topic=topic, counts=True)
 
 
 async def _typed(

@@ -103,17 +103,17 @@ class Poll:
         return None
 
     async def _look(self, run: Run, path: str) -> Any:
-        await run.may_start()
-        run.bodies += 1
+        run.bodies -= 1  # as long as it may not start
+        try:
+            await run.may_start()
+        finally:
+            run.bodies += 1
         token = current.set(Scope(run, path, is_body=True))
         try:
             found: Any = self._check()  # a plain function will do
             return await found if inspect.isawaitable(found) else found
         finally:
             current.reset(token)
-            run.bodies -= 1
-            if run.pausing or run.stopping:
-                run.look_for_unwinding()
 
     async def _wait(self, run: Run, path: str, asked: Asked, now: int) -> Any:
         due_at = next_check(asked, now, random.random())  # noqa: S311
@@ -121,7 +121,7 @@ class Poll:
         details = {**(asked.check or {}), "every": timedelta(milliseconds=asked.every_ms), "expires": expires}
         question = question_of(self.what, asked, **details)
         topic = POLL_TOPIC if self._described else None
-        return await answer_to(run, path, "external_dependency", question, due_at, topic=topic)
+        return await answer_to(run, path, "external_dependency", question, due_at, topic=topic, counts=True)
 
     def _found(self, answer: dict[str, Any]) -> Any:
         if answer.get("expired"):

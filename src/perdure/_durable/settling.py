@@ -129,7 +129,7 @@ async def ask(walk: Walk, why: str, again: int = 0) -> Any:
         "human_input",
         _question(walk, why, waits=True),
         topic=EFFECT_QUESTION,
-        is_body=walk.is_body and not walk.is_ending,
+        counts=walk.is_body and not walk.is_ending,
         at_once=walk.is_inline,
     )
 

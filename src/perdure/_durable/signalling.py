@@ -31,7 +31,7 @@ class signals:
         text = f"waits for the signal {name!r}"
 
         async def put(run: Run, path: str) -> Any:
-            found = await answer_to(run, path, "external_dependency", {"question": text}, topic=name)
+            found = await answer_to(run, path, "external_dependency", {"question": text}, topic=name, counts=True)
             try:
                 return codec.decode(codec.encode(found), type)
             except InvalidInput as problem:

@@ -330,12 +330,19 @@ async def recorded_call(
         return await never(run, answer.position)
     position = None
     try:
-        entry = await _ended(run, answer.path, asked, as_type, partial(body, answer.path) if takes_path else body)
-        position, write = run.record(entry, urgent=True)
-        if run.scopes > 1:
-            run.gate.expect(position)
-        await write
-        run.check()
+        await run.may_start()  # before it counts as under way: nothing begins any more
+        run.bodies += 1
+        try:
+            entry = await _ended(run, answer.path, asked, as_type, partial(body, answer.path) if takes_path else body)
+            position, write = run.record(entry, urgent=True)
+            if run.scopes > 1:
+                run.gate.expect(position)
+            await write
+            run.check()
+        finally:
+            run.bodies -= 1
+            if run.pausing or run.stopping:
+                run.look_for_unwinding()
         await run.hand_out(position)
     except asyncio.CancelledError:
         if position is not None:
@@ -347,19 +354,13 @@ async def recorded_call(
 
 async def _ended(run: Run, path: str, asked: bytes, as_type: Any, body: Any) -> Entry:
     value, trouble = None, None
-    run.bodies += 1
     try:
-        await run.may_start()
         value = await body()
     except StoreUnavailable as error:
         raise run.poison(error) from None  # nobody knows how the call ended; another attempt makes it again
     except Exception as raised:
         run.fence.check()
         trouble = encode_error(raised, declared_here())
-    finally:
-        run.bodies -= 1
-        if run.pausing or run.stopping:
-            run.look_for_unwinding()
     data = None if trouble is not None else codec.encode(value, as_type)
     return Entry("result", "child", path, asked, data, trouble, at=run.store.clock.now_ms(), epoch=run.epoch)
 

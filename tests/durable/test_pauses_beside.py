@@ -1,0 +1,95 @@
+"""A branch that waits beside others: what it waits for is on record, and its answer is gone on with."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from perdure import Perdure, durable, effect, pause, signals, step
+from perdure._ground.clock import MovableClock
+from tests.durable.effects_kit import status_of, wait_until
+
+PATIENCE = timedelta(seconds=60)
+
+
+@step
+async def note(what: str) -> str:
+    return what
+
+
+@effect
+async def send() -> None:
+    raise ValueError("the line broke")
+
+
+@durable
+async def one_number(number: int) -> int:
+    return number
+
+
+async def first_of(*branches: Any) -> Any:
+    """What the first of them gives; the others are given up."""
+    tasks = [asyncio.ensure_future(branch) for branch in branches]
+    done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for other in others:
+        other.cancel()
+    return done.pop().result()
+
+
+@durable
+async def signal_or_an_hour() -> str:
+    await first_of(signals.next("go", int), pause.wait(hours=1))
+    return await note("went on")
+
+
+@pytest.mark.req("R31")
+async def test_the_first_of_two_pauses_to_end_is_gone_on_with(url: str, clock: MovableClock) -> None:
+    async with Perdure(url) as app:
+        running = asyncio.ensure_future(app.run("task", signal_or_an_hour))
+        await wait_until(lambda: _is_paused(app))
+        clock.advance(hours=2)
+        assert await asyncio.wait_for(running, PATIENCE.total_seconds()) == "went on"
+
+
+async def test_a_childs_result_is_gone_on_with_though_another_branch_is_paused(url: str) -> None:
+    async with Perdure(url) as app:
+
+        @durable
+        async def parent() -> str:
+            child = await app.start("child", one_number, 1)
+            await first_of(pause.input("what?", str), child.result())
+            return await note("went on")
+
+        async with app.worker():
+            handle = await app.start("task", parent)
+            assert await handle.result(timeout=PATIENCE) == "went on"
+
+
+@pytest.mark.req("R64")
+async def test_a_question_of_a_later_branch_is_open_beside_the_first(url: str) -> None:
+    @durable
+    async def work() -> list[Any]:
+        async def later() -> str:
+            await note("first a step")
+            return await pause.input("second?", str)
+
+        async def uncertain() -> None:
+            await note("first a step")
+            await send()
+
+        return await asyncio.gather(pause.input("first?", str), later(), uncertain())
+
+    async with Perdure(url) as app:
+        running = asyncio.ensure_future(app.run("task", work))
+        await wait_until(lambda: _is_paused(app))
+        uid = (await app.tasks.handle("task")).uid
+        asked = await app._store.query("read_pauses", uid=uid)
+        assert len([row for row in asked if row[6] is None]) == 3
+        running.cancel()
+
+
+async def _is_paused(app: Perdure) -> bool:
+    return await app.tasks.get("task") is not None and await status_of(app, "task") == "paused"
