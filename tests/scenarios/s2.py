@@ -16,6 +16,7 @@ from unittest import mock
 from perdure._durable.effect_walk import Walk
 from perdure._ground import codec, crash
 from perdure._model import Pause
+from perdure._store import Write
 from perdure._store.leaving import _flush_all as flush_all
 from tests.durable.effects_kit import until_paused
 from tests.scenarios.kit import shop as shops
@@ -77,9 +78,9 @@ async def carry_on(_: Link, home: Home, shop: Shop, case: Case | None, has_ledge
             return ("paused", found.message) if isinstance(found, Pause) else ("ended", found)
 
 
-async def _no_intent(self: Walk) -> None:
+def _no_intent(self: Walk, _now: int) -> Write:
     """The control: an effect without its ledger, as a step is."""
-    self.tries += 1
+    return Write(self.run.store.committer, "append_entry", {}, "", done=True)
 
 
 def _arm(case: Case, home: Home) -> None:
