@@ -52,7 +52,7 @@ from perdure._durable import (
     streams,
 )
 from perdure._durable import loops as _loops
-from perdure._durable.blocking import as_async, as_async_pieces, each_of, inside_of, waited
+from perdure._durable.blocking import as_async, as_async_pieces, each_of, here, inside_of, waited
 from perdure._durable.marking import plain_progress as progress
 from perdure._durable.pauses import Approval
 from perdure._durable.pumps import Marker, Prefix
@@ -204,7 +204,8 @@ def function(home: str, name: str, given: Any, indent: int = 0) -> str:
     elif returns == "T":
         body = f"found: T = waited({call})\n{' ' * indent}    return found"
     else:
-        body = f"{'' if returns == 'None' else 'return '}waited({call})"
+        wait = "here" if name == "run_script" else "waited"  # a connection may be its thread's own
+        body = f"{'' if returns == 'None' else 'return '}{wait}({call})"
     pad = " " * indent
     static = f"{pad}@staticmethod\n" if indent else ""
     return f"{static}{pad}def {name}({declared}) -> {returns}:\n{docstring(given, indent + 4)}{pad}    {body}\n"

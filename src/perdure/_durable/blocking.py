@@ -19,11 +19,12 @@ from typing import Any, TypeVar
 
 from perdure._durable.run import Run
 from perdure._durable.scopes import current
-from perdure._ground.hop import LoopThread
+from perdure._ground.hop import LoopThread, drive
 from perdure._tasks import checks
 from perdure.errors import InvalidInput
 
 T = TypeVar("T")
+_END: Any = object()  # not None: a source may give that, and is told so
 
 
 def waited(work: Coroutine[Any, Any, T]) -> T:
@@ -57,6 +58,13 @@ def _on_the_loop_of(run: Run, work: Coroutine[Any, Any, T]) -> T:
     run.loop.call_soon_threadsafe(begin)
     ended.wait()
     return tasks[0].result()
+
+
+def here(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine of hops, done in this thread where that may be: a database's connection is often its
+    thread's own. On an event loop, which may not commit, it is waited for like any other."""
+    scope = current.get()
+    return drive(work) if scope is None or scope.run.is_elsewhere() else waited(work)
 
 
 class Waits:
@@ -117,7 +125,7 @@ def as_async_pieces(produce: Callable[[Any], Iterator[str]]) -> Callable[[Any], 
 
     async def pieces(prefix: Any) -> AsyncIterator[str]:
         made = iter(produce(prefix))
-        while (piece := await asyncio.to_thread(next, made, None)) is not None:
+        while (piece := await asyncio.to_thread(next, made, _END)) is not _END:
             yield piece
 
     return pieces

@@ -26,7 +26,7 @@ from perdure._durable import (
     streams,
 )
 from perdure._durable import loops as _loops
-from perdure._durable.blocking import as_async, as_async_pieces, each_of, inside_of, waited
+from perdure._durable.blocking import as_async, as_async_pieces, each_of, here, inside_of, waited
 from perdure._durable.marking import plain_progress as progress
 from perdure._durable.pauses import Approval
 from perdure._durable.pumps import Marker, Prefix
@@ -255,7 +255,11 @@ class loops:
 
     @staticmethod
     def files(folder: str | Path, pattern: str = "**/*", *, name: str = "files", flush: bool = False) -> Iterator[Path]:
-        """The files of a folder by name, after the last one that is done; one added before that is not seen."""
+        """The files of a folder by name, after the last one that is done; one added before that is not seen.
+
+        Raises:
+            OSError: there is no such folder, or no longer: nothing would look like everything being done.
+        """
         return each_of(_loops.files(folder, pattern, name=name, flush=flush))
 
     @staticmethod
@@ -288,13 +292,15 @@ class loops:
     ) -> int:
         """Execute the statements that are not done yet; how many that were.
 
-        The connection is a DB-API one, blocking or async, or apsw's; outside a transaction, and this step's alone.
+        The connection is a DB-API one, blocking or async, or apsw's; outside a transaction, and this step's alone. The
+        script has no BEGIN and no COMMIT of its own.
 
         Raises:
-            InvalidInput: the connection is inside a transaction, or there is no such cursor.
+            InvalidInput: the connection is inside a transaction, the script begins or ends one, or there is no such
+                cursor; nothing was executed.
             Exception: what a statement raised; those before it are done, but for cursor="whole".
         """
-        return waited(_loops.run_script(connection, script, cursor=cursor, name=name))
+        return here(_loops.run_script(connection, script, cursor=cursor, name=name))
 
     @staticmethod
     @contextmanager
@@ -324,7 +330,13 @@ class Appending:
 
 
 def carry_over(*args: Any, **kwargs: Any) -> None:
-    """Begin anew with these arguments, in the same task; does not return."""
+    """Begin anew with these arguments, in the same task; does not return.
+
+    Raises:
+        InvalidInput: other tasks of the function are under way, and an effect of theirs would be cut off.
+        TypeError: the function does not take them.
+        NotStorable: one of them cannot be kept.
+    """
     waited(carrying.carry_over(*args, **kwargs))
 
 
@@ -429,6 +441,7 @@ def read_stream(
 
     Raises:
         NotFound: no such task, or no such stream in it.
+        InvalidInput: an offset or a number that no stream can have.
     """
     return waited(readers.read_stream(_inner(app), task_id, name, after=after, number=number))
 

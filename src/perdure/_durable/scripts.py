@@ -38,8 +38,8 @@ async def run_script(
     script has no BEGIN and no COMMIT of its own.
 
     Raises:
-        InvalidInput: the connection is inside a transaction, the script begins or ends one, or there is no such cursor;
-            nothing was executed.
+        InvalidInput: the connection is inside a transaction, the script begins or ends one, or there is no such
+            cursor; nothing was executed.
         Exception: what a statement raised; those before it are done, but for cursor="whole".
     """
     if cursor not in ("target", "whole", "journal"):
