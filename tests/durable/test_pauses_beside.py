@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from perdure import Perdure, durable, effect, pause, signals, step
+from perdure import Happened, Perdure, Retry, durable, effect, pause, signals, step
 from perdure._ground.clock import MovableClock
 from tests.durable.effects_kit import status_of, wait_until
 
@@ -71,7 +72,7 @@ async def test_a_childs_result_is_gone_on_with_though_another_branch_is_paused(u
 @pytest.mark.req("R64")
 async def test_a_question_of_a_later_branch_is_open_beside_the_first(url: str) -> None:
     @durable
-    async def work() -> list[Any]:
+    async def work() -> Any:
         async def later() -> str:
             await note("first a step")
             return await pause.input("second?", str)
@@ -88,6 +89,51 @@ async def test_a_question_of_a_later_branch_is_open_beside_the_first(url: str) -
         uid = (await app.tasks.handle("task")).uid
         asked = await app._store.query("read_pauses", uid=uid)
         assert len([row for row in asked if row[6] is None]) == 3
+        running.cancel()
+
+
+@effect(failed_on=[ValueError], retry=Retry(3, wait=timedelta(seconds=0)))
+async def send_at_the_second_try() -> str:
+    tries.append("try")
+    if len(tries) == 1:
+        raise ValueError("busy")
+    return "sent"
+
+
+tries: list[str] = []
+
+
+async def look_for_it() -> Happened[str]:
+    loop = asyncio.get_running_loop()
+    found = loop.create_future()
+    threading.Timer(0.05, loop.call_soon_threadsafe, (found.set_result, "found")).start()  # as an answer over a network
+    return Happened(await found)
+
+
+@effect(verify=look_for_it)
+async def send_and_look() -> str:
+    raise ValueError("the line broke")
+
+
+@pytest.mark.req("R68")
+@pytest.mark.parametrize("sending, told", [(send_at_the_second_try, "sent"), (send_and_look, "found")])
+async def test_an_effect_is_tried_again_and_looked_for_though_another_branch_is_paused(
+    url: str, sending: Any, told: str
+) -> None:
+    tries.clear()
+    seen: list[str] = []
+
+    @durable
+    async def work() -> Any:
+        async def branch() -> None:
+            seen.append(await note(await sending()))
+
+        return await asyncio.gather(pause.input("what?", str), branch())
+
+    async with Perdure(url) as app:
+        running = asyncio.ensure_future(app.run("task", work))
+        await wait_until(lambda: _is_paused(app))
+        assert seen == [told]
         running.cancel()
 
 

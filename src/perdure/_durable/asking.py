@@ -174,8 +174,7 @@ async def recorded(name: str, asked: bytes, put: Callable[[Run, str], Awaitable[
     try:
         # A call under way, until its answer comes to the gate: unwound before that, the attempt would wait for others
         # with an answer that the code was to go on with.
-        run.bodies += 1
-        try:
+        with run.not_at_rest():
             entry, copy = await _put(run, name, path, asked, put, as_type)
             position, write = run.record(entry, urgent=not is_kept)
             if run.scopes > 1:
@@ -183,10 +182,6 @@ async def recorded(name: str, asked: bytes, put: Callable[[Run, str], Awaitable[
             if not is_kept:
                 await write
             run.fence.check()
-        finally:
-            run.bodies -= 1
-            if run.pausing or run.stopping:
-                run.look_for_unwinding()
         await run.hand_out(position)
     except asyncio.CancelledError:
         if not run.is_ending:

@@ -391,4 +391,5 @@ class Walk(Limited, eq=False):
         if self.is_inline:
             self.run.wait_here(write)
         else:
-            await write
+            with self.run.not_at_rest():
+                await write

@@ -52,7 +52,7 @@ class Run(Unwinding):
     """What the scopes of one attempt share."""
 
     __slots__ = (
-        "__weakref__", "_params", "_thread", "alive", "always_replay", "answers", "at_work", "began", "bodies", "body",
+        "__weakref__", "_params", "_thread", "alive", "always_replay", "answers", "at_work", "began", "body",
         "carried", "cursor", "deadline_at", "driver", "effects", "entries", "epoch", "fence", "fresh",
         "inline", "is_over", "is_restarting", "key", "line", "loop", "made_gate", "main", "near_until", "near_up_to",
         "pausing", "point", "replayed", "scopes", "signature", "store", "task", "task_id", "uid", "under_way",

@@ -10,6 +10,7 @@ import base64
 import inspect
 import logging
 from collections.abc import Awaitable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from perdure._durable.aside import Aside
@@ -92,7 +93,8 @@ async def probe(walk: Walk) -> tuple[Any, str]:
         args, kwargs = call.signature.in_order(walk.args, walk.kwargs)
         found = call.verify(*args, **kwargs)
         if inspect.isawaitable(found):
-            found = await Aside(_within(found, call.limit_seconds))
+            with nullcontext() if walk.is_inline else walk.run.not_at_rest():
+                found = await Aside(_within(found, call.limit_seconds))
     except Exception as problem:  # a probe that fails has not answered
         log.warning("the probe of %s failed: %s: %s", walk.shown, type(problem).__name__, problem)
         return UNKNOWN, f"its probe failed: {type(problem).__name__}: {problem}"

@@ -331,18 +331,13 @@ async def recorded_call(
     position = None
     try:
         await run.may_start()  # before it counts as under way: nothing begins any more
-        run.bodies += 1
-        try:
+        with run.not_at_rest():
             entry = await _ended(run, answer.path, asked, as_type, partial(body, answer.path) if takes_path else body)
             position, write = run.record(entry, urgent=True)
             if run.scopes > 1:
                 run.gate.expect(position)
             await write
             run.check()
-        finally:
-            run.bodies -= 1
-            if run.pausing or run.stopping:
-                run.look_for_unwinding()
         await run.hand_out(position)
     except asyncio.CancelledError:
         if position is not None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -57,7 +58,7 @@ class Late(Struct, eq=False):
 class Unwinding:
     """The part of an attempt that ends it early; what its attributes mean is said in run.py."""
 
-    __slots__ = ("_late", "draining", "halted", "stopping", "unwinding")
+    __slots__ = ("_late", "bodies", "draining", "halted", "stopping", "unwinding")
 
     loop: asyncio.AbstractEventLoop
     body: asyncio.Task[Any] | None
@@ -112,6 +113,17 @@ class Unwinding:
             act()
         else:
             self.loop.call_soon_threadsafe(act)
+
+    @contextmanager
+    def not_at_rest(self) -> Iterator[None]:
+        """Something is on its way that the code will go on with: no pause of others unwinds the attempt meanwhile."""
+        self.bodies += 1
+        try:
+            yield
+        finally:
+            self.bodies -= 1
+            if self.pausing or self.stopping:
+                self.look_for_unwinding()
 
     async def suspend(self, path: str) -> None:
         """Keep a scope until its answer comes (`answered`), or raise Paused when the attempt is unwound."""
