@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy
 from sqlalchemy.orm import sessionmaker
 
-from perdure import DidNotHappen, Perdure, Retry, durable, effect, idempotency_key, transaction
+from perdure import DidNotHappen, Perdure, Retry, durable, effect, idempotency_key, pg_probe, transaction
 from perdure._model import Pause
 from perdure.errors import InvalidInput
 from tests.durable.effects_kit import Died, Places, ended, raising, until_paused
@@ -196,6 +196,27 @@ async def test_the_table_of_markers_is_made_where_the_connection_looks_for_it(
         with psycopg.connect(postgres_url) as connection:
             connection.execute("DROP TABLE perdure_markers")
         assert await app.run("t3", adding(base.open, base)) == "added tea"
+
+
+@pytest.mark.req("R64")
+async def test_a_probe_takes_no_mark_of_a_transaction_that_is_over(postgres_url: str, tmp_path: Path) -> None:
+    base = Base(postgres_url)
+    probe = pg_probe(base.open)
+
+    @effect(verify=probe)
+    def add() -> str:
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            probe.mark_here(connection, "added")
+            raise AssertionError
+
+    @durable
+    async def work() -> str:
+        return add()
+
+    async with Perdure(tmp_path / "p.db") as app:
+        with pytest.raises(InvalidInput, match="outside a transaction"):
+            await app.run("t", work)
+        assert [one.state for one in await app.effects.of("t")] == ["failed"]
 
 
 # ── SQLAlchemy ───────────────────────────────────────────────────────────────────────────────────

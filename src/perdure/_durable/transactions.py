@@ -218,10 +218,20 @@ class pg_probe:
         self._db = db
 
     async def mark(self, connection: Any, result: Any = None) -> None:
-        """Put the number of the connection's transaction, and the effect's result, on record."""
+        """Put the number of the connection's transaction, and the effect's result, on record.
+
+        Raises:
+            InvalidInput: the connection is not inside a transaction; nothing was put on record.
+        """
         walk = _walk("pg_probe.mark()")
         cursor = await plain(connection.execute("SELECT pg_current_xact_id()::text"))
         row = await plain(cursor.fetchone())
+        if int(connection.info.transaction_status) == 0:  # that was a transaction by itself, which has committed
+            raise InvalidInput(
+                f"pg_probe.mark is called outside a transaction of {connection!r}",
+                kept="nothing was put on record; what autocommit has committed stays",
+                do="do the work, and mark it, inside `with connection.transaction():`",
+            )
         number = row[0] if isinstance(row, tuple) else next(iter(row.values()))
         data = codec.encode(result, walk.call.signature.returns)
         await walk.mark(xid=str(number), result=base64.b64encode(data).decode())
