@@ -314,12 +314,12 @@ class ReplayDiverged(PerdureError):
 
     exit_code = 4
 
-    def __init__(self, task_id: str, position: int, recorded: str, asked: str) -> None:
+    def __init__(self, task_id: str, position: int, recorded: str, asked: str, *, do: str = "") -> None:
         self.task_id, self.position, self.recorded, self.asked = task_id, position, recorded, asked
         super().__init__(
             f"task {task_id!r} asked for {asked!r}; entry {position} of its journal is {recorded!r}",
             kept="all entries; nothing ran, the task is paused",
-            do="put the calls back in order, keep both ways with patched(), or publish @durable(version=2)",
+            do=do or "put the calls back in order, keep both ways with patched(), or publish @durable(version=2)",
         )
 
 
@@ -384,7 +384,7 @@ class NoTask(PerdureError, RuntimeError):
 
     def __init__(self, name: str, *, is_effect: bool = False, where: str = "a durable function") -> None:
         self.name = name
-        do = f"call it inside {where}, which app.run(…) or a worker carries out"
+        do = f"call it inside {where}, which app.run(…) or a worker carries out (in a thread of its own: bind(…))"
         super().__init__(
             f"{'the effect ' if is_effect else ''}{name} was called outside {where}",
             kept="it did not run",

@@ -39,6 +39,7 @@ MISTAKES: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: step(raises=ValueError)(function), "raises is the class", "raises=[ValueError]"),  # type: ignore[call-overload]
     (lambda: effect(failed_on=OSError)(function), "failed_on is", "failed_on=[OSError]"),  # type: ignore[call-overload]
     (lambda: effect(failed_on=["OSError"])(function), "failed_on holds", "classes"),  # type: ignore[list-item]
+    (lambda: durable(upgrade=function)(function), "upgrade= is an async", "plain def"),
     (lambda: Retry(wait=1), "wait is 1", "wait=timedelta(seconds=1)"),  # type: ignore[arg-type]
     (lambda: Retry(on=OSError), "on is the class", "on=[OSError]"),  # type: ignore[arg-type]
     (lambda: durable(function).options(timeout=5), "timeout is 5", "timedelta(seconds=5)"),  # type: ignore[arg-type]

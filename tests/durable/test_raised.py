@@ -137,6 +137,21 @@ async def test_an_effect_that_raises_what_is_no_exception_is_uncertain(quick_url
     assert ran == ["sent"]
 
 
+async def test_an_effect_that_took_too_long_says_how_long_it_may_take(quick_url: str) -> None:
+    @effect(timeout=timedelta(milliseconds=20))
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    @durable
+    async def work() -> None:
+        await hang()
+
+    async with Perdure(quick_url) as app:
+        await until_paused(app, "work", work)
+        (asked,) = await app.effects.list()
+        assert asked.why == "TimeoutError: it took longer than 0:00:00.020000"
+
+
 async def test_an_effect_may_declare_that_what_is_no_exception_means_not_done(quick_url: str) -> None:
     @durable
     async def work() -> str:

@@ -164,6 +164,7 @@ async def test_without_a_way_the_task_pauses_and_the_versions_are_named(open_app
         with pytest.raises(ReplayDiverged) as diverged:
             await app.run("t", second, "book", 5)
         assert (diverged.value.recorded, diverged.value.asked) == ("order version 1", "order version 2")
+        assert "keep version 1 beside it, or give version 2 an upgrade=" in diverged.value.do
         record = await app.tasks.get("t")
         assert record.status == "paused" and "order version 1" in record.pause.message
         assert ran == ["old 500"]

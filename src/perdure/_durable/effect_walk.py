@@ -247,7 +247,7 @@ class Walk(Limited, eq=False):
         run, is_late = self.run, self.is_late
         self.when = math.inf
         if is_late and self.take_back(cancelled) and type(error) is asyncio.CancelledError:
-            late = TimeoutError()
+            late = TimeoutError(f"it took longer than {self.call.timeout}")
             late.__cause__, error = error, late
         if isinstance(error, asyncio.CancelledError):
             if run.is_ending or self._was_cancelled():

@@ -107,6 +107,8 @@ class DurableFunction(Generic[P, R]):
         refuse_no_function(function)
         refuse_generator(function)
         refuse_no_name(name)
+        if is_async(upgrade):
+            raise InvalidInput("upgrade= is an async function", do="make it a plain def: it only makes new arguments")
         functools.update_wrapper(self, function)
         self.function = function
         self.name = name or whole_name(function)

@@ -135,7 +135,11 @@ class PastEffect(NamedTuple):
 
 def refuse_version(task_id: str, function: DurableFunction[..., Any], version: int) -> ReplayDiverged:
     begun, now = f"{function.name} version {version}", f"{function.name} version {function.version}"
-    return ReplayDiverged(task_id, 0, begun, now)
+    if version > function.version:
+        do = f"bring the code that has version {version}; or fork the task at its beginning, for this one"
+    else:
+        do = f"keep version {version} beside it, or give version {function.version} an upgrade= (the task starts over)"
+    return ReplayDiverged(task_id, 0, begun, now, do=do)
 
 
 def upgraded(
@@ -155,7 +159,8 @@ def upgraded(
         names = ", ".join(sorted({effect.name for effect in past}))
         begun = f"{function.name} version {version}, which did {names}"
         asked = f"{function.name} version {function.version}, whose upgrade takes no effects="
-        raise ReplayDiverged(task_id, 0, begun, asked)
+        do = "have upgrade take effects=, and decide by it what is left to do"
+        raise ReplayDiverged(task_id, 0, begun, asked, do=do)
     args, kwargs = Signature(upgrade, leave_out=("effects",)).decode_arguments(arguments)
     made = upgrade(*args, **kwargs, **({"effects": past} if takes_effects else {}))
     if isinstance(made, dict):

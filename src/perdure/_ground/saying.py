@@ -12,4 +12,5 @@ def message_of(error: BaseException) -> str:
 
 
 def name_and_message(error: BaseException) -> str:
-    return f"{type(error).__name__}: {message_of(error)}"
+    message = message_of(error)
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
