@@ -27,7 +27,7 @@ def test_an_address_names_an_engine_and_a_place(given, meant):
     assert find_address(given, {}, Path("/here")) == meant
 
 
-@pytest.mark.parametrize("given", ["mysql://h/d", "sqlite://"])
+@pytest.mark.parametrize("given", ["mysql://h/d", "sqlite://", ":memory:", "memory:", "sqlite:///:memory:"])
 def test_an_address_of_no_store_we_know_is_refused(given):
     with pytest.raises(InvalidInput):
         find_address(given, {}, Path("/here"))

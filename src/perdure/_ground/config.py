@@ -17,6 +17,7 @@ from perdure.errors import InvalidInput
 
 FOLDER = ".perdure"
 FILE = "perdure.db"
+_NO_FILE = (":memory:", "memory:")  # what SQLite calls no file at all, and what is nearly our own word for it
 
 
 class Address(Struct, frozen=True):
@@ -44,6 +45,10 @@ def _nearest(here: Path) -> Path:
 
 def _parse(text: str, here: Path) -> Address:
     scheme, colon, rest = text.partition("://")
+    if text.rpartition("/")[2] in _NO_FILE:
+        raise InvalidInput(
+            f"{text!r} would be a file of that name", do="write memory://name for a store that ends with its process"
+        )
     if not colon:
         return Address("sqlite", str(here / Path(text).expanduser()))
     if scheme == "sqlite":
