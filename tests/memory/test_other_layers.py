@@ -28,6 +28,7 @@ from perdure.memory import (
     published,
 )
 from perdure.memory.reduced import ReducedState
+from tests.durable.effects_kit import Died
 
 # ── the thread ───────────────────────────────────────────────────────────────────────────────────
 
@@ -189,9 +190,6 @@ async def test_a_thought_that_was_set_aside_is_told(url: str) -> None:
 @pytest.mark.req("R97", "R116")
 async def test_what_ended_an_earlier_attempt_and_what_was_kept_are_told(shared_url: str) -> None:
     stop = True
-
-    class Died(BaseException):
-        pass
 
     @step(flush=True)
     async def work(number: int) -> int:

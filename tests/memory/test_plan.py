@@ -15,6 +15,7 @@ from perdure import Perdure, durable, step
 from perdure.errors import Conflict, InvalidInput, OutOfOrder
 from perdure.memory import AppStorage, DurableTaskState, Item, PlanLayer
 from perdure.memory.plan import parse, take_over, tick, written
+from tests.durable.effects_kit import Died
 
 NINE = [f"step {number}" for number in range(1, 10)]
 
@@ -107,9 +108,6 @@ async def test_items_bound_to_steps_are_ticked_through_a_crash(shared_url: str) 
     async def work(item: str) -> str:
         ran.append(item)
         return item
-
-    class Died(BaseException):
-        pass
 
     @durable
     async def by_the_plan() -> int:
