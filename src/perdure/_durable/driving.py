@@ -31,7 +31,8 @@ async def carry_out(run: Run, function: Callable[..., Any], args: Any, kwargs: A
     context = copy_context()
     context.run(scopes.current.set, run.main)
     work = function(*args, **kwargs) if is_async else _in_thread(context.copy(), function, args, kwargs)
-    run.driver = asyncio.current_task(loop)
+    run.driver = driver = asyncio.current_task(loop)
+    run.cancelled = 0 if driver is None else driver.cancelling()
     run.body = ScopeTask(work, "", loop, context)
     raised: BaseException | None = None
     value: Any = None
@@ -39,7 +40,7 @@ async def carry_out(run: Run, function: Callable[..., Any], args: Any, kwargs: A
         value = await run.body
     except BaseException as problem:
         raised = problem
-    is_interrupted = raised is not None and run.driver is not None and run.driver.cancelling() > 0
+    is_interrupted = raised is not None and driver is not None and driver.cancelling() > run.cancelled
     error = raised if is_interrupted else _judge(run, raised)
     run.is_over = True
     if run.alive:

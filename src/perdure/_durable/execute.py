@@ -228,7 +228,7 @@ async def one_pass(
             except BaseException as error:
                 if run.is_restarting and isinstance(error, Paused) and not run.stopping:
                     await run.flush()
-                elif is_carried(run, error) and not is_cancelled_from_outside():
+                elif is_carried(run, error) and not is_cancelled_from_outside(run):
                     await next_line(run, task, hold, function.signature, function.version)
                 else:
                     await _ended_otherwise(task, hold, run, function, error)
@@ -351,25 +351,26 @@ async def _ended_otherwise(
     if is_leaving(error) and not isinstance(error, Paused | asyncio.CancelledError):
         await release_lease(run.store, hold, f"interrupted: {type(error).__name__}")
         raise error
-    if run.halted and not is_cancelled_from_outside():
+    if run.halted and not is_cancelled_from_outside(run):
         await run.flush()
         await release_lease(run.store, hold, HALTED)
         return
-    if run.stopping and not is_cancelled_from_outside():
+    if run.stopping and not is_cancelled_from_outside(run):
         await run.flush()
         await endings.end(task, hold, run)
         return
-    if run.draining and not is_cancelled_from_outside():
+    if run.draining and not is_cancelled_from_outside(run):
         await run.flush()
         await release_lease(run.store, hold, await why_drained(run))
         return
     if run.questions and (run.unwinding or isinstance(error, Paused)):
         await suspend(task, hold, run)
+        if is_cancelled_from_outside(run):  # as it paused
+            raise asyncio.CancelledError
         return
     if is_leaving(error):
-        found = (
-            asyncio.CancelledError() if isinstance(error, Paused) else error
-        )  # as it carried over, and was cancelled
+        # Paused: as it carried over, and was cancelled.
+        found = asyncio.CancelledError() if isinstance(error, Paused) else error
         await release_lease(run.store, hold, f"interrupted: {type(found).__name__}")
         raise found
     if isinstance(error, StoreUnavailable) and recorded_as(error) is None:
@@ -388,9 +389,10 @@ async def _ended_otherwise(
     raise error
 
 
-def is_cancelled_from_outside() -> bool:
+def is_cancelled_from_outside(run: Run) -> bool:
+    """Whether the task that carries the attempt out was cancelled meanwhile."""
     current = asyncio.current_task()
-    return current is not None and current.cancelling() > 0
+    return current is not None and current.cancelling() > run.cancelled
 
 
 async def _pause_diverged(task: Task, error: BaseException) -> None:

@@ -53,7 +53,7 @@ class Run(Unwinding):
 
     __slots__ = (
         "__weakref__", "_params", "_thread", "alive", "always_replay", "answers", "at_work", "began", "body",
-        "carried", "cursor", "deadline_at", "driver", "effects", "entries", "epoch", "fence", "fresh",
+        "cancelled", "carried", "cursor", "deadline_at", "driver", "effects", "entries", "epoch", "fence", "fresh",
         "inline", "is_over", "is_restarting", "key", "line", "loop", "made_gate", "main", "near_until", "near_up_to",
         "pausing", "point", "replayed", "scopes", "signature", "store", "task", "task_id", "uid", "under_way",
     )  # fmt: skip
@@ -89,6 +89,7 @@ class Run(Unwinding):
         self.deadline_at: int | None = None  # when its task has taken too long
         self.body: asyncio.Task[Any] | None = None
         self.driver: asyncio.Task[Any] | None = None
+        self.cancelled = 0  # how often its driver had been when it began
         self.signature: Signature | None = None  # of the function
         self.carried: bytes | None = None  # the next line's arguments
         self.bodies = 0  # calls under way, from their beginning until their result comes to the gate
@@ -163,7 +164,7 @@ class Run(Unwinding):
             self.unwinding
             or self.is_over
             or self.fence.closed is not None
-            or (driver is not None and driver.cancelling() > 0)
+            or (driver is not None and driver.cancelling() > self.cancelled)
         )
 
     # ── scopes ──────────────────────────────────────────────────────────────────────────────────
