@@ -6,12 +6,14 @@ import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from perdure import Perdure, durable, signals, step
 from perdure._ground.clock import MovableClock
 from perdure._model import Trigger, signalled_task
+from perdure._worker.triggers import Triggers
 from perdure.errors import InvalidId, InvalidInput, NotFound, TooLarge
 from tests.coordination.team import note, noted, run_worker
 from tests.coordination.test_schedules import until
@@ -158,6 +160,27 @@ def test_a_limit_gives_each_event_a_moment_and_keeps_it():
     assert trigger.slot("a", 500) == (0, trigger)
     later, trigger = trigger.slot("c", 1001)
     assert later == 1001 and [who for _, who in trigger.begun] == ["b", "c"]
+
+
+@pytest.mark.req("R50")
+async def test_an_event_that_comes_with_its_trigger_while_a_worker_looks_is_not_lost(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Perdure(url) as app:
+        duty = Triggers(app.tasks)
+        all_of = duty._triggers.all
+
+        async def all_as_it_begins() -> Any:
+            monkeypatch.setattr(duty._triggers, "all", all_of)
+            found = await all_of()
+            await app.triggers.start("book", book, str(tmp_path / "log")).event("invoice")
+            await app.events.send("invoice", {"number": 1}, id="e1")
+            return found
+
+        monkeypatch.setattr(duty._triggers, "all", all_as_it_begins)
+        for _ in range(2):
+            await duty.round()
+        assert await app.tasks.get("book@e1") is not None
 
 
 @pytest.mark.req("R50")

@@ -39,14 +39,20 @@ class Triggers:
         self._known: set[tuple[str, str]] = set()  # events that are in the store, by trigger and id
 
     async def round(self) -> timedelta | None:
-        triggers = {kept.key: kept for kept in await self._triggers.all()}
-        for id, kept in triggers.items():
+        for id, kept in (await self._all()).items():
             if kept.value.host == self._host and not kept.value.is_paused:
                 await self._watch(id, kept)
         now = await self._tasks._store.wall_ms()
-        for event in await self._events.due(now, limit=_PAGE):
+        events = await self._events.due(now, limit=_PAGE)
+        # After the events: a trigger that was there when one of them came is among these. An event that no trigger
+        # wants is written off.
+        triggers = await self._all() if events else {}
+        for event in events:
             await self._serve(event, triggers, now)
         return LOOK
+
+    async def _all(self) -> dict[str, Kept[Trigger]]:
+        return {kept.key: kept for kept in await self._triggers.all()}
 
     # ── events ──────────────────────────────────────────────────────────────────────────────────
 
