@@ -148,3 +148,14 @@ def test_an_answer_leaves_a_task_alone_that_somebody_has_paused(hand: Hand) -> N
     hand.move(UID, "pause", pause=b"hold it", pause_reason="human_input")
     assert hand.answer(UID) == ("1",)
     assert (hand.task(UID).status, hand.task(UID).pause) == ("paused", b"hold it")
+
+
+@pytest.mark.parametrize("how", ["begin_line", "rollback"])
+def test_on_another_line_only_what_is_asked_of_an_effect_stays(hand: Hand, how: str) -> None:
+    epoch = hand.running()
+    hand.checkpoint(UID, epoch, parent=0, frame=b"one")
+    for path, topic in (("1", None), ("2", "paid"), ("3", "~effect"), ("4", "~effect")):
+        hand.ask(UID, epoch, path, topic)
+    hand.answer(UID, path="4", answer=b"done")
+    assert hand.begin_line(UID, epoch) if how == "begin_line" else hand.rollback(UID, 1)
+    assert answers(hand) == {"~1~3": None, "~1~4": b"done"}

@@ -8,9 +8,6 @@ WHERE uid = :uid AND status = 'running'
   AND EXISTS (SELECT 1 FROM leases WHERE task_uid = :uid AND epoch = :epoch AND worker = :worker)
 RETURNING line;
 UPDATE calls SET version = :function_version, arguments = :arguments WHERE task_uid = :uid;
-DELETE FROM pauses WHERE task_uid = :uid AND (topic IS NULL OR topic <> '~effect');
-UPDATE pauses SET path = '~' || (SELECT line - 1 FROM tasks WHERE uid = :uid) || '~' || path
-WHERE task_uid = :uid AND substr(path, 1, 1) <> '~';
-UPDATE signals SET taken_by = '~' WHERE task_uid = :uid AND taken_by IS NOT NULL;
+--> left_line
 --> entries
 --> event

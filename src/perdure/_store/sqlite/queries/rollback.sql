@@ -26,10 +26,7 @@ UPDATE checkpoints SET superseded = seq NOT IN (SELECT seq FROM lineage WHERE se
 WHERE task_uid = :uid AND superseded <> (seq NOT IN (SELECT seq FROM lineage WHERE seq IS NOT NULL));
 --> checkpoint
 --> entries
-DELETE FROM pauses WHERE task_uid = :uid AND (topic IS NULL OR topic <> '~effect');
-UPDATE pauses SET path = '~' || (SELECT line - 1 FROM tasks WHERE uid = :uid) || '~' || path
-WHERE task_uid = :uid AND substr(path, 1, 1) <> '~';
-UPDATE signals SET taken_by = '~' WHERE task_uid = :uid AND taken_by IS NOT NULL;
+--> left_line
 UPDATE leases SET epoch = epoch + 1, worker = NULL WHERE task_uid = :uid;
 UPDATE attempts SET ended_at = :at, ended = 'rolled back' WHERE task_uid = :uid AND ended_at IS NULL;
 --> event
