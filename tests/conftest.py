@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -24,7 +25,17 @@ settings.load_profile("perdure")
 
 
 def pytest_configure() -> None:
+    _hear_signals()
     postgres.own_the_run()
+
+
+def _hear_signals() -> None:
+    """A shell has what it runs in the background ignore Ctrl-C, and nohup a hangup: programs that tests start would
+    inherit that, and never end when they are told to."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_unconfigure() -> None:
