@@ -231,7 +231,9 @@ async def test_an_sqlalchemy_transaction_that_was_cut_off_happens_once(
         base.place.replace("postgresql:", "postgresql+psycopg:") if base.is_postgres else f"sqlite:///{base.place}"
     )
 
-    @transaction(sqlalchemy.create_engine(address))
+    engine = sqlalchemy.create_engine(address)
+
+    @transaction(engine)
     def add(connection: Any) -> str:
         connection.execute(sqlalchemy.text("INSERT INTO orders VALUES ('tea')"))
         return "added"
@@ -245,14 +247,16 @@ async def test_an_sqlalchemy_transaction_that_was_cut_off_happens_once(
         assert isinstance(await ended(app, "t", work), Died)
         assert await app.run("t", work) == "added"
     assert base.orders() == ["tea"]
+    engine.dispose()
 
 
 async def test_the_store_is_refused_through_sqlalchemy_too_and_what_is_no_connection(tmp_path: Path) -> None:
-    user = f"sqlite:///{tmp_path}/user.db"
+    ours, user = (sqlalchemy.create_engine(f"sqlite:///{tmp_path}/{name}.db") for name in ("p", "user"))
+    opened = sqlite3.connect(tmp_path / "user.db", check_same_thread=False)
     refused: dict[str, Callable[[], Any]] = {
-        "perdure's own store": lambda: sqlalchemy.create_engine(f"sqlite:///{tmp_path}/p.db").connect(),
-        "does not know connections of sqlalchemy": sessionmaker(sqlalchemy.create_engine(user)),
-        "does not know connections of sqlite3.Cursor": lambda: sqlite3.connect(tmp_path / "user.db").cursor(),
+        "perdure's own store": ours.connect,
+        "does not know connections of sqlalchemy": sessionmaker(user),
+        "does not know connections of sqlite3.Cursor": opened.cursor,
     }
     async with Perdure(tmp_path / "p.db") as app:
         for number, (why, open_it) in enumerate(refused.items()):
@@ -267,6 +271,9 @@ async def test_the_store_is_refused_through_sqlalchemy_too_and_what_is_no_connec
 
             with pytest.raises(InvalidInput, match=why):
                 await app.run(f"t{number}", work)
+    opened.close()
+    ours.dispose()
+    user.dispose()
 
 
 # ── the same for any effect that is sent again ───────────────────────────────────────────────────
