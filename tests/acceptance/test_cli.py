@@ -190,6 +190,26 @@ def test_of_two_who_resume_the_same_task_one_is_told_so(shell: Shell, app: sync.
     assert [event["kind"] for event in shell.json("events", "t")["items"]].count("resumed") == 1
 
 
+HOLDER = """
+from perdure.sync import Perdure
+with Perdure() as app, app.tasks.open("nightly-copy").attempt():
+    print("at work", flush=True)
+    input()
+"""
+
+
+@pytest.mark.req("R111")
+def test_a_list_does_not_call_a_task_running_whose_process_has_died(shell: Shell) -> None:
+    holder = shell.begin(HOLDER, python=("-c",), stdin=subprocess.PIPE)
+    assert holder.stdout is not None and holder.stdout.readline() == "at work\n"
+    assert "nobody works on it" not in shell.run("tasks").stdout
+    assert not shell.json("tasks")["items"][0]["worker_died"]
+    holder.kill()
+    holder.communicate()
+    assert f"nobody works on it: pid {holder.pid} on " in shell.run("tasks").stdout
+    assert shell.json("tasks")["items"][0]["worker_died"]
+
+
 # ── where the store is, which options there are ──────────────────────────────────────────────────
 
 

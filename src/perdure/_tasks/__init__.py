@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from perdure._tasks.audit import Audit, export_heads, verify
     from perdure._tasks.beginning import fail_circle
     from perdure._tasks.beginning import settle as settle_blocked
+    from perdure._tasks.deaths import left_by_the_dead
     from perdure._tasks.doctor import Finding, examine
     from perdure._tasks.due import (
         POLL_TOPIC,
@@ -96,6 +97,7 @@ _HOMES = {
         "undelivered",
     ),
     "audit": ("Audit", "export_heads", "verify"),
+    "deaths": ("left_by_the_dead",),
     "doctor": ("Finding", "examine"),
     "moving": ("arrival", "check_history", "dump", "leave", "payload", "take_in"),
     "gc": ("Report", "collect", "give_back_space"),
@@ -166,6 +168,7 @@ __all__ = [
     "held_lease",
     "keys_in_use",
     "leave",
+    "left_by_the_dead",
     "WAS_DUE",
     "look_after",
     "make_handler",

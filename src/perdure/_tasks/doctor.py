@@ -18,9 +18,11 @@ from typing import Literal
 
 from perdure._ground.clock import moment
 from perdure._ground.hop import Call
+from perdure._ground.ids import Process
 from perdure._model import FINISHED
 from perdure._store import FrameRow, Store, TaskRow
 from perdure._tasks import audit, gc, rotation, snapshots
+from perdure._tasks.deaths import left_by_the_dead, see_workers
 from perdure._tasks.upkeep import every_task, outline
 from perdure.errors import JournalDamaged, KeyMissing, NotFound, PerdureError, RecordDamaged
 
@@ -280,17 +282,15 @@ async def _chains(store: Store) -> AsyncIterator[Finding]:
 
 
 async def _workers(store: Store) -> AsyncIterator[Finding]:
-    workers = await gc.see_workers(store)
-    held: dict[str, list[str]] = {}
-    for worker, _, _, task_id, _ in await store.query("read_held"):
-        held.setdefault(worker, []).append(task_id)
-    for worker in workers:
-        if worker.is_dead and worker.id in held:
-            process = worker.process
-            what = f"pid {process.pid} on {process.host} has died and holds {_some(held[worker.id])}"
-            do = "nothing: whoever opens the task next, or a worker, takes it over at once"
-            yield Finding("note", "workers", what, do)
-    idle = sum(worker.is_dead and worker.id not in held for worker in workers)
+    workers = await see_workers(store)
+    held: dict[Process, list[str]] = {}
+    for left in await left_by_the_dead(store):
+        held.setdefault(left.by.process, []).append(left.task_id)
+    for process, ids in held.items():
+        what = f"pid {process.pid} on {process.host} has died and holds {_some(ids)}"
+        do = "nothing: whoever opens the task next, or a worker, takes it over at once"
+        yield Finding("note", "workers", what, do)
+    idle = sum(worker.is_dead and not worker.leases for worker in workers)
     if idle:
         yield Finding("note", "workers", f"{idle} rows of dead processes", "`perdure gc` removes them")
     yield Finding("ok", "workers", f"{sum(not worker.is_dead for worker in workers)} may be alive")

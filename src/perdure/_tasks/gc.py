@@ -22,10 +22,11 @@ from typing import Any, NamedTuple
 
 from perdure._ground import crash
 from perdure._ground.hop import Call
-from perdure._ground.ids import Process, is_proven_dead, new_uid
+from perdure._ground.ids import new_uid
 from perdure._model import FINISHED, Config, Pause
 from perdure._store import FrameRow, Store, TaskRow, Write
 from perdure._tasks import retention, snapshots
+from perdure._tasks.deaths import see_workers
 from perdure._tasks.memories import drop_expired
 from perdure._tasks.retention import Policy
 from perdure._tasks.upkeep import SLICE, every_task, has_functions, has_memory, in_slices, outline
@@ -279,25 +280,6 @@ async def _drop_orphans(store: Store, orphans: list[Orphan], report: Report) -> 
         if answer is not None:
             report.chunks += orphan.chunks
             report.bytes += orphan.bytes
-
-
-class WorkerSeen(NamedTuple):
-    """A process that has registered."""
-
-    id: str
-    process: Process
-    user: str
-    leases: int
-    is_dead: bool  # proven; False when we cannot know
-
-
-async def see_workers(store: Store) -> list[WorkerSeen]:
-    found = []
-    for id, _, host, boot_id, pid_ns, pid, pid_start, user, _, _, leases, *_ in await store.query("read_workers"):
-        process = Process(host, boot_id, pid_ns, pid, pid_start)
-        is_dead = is_proven_dead(process, same_machine=store.engine.is_local)
-        found.append(WorkerSeen(id, process, user, leases, is_dead))
-    return found
 
 
 async def _forget_dead_workers(store: Store, report: Report) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,6 +13,7 @@ from perdure.cli import words
 from perdure.cli.drawing import Cell, Table, line
 from perdure.cli.inputs import pairs_option, since
 from perdure.cli.invocation import Invocation
+from perdure.cli.values import plain
 from perdure.cli.verbs import Verb
 from perdure.cli.watching import View, bar, watch
 
@@ -44,18 +45,32 @@ async def _view(
 ) -> View:
     moment = call.now - since if isinstance(since, timedelta) else since
     page = await call.tasks.list(tags=dict(tags), since=moment, **filters)
-    block = _table(page.items, call.now) if page.items else line(f"no tasks to show in {call.place}")
-    return {"items": list(page), "cursor": page.cursor}, [block]
+    left = await _left(call, page.items)
+    block = _table(page.items, left, call.now) if page.items else line(f"no tasks to show in {call.place}")
+    items = [{**plain(record), "worker_died": record.uid in left} for record in page.items]
+    return {"items": items, "cursor": page.cursor}, [block]
 
 
-def _table(records: Sequence[TaskRecord], now: datetime) -> Table:
+async def _left(call: Invocation, records: Sequence[TaskRecord]) -> dict[str, str]:
+    """Those that are called running and whose process has died, by uid: what there is to say of them."""
+    if not any(record.status == "running" for record in records):
+        return {}
+    from perdure._tasks import left_by_the_dead
+
+    return {
+        left.uid: f"nobody works on it: pid {left.by.process.pid} on {left.by.process.host} has died"
+        for left in await left_by_the_dead(call.app._store)
+    }
+
+
+def _table(records: Sequence[TaskRecord], left: Mapping[str, str], now: datetime) -> Table:
     columns = {
         "id": [Cell(record.id, "strong") for record in records],
         "status": [Cell(record.status, record.status) for record in records],
         "updated": [Cell(words.age(record.updated_at, now), "faint") for record in records],
         "agent": [Cell(record.agent) for record in records],
         "progress": [Cell(_bar(record)) for record in records],
-        "": [Cell(words.short(words.standing(record))) for record in records],
+        "": [Cell(words.short(left.get(record.uid) or words.standing(record))) for record in records],
     }
     if not any(_bar(record) for record in records):
         del columns["progress"]

@@ -1,0 +1,48 @@
+"""Which processes have registered, which of them are proven dead, and what the dead still hold.
+
+A lease outlives its holder until somebody takes it over. Until then the task's status says `running`, and nobody
+works on it: whoever lists tasks should hear of that.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from perdure._ground.ids import Process, is_proven_dead
+from perdure._store import Store
+
+
+class WorkerSeen(NamedTuple):
+    """A process that has registered."""
+
+    id: str
+    process: Process
+    user: str
+    leases: int
+    is_dead: bool  # proven; False when we cannot know
+
+
+class Left(NamedTuple):
+    """A task whose lease a dead process holds."""
+
+    uid: str
+    task_id: str
+    by: WorkerSeen
+
+
+async def see_workers(store: Store) -> list[WorkerSeen]:
+    found = []
+    for id, _, host, boot_id, pid_ns, pid, pid_start, user, _, _, leases, *_ in await store.query("read_workers"):
+        process = Process(host, boot_id, pid_ns, pid, pid_start)
+        is_dead = is_proven_dead(process, same_machine=store.engine.is_local)
+        found.append(WorkerSeen(id, process, user, leases, is_dead))
+    return found
+
+
+async def left_by_the_dead(store: Store) -> list[Left]:
+    """The tasks that nobody works on, though they look so."""
+    dead = {worker.id: worker for worker in await see_workers(store) if worker.is_dead and worker.leases}
+    if not dead:
+        return []
+    held = await store.query("read_held")
+    return [Left(uid, task_id, dead[worker]) for worker, uid, _, task_id, _ in held if worker in dead]
