@@ -160,6 +160,20 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
         Hand(SqliteEngine(tmp_path / "file" / "folder" / "store.db")).create(UID)
 
 
+def test_what_is_there_and_cannot_be_used_is_told_in_our_words(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable, match=r"cannot use .*: Is a directory") as told:
+        Hand(SqliteEngine(tmp_path)).create(UID)
+    assert told.value.kept.startswith("all that was acknowledged")
+    with pytest.raises(StoreUnavailable, match=r"cannot use .*: File name too long"):
+        SqliteEngine(tmp_path / ("long" * 100)).query("read_switches", {"namespace": "default"})
+
+
+def test_a_lock_that_cannot_be_opened_is_told_in_our_words(path: Path) -> None:
+    path.with_name(path.name + ".turn").mkdir()
+    with pytest.raises(StoreUnavailable, match=r"cannot use .*: Is a directory"):
+        Hand(SqliteEngine(path)).create(UID)
+
+
 # ── damage ───────────────────────────────────────────────────────────────────────────────────────
 
 

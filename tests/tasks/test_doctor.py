@@ -285,3 +285,9 @@ def test_perdure_doctor_is_red_when_there_is_a_problem(
     assert found["problems"] == 1 and problem["subject"] == "task t" and "no good one is left" in problem["what"]
     assert main(["doctor", "--quiet"]) == 1
     assert "restore the store from a backup" in capsys.readouterr().out
+
+
+async def test_a_store_that_may_not_be_looked_at_is_a_problem(tmp_path: Path) -> None:
+    async with Perdure(tmp_path / ("long" * 100)) as app:
+        (problem,) = await findings(app, "problem")
+    assert "File name too long" in problem.what and "you may read and write" in problem.do

@@ -40,3 +40,21 @@ def test_without_an_address_the_environment_decides_then_the_nearest_folder_upwa
     assert find_address(None, {"PERDURE_URL": ""}, here).target == str(here / ".perdure" / "perdure.db")
     (tmp_path / ".perdure").mkdir()
     assert find_address(None, {}, here).target == str(tmp_path / ".perdure" / "perdure.db")
+
+
+def test_a_folder_that_was_removed_matters_only_to_what_is_looked_for_from_it(tmp_path, monkeypatch):
+    here = tmp_path / "gone"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    here.rmdir()
+    assert find_address("/a/p.db", {}) == find_address("sqlite:///a/p.db", {}) == Address("sqlite", "/a/p.db")
+    assert find_address("postgresql://h/d", {}) == Address("postgres", "postgresql://h/d")
+    for given in (None, "p.db", Path("x/p.db"), "sqlite://p.db"):
+        with pytest.raises(InvalidInput, match="has been removed"):
+            find_address(given, {})
+
+
+def test_a_home_that_nobody_has_is_refused():
+    for given in ("~nobody-has-this-name/p.db", Path("~nobody-has-this-name/p.db")):
+        with pytest.raises(InvalidInput, match="no home folder"):
+            find_address(given, {}, Path("/here"))

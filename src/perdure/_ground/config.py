@@ -28,19 +28,41 @@ class Address(Struct, frozen=True):
 def find_address(url: str | Path | None, environ: Mapping[str, str] = os.environ, cwd: Path | None = None) -> Address:
     """The store an app means."""
     given = url if url is not None else environ.get("PERDURE_URL") or None
-    here = cwd or Path.cwd()
+    here = cwd or _here()
     if given is None:
-        return Address("sqlite", str(_nearest(here) / FILE))
-    if isinstance(given, Path):
-        return Address("sqlite", str(here / given.expanduser()))
-    return _parse(given, here)
+        address = Address("sqlite", str(_nearest(here) / FILE))
+    elif isinstance(given, Path):
+        address = Address("sqlite", str(here / _expanded(given)))
+    else:
+        address = _parse(given, here)
+    if address.engine == "sqlite" and not os.path.isabs(address.target):
+        raise InvalidInput(
+            f"{address.target!r} leads nowhere: the folder this process works in has been removed",
+            do="change to a folder that is there, or give an absolute path",
+        )
+    return address
+
+
+def _here() -> Path:
+    """The folder this process works in; an empty path, below which nothing is absolute, if it has been removed."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path()
 
 
 def _nearest(here: Path) -> Path:
     for folder in (here, *here.parents):
-        if (folder / FOLDER).is_dir():
+        if os.path.isdir(folder / FOLDER):  # what may not be looked at is not there
             return folder / FOLDER
     return here / FOLDER
+
+
+def _expanded(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise InvalidInput(f"{str(path)!r}: no home folder is known", do="set HOME, or give an absolute path") from None
 
 
 def _parse(text: str, here: Path) -> Address:
@@ -50,7 +72,7 @@ def _parse(text: str, here: Path) -> Address:
             f"{text!r} would be a file of that name", do="write memory://name for a store that ends with its process"
         )
     if not colon:
-        return Address("sqlite", str(here / Path(text).expanduser()))
+        return Address("sqlite", str(here / _expanded(Path(text))))
     if scheme == "sqlite":
         path = unquote(rest)
         if not path:

@@ -55,6 +55,9 @@ async def examine(store: Store) -> list[Finding]:
             findings.append(finding)
     except PerdureError as error:
         findings.append(Finding("problem", "store", error.what, error.do))
+    except OSError as error:
+        do = "check the disk, and that you may read and write the file and its folder"
+        findings.append(Finding("problem", "store", f"cannot use {store.engine.place}: {error.strerror}", do))
     return findings
 
 

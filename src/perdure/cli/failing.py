@@ -72,7 +72,7 @@ def explain(error: BaseException, args: Sequence[str] = ()) -> Failure:
     if isinstance(error, KeyboardInterrupt | click.Abort):
         kept = "all that was acknowledged before; a write under way is in as a whole or not at all"
         return Failure("Interrupted", "interrupted", kept, "look with `perdure show`, then go on", INTERRUPTED, {})
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and error.filename is None:  # stdout is written by its number
         what = f"the answer could not be written: {error.strerror or error}"
         do = "make room, or send the output elsewhere; `perdure show` tells where the task stands"
         return Failure(kind, what, "all that was acknowledged before", do, NOT_WRITTEN, {})

@@ -222,8 +222,8 @@ class SqliteEngine:
                 self._gate.check()
                 place.check_folder(self.path.resolve().parent)
                 place.make_room(self.path)
-                self._turnstile.open()
                 try:
+                    self._turnstile.open()
                     # Two processes may open a new store at once: one makes it, the other then finds it made.
                     with self._turnstile:
                         self._writer = self._prepare(self._connect())

@@ -40,7 +40,12 @@ def check_folder(folder: Path) -> None:
 
 
 def make_room(path: Path) -> None:
-    """The store's folder and its empty file, both private; a `.perdure` also keeps itself out of commits."""
+    """The store's folder and its empty file, both private; a `.perdure` also keeps itself out of commits.
+
+    Raises:
+        StoreUnavailable: it could not be made.
+        OSError: it is there already, and may not be written to.
+    """
     folder = path.parent
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -50,6 +55,8 @@ def make_room(path: Path) -> None:
         # Private from its first byte; SQLite gives its log and shared memory the same mode.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
+        if os.path.exists(path):
+            raise  # it is there, with all that is in it
         raise StoreUnavailable(
             f"cannot make {path}: {error.strerror}",
             kept="nothing was made there",

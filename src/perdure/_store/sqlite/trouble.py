@@ -1,4 +1,4 @@
-"""SQLite's errors in our words: what happened, what was kept, what to do."""
+"""Errors of SQLite and of its file in our words: what happened, what was kept, what to do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UNCHANGED = "all that was acknowledged; this write changed nothing"
 
 
 class Trouble:
-    """What goes wrong with SQLite inside the block is told in our words. One for all blocks of a store."""
+    """What goes wrong with SQLite or its file inside the block is told in our words. One for all blocks of a store."""
 
     __slots__ = ("_patience", "_place")
 
@@ -21,10 +21,12 @@ class Trouble:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, apsw.Error):
+        if isinstance(error, apsw.Error | OSError):
             raise self.explain(error) from error
 
-    def explain(self, error: apsw.Error) -> PerdureError:
+    def explain(self, error: apsw.Error | OSError) -> PerdureError:
+        if isinstance(error, OSError):
+            return self._unusable(error.strerror or str(error))
         if isinstance(error, apsw.FullError):
             return StoreFull(
                 f"no space left for {self._place}",
@@ -44,13 +46,16 @@ class Trouble:
                 do="end the program that has it open, and try again",
             )
         if isinstance(error, apsw.IOError | apsw.CantOpenError | apsw.ReadOnlyError | apsw.PermissionsError):
-            return StoreUnavailable(
-                f"cannot use {self._place}: {error}",
-                kept=_UNCHANGED,
-                do="check the disk, and that you may read and write the file and its folder",
-            )
+            return self._unusable(str(error))
         return StoreUnavailable(
             f"{self._place} refused a statement: {error}",
             kept=_UNCHANGED,
             do="`perdure doctor` checks the store; this is a fault in perdure if it finds none",
+        )
+
+    def _unusable(self, why: str) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"cannot use {self._place}: {why}",
+            kept=_UNCHANGED,
+            do="check the disk, and that you may read and write the file and its folder",
         )
