@@ -149,6 +149,22 @@ async def test_a_task_that_failed_is_tried_again_when_it_is_resumed(url: str) ->
     assert world.ran == ["a", "b", "b", "c"]
 
 
+async def test_a_failure_of_an_earlier_run_says_that_nothing_was_run_now(url: str) -> None:
+    world.failures = {"b": 1}
+    async with Perdure(url) as app:
+        with pytest.raises(ValueError, match="b failed") as first:
+            await app.run("my task", again_three)
+        ran = list(world.ran)
+        with pytest.raises(ValueError, match="b failed") as again:
+            await app.run("my task", again_three)
+        with pytest.raises(ValueError, match="b failed") as waited:
+            await (await app.handle("my task", again_three)).result()
+    assert world.ran == ran and not hasattr(first.value, "__notes__")
+    for error in (again.value, waited.value):
+        assert error.__notes__[0] == "perdure: task 'my task' has failed with this; what it had done is kept"
+        assert "`perdure resume 'my task'` begins a new attempt" in error.__notes__[1]
+
+
 async def test_a_task_that_paused_at_a_failure_is_tried_again_when_it_is_resumed(url: str) -> None:
     world.failures["b"] = 1
     async with Perdure(url) as app:

@@ -14,6 +14,7 @@ import os
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
+from shlex import quote
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -190,7 +191,11 @@ def result_of(store: Store, row: TaskRow, function: DurableFunction[..., Any]) -
         return store.unseal(row.uid, "result", row.result, function.signature.returns)
     error = store.unseal(row.uid, "error", row.error) if row.error else None
     if isinstance(error, dict) and isinstance(error.get("raised"), bytes):
-        raise decode_error(error["raised"], declared_here())
+        raised = decode_error(error["raised"], declared_here())
+        # Nothing was run now: who has mended the code would look for what is still wrong with it.
+        raised.add_note(f"perdure: task {row.id!r} has failed with this; what it had done is kept")
+        raised.add_note(f"  do:   `perdure resume {quote(row.id)}` begins a new attempt, with the code as it is then")
+        raise raised
     raise TaskFailed(row.id, row.status, "completed", error)
 
 
