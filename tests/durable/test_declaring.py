@@ -23,6 +23,7 @@ async def function() -> None: ...
 
 
 class_method: Any = classmethod(lambda cls: None)
+static_method: Any = staticmethod(function)
 
 
 MISTAKES: list[tuple[Callable[[], Any], str, str]] = [
@@ -30,6 +31,9 @@ MISTAKES: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: durable("order"), "'order' stands where", "name='order'"),  # type: ignore[call-overload]
     (lambda: effect(class_method), "a classmethod stands below", "above"),
     (lambda: durable(class_method), "a classmethod stands below", "above"),
+    (lambda: step(static_method), "a staticmethod stands below", "@staticmethod above"),
+    (lambda: effect(keyed=True)(static_method), "a staticmethod stands below", "@staticmethod above"),
+    (lambda: durable(static_method), "a staticmethod stands below", "@staticmethod above"),
     (lambda: step(name=3)(function), "name is 3", "str"),  # type: ignore[call-overload]
     (lambda: durable(name=3)(function), "name is 3", "str"),  # type: ignore[call-overload]
     (lambda: step(retry=3)(function), "retry is 3", "Retry(3)"),  # type: ignore[call-overload]

@@ -17,10 +17,11 @@ def is_async(function: Any) -> bool:
 
 
 def refuse_no_function(function: object) -> None:
-    if callable(function):
+    if callable(function) and not isinstance(function, staticmethod):
         return
-    if isinstance(function, classmethod):
-        what, do = "a classmethod stands below the decorator", "write @classmethod above it"
+    if isinstance(function, classmethod | staticmethod):
+        kind = "classmethod" if isinstance(function, classmethod) else "staticmethod"
+        what, do = f"a {kind} stands below the decorator", f"write @{kind} above it"
     elif isinstance(function, str):
         what, do = f"{function!r} stands where the function goes", f"a name is given by name={function!r}"
     else:
