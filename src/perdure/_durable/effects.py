@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
 
 from perdure._durable.calls import never, on_another_loop
 from perdure._durable.effect_call import LONGEST, Bare, EffectCall, key_of, remember, running_effect
@@ -34,6 +34,8 @@ from perdure._replay import Cut, Diverged, Fresh, Recorded, Uncertain, plain_dig
 from perdure.errors import InvalidInput, NoTask, PerdureError
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")  # those after the instance
+S = TypeVar("S")  # the instance of a method
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 _scope_here, _effect_here = current.get, running_effect.get
@@ -124,6 +126,14 @@ class Effect(Generic[P, R_co]):
             result: R_co = self.call.function(*args, **kwargs)
             return result
 
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Any: ...
+    @overload
+    def __get__(
+        self: Effect[Concatenate[S, Q], R_co], instance: S, owner: type | None = None
+    ) -> Effect[Q, R_co]: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> Any: ...  # below @classmethod or @staticmethod
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else _Bound(self, instance)
 

@@ -7,7 +7,7 @@ import inspect
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["Durable", "DurableFunction", "SyncDurableFunction", "durable", "known_functions", "step"]
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")  # those after the instance
 R = TypeVar("R")
+S = TypeVar("S")  # the instance of a method
 
 
 @overload
@@ -161,6 +163,14 @@ class DurableFunction(Generic[P, R]):
         made: DurableFunction[P, R] = self._like(self.function, chosen)
         return made
 
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Any: ...
+    @overload
+    def __get__(
+        self: DurableFunction[Concatenate[S, Q], R], instance: S, owner: type | None = None
+    ) -> DurableFunction[Q, R]: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> Any: ...  # below @classmethod or @staticmethod
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """A method: the instance is not recorded; who carries the task on calls the method of their own."""
         return self if instance is None else self._like(self.function.__get__(instance, owner), self.chosen)
@@ -178,6 +188,18 @@ class SyncDurableFunction(DurableFunction[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # type: ignore[override]
         made: R = self.function(*args, **kwargs)
         return made
+
+    if TYPE_CHECKING:  # a plain method is called without await, too
+
+        @overload
+        def __get__(self, instance: None, owner: type | None = None) -> Any: ...
+        @overload
+        def __get__(
+            self: SyncDurableFunction[Concatenate[S, Q], R], instance: S, owner: type | None = None
+        ) -> SyncDurableFunction[Q, R]: ...
+        @overload
+        def __get__(self, instance: object, owner: type | None = None) -> Any: ...  # below @classmethod or @staticmethod
+        def __get__(self, instance: object, owner: type | None = None) -> Any: ...
 
 
 class _Decorator(Protocol):

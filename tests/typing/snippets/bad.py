@@ -41,3 +41,23 @@ async def use(app: Perdure) -> None:
     await task.pause("wait", reason="coffee")  # wrong
     await task.approve()  # wrong
     app.memory("job", ["no layer"])  # wrong
+
+
+class Agent:
+    @effect
+    async def tell(self, what: str) -> int:
+        return 1
+
+    @durable
+    async def live(self, days: int) -> str:
+        text: str = await self.tell("x")  # wrong
+        await self.tell(3)  # wrong
+        await self.tell.plain()  # wrong
+        return text
+
+
+async def keep(app: Perdure, agent: Agent) -> None:
+    await app.run("a", agent.live)  # wrong
+    await app.run("a", agent.live, "three")  # wrong
+    number: int = await app.run("a", agent.live, 3)  # wrong
+    print(number)

@@ -168,3 +168,57 @@ async def steer(app: Perdure) -> None:
     assert_type(await app.run("sum", totals.function), int)
     assert_type(await totals.state_at(app, "sum", 3), int)
     await totals.send(app, "sum", "word")
+
+
+# ── methods ──────────────────────────────────────────────────────────────────────────────────────
+
+
+class Agent:
+    @step
+    async def think(self, about: str) -> list[str]:
+        return [about]
+
+    @effect(keyed=True)
+    async def tell(self, what: str, *, times: int = 1) -> int:
+        return times
+
+    @effect(keyed=True)
+    def note(self, what: str) -> int:
+        return 1
+
+    @classmethod
+    @effect(keyed=True)
+    async def announce(cls, what: str) -> int:
+        return 1
+
+    @durable
+    async def live(self, days: int) -> str:
+        assert_type(await self.think("x"), list[str])
+        assert_type(await self.tell("x", times=3), int)
+        assert_type(await self.tell.plain("x"), int)
+        assert_type(self.note("x"), int)
+        await self.announce("x")
+        return "x"
+
+    @durable(name="report", version=2)
+    def report(self, days: int) -> str:
+        return "x"
+
+    @classmethod
+    @durable
+    async def begin(cls, days: int) -> str:
+        return "x"
+
+    @staticmethod
+    @durable
+    async def tidy(days: int) -> str:
+        return "x"
+
+
+async def keep(app: Perdure, agent: Agent) -> None:
+    assert_type(await app.run("a", agent.live, days=3), str)
+    assert_type(await app.start("a", agent.live.options(queue="slow"), 3), Handle[str])
+    assert_type(await app.run("a", agent.report, 3), str)
+    assert_type(agent.report(3), str)
+    await app.run("a", Agent.begin, 3)
+    await app.run("a", Agent.tidy, 3)
