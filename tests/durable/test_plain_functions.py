@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -358,3 +360,30 @@ def test_a_notebook_with_a_running_loop_carries_out_a_plain_function(shared_url:
             return app.run("job", plain_child, 4)
 
     assert asyncio.run(cell()) == 8
+
+
+def test_an_interrupted_cell_of_a_notebook_ends_its_run_and_the_next_goes_on(shared_url: str) -> None:
+    interrupted = threading.Event()
+
+    @perdure.step
+    async def wait_for_ever() -> int:
+        if not interrupted.is_set():
+            interrupted.set()
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            await asyncio.wait_for(asyncio.Event().wait(), 20)
+        return 1
+
+    @perdure.durable
+    async def interrupted_cell() -> int:
+        return await wait_for_ever()
+
+    async def cell() -> Any:
+        with Perdure(shared_url) as app:
+            with pytest.raises(KeyboardInterrupt):
+                app.run("job", interrupted_cell)
+            record = app.tasks.get("job")
+            assert record is not None
+            return record.status, record.attempts[-1].ended, app.run("job", interrupted_cell)
+
+    with closing(asyncio.new_event_loop()) as loop:  # not asyncio.run: as in a notebook, Ctrl-C is KeyboardInterrupt
+        assert loop.run_until_complete(cell()) == ("running", "interrupted: CancelledError", 1)

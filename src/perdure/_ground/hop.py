@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -307,12 +308,33 @@ async def _next(going: AsyncIterator[Any], nothing: object) -> Any:
 
 
 def on_a_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that needs an event loop, for blocking code: on a new one, in this thread if it is free."""
+    """Run a coroutine that needs an event loop, for blocking code: on a new one, in this thread if it is free.
+
+    Ctrl-C cancels it, and waits for its end; the second one does not wait.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    begun: Future[Callable[[], object]] = Future()
+
+    async def there() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        begun.set_result(partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel))
+        return await work
+
+    def cancel(begun: Future[Callable[[], object]]) -> None:
+        with suppress(RuntimeError):  # its loop is closed: it has just ended
+            begun.result()()
 
     with ThreadPoolExecutor(1, thread_name_prefix="perdure-loop") as thread:
-        return thread.submit(asyncio.run, work).result()
+        done = thread.submit(asyncio.run, there())
+        try:
+            return done.result()
+        except BaseException:
+            if not done.done():  # it was the waiting that was interrupted
+                begun.add_done_callback(cancel)
+            raise
