@@ -122,6 +122,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'perdure.sync' has no attribute {{name!r}}")
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({{*globals(), *__all__}})
 '''
 
 

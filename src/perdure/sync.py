@@ -332,6 +332,10 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 class Perdure:
     """perdure in this process.
 

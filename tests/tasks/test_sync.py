@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import perdure.sync
 from perdure import durable, step
 from perdure._ground.hop import drive
 from perdure.errors import LeaseHeld
@@ -105,3 +106,8 @@ def test_blocking_code_runs_a_durable_function_with_or_without_a_loop_around_it(
 
         assert asyncio.run(cell()) == 15
         assert app.start("three", tripling, 1).task().status == "running"
+
+
+def test_what_is_loaded_when_it_is_used_is_listed_for_completion() -> None:
+    assert set(perdure.sync.__all__) <= set(dir(perdure.sync))
+    assert set(perdure.__all__) <= set(dir(perdure))
