@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import Any
 
 import pytest
@@ -49,6 +50,11 @@ async def test_what_is_no_durable_function_is_named(quick_url: str) -> None:
             with pytest.raises(InvalidInput) as called:
                 await app.run("job", given)  # type: ignore[arg-type]
             assert "give the function itself" in called.value.do
+        with pytest.raises(InvalidInput, match="a partial of double stands where") as part:
+            await app.run("job", partial(double, 2))  # type: ignore[arg-type]
+        assert 'app.run("my-task", double, …)' in part.value.do
+        with pytest.raises(InvalidInput, match="a lambda is no durable function"):
+            await app.run("job", lambda: 1)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match=r"double\(\): missing a required argument: 'number'"):
             await app.run("job", double)  # type: ignore[call-arg]
         with pytest.raises(TypeError, match=r"scaled\(\): missing a required (keyword-only )?argument: 'factor'"):

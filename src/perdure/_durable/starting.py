@@ -150,6 +150,14 @@ def _no_function(given: Any) -> InvalidInput:
             f"{given!r:.100} is no durable function",
             do=f"give the function itself, not what it returns, and then its arguments: {_as_it_goes(name)}",
         )
+    if isinstance(given, partial):
+        name = getattr(given.func, "__name__", "function")
+        return InvalidInput(
+            f"a partial of {name} stands where the function goes: its arguments would not be kept",
+            do=f"give the durable function itself, and then all its arguments: {_as_it_goes(name)}",
+        )
+    if name == "<lambda>":
+        return InvalidInput("a lambda is no durable function", do="make it a `def` with a name, and put @durable above it")
     return InvalidInput(f"{name} is no durable function", do=f"put @durable above `def {name}`")
 
 
