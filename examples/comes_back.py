@@ -17,13 +17,15 @@ LINES = [f"line {number}" for number in range(1, 11)]
 
 async def main() -> None:
     async with Perdure() as app:
-        task = await app.tasks.open("read-the-book", state={"read": 0})
+        task = await app.tasks.open("read-the-lines", state={"read": 0})
         rt = await app.runtime(task.id)
         book = the_book()
         await rt.expect(Fingerprint.file(book))
         if "--plan" in sys.argv:
             for unit in (await rt.plan()).units:
                 print(f"{unit.name}: {unit.level}, {unit.verdict.reason}")
+        elif task.is_finished:
+            print("read to the end already")
         elif task.created:
             await begin(rt, book)
         else:

@@ -2,12 +2,14 @@
 
 python examples/steering.py        # writes ten chapters; after six the goal changes, and the six stay
 
-Everything it does is in ./.perdure; `perdure journal report` lists it, call by call.
+Everything it does is in ./.perdure; `perdure journal chapters` lists it, call by call.
 """
 
 import asyncio
+from contextlib import suppress
 
 from perdure import Perdure, checkpoint, durable, instruction, pause, step
+from perdure.errors import TaskFailed
 
 
 @step
@@ -30,22 +32,25 @@ async def report(chapters: int) -> list[str]:
 
 async def main() -> None:
     async with Perdure() as app, app.worker():
-        await app.start("report", report, 10)
-        task = await app.tasks.handle("report")
-        await app.tasks.wait_for("report", status="paused")
-        await task.instruct("in French")
-        await task.answer("yes")
-        await app.tasks.wait_for("report")
+        await app.kill_switch.off()  # whoever was killed below has left it on
+        handle = await app.start("chapters", report, 10)
+        task = await handle.task()
+        with suppress(TaskFailed):  # it has completed: this is not the first run
+            await app.tasks.wait_for("chapters", status="paused")
+            await task.instruct("in French")
+            await task.answer("yes")
+        await handle.result()
 
-        fork = await task.fork("report-short", at="checkpoint.save#3", set={"chapters": 4})
-        await app.tasks.wait_for(fork.id)
+        if await app.tasks.get("chapters-short") is None:
+            await task.fork("chapters-short", at="checkpoint.save#3", set={"chapters": 4})
+        await app.tasks.wait_for("chapters-short")
 
         await app.kill_switch.on(why="enough for today")
-        await app.start("report-2", report, 2)
+        await app.start("chapters-2", report, 2)
         print("stopped:", [switch.why for switch in await app.kill_switch.list()])
         await app.kill_switch.off()
-        await app.tasks.wait_for("report-2")
-        for id in ("report", "report-short", "report-2"):
+        await app.tasks.wait_for("chapters-2")
+        for id in ("chapters", "chapters-short", "chapters-2"):
             record = await app.tasks.get(id)
             print(id, len(record.result) if record else "gone")
 

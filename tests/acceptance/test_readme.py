@@ -84,7 +84,16 @@ def test_a_report_is_steered_from_outside(tmp_path):
     said = run([sys.executable, str(ROOT / "examples/steering.py")], tmp_path).splitlines()
     written = [line for line in said if line.startswith("writing")]
     assert written[5:7] == ["writing chapter 6 in English", "writing chapter 7 in French"]
-    assert said[-3:] == ["report 10", "report-short 4", "report-2 2"]
+    assert said[-3:] == ["chapters 10", "chapters-short 4", "chapters-2 2"]
+
+
+def test_examples_bear_each_other_in_one_folder_and_a_second_run(tmp_path):
+    for name in ("first_hour", "blocking_script", "steering", "team", "comes_back"):
+        argv = [sys.executable, str(ROOT / f"examples/{name}.py"), "0.01"]
+        if name == "comes_back":
+            kill_after(argv, tmp_path, "crashed")
+        run(argv, tmp_path)
+        run(argv, tmp_path)
 
 
 @pytest.mark.req("R62")
