@@ -129,11 +129,9 @@ class Effect(Generic[P, R_co]):
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> Any: ...
     @overload
-    def __get__(
-        self: Effect[Concatenate[S, Q], R_co], instance: S, owner: type | None = None
-    ) -> Effect[Q, R_co]: ...
+    def __get__(self: Effect[Concatenate[S, Q], R_co], instance: S, owner: type | None = None) -> Effect[Q, R_co]: ...
     @overload
-    def __get__(self, instance: object, owner: type | None = None) -> Any: ...  # below @classmethod or @staticmethod
+    def __get__(self, instance: object, owner: type | None = None) -> Any: ...  # of a class or static method
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else _Bound(self, instance)
 

@@ -170,7 +170,7 @@ class DurableFunction(Generic[P, R]):
         self: DurableFunction[Concatenate[S, Q], R], instance: S, owner: type | None = None
     ) -> DurableFunction[Q, R]: ...
     @overload
-    def __get__(self, instance: object, owner: type | None = None) -> Any: ...  # below @classmethod or @staticmethod
+    def __get__(self, instance: object, owner: type | None = None) -> Any: ...  # of a class or static method
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """A method: the instance is not recorded; who carries the task on calls the method of their own."""
         return self if instance is None else self._like(self.function.__get__(instance, owner), self.chosen)
@@ -198,7 +198,7 @@ class SyncDurableFunction(DurableFunction[P, R]):
             self: SyncDurableFunction[Concatenate[S, Q], R], instance: S, owner: type | None = None
         ) -> SyncDurableFunction[Q, R]: ...
         @overload
-        def __get__(self, instance: object, owner: type | None = None) -> Any: ...  # below @classmethod or @staticmethod
+        def __get__(self, instance: object, owner: type | None = None) -> Any: ...  # of a class or static method
         def __get__(self, instance: object, owner: type | None = None) -> Any: ...
 
 

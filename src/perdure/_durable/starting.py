@@ -157,7 +157,7 @@ def _no_function(given: Any) -> InvalidInput:
             do=f"give the durable function itself, and then all its arguments: {_as_it_goes(name)}",
         )
     if name == "<lambda>":
-        return InvalidInput("a lambda is no durable function", do="make it a `def` with a name, and put @durable above it")
+        return InvalidInput("a lambda is no durable function", do="make it a def with a name, and put @durable above")
     return InvalidInput(f"{name} is no durable function", do=f"put @durable above `def {name}`")
 
 
