@@ -17,6 +17,9 @@ from perdure._durable import (
     durable,
     effect,
     idempotency_key,
+    pause,
+    recorded,
+    step,
 )
 from perdure._model import Pause
 from perdure.errors import EffectUncertain, InvalidInput
@@ -81,6 +84,69 @@ async def _result_or_pause(app: Perdure, function: Any) -> tuple[Any]:
         return (await until_paused(app, "t", function),)
     except Exception as error:
         return (error,)
+
+
+@pytest.mark.req("R64")
+@pytest.mark.parametrize("kind", ["async", "plain"])
+async def test_what_a_probe_calls_is_no_part_of_the_function(quick_url: str, kind: str) -> None:
+    world = World()
+
+    @step
+    async def read_accounts(order: str) -> list[str]:
+        recorded.now()
+        return list(world.done)
+
+    async def look(order: str) -> Any:
+        found = await asyncio.gather(read_accounts(order), read_accounts(order))
+        return Happened(f"found {found[0][0]}")
+
+    @step
+    def read_accounts_here(order: str) -> list[str]:
+        return list(world.done)
+
+    def look_here(order: str) -> Any:
+        return Happened(f"found {read_accounts_here(order)[0]} at {recorded.now().year}")
+
+    @effect(verify=look if kind == "async" else look_here)
+    async def charge(order: str) -> str:
+        world.do(order, idempotency_key())
+        raise Died
+
+    @durable
+    async def checkout() -> str:
+        receipt = await charge("o")
+        await ship(receipt)
+        return receipt
+
+    @step
+    async def ship(receipt: str) -> None:
+        if len(world.done) == 1:
+            world.do("ship", "")
+            raise Died
+
+    async with Perdure(quick_url) as app:
+        await ended(app, "t", checkout)
+        await ended(app, "t", checkout)  # it is looked for, and found; and dies again
+        assert (await app.run("t", checkout)).startswith("found o")
+    assert world.done == ["o", "ship"]
+
+
+@pytest.mark.req("R64")
+async def test_a_probe_cannot_pause_the_task(quick_url: str) -> None:
+    async def look() -> Any:
+        return Happened(await pause.input("what came of it?", str))
+
+    @effect(verify=look)
+    async def charge() -> str:
+        raise ConnectionError
+
+    @durable
+    async def checkout() -> str:
+        return await charge()
+
+    async with Perdure(quick_url) as app:
+        assert isinstance(await until_paused(app, "t", checkout), Pause)
+        assert "inside a step" in (await app.effects.list())[0].why
 
 
 @pytest.mark.req("R64")

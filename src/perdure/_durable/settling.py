@@ -19,6 +19,7 @@ from perdure._durable.at_work import all_under_way
 from perdure._durable.effect_call import DID_NOT_HAPPEN, UNKNOWN, Happened, Outcome, running_effect
 from perdure._durable.retry import Retry
 from perdure._durable.run import LEASE_MS, Run
+from perdure._durable.scopes import Scope, current
 from perdure._ground import codec
 from perdure._ground.hop import Nap
 from perdure._ground.ids import Process, is_proven_dead
@@ -88,6 +89,9 @@ async def probe(walk: Walk) -> tuple[Any, str]:
     call = walk.call
     if call.verify is None:
         return UNKNOWN, ""
+    # As the effect's own body, it is no part of the function: in it nothing is numbered, and a pause is refused.
+    task = None if walk.is_inline else asyncio.current_task()
+    scope = current.set(Scope(walk.run, walk.path, is_body=True, task=task))
     running = running_effect.set(walk)
     try:
         args, kwargs = call.signature.in_order(walk.args, walk.kwargs)
@@ -100,6 +104,7 @@ async def probe(walk: Walk) -> tuple[Any, str]:
         return UNKNOWN, f"its probe failed: {type(problem).__name__}: {problem}"
     finally:
         running_effect.reset(running)
+        current.reset(scope)
     if found is DID_NOT_HAPPEN or found is UNKNOWN or isinstance(found, Happened):
         return found, ""
     log.error("the probe of %s answered %r, not Happened(…), DID_NOT_HAPPEN or UNKNOWN", walk.shown, found)
