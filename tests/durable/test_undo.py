@@ -435,6 +435,31 @@ async def test_an_undo_that_definitely_fails_is_put_to_a_person(quick_url: str, 
 
 
 @pytest.mark.req("R36")
+async def test_what_the_function_had_asked_is_withdrawn_when_its_task_is_ended(quick_url: str) -> None:
+    def bad_undo(_: str) -> None:
+        raise DidNotHappen("the target says no")
+
+    @effect(undo=bad_undo)
+    async def book() -> str:
+        return world.do("book", idempotency_key())
+
+    @durable
+    async def work() -> None:
+        await book()
+        await pause.approval("go on?")
+
+    async with Perdure(quick_url) as app:
+        await until_paused(app, "t", work)
+        task = await app.tasks.handle("t")
+        await task.cancel()
+        assert (await where(app.tasks, "t")).waits_for == ["cannot undo book(): DidNotHappen: the target says no"]
+        await task.answer("done", by="ada")  # the only one there is, so no key has to say which
+        await ended(app, "t", work)
+        assert await status_of(app, "t") == "cancelled"
+        assert (await where(app.tasks, "t")).waits_for == []
+
+
+@pytest.mark.req("R36")
 async def test_an_undo_that_was_cut_off_and_has_no_key_is_asked_about_and_not_repeated(
     quick_url: str, monkeypatch: Any
 ) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perdure._durable.aside import Aside
+from perdure._durable.asking import close_question
 from perdure._durable.prepare import prepare, suspend
 from perdure._durable.run import Run
 from perdure._durable.undo import failure_of, note_failure, take_back, unknown_here
@@ -23,7 +24,7 @@ from perdure._durable.wishes import is_live, is_wished, wish_of, wish_to_cancel
 from perdure._ground import codec
 from perdure._ground.saying import message_of
 from perdure._store import Row
-from perdure._tasks import COULD_NOT_BEGIN, Hold, Task, forget_lease, move, release_lease, take_lease
+from perdure._tasks import COULD_NOT_BEGIN, Hold, Task, forget_lease, move, questions_of, release_lease, take_lease
 from perdure.errors import InvalidTransition, LeaseHeld
 
 log = logging.getLogger("perdure.durable")
@@ -102,6 +103,7 @@ async def end(task: Task, hold: Hold, run: Run) -> None:
     fresh = await prepare(store, task, hold, run.loop)
     fresh.effects = run.effects
     try:
+        await _withdraw_questions(fresh)
         wish, failure = await wish_of(store, task.uid), failure_of(fresh)
         undone = await take_back(fresh) if wish is None or wish["undo"] else 0
     except Paused:
@@ -116,6 +118,13 @@ async def end(task: Task, hold: Hold, run: Run) -> None:
         await move(task, "cancel", hold=hold, ended="cancelled", data=data, ends=True)
     elif failure is not None:
         await fail(task, hold, fresh, codec.decode(failure))
+
+
+async def _withdraw_questions(run: Run) -> None:
+    """The function is not run any more, so nobody has to answer what it has asked; what is uncertain stays open."""
+    for question in await questions_of(run.store, run.task_id, run.uid):
+        if not question.is_about_effect:
+            close_question(run, question.path, "withdrawn", {"withdrawn": True})
 
 
 async def fail_and_undo(task: Task, hold: Hold, run: Run, error: BaseException) -> None:
