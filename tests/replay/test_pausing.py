@@ -135,6 +135,22 @@ async def test_several_pauses_may_be_open_at_once() -> None:
     assert done.result() == ["first", "second"]
 
 
+@pytest.mark.parametrize("end", ["returns", "raises"])
+async def test_a_function_that_ends_beside_a_pause_has_ended(end: str) -> None:
+    async def program() -> str:
+        left_behind = asyncio.create_task(pause.input("more?", str))
+        await fetch("something")
+        if end == "raises":
+            raise ValueError("no use")
+        return f"{left_behind.done()}"
+
+    played = await play(program)
+    if end == "returns":
+        assert played.result() == "False"
+    else:
+        assert isinstance(played.error, ValueError)
+
+
 async def test_a_branch_that_waits_for_the_paused_one_does_not_hold_it_up() -> None:
     async def program() -> str:
         queue: asyncio.Queue[str] = asyncio.Queue()

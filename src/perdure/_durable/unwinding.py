@@ -192,6 +192,8 @@ class Unwinding:
             if self.body is not None:
                 self.body.cancel()
             return
+        if self.body is not None and self.body.done():
+            return  # the function has ended, and nobody waits for what it left behind
         if not self.pausing or self.bodies or self.inline or not self.gate.is_idle:
             return
         if not self.gate.is_at_rest():
