@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from perdure import Happened, Perdure, Retry, durable, effect, pause, signals, step
+from perdure._durable import where
 from perdure._ground.clock import MovableClock
+from perdure.errors import EffectUncertain
 from tests.durable.effects_kit import status_of, wait_until
 
 PATIENCE = timedelta(seconds=60)
@@ -139,3 +141,33 @@ async def test_an_effect_is_tried_again_and_looked_for_though_another_branch_is_
 
 async def _is_paused(app: Perdure) -> bool:
     return await app.tasks.get("task") is not None and await status_of(app, "task") == "paused"
+
+
+@effect(on_uncertain="fail")
+async def try_to_send() -> None:
+    raise ValueError("the line broke")
+
+
+@durable
+async def ends_beside_a_question(fails: bool) -> str:
+    left_behind = asyncio.ensure_future(pause.approval("go on?"))
+    try:
+        await try_to_send()
+    except EffectUncertain:
+        await note("it is not known")
+    if fails:
+        raise ValueError("no use")
+    return f"{left_behind.done()}"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_task_that_has_ended_waits_for_nothing_that_it_left_behind(url: str, fails: bool) -> None:
+    async with Perdure(url) as app:
+        if fails:
+            with pytest.raises(ValueError, match="no use"):
+                await app.run("task", ends_beside_a_question, fails)
+        else:
+            assert await app.run("task", ends_beside_a_question, fails) == "False"
+        assert (await where(app.tasks, "task")).waits_for == ["outcome unknown: try_to_send()"]
+        await (await app.tasks.handle("task")).answer("done", by="ada")
+        assert (await where(app.tasks, "task")).waits_for == []

@@ -84,7 +84,7 @@ async def where(tasks: Tasks, id: str) -> Where:
     row = await current_row(store, id, task.uid)
     readable = await read_readable(store, task.uid, row.line)
     entries = [entry for _, entry in await without_failed(store, task.uid, readable.entries)]
-    questions = await questions_of(store, id, task.uid)
+    questions = await questions_of(store, id, task.uid, has_ended=record.is_finished)
     call = await store.query("get_call", uid=task.uid)
     ends = [entry for entry in entries if entry.kind == "result" and entry.op not in UNCOUNTED]
     holder, dead = await who_works_on(store, task.uid)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from perdure._model import Asked, from_stored, of_pause
+from perdure._model import FINISHED, Asked, from_stored, of_pause
 from perdure._store import TaskRow
 from perdure._tasks import questions, records, refusals
 from perdure._tasks.resuming import resume_with
@@ -31,10 +31,10 @@ async def say(task: Task, value: Json, *, by: str, key: str | None = None, only:
         Conflict: somebody was quicker, or the task has ended.
     """
     store = task._store
-    asked = await questions.questions_of(store, task.id, task.uid)
+    row = await refusals.current_row(store, task.id, task.uid)
+    asked = await questions.questions_of(store, task.id, task.uid, has_ended=row.status in FINISHED)
     if only is not None:
         asked = [one for one in asked if one.asked is not None and one.asked.kind == only]
-    row = await refusals.current_row(store, task.id, task.uid)
     if not asked and key is None:
         await _say_to_pause(task, row, value, by=by, only=only)
         return

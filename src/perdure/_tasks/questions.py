@@ -72,9 +72,11 @@ async def all_questions(store: Store, *, limit: int) -> list[Question]:
     return [_question(store, row[1], row[0], row[2:8]) for row in rows]
 
 
-async def questions_of(store: Store, task_id: str, uid: str) -> list[Question]:
+async def questions_of(store: Store, task_id: str, uid: str, *, has_ended: bool = False) -> list[Question]:
+    """Its open questions. Of a task that has ended, those about effects: what its code left behind waits for nobody."""
     rows = await store.query("read_pauses", uid=uid)
-    return [_question(store, task_id, uid, row[:6]) for row in rows if row[6] is None]
+    found = [_question(store, task_id, uid, row[:6]) for row in rows if row[6] is None]
+    return [one for one in found if one.is_about_effect or not has_ended]
 
 
 def _question(store: Store, task_id: str, uid: str, row: Sequence[Any]) -> Question:

@@ -86,7 +86,7 @@ async def _of_streams(context: LayerContext) -> list[str]:
 
 
 async def _of_pauses(context: LayerContext, record: TaskRecord) -> list[str]:
-    questions = await questions_of(context.tasks._store, record.id, record.uid)
+    questions = await questions_of(context.tasks._store, record.id, record.uid, has_ended=record.is_finished)
     lines = [_line(f"WAITING for {one.reason}: {one.text}") for one in questions if not one.is_about_effect]
     if record.pause is not None and record.is_paused and not lines:
         lines = [_line(f"PAUSED for {record.pause.reason}: {record.pause.message}")]

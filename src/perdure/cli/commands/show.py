@@ -52,7 +52,7 @@ async def _view(call: Invocation, id: str, last: int, full: bool) -> View:
     blocked = await blockers(call.tasks, id)
     about = _about(record, now, call.place, full)
     about[:0] = _saved(record, events)
-    asked = await questions_of(task._store, task.id, task.uid)
+    asked = await questions_of(task._store, task.id, task.uid, has_ended=record.is_finished)
     about[:0] = [("asks", [one.waits_for, Cell(one.way_on, "faint")]) for one in asked]
     about[:0] = [("waits for", [Cell(text, "paused")]) for text in blocked]
     blocks: list[Block] = [words.task_line(record), Fields(about)]
