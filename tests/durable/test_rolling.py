@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, budgets, checkpoint, durable, effect, idempotency_key, pause, step
+from perdure._durable import journal_of, where
 from perdure.cli import main
 from perdure.errors import InvalidInput
 from tests.durable.effects_kit import World, until_paused
@@ -90,6 +91,15 @@ async def test_kept_they_stay_done_and_are_done_again_because_somebody_said_so(q
         await task.rollback("3", undo=False)
         await until_paused(app, "job", rolling_pages, 5)
         assert world.undone == [] and world.done[-2:] == ["page 3", "page 3"] and len(world.done) == 5
+
+
+async def test_where_counts_the_calls_of_the_function_after_going_back_too(quick_url: str) -> None:
+    async with Perdure(quick_url) as app:
+        await until_paused(app, "job", rolling_pages, 5)
+        task = await app.tasks.handle("job")
+        await task.rollback("2", undo=True)
+        found, calls = await where(app.tasks, "job"), await journal_of(app.tasks, "job")
+        assert (found.done, found.last_path) == (len(calls), "checkpoint.save#2")
 
 
 async def test_without_effects_since_then_nobody_has_to_say_anything(quick_url: str) -> None:

@@ -14,7 +14,7 @@ from perdure._model import Entry, scope_of
 from perdure._tasks import Tasks, current_row
 
 # Beside the calls: what was noted while one of them ran.
-_MARKS = frozenset({"progress", "stream", "patched", "model", "spent", "try", "compensate", "again", "begun"})
+MARKS = frozenset({"progress", "stream", "patched", "model", "spent", "try", "compensate", "again", "begun"})
 
 
 class JournalLine(Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ async def journal_of(tasks: Tasks, id: str) -> Sequence[JournalLine]:
     found: dict[str, JournalLine] = {}
     entries, damaged = await read_readable(tasks._store, task.uid, row.line)
     for position, entry in entries:
-        if entry.op not in _MARKS and "|" not in scope_of(entry.path):
+        if entry.op not in MARKS and "|" not in scope_of(entry.path):
             found.pop(entry.path, None)  # its end stands where its result was given
             found[entry.path] = _line(position, entry)
     lines = [*found.values(), *(_unreadable(position) for position, _ in damaged)]

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from perdure._durable.knowers import why_nobody
 from perdure._durable.ledger import read_readable, shown_of, without_failed
+from perdure._durable.listing import MARKS
 from perdure._durable.noting import BEGUN
 from perdure._durable.switches import why_stopped
 from perdure._durable.wishes import wish_of
@@ -22,7 +23,6 @@ from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
 from perdure._ground.ids import is_proven_dead
 from perdure._model import FINISHED, Entry, Progress, TaskRecord, name_of, scope_of
-from perdure._replay import UNCOUNTED
 from perdure._store import Store
 from perdure._tasks import COULD_NOT_BEGIN, Question, Tasks, blockers, current_row, questions_of, read_holder
 from perdure.errors import JournalDamaged, PerdureError
@@ -86,7 +86,7 @@ async def where(tasks: Tasks, id: str) -> Where:
     entries = [entry for _, entry in await without_failed(store, task.uid, readable.entries)]
     questions = await questions_of(store, id, task.uid, has_ended=record.is_finished)
     call = await store.query("get_call", uid=task.uid)
-    ends = [entry for entry in entries if entry.kind == "result" and entry.op not in UNCOUNTED]
+    ends = [entry for entry in entries if entry.kind == "result" and entry.op not in MARKS]
     holder, dead = await who_works_on(store, task.uid)
     frames = _frames(entries, questions, at_work=record.attempts[-1].epoch if holder and record.attempts else None)
     blocked = await blockers(tasks, id)
