@@ -210,7 +210,9 @@ async def test_a_value_that_does_not_fit_is_asked_for_again(quick_url: str) -> N
         await until_paused(app, "t", counting)
         (waiting,) = await app.effects.list()
         assert "does not fit" in waiting.why
+        assert [one.state for one in await app.effects.of("t")] == ["uncertain"]
         await app.effects.settle("t", "done", value=7)
+        assert [one.state for one in await app.effects.of("t")] == ["done"]
         assert await app.run("t", counting) == 7
 
 

@@ -435,6 +435,30 @@ async def test_an_undo_that_definitely_fails_is_put_to_a_person(quick_url: str, 
 
 
 @pytest.mark.req("R36")
+@pytest.mark.parametrize("then", [("done", "r-7"), ("fail", None)])
+async def test_cancel_goes_by_the_last_word_of_a_person(quick_url: str, then: Any) -> None:
+    @effect(undo=lambda receipt: world.undone.append(receipt))
+    async def book() -> str:
+        raise ConnectionError
+
+    @durable
+    async def work() -> str:
+        return await book()
+
+    async with Perdure(quick_url) as app:
+        await until_paused(app, "t", work)
+        await app.effects.settle("t", "done", value=7)
+        await until_paused(app, "t", work)  # it does not fit, and is asked for again
+        task = await app.tasks.handle("t")
+        await task.cancel()
+        assert task.status == "paused" and world.undone == []
+        await app.effects.settle("t", then[0], value=then[1])
+        await ended(app, "t", work)
+        assert await status_of(app, "t") == "cancelled"
+    assert world.undone == [one for one in then[1:] if one]
+
+
+@pytest.mark.req("R36")
 async def test_what_the_function_had_asked_is_withdrawn_when_its_task_is_ended(quick_url: str) -> None:
     def bad_undo(_: str) -> None:
         raise DidNotHappen("the target says no")

@@ -10,6 +10,7 @@ The ledger is the journal, read for its effects. Pure, but for the reading.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -112,7 +113,8 @@ class Account(Struct):
 
 
 def accounts(entries: Iterable[tuple[int, Entry]], answers: Mapping[str, Any]) -> list[Account]:
-    """The effects of a journal, in the order they began; `answers` are what persons said, by question."""
+    """The effects of a journal, in the order they began; `answers` are what persons said, by question, None while it
+    is open."""
     found: dict[str, Account] = {}
     undos: dict[str, tuple[Entry | None, Entry | None]] = {}
     for position, entry in entries:
@@ -164,7 +166,12 @@ def _state(entry: Entry, *, is_open: bool) -> State:
 def _hear(account: Account, answers: Mapping[str, Any]) -> None:
     """What a person said, and no attempt has recorded yet; or never will, as the code has gone on."""
     if account.state == "uncertain":
-        answer = answers.get(f"{account.path}?{account.note.get('tries', 1)}")
+        place = f"{account.path}?{account.note.get('tries', 1)}"
+        answer = answers.get(place)
+        for again in itertools.count(1):  # a value that did not fit was asked for again
+            if f"{place}.{again}" not in answers:
+                break
+            answer = answers[f"{place}.{again}"]
         if isinstance(answer, Mapping) and answer.get("choice") in ("done", "fail"):
             account.answer = answer
             account.state = "done" if answer["choice"] == "done" else "failed"
@@ -293,6 +300,6 @@ async def without_failed(store: Store, uid: str, entries: list[tuple[int, Entry]
 
 
 async def read_answers(store: Store, uid: str) -> dict[str, Any]:
-    """How a task's questions were answered, by the path they were asked at."""
+    """How a task's questions were answered, by the path they were asked at; None: not yet."""
     rows = await store.query("read_pauses", uid=uid)
-    return {row[0]: store.unseal(uid, "answer", row[6]) for row in rows if row[6] is not None}
+    return {row[0]: None if row[6] is None else store.unseal(uid, "answer", row[6]) for row in rows}

@@ -46,8 +46,13 @@ async def note_failure(run: Run, error: bytes) -> None:
 
 def unknown_here(run: Run, after: int = 0) -> list[str]:
     """Effects that would have to be undone or settled, and that this process does not know."""
-    found = [account for account in accounts(run.entries, run.answers) if account.position > after]
+    found = _since(run, after)
     return sorted({one.name for one in found if _is_due(one) and _call(run, one) is None})
+
+
+def _since(run: Run, position: int) -> list[Account]:
+    said = {**dict.fromkeys(run.asked), **run.answers}
+    return [account for account in accounts(run.entries, said) if account.position > position]
 
 
 def _is_due(account: Account) -> bool:
@@ -60,7 +65,7 @@ async def take_back(run: Run, after: int = 0) -> int:
     Raises:
         Paused: a person is asked, and the attempt is unwound.
     """
-    found = [account for account in accounts(run.entries, run.answers) if account.position > after]
+    found = _since(run, after)
     for account in found:
         if account.state == "uncertain" and not account.is_inherited:
             await _settle(run, account)
