@@ -4,8 +4,8 @@ One table, `perdure_markers`: the effect's key, its task, path and digest, and i
 the beginning of the transaction, under its primary key. So even two attempts that both believe to be alive
 cannot both commit: one waits for the other, and then finds its marker.
 
-Owns what differs between drivers: psycopg (blocking and async), sqlite3, apsw, SQLAlchemy (blocking and async).
-Each is known by its connection's class; none is imported here before a user has.
+Owns what differs between drivers: psycopg (blocking and async), sqlite3, apsw; SQLAlchemy has alchemy.py. Each is
+known by its connection's class; none is imported here before a user has.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ def side_of(connection: Any, store_path: str | None) -> Side:
     if home in ("sqlite3", "_sqlite3", "apsw") and hasattr(connection, "in_transaction"):
         return _Sqlite(connection, store_path)
     if home == "sqlalchemy" and hasattr(connection, "exec_driver_sql"):
-        return _Sqlalchemy(connection, store_path)
+        from perdure._durable.alchemy import Sqlalchemy
+
+        return Sqlalchemy(connection, store_path)
     raise InvalidInput(
         f"@transaction does not know connections of {type(connection).__module__}.{type(connection).__qualname__}",
         kept="nothing was written",
@@ -91,7 +93,8 @@ async def plain(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-def _refuse_if_inside(connection: Any, is_inside: bool) -> None:
+def refuse_if_inside(connection: Any, is_inside: bool) -> None:
+    """Raises InvalidInput if it is."""
     if is_inside:
         raise InvalidInput(
             f"{connection!r} is inside a transaction already, which perdure cannot end",
@@ -100,7 +103,8 @@ def _refuse_if_inside(connection: Any, is_inside: bool) -> None:
         )
 
 
-def _found(rows: Sequence[Any]) -> Found | None:
+def found_in(rows: Sequence[Any]) -> Found | None:
+    """The marker whose result these rows are."""
     return Found(bytes(rows[0][0]) if rows[0][0] is not None else None) if rows else None
 
 
@@ -122,7 +126,7 @@ class _Psycopg:
                 kept="nothing was written",
                 do="give @transaction a pool, or a function that makes a connection: either has a new one next time",
             )
-        _refuse_if_inside(connection, int(connection.info.transaction_status) != 0)
+        refuse_if_inside(connection, int(connection.info.transaction_status) != 0)
         if self._database() not in _made:
             await self._make_table()
             _made.add(self._database())
@@ -178,7 +182,7 @@ class _Psycopg:
         )
 
     async def _find(self, marker: Marker) -> Found | None:
-        return _found(await self._rows("SELECT result FROM perdure_markers WHERE key = %s", (marker.key,)))
+        return found_in(await self._rows("SELECT result FROM perdure_markers WHERE key = %s", (marker.key,)))
 
     def is_inside(self) -> bool:
         return int(self._connection.info.transaction_status) != 0
@@ -219,7 +223,7 @@ class _Sqlite:
 
     async def begin(self) -> None:
         if not self._is_always_inside:
-            _refuse_if_inside(self._connection, self._connection.in_transaction)
+            refuse_if_inside(self._connection, self._connection.in_transaction)
             self._rows("BEGIN IMMEDIATE")
 
     async def claim(self, marker: Marker) -> Found | None:
@@ -232,7 +236,7 @@ class _Sqlite:
         return None
 
     async def _find(self, marker: Marker) -> Found | None:
-        return _found(self._rows("SELECT result FROM perdure_markers WHERE key = ?", (marker.key,)))
+        return found_in(self._rows("SELECT result FROM perdure_markers WHERE key = ?", (marker.key,)))
 
     def is_inside(self) -> bool:
         return bool(self._connection.in_transaction) and not self._is_always_inside
@@ -262,10 +266,11 @@ def refuse_our_store(connection: Any, store_path: str | os.PathLike[str] | None)
     """Raises InvalidInput if this is a connection of sqlite3 or apsw to perdure's own store."""
     home = type(connection).__module__.partition(".")[0]
     if store_path is not None and home in ("sqlite3", "_sqlite3", "apsw"):
-        _refuse_store_among([tuple(row) for row in connection.execute("PRAGMA database_list")], str(store_path))
+        refuse_store_among([tuple(row) for row in connection.execute("PRAGMA database_list")], str(store_path))
 
 
-def _refuse_store_among(databases: list[Any], store_path: str) -> None:
+def refuse_store_among(databases: list[Any], store_path: str) -> None:
+    """Raises InvalidInput if one of these, as PRAGMA database_list has them, is perdure's own store."""
     for _, _, file in databases:
         if file and os.path.exists(store_path) and os.path.exists(file) and os.path.samefile(file, store_path):
             raise InvalidInput(
@@ -273,72 +278,6 @@ def _refuse_store_among(databases: list[Any], store_path: str) -> None:
                 kept="nothing was written to it",
                 do="keep your data in a file of its own: a second SQLite on the store's file can lose both",
             )
-
-
-# ── SQLAlchemy ───────────────────────────────────────────────────────────────────────────────────
-
-
-class _Sqlalchemy:
-    def __init__(self, connection: Any, store_path: str | None) -> None:
-        import sqlalchemy as sa
-
-        self._connection, self._store_path = connection, store_path
-        self._transaction: Any = None
-        self._table = sa.Table(
-            "perdure_markers",
-            sa.MetaData(),
-            sa.Column("key", sa.String(64), primary_key=True),
-            sa.Column("task", sa.String(64), nullable=False),
-            sa.Column("path", sa.Text, nullable=False),
-            sa.Column("digest", sa.LargeBinary, nullable=False),
-            sa.Column("result", sa.LargeBinary),
-            sa.Column("at", sa.BigInteger, nullable=False),
-        )
-
-    async def begin(self) -> None:
-        _refuse_if_inside(self._connection, bool(self._connection.in_transaction()))
-        self._transaction = self._connection.begin()
-        if inspect.isawaitable(self._transaction):
-            self._transaction = await self._transaction
-
-    async def claim(self, marker: Marker) -> Found | None:
-        if self._store_path is not None and self._connection.dialect.name == "sqlite":
-            databases = await plain(self._connection.exec_driver_sql("PRAGMA database_list"))
-            _refuse_store_among(databases.all(), self._store_path)
-        table = self._table
-        run_sync = getattr(self._connection, "run_sync", None)
-        if run_sync is not None:
-            await run_sync(lambda inner: table.create(inner, checkfirst=True))
-        else:
-            table.create(self._connection, checkfirst=True)
-        found = await self._find(marker)
-        if found is not None:
-            return found
-        values = {"key": marker.key, "task": marker.task, "path": marker.path, "digest": marker.digest, "at": marker.at}
-        await plain(self._connection.execute(table.insert().values(**values)))
-        return None
-
-    async def _find(self, marker: Marker) -> Found | None:
-        import sqlalchemy as sa
-
-        asked = sa.select(self._table.c.result).where(self._table.c.key == marker.key)
-        return _found((await plain(self._connection.execute(asked))).all())
-
-    def is_inside(self) -> bool:
-        return self._transaction is not None and bool(self._transaction.is_active)
-
-    async def finish(self, marker: Marker, result: bytes) -> None:
-        table = self._table
-        await plain(self._connection.execute(table.update().where(table.c.key == marker.key).values(result=result)))
-
-    async def commit(self) -> None:
-        transaction, self._transaction = self._transaction, None
-        await plain(transaction.commit())
-
-    async def roll_back(self) -> None:
-        if self._transaction is not None:
-            transaction, self._transaction = self._transaction, None
-            await plain(transaction.rollback())
 
 
 # ── a connection to work with ────────────────────────────────────────────────────────────────────

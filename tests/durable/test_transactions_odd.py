@@ -1,0 +1,146 @@
+"""Transactions that end in an odd way, by the database or by the function itself: neither done twice nor lost."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import psycopg
+import pytest
+import sqlalchemy
+
+from perdure import Perdure, durable, transaction
+from perdure.errors import InvalidInput
+
+DRIVERS = ["sqlite3", "apsw", "psycopg", "psycopg autocommit", "SQLAlchemy on SQLite", "SQLAlchemy on PostgreSQL"]
+
+
+class Base:
+    """A user's database with two tables: an order names a customer, which is looked at when it is committed."""
+
+    def __init__(self, driver: str, place: str) -> None:
+        self.driver, self.place = driver, place
+        self.is_postgres = place.startswith("postgresql:")
+        with contextlib.closing(self._look_at()) as connection:
+            connection.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY)")
+            connection.execute(
+                "CREATE TABLE orders (customer INTEGER UNIQUE REFERENCES customers DEFERRABLE INITIALLY DEFERRED)"
+            )
+            connection.execute("INSERT INTO customers VALUES (1), (2)")
+            connection.commit()
+
+    def _look_at(self) -> Any:
+        return psycopg.connect(self.place) if self.is_postgres else sqlite3.connect(self.place)
+
+    def db(self) -> Any:
+        """What is given to @transaction."""
+        if self.driver.startswith("SQLAlchemy"):
+            return self.engine()
+        return {
+            "sqlite3": lambda: _strict(sqlite3.connect(self.place)),
+            "apsw": lambda: _strict(apsw.Connection(self.place)),
+            "psycopg": lambda: psycopg.connect(self.place),
+            "psycopg autocommit": lambda: psycopg.connect(self.place, autocommit=True),
+        }[self.driver]
+
+    def engine(self, **options: Any) -> sqlalchemy.Engine:
+        place = self.place.replace("postgresql:", "postgresql+psycopg:") if self.is_postgres else None
+        engine = sqlalchemy.create_engine(place or f"sqlite:///{self.place}", **options)
+        if not self.is_postgres:
+            sqlalchemy.event.listen(engine, "connect", lambda connection, _: _strict(connection))
+        return engine
+
+    def orders(self) -> list[int]:
+        with contextlib.closing(self._look_at()) as connection:
+            return sorted(row[0] for row in connection.execute("SELECT customer FROM orders").fetchall())
+
+
+def _strict(connection: Any) -> Any:
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def run(connection: Any, statement: str) -> Any:
+    """A statement, as the connection wants it."""
+    return getattr(connection, "exec_driver_sql", connection.execute)(statement)
+
+
+def calling(db: Any, body: Callable[[Any], Any], **options: Any) -> Any:
+    """A durable function that does nothing but this transaction."""
+
+    @transaction(db, name="add", **options)
+    def add(connection: Any) -> str:
+        found: str = body(connection)
+        return found
+
+    @durable
+    async def work() -> str:
+        return add()
+
+    return work
+
+
+@pytest.fixture(params=DRIVERS)
+def base(request: pytest.FixtureRequest, tmp_path: Path) -> Base:
+    driver = request.param
+    is_postgres = driver.startswith("psycopg") or driver.endswith("PostgreSQL")
+    return Base(driver, request.getfixturevalue("postgres_url") if is_postgres else str(tmp_path / "user.db"))
+
+
+@pytest.fixture
+def lite(tmp_path: Path) -> Base:
+    return Base("sqlite3", str(tmp_path / "user.db"))
+
+
+# ── SQLAlchemy ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.req("R65")
+async def test_one_that_makes_the_table_of_markers_a_moment_too_late_is_done_all_the_same(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    base = Base("SQLAlchemy on PostgreSQL", postgres_url)
+    made: list[str] = []
+
+    def make_it_first(table: Any, *_: Any, **__: Any) -> None:
+        if not made:
+            made.append(table.name)
+            with base.engine().begin() as other:
+                table.create(other)
+
+    def order(connection: Any) -> str:
+        run(connection, "INSERT INTO orders VALUES (1)")
+        return "ordered"
+
+    sqlalchemy.event.listen(sqlalchemy.Table, "before_create", make_it_first)
+    try:
+        async with Perdure(tmp_path / "p.db") as app:
+            assert await app.run("t", calling(base.engine(), order)) == "ordered"
+    finally:
+        sqlalchemy.event.remove(sqlalchemy.Table, "before_create", make_it_first)
+    assert made == ["perdure_markers"] and base.orders() == [1]
+
+
+@pytest.mark.req("R65")
+@pytest.mark.parametrize("how", ["of the engine", "of the connection"])
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+async def test_a_connection_that_commits_each_statement_by_itself_is_refused(
+    request: pytest.FixtureRequest, tmp_path: Path, engine: str, how: str
+) -> None:
+    place = request.getfixturevalue("postgres_url") if engine == "postgres" else str(tmp_path / "user.db")
+    base = Base("SQLAlchemy", place)
+    option = {"isolation_level": "AUTOCOMMIT"}
+    db = base.engine(**option) if how == "of the engine" else base.engine().execution_options(**option)
+
+    def order(connection: Any) -> str:
+        raise AssertionError
+
+    async with Perdure(tmp_path / "p.db") as app:
+        with pytest.raises(InvalidInput, match="commits each statement by itself"):
+            await app.run("t", calling(db, order))
+    with db.connect() as connection:
+        assert run(connection, "SELECT count(*) FROM perdure_markers").scalar_one() == 0
