@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ import psycopg
 import pytest
 import sqlalchemy
 
-from perdure import Perdure, durable, transaction
-from perdure.errors import InvalidInput
+from perdure import Perdure, Retry, durable, transaction
+from perdure.errors import InvalidInput, StepFailed
 
 DRIVERS = ["sqlite3", "apsw", "psycopg", "psycopg autocommit", "SQLAlchemy on SQLite", "SQLAlchemy on PostgreSQL"]
 
@@ -144,3 +145,50 @@ async def test_a_connection_that_commits_each_statement_by_itself_is_refused(
             await app.run("t", calling(db, order))
     with db.connect() as connection:
         assert run(connection, "SELECT count(*) FROM perdure_markers").scalar_one() == 0
+
+
+# ── a COMMIT that is refused ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.req("R64", "R65")
+async def test_a_commit_that_the_database_refuses_is_a_definite_failure(base: Base, tmp_path: Path) -> None:
+    tries: list[int] = []
+
+    def order_for_nobody(connection: Any) -> str:
+        tries.append(1)
+        run(connection, "INSERT INTO orders VALUES (3)")
+        return "ordered"
+
+    async with Perdure(tmp_path / "p.db") as app:
+        with pytest.raises(StepFailed, match=r"(?i)foreign.?key"):
+            await app.run("t", calling(base.db(), order_for_nobody))
+        assert [one.state for one in await app.effects.of("t")] == ["failed"]
+    assert len(tries) == 1 and base.orders() == []
+
+
+@pytest.mark.req("R64", "R65")
+async def test_what_was_refused_once_is_tried_again_if_that_is_wanted(base: Base, tmp_path: Path) -> None:
+    tries: list[int] = []
+
+    def order(connection: Any) -> str:
+        tries.append(1)
+        run(connection, f"INSERT INTO orders VALUES ({3 if len(tries) == 1 else 2})")
+        return f"ordered in go {len(tries)}"
+
+    async with Perdure(tmp_path / "p.db") as app:
+        assert await app.run("t", calling(base.db(), order, retry=Retry(2, wait=timedelta(0)))) == "ordered in go 2"
+    assert base.orders() == [2]
+
+
+async def test_a_connection_of_the_users_own_is_left_outside_the_transaction_that_was_refused(
+    lite: Base, tmp_path: Path
+) -> None:
+    def order_for_nobody(connection: Any) -> str:
+        run(connection, "INSERT INTO orders VALUES (3)")
+        return "ordered"
+
+    with contextlib.closing(lite.db()()) as connection:
+        async with Perdure(tmp_path / "p.db") as app:
+            with pytest.raises(StepFailed, match="FOREIGN KEY"):
+                await app.run("t", calling(connection, order_for_nobody))
+        assert not connection.in_transaction

@@ -1,6 +1,7 @@
 """A marker through a connection of SQLAlchemy, blocking or async, to whatever database it speaks.
 
-Owns what SQLAlchemy does its own way: it calls a transaction begun while the driver commits each statement by itself.
+Owns what SQLAlchemy does its own way: a transaction that it takes for over while the driver is still inside it, and
+one that it calls begun while the driver commits each statement by itself.
 """
 
 from __future__ import annotations
@@ -96,13 +97,18 @@ class Sqlalchemy:
         await plain(self._connection.execute(table.update().where(table.c.key == marker.key).values(result=result)))
 
     async def commit(self) -> None:
-        transaction, self._transaction = self._transaction, None
-        await plain(transaction.commit())
+        await plain(self._transaction.commit())
+        self._transaction = None
 
     async def roll_back(self) -> None:
-        if self._transaction is not None:
-            transaction, self._transaction = self._transaction, None
+        transaction, self._transaction = self._transaction, None
+        if transaction is not None and transaction.is_active:
             await plain(transaction.rollback())
+        elif transaction is not None and not self._connection.closed:
+            # The function has ended it, and may have begun another by now. Or its COMMIT was refused: SQLAlchemy takes
+            # it for over, and on SQLite the driver is still inside it, as whoever gets the connection next would be.
+            await plain(self._connection.rollback())
+            await self._sync(lambda connection: connection.connection.rollback())
 
 
 def _is_inside(driver: Any) -> bool:

@@ -1,8 +1,8 @@
 """`@transaction(db)`: an effect on a database, whose marker is written in the same commit.
 
 After a crash the marker tells that it happened and gives the result, so nobody is ever asked. An exception in the
-function rolls everything back: it has definitely not happened. Only a COMMIT whose answer was lost is uncertain,
-and the marker settles that too, on the next connection.
+function, or a COMMIT that the database refuses, rolls everything back: it has definitely not happened. Only a COMMIT
+whose answer was lost is uncertain, and the marker settles that too, on the next connection.
 
 `pg_probe` is for transactions that a user runs alone inside an @effect: PostgreSQL remembers how each one ended.
 """
@@ -125,6 +125,8 @@ class _Work:
         try:
             await side.commit()
         except Exception as error:
+            if await self._is_refused(side):
+                raise
             raise Unanswered(f"the answer to COMMIT was lost: {_in_short(error)}") from error
         self.is_committed = True
 
@@ -132,6 +134,15 @@ class _Work:
         data, self.value = codec.round_trip(await plain(called), self._call.signature.returns)
         await side.finish(self._marker, data)
         crash.place("transaction.before_commit")
+
+    async def _is_refused(self, side: Side) -> bool:
+        """Whether a COMMIT that failed was refused, and has definitely not happened: the database still answers, and
+        has no marker."""
+        try:
+            await side.roll_back()
+            return not await self._is_marked(side)
+        except Exception:
+            return False
 
     async def _roll_back(self, side: Side, error: BaseException) -> None:
         was_ended = not side.is_inside()
