@@ -15,7 +15,9 @@ import pytest
 import sqlalchemy
 
 from perdure import Perdure, Retry, durable, transaction
+from perdure._model import Pause
 from perdure.errors import InvalidInput, StepFailed
+from tests.durable.effects_kit import until_paused
 
 DRIVERS = ["sqlite3", "apsw", "psycopg", "psycopg autocommit", "SQLAlchemy on SQLite", "SQLAlchemy on PostgreSQL"]
 
@@ -192,3 +194,40 @@ async def test_a_connection_of_the_users_own_is_left_outside_the_transaction_tha
             with pytest.raises(StepFailed, match="FOREIGN KEY"):
                 await app.run("t", calling(connection, order_for_nobody))
         assert not connection.in_transaction
+
+
+# ── a transaction that ends inside the function ──────────────────────────────────────────────────
+
+
+@pytest.mark.req("R64", "R65")
+async def test_what_was_done_after_the_marker_was_rolled_back_is_asked_about(base: Base, tmp_path: Path) -> None:
+    tries: list[int] = []
+
+    def roll_back_and_go_on(connection: Any) -> str:
+        tries.append(1)
+        run(connection, "INSERT INTO orders VALUES (1)")
+        run(connection, "ROLLBACK")
+        run(connection, "INSERT INTO orders VALUES (2)")
+        return "ordered"
+
+    async with Perdure(tmp_path / "p.db") as app:
+        work = calling(base.db(), roll_back_and_go_on, retry=Retry(2, wait=timedelta(0)))
+        assert isinstance(await until_paused(app, "t", work), Pause)
+        assert "has ended its transaction by itself" in (await app.effects.list())[0].why
+    assert len(tries) == 1
+
+
+@pytest.mark.req("R64", "R65")
+async def test_a_conflict_that_rolled_back_and_was_caught_is_not_called_done(lite: Base, tmp_path: Path) -> None:
+    def order_what_is_free(connection: Any) -> str:
+        connection.execute("INSERT INTO orders VALUES (1)")
+        with contextlib.suppress(sqlite3.IntegrityError):
+            connection.execute("INSERT OR ROLLBACK INTO orders VALUES (1)")
+        connection.execute("INSERT INTO orders VALUES (2)")
+        return "ordered"
+
+    async with Perdure(tmp_path / "p.db") as app:
+        work = calling(lite.db(), order_what_is_free, retry=Retry(1))
+        assert isinstance(await until_paused(app, "t", work), Pause)
+        assert [one.state for one in await app.effects.of("t")] == ["uncertain"]
+    assert lite.orders() == []

@@ -92,9 +92,10 @@ class Sqlalchemy:
     def is_inside(self) -> bool:
         return self._transaction is not None and bool(self._transaction.is_active)
 
-    async def finish(self, marker: Marker, result: bytes) -> None:
+    async def finish(self, marker: Marker, result: bytes) -> bool:
         table = self._table
-        await plain(self._connection.execute(table.update().where(table.c.key == marker.key).values(result=result)))
+        changed = table.update().where(table.c.key == marker.key).values(result=result)
+        return bool((await plain(self._connection.execute(changed))).rowcount)
 
     async def commit(self) -> None:
         await plain(self._transaction.commit())

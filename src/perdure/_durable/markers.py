@@ -40,7 +40,7 @@ class Marker(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """The marker was there already; without a result somebody committed inside the transaction."""
+    """The marker was there already; without a result somebody ended the transaction from inside."""
 
     result: bytes | None
 
@@ -60,7 +60,10 @@ class Side(Protocol):
         """Whether the transaction is certainly still open; a function may have ended it by itself."""
         ...
 
-    async def finish(self, marker: Marker, result: bytes) -> None: ...
+    async def finish(self, marker: Marker, result: bytes) -> bool:
+        """Give the marker its result; False: it is gone, with the transaction it was in."""
+        ...
+
     async def commit(self) -> None: ...
 
     async def roll_back(self) -> None:
@@ -190,10 +193,9 @@ class _Psycopg:
     def is_inside(self) -> bool:
         return int(self._connection.info.transaction_status) != 0
 
-    async def finish(self, marker: Marker, result: bytes) -> None:
-        await plain(
-            self._connection.execute("UPDATE perdure_markers SET result = %s WHERE key = %s", (result, marker.key))
-        )
+    async def finish(self, marker: Marker, result: bytes) -> bool:
+        text = "UPDATE perdure_markers SET result = %s WHERE key = %s RETURNING key"
+        return bool(await self._rows(text, (result, marker.key)))
 
     async def commit(self) -> None:
         await self._leave(None)
@@ -227,10 +229,13 @@ class _Sqlite:
     async def begin(self) -> None:
         if not self._is_always_inside:
             refuse_if_inside(self._connection, self._connection.in_transaction)
+        self._rows(_SQLITE)  # not in the transaction: if that is rolled back, it is to be seen that the marker is gone
+        if self._is_always_inside:
+            self._connection.commit()
+        else:
             self._rows("BEGIN IMMEDIATE")
 
     async def claim(self, marker: Marker) -> Found | None:
-        self._rows(_SQLITE)
         found = await self._find(marker)
         if found is not None:
             return found
@@ -244,8 +249,9 @@ class _Sqlite:
     def is_inside(self) -> bool:
         return bool(self._connection.in_transaction) and not self._is_always_inside
 
-    async def finish(self, marker: Marker, result: bytes) -> None:
+    async def finish(self, marker: Marker, result: bytes) -> bool:
         self._rows("UPDATE perdure_markers SET result = ? WHERE key = ?", (result, marker.key))
+        return bool(self._rows("SELECT changes()")[0][0])
 
     async def commit(self) -> None:
         if self._connection.in_transaction:

@@ -95,7 +95,7 @@ class _TransactionCall(EffectCall):
 
     def of_marker(self, found: Found) -> Any:
         if found.result is None:
-            raise Unanswered(f"{self.name} has committed inside its own transaction, and was then cut off")
+            raise Unanswered(f"{self.name} has ended its transaction by itself; what of it was committed, nobody knows")
         return codec.decode(found.result, self.signature.returns)
 
 
@@ -132,8 +132,18 @@ class _Work:
 
     async def _inside(self, side: Side, called: Any) -> None:
         data, self.value = codec.round_trip(await plain(called), self._call.signature.returns)
-        await side.finish(self._marker, data)
+        if not await side.finish(self._marker, data):
+            await self._mark_again(side)
+            raise Unanswered("it has ended its transaction by itself, and its marker is gone")
         crash.place("transaction.before_commit")
+
+    async def _mark_again(self, side: Side) -> None:
+        """What it has committed since cannot be told any more: so that nobody does it again, it is marked, without a
+        result."""
+        await side.roll_back()
+        await side.begin()
+        await side.claim(self._marker)
+        await side.commit()
 
     async def _is_refused(self, side: Side) -> bool:
         """Whether a COMMIT that failed was refused, and has definitely not happened: the database still answers, and
@@ -147,6 +157,8 @@ class _Work:
     async def _roll_back(self, side: Side, error: BaseException) -> None:
         was_ended = not side.is_inside()
         await side.roll_back()
+        if isinstance(error, Unanswered):
+            return
         if was_ended and isinstance(error, Exception) and await self._is_marked(side):
             raise Unanswered(f"it has committed by itself, and then raised {_in_short(error)}") from error
         if self.has_looked or not _is_sent_again(self._walk):
