@@ -17,7 +17,7 @@ import sqlalchemy
 from perdure import Perdure, Retry, durable, transaction
 from perdure._model import Pause
 from perdure.errors import InvalidInput, StepFailed
-from tests.durable.effects_kit import until_paused
+from tests.durable.effects_kit import Died, Places, ended, raising, until_paused
 
 DRIVERS = ["sqlite3", "apsw", "psycopg", "psycopg autocommit", "SQLAlchemy on SQLite", "SQLAlchemy on PostgreSQL"]
 
@@ -231,3 +231,47 @@ async def test_a_conflict_that_rolled_back_and_was_caught_is_not_called_done(lit
         assert isinstance(await until_paused(app, "t", work), Pause)
         assert [one.state for one in await app.effects.of("t")] == ["uncertain"]
     assert lite.orders() == []
+
+
+# ── what the connection makes of rows ────────────────────────────────────────────────────────────
+
+
+def _dicts(cursor: Any, row: Any) -> dict[str, Any]:
+    columns = cursor.get_description() if isinstance(cursor, apsw.Cursor) else cursor.description
+    return {column[0]: value for column, value in zip(columns, row, strict=True)}
+
+
+def with_dicts(place: str, driver: str) -> Any:
+    """A connection whose rows are dicts."""
+    if driver == "apsw":
+        connection = apsw.Connection(place)
+        connection.row_trace = _dicts
+        return connection
+    opened = sqlite3.connect(place)
+    opened.row_factory = _dicts
+    return opened
+
+
+@pytest.mark.req("R65")
+@pytest.mark.parametrize("driver", ["sqlite3", "apsw"])
+async def test_a_marker_is_found_whatever_the_connection_makes_of_rows(
+    lite: Base, tmp_path: Path, monkeypatch: Any, driver: str
+) -> None:
+    def order(connection: Any) -> str:
+        connection.execute("INSERT INTO orders VALUES (1)")
+        [found] = connection.execute("SELECT customer FROM orders")
+        return f"ordered {found}"
+
+    work = calling(lambda: with_dicts(lite.place, driver), order)
+    Places(monkeypatch).at("transaction.committed", raising(Died()))
+    async with Perdure(tmp_path / "p.db") as app:
+        assert isinstance(await ended(app, "t", work), Died)
+        assert await app.run("t", work) == "ordered {'customer': 1}"
+    assert lite.orders() == [1]
+
+
+@pytest.mark.parametrize("driver", ["sqlite3", "apsw"])
+async def test_perdures_own_store_is_known_whatever_the_connection_makes_of_rows(tmp_path: Path, driver: str) -> None:
+    async with Perdure(tmp_path / "p.db") as app:
+        with pytest.raises(InvalidInput, match="perdure's own store"):
+            await app.run("t", calling(lambda: with_dicts(str(tmp_path / "p.db"), driver), str))

@@ -268,14 +268,24 @@ class _Sqlite:
             self._rows(how)
 
     def _rows(self, text: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        return [tuple(row) for row in self._connection.execute(text, values)]
+        return _sqlite_rows(self._connection, text, values)
+
+
+def _sqlite_rows(connection: Any, text: str, values: tuple[Any, ...] = ()) -> list[Any]:
+    cursor = connection.cursor()
+    # What the user's connection makes of rows may be dicts or objects; ours are plain.
+    if type(connection).__module__.partition(".")[0] == "apsw":
+        cursor.row_trace = lambda _, row: row
+    else:
+        cursor.row_factory = None
+    return list(cursor.execute(text, values))
 
 
 def refuse_our_store(connection: Any, store_path: str | os.PathLike[str] | None) -> None:
     """Raises InvalidInput if this is a connection of sqlite3 or apsw to perdure's own store."""
     home = type(connection).__module__.partition(".")[0]
     if store_path is not None and home in ("sqlite3", "_sqlite3", "apsw"):
-        refuse_store_among([tuple(row) for row in connection.execute("PRAGMA database_list")], str(store_path))
+        refuse_store_among(_sqlite_rows(connection, "PRAGMA database_list"), str(store_path))
 
 
 def refuse_store_among(databases: list[Any], store_path: str) -> None:
