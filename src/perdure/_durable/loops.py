@@ -12,8 +12,8 @@ before it are not, as far as their marks were written (progress.py tells which a
 on disk before the next item begins). Two things are exact: `appending`, because the file itself shows how
 much of it is whole, and `run_script`, because statement and cursor are committed together.
 
-A step's loops share its cursor under their names; a second loop of the same kind in one step needs another
-name, and is refused without one. Without a task they are plain loops.
+A step's loops keep their places under their names, beside its cursor; a second loop of the same kind in one
+step needs another name, and is refused without one. Without a task they are plain loops.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar, overload
 from zlib import crc32
 
-from perdure._durable.marking import WRITTEN_EVERY, begin_loop, progress
+from perdure._durable.marking import WRITTEN_EVERY, Place
 from perdure._durable.scripts import run_script
 from perdure.errors import Conflict, InvalidInput
 
@@ -40,25 +40,12 @@ _READ = 1 << 20
 _TAIL = 64
 
 
-class _Place:
-    """One loop's part of the step's cursor."""
-
-    def __init__(self, name: str, flush: bool) -> None:
-        begin_loop(name)
-        self._name, self._flush = name, flush
-        self.found: Any = (progress.cursor or {}).get(name)
-
-    async def mark(self, place: Any, done: int, total: int | None = None, *, flush: bool = False) -> None:
-        cursor = {**(progress.cursor or {}), self._name: place}
-        await progress.mark(cursor=cursor, done=done, total=total, flush=flush or self._flush)
-
-
 # ── items, batches, files ────────────────────────────────────────────────────────────────────────
 
 
 async def each(items: Iterable[T], *, name: str = "each", flush: bool = False) -> AsyncIterator[T]:
     """The items that are not done yet; they have to come in the same order each time."""
-    place = _Place(name, flush)
+    place = Place(name, flush)
     done = place.found or 0
     total = len(items) if isinstance(items, Sequence) else None
     for item in islice(items, done, None):
@@ -72,7 +59,7 @@ async def batches(
 ) -> AsyncIterator[list[T]]:
     """The items that are not done yet, `size` at a time."""
     _refuse_empty(size)
-    place = _Place(name, flush)
+    place = Place(name, flush)
     done = place.found or 0
     total = len(items) if isinstance(items, Sequence) else None
     rest = islice(items, done, None)
@@ -90,7 +77,7 @@ async def files(
     Raises:
         OSError: there is no such folder, or no longer: nothing would look like everything being done.
     """
-    place = _Place(name, flush)
+    place = Place(name, flush)
     found = place.found or {"after": None, "done": 0}
     paths = await asyncio.to_thread(_files_in, Path(folder), pattern)
     named = sorted((path.relative_to(folder).as_posix(), path) for path in paths)
@@ -151,7 +138,7 @@ async def blocks(
 
 
 async def _parts(path: Path, name: str, flush: bool, read: Callable[[IO[bytes]], list[bytes]]) -> AsyncIterator[bytes]:
-    place = _Place(name, flush)
+    place = Place(name, flush)
     with await asyncio.to_thread(path.open, "rb") as file:
         at = _seek(file, path, place.found)
         total = os.fstat(file.fileno()).st_size
@@ -203,7 +190,7 @@ class appending:
         self._gathered = io.BytesIO()
 
     async def __aenter__(self) -> appending:
-        self._place = _Place(self._name, flush=False)
+        self._place = Place(self._name, flush=False)
         self._pace = asyncio.get_running_loop().time
         await asyncio.to_thread(self._open)
         if self._place.found is None:

@@ -86,7 +86,7 @@ class plain_progress(progress):
             mark.written()
 
 
-def _mark_here() -> _Mark | None:
+def _mark_here(of: str = "progress") -> _Mark | None:
     scope = current.get()
     if scope is None:
         return None
@@ -95,44 +95,61 @@ def _mark_here() -> _Mark | None:
             "progress.mark is called outside a step",
             do="mark inside a step: what lies between two steps is kept anyway",
         )
-    return scope.run.part(_Marks).of(scope.path)
+    return scope.run.part(_Marks).of(scope.path, of)
 
 
-def begin_loop(name: str) -> None:
-    """A loop that keeps its place in the step's cursor, under this name.
+class Place:
+    """Where a loop of this step is. It is kept beside the step's own cursor, which its code may set meanwhile.
 
     Raises:
-        InvalidInput: another loop has it there; this one would go on where that one ended, and leave items out.
+        InvalidInput: another loop has this name; this one would go on where that one ended, and leave items out.
     """
-    scope = current.get()
-    if scope is not None and scope.is_body and scope.track.count(f"loop {name}") > 1:
-        raise InvalidInput(
-            f"a second loop of this step is called {name!r}",
-            kept="what the first one has done",
-            do="give each a name= of its own; inside a loop, one for each round",
-        )
+
+    def __init__(self, name: str, flush: bool = False) -> None:
+        scope = current.get()
+        if scope is not None and scope.is_body and scope.track.count(f"loop {name}") > 1:
+            raise InvalidInput(
+                f"a second loop of this step is called {name!r}",
+                kept="what the first one has done",
+                do="give each a name= of its own; inside a loop, one for each round",
+            )
+        self._name, self._flush = name, flush
+        is_step = scope is not None and scope.is_body
+        mark = _mark_here(of="loops") if is_step else None
+        self.found: Json = None if mark is None else (mark.cursor or {}).get(name)
+
+    async def mark(self, place: Json, done: int, total: int | None = None, *, flush: bool = False) -> None:
+        """Keep this for the next attempt, as progress.mark does."""
+        mark = _mark_here(of="loops")
+        if mark is None:
+            return
+        write = mark.offer({**(mark.cursor or {}), self._name: place}, done, total, flush or self._flush)
+        if write is not None:
+            await write
+            mark.written()
 
 
 class _Marks:
-    """The cursors of one attempt, by the step's path."""
+    """The cursors of one attempt, by the step's path: its own, and the places of its loops."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._found = {entry.path: entry for _, entry in run.entries if entry.op == "progress"}
         self._marks: dict[str, _Mark] = {}
 
-    def of(self, path: str) -> _Mark:
-        mark = self._marks.get(path)
+    def of(self, path: str, kind: str = "progress") -> _Mark:
+        kept = f"{path}|{kind}"
+        mark = self._marks.get(kept)
         if mark is None:
-            mark = self._marks[path] = _Mark(self._run, path, self._found.get(f"{path}|progress"))
+            mark = self._marks[kept] = _Mark(self._run, path, kept, self._found.get(kept))
         return mark
 
 
 class _Mark:
     """The cursor of one step."""
 
-    def __init__(self, run: Run, path: str, found: Entry | None) -> None:
-        self.run, self._path = run, path
+    def __init__(self, run: Run, path: str, kept: str, found: Entry | None) -> None:
+        self.run, self._path, self._kept = run, path, kept
         self.cursor: Json = None if found is None or found.value is None else codec.decode(found.value)
         self._began = time.monotonic()
         self._written = Coalesced(run, self._write, self._pace)
@@ -160,7 +177,7 @@ class _Mark:
     def _write(self, data: bytes) -> Write:
         run = self.run
         now = run.store.clock.now_ms()
-        entry = Entry("result", "progress", f"{self._path}|progress", b"", data, at=now, epoch=run.epoch)
+        entry = Entry("result", "progress", self._kept, b"", data, at=now, epoch=run.epoch)
         return run.record(entry, urgent=True)[1]
 
     def _show(self, shown: tuple[float | None, int | None, int | None]) -> Write:

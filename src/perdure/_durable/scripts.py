@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from perdure._durable.markers import refuse_our_store
-from perdure._durable.marking import begin_loop, progress
+from perdure._durable.marking import Place, progress
 from perdure._durable.scopes import current
 from perdure._ground import crash
 from perdure.errors import InvalidInput
@@ -47,9 +47,9 @@ async def run_script(
     statements = list(split(script)) if isinstance(script, str) else list(script)
     _refuse_boundaries(statements)
     target = _Target(connection, name)
-    begin_loop(name)
+    place = Place(name, flush=True)
     if cursor == "journal":
-        return await _journaled(target, statements, name)
+        return await _journaled(target, statements, place)
     done = first = await target.done()
     if first < len(statements):
         if cursor == "whole":
@@ -63,13 +63,12 @@ async def run_script(
     return len(statements) - first
 
 
-async def _journaled(target: _Target, statements: list[str], name: str) -> int:
-    first = int((progress.cursor or {}).get(name, 0))
+async def _journaled(target: _Target, statements: list[str], place: Place) -> int:
+    first = int(place.found or 0)
     for number, statement in enumerate(statements[first:], first + 1):
         await target.execute(statement)
         await target.commit()
-        cursor = {**(progress.cursor or {}), name: number}
-        await progress.mark(cursor=cursor, done=number, total=len(statements), flush=True)
+        await place.mark(number, number, len(statements))
         crash.place("script.statement")
     return len(statements) - first
 
