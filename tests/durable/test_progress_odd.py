@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perdure import Perdure, Retry, durable, loops, progress, step
+from perdure.errors import InvalidInput
 
 
 async def in_two_tries(url: str, body: Callable[[list[Any]], Any]) -> list[Any]:
@@ -44,3 +47,38 @@ async def test_a_step_may_have_a_cursor_of_its_own_beside_its_loops(
     assert await in_two_tries(quick_url, body) == list(
         zip(items, [None, *(cursor(item) for item in items[:-1])], strict=True)
     )
+
+
+@pytest.mark.req("R60")
+async def test_files_whose_names_are_no_text_are_gone_over_like_others(quick_url: str, tmp_path: Path) -> None:
+    folder = tmp_path / "inbox"
+    folder.mkdir()
+    for name in (b"a.txt", b"caf\xe9.txt", b"z.txt"):
+        (folder / os.fsdecode(name)).touch()
+
+    async def body(noted: list[Any]) -> None:
+        async for path in loops.files(folder):
+            noted.append(os.fsencode(path.name))
+            if len(noted) == 3:
+                raise ConnectionError
+
+    assert await in_two_tries(quick_url, body) == [b"a.txt", b"caf\xe9.txt", b"z.txt", b"z.txt"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32", "cp037"])
+async def test_an_encoding_whose_lines_no_byte_ends_is_refused(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "import.csv"
+    path.write_text("one\ntwo\n", encoding)
+    with pytest.raises(InvalidInput, match="cannot be told by the byte"):
+        await _all(loops.lines(path, encoding=encoding))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "cp1252", "shift_jis", "gb18030", "big5"])
+async def test_other_encodings_are_read_line_by_line(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "import.csv"
+    path.write_text("one\n\r\ntwo", encoding, newline="")
+    assert await _all(loops.lines(path, encoding=encoding)) == ["one\n", "\r\n", "two"]
+
+
+async def _all(found: AsyncIterator[str]) -> list[str]:
+    return [item async for item in found]

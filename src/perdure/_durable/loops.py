@@ -79,20 +79,30 @@ async def files(
     """
     place = Place(name, flush)
     found = place.found or {"after": None, "done": 0}
+    after = None if found["after"] is None else os.fsdecode(found["after"])
     paths = await asyncio.to_thread(_files_in, Path(folder), pattern)
     named = sorted((path.relative_to(folder).as_posix(), path) for path in paths)
-    left = [pair for pair in named if found["after"] is None or pair[0] > found["after"]]
+    left = [pair for pair in named if after is None or pair[0] > after]
     done = int(found["done"])
     total = done + len(left)
     for relative, path in left:
         yield path
         done += 1
-        await place.mark({"after": relative, "done": done}, done, total)
+        await place.mark({"after": _as_stored(relative), "done": done}, done, total)
 
 
 def _files_in(folder: Path, pattern: str) -> list[Path]:
     with os.scandir(folder):
         return [path for path in folder.glob(pattern) if path.is_file()]
+
+
+def _as_stored(name: str) -> str | bytes:
+    """A file's name: its bytes, if they are no text."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(name)
+    return name
 
 
 def _refuse_empty(size: int) -> None:
@@ -114,9 +124,20 @@ async def lines(
 
     Raises:
         Conflict: what was read before is no longer there.
+        InvalidInput: an encoding whose lines do not end with the byte 10, as UTF-16; nothing was read.
     """
+    if encoding is not None and not _ends_lines_with_a_byte(encoding):
+        raise InvalidInput(
+            f"lines of {encoding} cannot be told by the byte that ends them",
+            kept="nothing was read",
+            do="convert it to UTF-8 first, or read it whole and go over its lines with loops.each",
+        )
     async for line in _parts(Path(path), name, flush, lambda file: file.readlines(_READ)):
         yield line if encoding is None else line.decode(encoding)
+
+
+def _ends_lines_with_a_byte(encoding: str) -> bool:
+    return "a\n".encode(encoding).endswith(b"a\n")  # a mark of its byte order may come before it
 
 
 async def blocks(
