@@ -87,6 +87,47 @@ async def test_a_script_goes_on_whatever_its_connection_makes_of_rows(open_it: A
     assert _count(open_it) == 2
 
 
+@pytest.mark.req("R60")
+@pytest.mark.parametrize("cursor", ["target", "journal"])
+@pytest.mark.parametrize("autocommit", [True, False])
+async def test_what_a_script_sets_for_its_session_is_set_in_the_next_one_too(
+    postgres_url: str, tmp_path: Path, autocommit: bool, cursor: str
+) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("CREATE SCHEMA apart")
+        connection.execute("CREATE TABLE apart.gate (is_open BOOLEAN)")
+
+    @step(retry=Retry(2, wait=timedelta(0)))
+    async def run() -> int:
+        with psycopg.connect(postgres_url, autocommit=autocommit) as connection:
+            script = "SET search_path TO apart; SELECT 1 / count(*) FROM gate; CREATE TABLE made (n INTEGER)"
+            try:
+                return await loops.run_script(connection, script, cursor=cursor)  # type: ignore[arg-type]
+            except psycopg.errors.DivisionByZero:
+                with psycopg.connect(postgres_url) as other:
+                    other.execute("INSERT INTO apart.gate VALUES (true)")
+                raise
+
+    @durable
+    async def work() -> int:
+        return await run()
+
+    async with Perdure(tmp_path / "p.db") as app:
+        assert await app.run("t", work) == 2
+    with psycopg.connect(postgres_url) as connection:
+        assert connection.execute("SELECT to_regclass('apart.made') IS NOT NULL").fetchone() == (True,)
+
+
+async def test_a_pragma_is_not_lost_in_a_transaction(tmp_path: Path) -> None:
+    script = (
+        "CREATE TABLE p (n INTEGER PRIMARY KEY); CREATE TABLE c (n REFERENCES p);"
+        "PRAGMA foreign_keys = ON; INSERT INTO c VALUES (1)"
+    )
+    async with Perdure(tmp_path / "p.db") as app:
+        with pytest.raises(Exception, match="FOREIGN KEY"):
+            await app.run("t", _work(lambda: sqlite3.connect(tmp_path / "user.db"), script))
+
+
 async def test_scripts_that_are_the_first_in_a_database_at_once_all_run(postgres_url: str, tmp_path: Path) -> None:
     with psycopg.connect(postgres_url) as connection:
         connection.execute("CREATE TABLE done (n INTEGER)")
@@ -128,6 +169,8 @@ async def test_perdures_own_store_is_no_target(tmp_path: Path) -> None:
             "create function f() returns trigger as $$ begin a; end; $$ language plpgsql; c",
             ["create function f() returns trigger as $$ begin a; end; $$ language plpgsql", "c"],
         ),
+        ("create rule r as on insert to t do (a; b); c", ["create rule r as on insert to t do (a; b)", "c"]),
+        ("select `a;b`; c", ["select `a;b`", "c"]),
     ],
 )
 def test_a_script_is_split_where_a_statement_ends_and_nowhere_else(script: str, statements: list[str]) -> None:

@@ -1,7 +1,8 @@
 """Run an SQL script inside a step, and after a crash go on at the next statement.
 
 `cursor="target"`: each statement is committed together with how many are done, in a table of the target
-database. Exact: after a crash nothing is repeated and nothing is left out.
+database. Exact: after a crash nothing is repeated and nothing is left out, but for what a statement sets for its
+session (SET, PRAGMA, ATTACH): that is set again.
 `cursor="whole"`: the whole script is one transaction, with its cursor; it is done, or it has not begun.
 `cursor="journal"`: for statements that no transaction takes (VACUUM, CREATE INDEX CONCURRENTLY). Each is
 marked after it; the one under way when the process died is run again.
@@ -22,7 +23,7 @@ from perdure._durable.scopes import current
 from perdure._ground import crash
 from perdure.errors import InvalidInput
 
-_TABLE = "CREATE TABLE IF NOT EXISTS perdure_cursors (id TEXT PRIMARY KEY, done INTEGER NOT NULL)"
+_COLUMNS = "(id TEXT PRIMARY KEY, done INTEGER NOT NULL)"
 
 
 async def run_script(
@@ -55,9 +56,14 @@ async def run_script(
         if cursor == "whole":
             await target.commit_with(statements[first:], len(statements))
             return len(statements) - first
+        await target.set_again(statements[:first])
         for statement in statements[first:]:
             done += 1
-            await target.commit_with([statement], done)
+            if _SETTING.match(_bare(statement)):
+                await target.set_again([statement])
+                await target.commit_with([], done)
+            else:
+                await target.commit_with([statement], done)
             await progress.mark(done=done, total=len(statements))
             crash.place("script.statement")
     return len(statements) - first
@@ -65,6 +71,7 @@ async def run_script(
 
 async def _journaled(target: _Target, statements: list[str], place: Place) -> int:
     first = int(place.found or 0)
+    await target.set_again(statements[:first])
     for number, statement in enumerate(statements[first:], first + 1):
         await target.execute(statement)
         await target.commit()
@@ -88,10 +95,19 @@ class _Target:
         of = (scope.run.uid, str(scope.run.line), scope.path, name) if scope else None
         # Made of hex alone, so it may stand in a statement: drivers do not agree on how to pass values.
         self._id = hashlib.sha256("\0".join(of).encode()).hexdigest()[:40] if of else None
+        self._table = "perdure_cursors"
 
     async def execute(self, statement: str) -> Any:
         found = self._connection.execute(statement)
         return await found if inspect.isawaitable(found) else found
+
+    async def set_again(self, statements: Sequence[str]) -> None:
+        """What these set for their session, which is another one after a crash. Not inside a transaction: there SQLite
+        takes no notice of some, and PostgreSQL forgets them with it."""
+        for statement in statements:
+            if _SETTING.match(_bare(statement)):
+                await self.execute(statement)
+                await self.commit()
 
     async def commit(self) -> None:
         commit = getattr(self._connection, "commit", None)
@@ -106,12 +122,15 @@ class _Target:
     async def done(self) -> int:
         if self._id is None:
             return 0
+        if hasattr(self._connection, "info"):  # psycopg's: the script may look for its tables elsewhere by and by
+            schema = str(await self._value("SELECT current_schema() AS done") or "public").replace('"', '""')
+            self._table = f'"{schema}".perdure_cursors'
         try:
             return await self._read()
         except Exception:  # most likely it is not there yet
             await self._roll_back()
         try:
-            await self.execute(_TABLE)
+            await self.execute(f"CREATE TABLE IF NOT EXISTS {self._table} {_COLUMNS}")
             await self.commit()
         except Exception:
             # Of two processes at once one makes it, and IF NOT EXISTS may still fail for the other.
@@ -122,13 +141,16 @@ class _Target:
         return 0
 
     async def _read(self) -> int:
-        rows = await self.execute(f"SELECT done FROM perdure_cursors WHERE id = '{self._id}'")  # noqa: S608
+        return int(await self._value(f"SELECT done FROM {self._table} WHERE id = '{self._id}'") or 0)  # noqa: S608
+
+    async def _value(self, statement: str) -> Any:
+        rows = await self.execute(statement)
         found = rows.fetchone()
         row = await found if inspect.isawaitable(found) else found
         await self.commit()
         if isinstance(row, Mapping):  # as the user's row factory makes them
-            return int(row["done"])
-        return int(row[0]) if row else 0
+            return row["done"]
+        return row[0] if row else None
 
     async def commit_with(self, statements: Sequence[str], done: int) -> None:
         """The statements and the cursor, in one transaction."""
@@ -138,7 +160,7 @@ class _Target:
                 await self.execute(statement)
             if self._id is not None:
                 await self.execute(
-                    f"INSERT INTO perdure_cursors (id, done) VALUES ('{self._id}', {done}) "  # noqa: S608
+                    f"INSERT INTO {self._table} (id, done) VALUES ('{self._id}', {done}) "  # noqa: S608
                     f"ON CONFLICT (id) DO UPDATE SET done = {done}"
                 )
             crash.place("script.before_commit")
@@ -174,7 +196,8 @@ def _is_inside(connection: Any) -> bool:
 
 # What a semicolon may be hidden in, and the semicolon itself.
 _TOKEN = re.compile(
-    r"""\b[eE]'(?:[^'\\]|''|\\.)*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/ | (\$\w*\$).*?\1 | ;""",
+    r"""\b[eE]'(?:[^'\\]|''|\\.)*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | `[^`]*`
+        | --[^\n]* | /\*.*?\*/ | (\$\w*\$).*?\1 | ;""",
     re.VERBOSE | re.DOTALL,
 )
 # Statements that have a block of statements in them: SQLite's triggers, PostgreSQL's functions in SQL. Its end comes
@@ -185,6 +208,12 @@ _BLOCK = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _END = re.compile(r";\s*end\s*$", re.IGNORECASE)
+# Statements that change nothing but their session, and may be repeated.
+_SETTING = re.compile(
+    r"\s*(?:(?:set(?!\s+(?:local|transaction|constraints)\b)|reset|pragma|attach)\b"
+    r"|select\s+(?:pg_catalog\s*\.\s*)?set_config\s*\([^()]*\)\s*$)",
+    re.IGNORECASE,
+)
 _BOUNDARY = re.compile(
     r"\s*(?:begin|start\s+transaction|commit|end|abort|rollback)\b(?!.*\b(?:to|prepared)\b)", re.IGNORECASE | re.DOTALL
 )
@@ -198,8 +227,8 @@ def split(script: str) -> Iterator[str]:
             continue
         statement = script[begun : token.start()]
         bare = _bare(statement)
-        if _BLOCK.match(bare) and not _END.search(bare):
-            continue  # a semicolon inside the statement's own block
+        if bare.count("(") > bare.count(")") or (_BLOCK.match(bare) and not _END.search(bare)):
+            continue  # a semicolon inside the statement's own block, or in the parentheses of a rule
         begun = token.end()
         if bare.strip():
             yield statement.strip()
