@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure, checkpoint, durable, effect, idempotency_key, patched, pause, recorded, step
+from perdure import Perdure, checkpoint, durable, effect, idempotency_key, patched, pause, recorded, span, step
 from perdure._durable import prepare
 from perdure.errors import InvalidInput, NotStorable
 from perdure.testing import always_replay
@@ -263,3 +263,36 @@ def test_killed_anywhere_it_goes_on_from_the_last_checkpoint(
     before = len(folder.notes())
     assert go_on(children, run_noting, home, tmp_path) == [0, 1, 2, 3, 4, 5]
     assert 6 <= len(folder.notes()) <= 7 and before >= 2  # at most the step that was cut off is done again
+
+
+# ── spans ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@durable
+async def thinking(rounds: int) -> str:
+    for _ in range(rounds):
+        async with span("thought"):
+            await read(1)
+    return "done"
+
+
+@pytest.mark.req("R21")
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_span_whose_attempt_died_before_it_could_record_it_leaves_one_checkpoint(
+    quick_url: str, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    places, passed = Places(monkeypatch), [0]
+
+    def die_then() -> None:
+        passed[0] += 1
+        if passed[0] == count:
+            raise Died
+        places.at("span.marked", die_then)
+
+    places.at("span.marked", die_then)
+    async with Perdure(quick_url) as app:
+        with pytest.raises(Died):
+            await app.run("t", thinking, 3)
+        assert await app.run("t", thinking, 3) == "done"
+        task = await app.tasks.open("t")
+        assert [made.label async for made in task.checkpoints()] == ["thought"] * 3

@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 
 from perdure._durable.scopes import current
 from perdure._durable.starting import recorded_call
+from perdure._ground import crash
+from perdure._tasks import checkpoint_once
 
 
 @asynccontextmanager
@@ -19,9 +21,13 @@ async def span(name: str) -> AsyncIterator[None]:
     scope = current.get()
     if scope is None or scope.is_body or scope.run.task is None:
         return
-    task = scope.run.task
+    run, task = scope.run, scope.run.task
 
-    async def mark() -> str:
-        return (await task.checkpoint(task.state, label=name)).id
+    async def mark(place: str) -> str:
+        # An earlier attempt may have died before it could record that it had made it.
+        cause, may_be_there = f"span {run.line} {place}", run.epoch > 1
+        made = await checkpoint_once(task, label=name, cause=cause, may_be_there=may_be_there)
+        crash.place("span.marked")
+        return made
 
-    await recorded_call(scope, f"span {name}", str, mark)
+    await recorded_call(scope, f"span {name}", str, mark, takes_path=True)

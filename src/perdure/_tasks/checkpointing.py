@@ -54,6 +54,16 @@ async def store(
     return await store_made(task, make, label=label, cause=cause, kind=kind, is_asked=is_asked)
 
 
+async def store_once(task: Task, *, label: str, cause: str, may_be_there: bool) -> str:
+    """The id of the checkpoint with this cause: of the state as it is now, if an earlier attempt has made none. Raises
+    what `store` raises."""
+    made = await _made_by(task, cause) if may_be_there else []
+    if made:
+        return checkpoint_id(task.uid, made[-1])
+    raw, copy = snapshots.document(task.state, None, None, None, ())
+    return (await store(task, raw, copy, label=label, cause=cause)).id
+
+
 class Made(NamedTuple):
     """A checkpoint that was made from the one before."""
 
