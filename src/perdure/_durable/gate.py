@@ -6,7 +6,8 @@ has come to rest: all that the last one set off has then run. From one rest to t
 same in every run, because nothing but one result has reached it. With one scope there is nothing to order.
 
 A cancellation that ends a call has its place in the order too. What the code waits for without perdure (a
-timer, a socket) has none: such a scope comes to its next call when it comes, and the others wait for it.
+timer, a socket) has none: such a scope comes to its next call when it comes, and the others wait for it, their own
+time-outs included (timers.py).
 """
 
 from __future__ import annotations
@@ -14,15 +15,19 @@ from __future__ import annotations
 import asyncio
 from bisect import insort
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextvars import Context
 from typing import Any, Protocol
+
+from perdure._durable.timers import Timers
+from perdure._model import Entry
 
 # Without a look into the loop (uvloop): so many passes of it count as rest.
 PASSES = 12
 # With one: after so many passes, code that never rests (it polls with sleep(0)) is not waited for.
 MOST_PASSES = 1_000
-# A recorded result that nobody comes for, while others wait behind it, is passed over after this long.
+# A recorded result that nobody comes for, while others wait behind it, is passed over when this much more time has
+# passed than it took to come.
 PATIENCE_SECONDS = 5.0
 _POLL_SECONDS = 0.05
 
@@ -42,6 +47,10 @@ class Owner(Protocol):
         """The same, of code that may yet make a call."""
         ...
 
+    def is_alive(self, scope: str) -> bool:
+        """Whether the scope of this path has begun, and has not ended."""
+        ...
+
 
 class _Nobody:
     """Of an attempt that is over nothing is ours any more."""
@@ -50,6 +59,9 @@ class _Nobody:
         return False
 
     def may_call(self, context: Context) -> bool:
+        return False
+
+    def is_alive(self, scope: str) -> bool:
         return False
 
 
@@ -64,11 +76,12 @@ class Gate:
         loop: asyncio.AbstractEventLoop,
         recorded: Iterable[int],
         owner: Owner,
+        entries: Sequence[tuple[int, Entry]] = (),
     ) -> None:
         self._loop, self._owner = loop, owner
         ready = getattr(loop, "_ready", None)
         self._ready: Any = ready if isinstance(ready, deque) else None  # uvloop shows none
-        self._timers: Any = getattr(loop, "_scheduled", ())
+        self._timers = Timers(loop, owner.is_ours, entries)
         self._expected = deque(recorded)  # in order; each comes to the gate, or is passed over
         self._live: dict[int, None] = {}  # of these, the ones recorded by this attempt
         self._last_recorded = self._expected[-1] if self._expected else 0
@@ -79,7 +92,7 @@ class Gate:
         self._passes = 0
         self._looking: asyncio.Handle | None = None
         self._poll: asyncio.TimerHandle | None = None
-        self._quiet = 0.0
+        self._quiet = self._blocked = 0.0  # how long nobody has come, and of that, the code has waited for no moment
 
     @property
     def is_idle(self) -> bool:
@@ -96,7 +109,10 @@ class Gate:
 
     def passed(self, position: int) -> None:
         """Handed out, or never to be."""
-        if position <= self._last_recorded or position in self._live:
+        if position <= self._last_recorded:
+            self._handed[position] = None
+            self._timers.handed(position)
+        elif position in self._live:
             self._handed[position] = None
         if self._waiting:
             self._look_soon()
@@ -137,6 +153,7 @@ class Gate:
 
     def fail(self, error: BaseException) -> None:
         """Nothing is handed out any more: everybody who waits gets the error."""
+        self._timers.let_go_all()
         for future in [*self._waiting.values(), *self._for_ever]:
             if not future.done():
                 future.set_exception(error)
@@ -144,6 +161,7 @@ class Gate:
     def close(self) -> None:
         """The attempt is over."""
         self._owner = _NO_OWNER
+        self._timers.close()
         if self._poll is not None:
             self._poll.cancel()
 
@@ -168,18 +186,9 @@ class Gate:
     def begin_to_rest(self) -> None:
         self._passes = 0
 
-    def has_timer(self) -> bool:
-        """Whether a scope that may yet make a call waits for a moment of the loop's clock."""
-        return any(not timer._cancelled and self._owner.may_call(timer._context) for timer in list(self._timers))
-
     def sleeps_until(self) -> float | None:
         """When the next scope that may yet make a call wakes from asyncio.sleep."""
-        sleepers = [
-            timer.when()
-            for timer in list(self._timers)
-            if not timer._cancelled and timer._callback is _WAKES and self._owner.may_call(timer._context)
-        ]
-        return min(sleepers, default=None)
+        return self._timers.first_of(_WAKES, self._owner.may_call)
 
     # ── handing out ─────────────────────────────────────────────────────────────────────────────
 
@@ -230,15 +239,20 @@ class Gate:
         if self._poll is not None:
             self._poll.cancel()
             self._poll = None
-        if not self._waiting or not expected:
+        if not expected or expected[0] > self._last_recorded:
+            self._timers.let_go_all()
+        elif self._timers.wait_for(expected[0]):
+            self._look_soon()
             return
-        if expected[0] in self._waiting:
+        if expected and expected[0] in self._waiting:
             self._give(expected.popleft())
-        elif expected[0] <= self._last_recorded:
-            self._quiet = 0.0
+        elif expected and expected[0] <= self._last_recorded and (self._waiting or self._timers.held):
+            self._quiet = self._blocked = 0.0
             self._poll = self._loop.call_later(_POLL_SECONDS, self._lose_patience, context=NOBODY)
 
     def _give(self, position: int) -> None:
+        if position <= self._last_recorded:
+            self._timers.handed(position)
         self._live.pop(position, None)
         future = self._waiting.pop(position)
         if not future.done():
@@ -248,8 +262,13 @@ class Gate:
 
     def _lose_patience(self) -> None:
         """Nobody has come for the next result. If the code does not wait for a moment of its own, go on."""
-        self._quiet = 0.0 if self.has_timer() else self._quiet + _POLL_SECONDS
-        if self._quiet < PATIENCE_SECONDS:
+        timers, owner = self._timers, self._owner
+        self._blocked += _POLL_SECONDS
+        self._quiet = 0.0 if timers.has_any(owner.may_call) else self._quiet + _POLL_SECONDS
+        longest = PATIENCE_SECONDS + timers.lasted(self._expected[0], owner.is_alive)
+        if self._blocked >= longest and timers.let_go_first():
+            self._look_soon()
+        elif self._quiet < longest:
             self._poll = self._loop.call_later(_POLL_SECONDS, self._lose_patience, context=NOBODY)
         elif self._waiting:
             self._pass_over(min(self._waiting))

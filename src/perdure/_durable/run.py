@@ -77,7 +77,7 @@ class Run(Unwinding):
         self.answers = answers  # by path: how a pause of an earlier attempt was answered
         self.main = Scope(self, "")
         # With one scope, and nothing recorded, there is nothing to put in order: most short tasks never have a gate.
-        self.made_gate: Gate | None = Gate(loop, cursor.in_order(), self) if entries else None
+        self.made_gate: Gate | None = Gate(loop, cursor.in_order(), self, entries) if entries else None
         self.scopes = 1
         self.alive: dict[int, tuple[asyncio.Future[Any], Scope]] = {}  # the scopes that are tasks, until they end
         self.effects: dict[str, Any] = {}  # by name: the effects this attempt has called, to undo them by
@@ -118,7 +118,7 @@ class Run(Unwinding):
         """What hands results out in order; from the moment somebody asks for it."""
         gate = self.made_gate
         if gate is None:
-            gate = self.made_gate = Gate(self.loop, self.cursor.in_order(), self)
+            gate = self.made_gate = Gate(self.loop, self.cursor.in_order(), self, self.entries)
         return gate
 
     def part(self, make: Callable[[Run], T]) -> T:
@@ -188,6 +188,9 @@ class Run(Unwinding):
     def may_call(self, context: Context) -> bool:
         scope: Scope | None = context.get(current)
         return self.is_ours(context) and scope is not None and (scope.track.is_used or scope is self.main)
+
+    def is_alive(self, scope: str) -> bool:
+        return not scope or any(alive.path == scope for _, alive in self.alive.values())
 
     # ── recording ───────────────────────────────────────────────────────────────────────────────
 
