@@ -84,6 +84,44 @@ def test_a_field_that_has_its_default_is_left_out() -> None:
     assert of(Model(name="x")) == of(Model(name="x", tries=3)) != of(Model(name="x", tries=4))
 
 
+def test_a_plain_value_of_a_class_of_its_own_counts_as_the_value_it_is() -> None:
+    class Text(str):
+        def __str__(self) -> str:
+            return f"text at {id(self)}"
+
+    class Number(int):
+        pass
+
+    class Share(float):
+        pass
+
+    class Data(bytes):
+        pass
+
+    assert of(Text("x")) == of("x") != of(Text("y"))
+    assert of({"page": [Text("x"), Number(2**70)]}) == of({"page": ["x", 2**70]})
+    assert of([Number(3), Share(0.5), Data(b"z")]) == of([3, 0.5, b"z"])
+
+
+def test_a_model_that_is_a_list_counts_by_what_it_holds() -> None:
+    class Pages(pydantic.RootModel[list[int]]):
+        root: list[int] = [1]
+
+    assert of(Pages([1, 2])) == of(Pages([1, 2])) != of(Pages([2, 1]))
+    assert of(Pages()) != of(Pages([2]))
+
+
+def test_a_field_that_was_never_set_is_left_out() -> None:
+    @dataclasses.dataclass
+    class Page:
+        url: str
+        text: str = dataclasses.field(init=False)
+
+    read = Page("x")
+    read.text = "what it says"
+    assert of(Page("x")) == of(Page("x")) != of(read)
+
+
 def test_what_is_not_json_is_told_apart_too() -> None:
     class Colour(Enum):
         RED = "red"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime as dt
 import enum
 import math
@@ -185,6 +186,17 @@ def test_a_path_is_plain_text_where_its_annotation_says_what_it_is():
     assert encode(Path("inbox"), Path) == encode("inbox")
     assert decode(encode("inbox"), Path) == Path("inbox")
     assert decode(encode({"inbox": Path("inbox")}, dict[str, str]), dict[str, str]) == {"inbox": Path("inbox")}
+
+
+def test_a_field_that_was_never_set_is_not_set_when_it_comes_back():
+    @dataclasses.dataclass
+    class Page:
+        url: str
+        text: str = dataclasses.field(init=False)
+
+    back = decode(encode(Page("x"), Page), Page)
+    assert vars(back) == {"url": "x"}
+    assert decode(encode([Page("x"), {1}])) == [{"url": "x"}, {1}]
 
 
 def test_equal_sets_are_equal_bytes():

@@ -140,14 +140,14 @@ def _field_names(cls: type[Any]) -> tuple[str, ...] | None:
 def fields_of(value: Any) -> dict[str, Any] | None:
     """The fields of a shape's instance, by their Python names; None if it is none (an Enum has a value, not fields).
 
-    Private attributes and cached properties are not fields, and are not stored.
+    Private attributes and cached properties are not fields, and are not stored; nor are fields that were never set.
     """
     cls = type(value)
     if is_pydantic(cls):
         held = vars(value)
         return {name: held[name] for name in cls.model_fields if name in held} | (value.model_extra or {})
     names = _field_names(cls)
-    return None if names is None else {name: getattr(value, name) for name in names}
+    return None if names is None else {name: getattr(value, name) for name in names if hasattr(value, name)}
 
 
 def is_wholly_set(model: Any) -> bool:

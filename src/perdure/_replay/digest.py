@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from pathlib import PurePath
 from typing import Any
@@ -19,6 +19,13 @@ import msgspec
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _decode = msgspec.msgpack.Decoder().decode
 _SIMPLE = frozenset({str, int, float, bool, bytes, type(None)})
+# What an instance of a subclass is without what the subclass adds; its own __str__ may say anything.
+_BARE: dict[type, Callable[[Any], Any]] = {
+    str: str.__str__,
+    int: int.__int__,
+    float: float.__float__,
+    bytes: lambda value: bytes.__getitem__(value, slice(None)),
+}
 _MISSING = object()
 _SHORT = 24
 # The one byte that begins no msgpack value: what follows has keywords.
@@ -102,6 +109,9 @@ def _canonical(value: Any) -> Any:
         return str(value)
     if isinstance(value, type):
         return {"class": value.__qualname__}
+    for plain, bare in _BARE.items():
+        if isinstance(value, plain):  # of a class of its own: kept as what it is made of, and told from others so
+            return _canonical(bare(value))
     fields = _fields(value)
     if fields is not None:
         return {"fields": {name: _canonical(item) for name, item in fields}}
@@ -133,8 +143,8 @@ def _fields(value: Any) -> Iterator[tuple[str, Any]] | None:
         return _told(value, ((a.name, *_attrs_default(a.default)) for a in value.__attrs_attrs__))
     dump = getattr(value, "model_dump", None)
     if dump is not None and hasattr(value, "model_fields_set"):
-        told: dict[str, Any] = dump(mode="python", exclude_defaults=True)
-        return iter(told.items())
+        told = dump(mode="python", exclude_defaults=True)
+        return iter(told.items() if isinstance(told, dict) else [("root", told)])  # a RootModel is what it holds
     return None
 
 
@@ -149,7 +159,9 @@ _NO_DEFAULT = (_MISSING, dataclasses.MISSING, msgspec.NODEFAULT)
 
 def _told(value: Any, fields: Iterator[tuple[str, Any, Any]]) -> Iterator[tuple[str, Any]]:
     for name, fixed, factory in fields:
-        item = getattr(value, name)
+        item = getattr(value, name, _MISSING)
+        if item is _MISSING:
+            continue  # a field that is not made by __init__, and was never set
         default = fixed if any(factory is none for none in _NO_DEFAULT) else factory()
         if any(default is none for none in _NO_DEFAULT) or not is_same(item, default):
             yield name, item
