@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+from contextvars import Context, ContextVar
 from typing import Any
 from weakref import ref
 
@@ -45,6 +46,22 @@ def test_a_loop_is_woken_the_usual_way_once_and_then_through_its_door(attempt: A
     loop.run_until_complete(waited_for(attempt, 0, 5))
     assert loop.calls == 1
     loop.close()
+
+
+def test_a_task_goes_on_in_its_own_context_also_if_that_is_empty(attempt: Attempt) -> None:
+    """What it sets after it has waited is there when it has waited again, and can be taken back."""
+    name: ContextVar[str] = ContextVar("name")
+
+    async def main() -> str:
+        await durable(attempt.entry(1))
+        token = name.set("set after the first")
+        await durable(attempt.entry(2))
+        found = name.get("forgotten")
+        name.reset(token)
+        return found
+
+    with asyncio.Runner() as runner:
+        assert runner.run(main(), context=Context()) == "set after the first"
 
 
 @pytest.mark.parametrize("why", ["the system has no counters", "the loop looks at no descriptors"])

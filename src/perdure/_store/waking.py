@@ -36,7 +36,8 @@ class Waiting(Struct, eq=False):
         return self.loop
 
     def add_done_callback(self, callback: Callable[[Waiting], object], *, context: Context | None = None) -> None:
-        self._callback, self._context = callback, context or copy_context()
+        # An empty context counts as false, and is the task's own all the same.
+        self._callback, self._context = callback, copy_context() if context is None else context
 
     def done(self) -> bool:
         return self._callback is None
