@@ -81,7 +81,7 @@ class Gate:
         self._loop, self._owner = loop, owner
         ready = getattr(loop, "_ready", None)
         self._ready: Any = ready if isinstance(ready, deque) else None  # uvloop shows none
-        self._timers = Timers(loop, owner.is_ours, entries)
+        self.timers = Timers(loop, entries)
         self._expected = deque(recorded)  # in order; each comes to the gate, or is passed over
         self._live: dict[int, None] = {}  # of these, the ones recorded by this attempt
         self._last_recorded = self._expected[-1] if self._expected else 0
@@ -111,7 +111,7 @@ class Gate:
         """Handed out, or never to be."""
         if position <= self._last_recorded:
             self._handed[position] = None
-            self._timers.handed(position)
+            self.timers.handed(position)
         elif position in self._live:
             self._handed[position] = None
         if self._waiting:
@@ -153,7 +153,7 @@ class Gate:
 
     def fail(self, error: BaseException) -> None:
         """Nothing is handed out any more: everybody who waits gets the error."""
-        self._timers.let_go_all()
+        self.timers.let_go_all()
         for future in [*self._waiting.values(), *self._for_ever]:
             if not future.done():
                 future.set_exception(error)
@@ -161,7 +161,7 @@ class Gate:
     def close(self) -> None:
         """The attempt is over."""
         self._owner = _NO_OWNER
-        self._timers.close()
+        self.timers.let_go_all()
         if self._poll is not None:
             self._poll.cancel()
 
@@ -188,7 +188,7 @@ class Gate:
 
     def sleeps_until(self) -> float | None:
         """When the next scope that may yet make a call wakes from asyncio.sleep."""
-        return self._timers.first_of(_WAKES, self._owner.may_call)
+        return self.timers.first_of(_WAKES, self._owner.may_call)
 
     # ── handing out ─────────────────────────────────────────────────────────────────────────────
 
@@ -240,19 +240,19 @@ class Gate:
             self._poll.cancel()
             self._poll = None
         if not expected or expected[0] > self._last_recorded:
-            self._timers.let_go_all()
-        elif self._timers.wait_for(expected[0]):
+            self.timers.let_go_all()
+        elif self.timers.wait_for(expected[0]):
             self._look_soon()
             return
         if expected and expected[0] in self._waiting:
             self._give(expected.popleft())
-        elif expected and expected[0] <= self._last_recorded and (self._waiting or self._timers.held):
+        elif expected and expected[0] <= self._last_recorded and (self._waiting or self.timers.held):
             self._quiet = self._blocked = 0.0
             self._poll = self._loop.call_later(_POLL_SECONDS, self._lose_patience, context=NOBODY)
 
     def _give(self, position: int) -> None:
         if position <= self._last_recorded:
-            self._timers.handed(position)
+            self.timers.handed(position)
         self._live.pop(position, None)
         future = self._waiting.pop(position)
         if not future.done():
@@ -262,7 +262,7 @@ class Gate:
 
     def _lose_patience(self) -> None:
         """Nobody has come for the next result. If the code does not wait for a moment of its own, go on."""
-        timers, owner = self._timers, self._owner
+        timers, owner = self.timers, self._owner
         self._blocked += _POLL_SECONDS
         self._quiet = 0.0 if timers.has_any(owner.may_call) else self._quiet + _POLL_SECONDS
         longest = PATIENCE_SECONDS + timers.lasted(self._expected[0], owner.is_alive)

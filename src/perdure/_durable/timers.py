@@ -5,10 +5,11 @@ replay would be over while another branch still sleeps towards a call that came 
 place in the journal. But entries know when they were recorded: a timer that is set when the code gets a result is dated
 by it, and kept back until everything that was recorded by then has reached the code.
 
-Owns which timers run out and which are kept back; when the code is at rest, and what it gets next, is in gate.py. Not
-dated, and never kept back, is what was set at another moment, or before the attempt that recorded what comes next had
-its first result: such timers are as far apart as they were. A date may be wrong, as clocks are set: so nothing is
-kept back for much longer than what comes next took to come.
+While something is replayed, its loop's `call_at` goes by here: each timer is dated when it is set, however many others
+there are. Owns which timers run out and which are kept back; when the code is at rest, and what it gets next, is in
+gate.py. Not dated, and never kept back, is what was set at another moment, or before the attempt that recorded what
+comes next had its first result: such timers are as far apart as they were. A date may be wrong, as clocks are set: so
+nothing is kept back for much longer than what comes next took to come.
 """
 
 from __future__ import annotations
@@ -20,67 +21,77 @@ from typing import Any
 
 from msgspec import Struct
 
+from perdure._durable.scopes import current
 from perdure._model import Entry, scope_of
 
 _EXACT_MS = 20  # about so exactly is known when a timer ran out
 _LOOK_SECONDS = 0.05
-_UNDATED = -1
 
 
 class Timer(Struct, eq=False):
-    """A timer of the code's own."""
+    """A timer of the code's own, which asks here before it does what it was set for."""
 
-    handle: Any
-    due: float  # in milliseconds of the attempt's clock
+    due: float  # in milliseconds of the clock of the attempt that recorded what it is dated by
     epoch: int  # of that attempt
-    callback: Any = None  # what it does, once it has to ask here first
-    args: tuple[Any, ...] = ()
+    callback: Any
+    args: tuple[Any, ...]
+    handle: Any = None
 
     def is_cancelled(self) -> bool:
         is_cancelled: bool = self.handle._cancelled
         return is_cancelled
 
+    def go_off(self) -> None:
+        if not self.is_cancelled():
+            self.callback(*self.args)
+
 
 class Timers:
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, is_ours: Callable[[Context], bool], entries: Sequence[tuple[int, Entry]]
-    ) -> None:
-        self._loop, self._is_ours, self._all = loop, is_ours, entries
+    def __init__(self, loop: asyncio.AbstractEventLoop, entries: Sequence[tuple[int, Entry]]) -> None:
+        self._loop, self._all = loop, entries
         self._scheduled: Any = getattr(loop, "_scheduled", ())  # uvloop shows none
         self._entries: dict[int, Entry] = {}
-        self._known: dict[int, Timer] = {}  # by id of the handle: those that have yet to run out
-        self._seen = 0
         self._last, self._since, self._is_dating = 0, 0.0, False  # what the code has got, and when
         self._next: Entry | None = None  # what it waits for, if that was recorded as a result
+        self._listening = _listen(loop) if entries else None
         self.held: list[Timer] = []
 
     def handed(self, position: int) -> None:
         """The code gets what is recorded here: what it sets before it comes to rest is dated by it."""
-        if len(self._scheduled) != self._seen:
-            self._notice()
         self._last, self._since, self._is_dating = position, self._loop.time(), True
 
     def wait_for(self, position: int) -> bool:
         """The code is at rest, and this comes next. Whether a timer was let go, so that it is not at rest any more."""
         found = self._entry(position)
         self._next = found if found is not None and found.kind == "result" else None
-        if len(self._scheduled) != self._seen:
-            self._notice()
         self._is_dating = False
-        for timer in self._known.values():
-            if timer.callback is None and not timer.is_cancelled() and self._is_early(timer):
-                timer.callback, timer.args = timer.handle._callback, timer.handle._args
-                timer.handle._callback, timer.handle._args = self._run_out, (timer,)
         return bool(self.held) and self._let_go([timer for timer in self.held if not self._is_early(timer)])
+
+    def dated(self, when: float, callback: Any, args: tuple[Any, ...]) -> Timer | None:
+        """The timer that the code sets, if it can be dated."""
+        last = self._entry(self._last) if self._is_dating else None
+        if last is None:
+            return None
+        return Timer(last.at + (when - self._since) * 1000, last.epoch, callback, args)
+
+    def run_out(self, timer: Timer) -> None:
+        if self._is_early(timer):
+            self.held.append(timer)
+        else:
+            timer.callback(*timer.args)
 
     def let_go_first(self) -> bool:
         """Nothing else happens: the first of those that are kept back runs out."""
         return self._let_go(sorted(self.held, key=_due)[:1])
 
     def let_go_all(self) -> None:
-        self._next = None
+        """Nothing is left that was recorded."""
+        self._next, self._is_dating = None, False
         if self.held:
             self._let_go(self.held)
+        if self._listening is not None:
+            _leave(self._loop, self._listening)
+            self._listening = None
 
     def has_any(self, may_call: Callable[[Context], bool]) -> bool:
         """Whether one that was not kept back has yet to run out, of code that may make a call then."""
@@ -111,32 +122,12 @@ class Timers:
             before = max(ends, default=self._all[0][1].at - self._all[0][1].took_ms)
         return max(0.0, (found.at - before) / 1000)
 
-    def close(self) -> None:
-        """The attempt is over."""
-        self.let_go_all()
-        self._is_ours = _nobodys
-        self._known.clear()
-
     # ── dates ───────────────────────────────────────────────────────────────────────────────────
 
     def _entry(self, position: int) -> Entry | None:
         if not self._entries:
             self._entries = dict(self._all)
         return self._entries.get(position)
-
-    def _notice(self) -> None:
-        """Get to know the timers that were set since the last look."""
-        last = self._entry(self._last) if self._is_dating else None
-        known, self._known = self._known, {}
-        for handle in self._scheduled:
-            if not handle._cancelled and self._is_ours(handle._context):
-                timer = known.get(id(handle))
-                if timer is None or timer.handle is not handle:
-                    timer = Timer(handle, 0.0, _UNDATED)
-                    if last is not None:
-                        timer.due, timer.epoch = last.at + (handle.when() - self._since) * 1000, last.epoch
-                self._known[id(handle)] = timer
-        self._seen = len(self._scheduled)
 
     def _is_early(self, timer: Timer) -> bool:
         """Whether it had not run out when what comes next was recorded."""
@@ -146,19 +137,15 @@ class Timers:
         # A clock that stands still, as in tests, dates nothing.
         return timer.due > next.at + _EXACT_MS and next.at > last.at
 
-    # ── running out ─────────────────────────────────────────────────────────────────────────────
-
-    def _run_out(self, timer: Timer) -> None:
-        if self._is_early(timer):
-            self.held.append(timer)
-        else:
-            timer.callback(*timer.args)
-
     def _let_go(self, timers: list[Timer]) -> bool:
         self.held = [timer for timer in self.held if timer not in timers and not timer.is_cancelled()]
         for timer in sorted(timers, key=_due):
-            self._loop.call_soon(_go_off, timer, context=timer.handle._context)
+            self._loop.call_soon(timer.go_off, context=timer.handle._context)
         return bool(timers)
+
+
+def _due(timer: Timer) -> float:
+    return timer.due
 
 
 def _does(handle: Any) -> Any:
@@ -167,14 +154,39 @@ def _does(handle: Any) -> Any:
     return handle._args[0].callback if asks else handle._callback
 
 
-def _go_off(timer: Timer) -> None:
-    if not timer.is_cancelled():
-        timer.callback(*timer.args)
+# ── the loop ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _due(timer: Timer) -> float:
-    return timer.due
+class _Listening:
+    """A loop's `call_at`, as long as something is replayed on it."""
+
+    def __init__(self, call_at: Callable[..., asyncio.TimerHandle]) -> None:
+        self._call_at = call_at
+        self.many = 0
+
+    def __call__(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> asyncio.TimerHandle:
+        scope = current.get() if context is None else context.get(current)
+        gate = None if scope is None or scope.is_body else scope.run.made_gate
+        timer = None if gate is None else gate.timers.dated(when, callback, args)
+        if gate is None or timer is None:
+            return self._call_at(when, callback, *args, context=context)
+        timer.handle = self._call_at(when, gate.timers.run_out, timer, context=context)
+        return timer.handle  # type: ignore[no-any-return]
 
 
-def _nobodys(context: Context) -> bool:
-    return False
+def _listen(loop: asyncio.AbstractEventLoop) -> _Listening | None:
+    if not isinstance(loop, asyncio.BaseEventLoop):  # uvloop has its own
+        return None
+    own = vars(loop)
+    here = own.get("call_at")
+    if not isinstance(here, _Listening):
+        here = own["call_at"] = _Listening(loop.call_at)
+    here.many += 1
+    return here
+
+
+def _leave(loop: asyncio.AbstractEventLoop, here: _Listening) -> None:
+    here.many -= 1
+    own = vars(loop)
+    if not here.many and own.get("call_at") is here:
+        del own["call_at"]
