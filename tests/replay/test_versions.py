@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -188,6 +189,39 @@ async def test_an_upgrade_makes_new_arguments_of_the_old_ones_and_starts_over(op
         assert function_for("order", 1) is second, "a worker that can upgrade it may claim it"
         assert await app.run("t", second, "whatever", 0) == "book: new 5"
         assert ran == ["old 500", "new 5"]
+
+
+@dataclass
+class Item:
+    name: str
+
+
+async def test_an_upgrade_that_says_no_types_takes_those_of_the_new_version(open_app: Any) -> None:
+    from perdure._durable import versions
+
+    stop = Stop()
+    taken: list[Any] = []
+
+    def upgrade(item, cents):  # type: ignore[no-untyped-def]
+        taken.append((item, cents))
+        return item, item.name
+
+    async with open_app() as app:
+
+        @durable(name="order")
+        async def first(item: Item, cents: int) -> str:
+            await stop()
+            return "never"
+
+        await stop.begin(app, "t", first, Item("book"), 500)
+        versions._known.clear()
+
+        @durable(name="order", version=2, upgrade=upgrade)
+        async def second(item: Item, cents: str) -> str:
+            return f"{item.name}: {cents}"
+
+        assert await app.run("t", second, Item("whatever"), "") == "book: book"
+        assert taken == [(Item("book"), 500)], "what does not fit the new version is as it was recorded"
 
 
 async def test_an_upgrade_is_made_once_also_if_the_new_version_is_interrupted(open_app: Any) -> None:

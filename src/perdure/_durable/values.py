@@ -131,6 +131,24 @@ class Signature:
             decoded[name] = codec.decode(value, self._types[name])
         return self.spread(decoded)
 
+    def decode_like(self, data: bytes, other: Signature) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The same, of a function that is called in the place of another: what it does not annotate is of the type that
+        the other one takes under this name, if that can still be made of it.
+
+        Raises:
+            TypeError: it takes others than it was called with.
+        """
+        args, kwargs = self.decode_arguments(data)
+        plain = {n: t for n, t in other._types.items() if n in self._types and n not in self.hints and t is not Any}
+        if not plain:
+            return args, kwargs
+        given = self._signature.bind_partial(*args, **kwargs).arguments
+        recorded = codec.decode(data)
+        for name in given.keys() & plain.keys():
+            with suppress(InvalidInput):
+                given[name] = codec.decode(recorded[name], plain[name])
+        return self.spread(given)
+
     def spread(self, decoded: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments by name as the function takes them.
 

@@ -161,7 +161,7 @@ def upgraded(
         asked = f"{function.name} version {function.version}, whose upgrade takes no effects="
         do = "have upgrade take effects=, and decide by it what is left to do"
         raise ReplayDiverged(task_id, 0, begun, asked, do=do)
-    args, kwargs = Signature(upgrade, leave_out=("effects",)).decode_arguments(arguments)
+    args, kwargs = Signature(upgrade, leave_out=("effects",)).decode_like(arguments, function.signature)
     made = upgrade(*args, **kwargs, **({"effects": past} if takes_effects else {}))
     if isinstance(made, dict):
         return function.signature.encode_arguments((), made)
