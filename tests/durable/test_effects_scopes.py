@@ -373,3 +373,28 @@ def _pretend_it_was_another_process(app: Perdure, monkeypatch: Any) -> None:
     """This process gets a new name, so that the first attempt's worker is somebody else, and alive."""
     monkeypatch.setattr(app._store.presence, "worker", "a new name")
     monkeypatch.setattr(app._store.presence, "is_registered", False)
+
+
+@pytest.mark.req("R64")
+async def test_an_effect_that_a_function_leaves_behind_is_uncertain_and_in_the_inbox(url: str) -> None:
+    sending = asyncio.Event()
+
+    @effect
+    async def send() -> str:
+        sending.set()
+        await asyncio.Event().wait()
+        return "sent"
+
+    @durable
+    async def forgetful() -> str:
+        left_behind = asyncio.ensure_future(send())
+        await sending.wait()
+        return f"{left_behind.done()}"
+
+    async with Perdure(url) as app:
+        assert await app.run("t", forgetful) == "False"
+        (waiting,) = await app.effects.list()
+        assert waiting.call == "send()" and not waiting.is_waited_for and "returned" in waiting.why
+        await app.effects.settle("t", "done", value="sent")
+        assert [one.state for one in await app.effects.of("t")] == ["done"]
+        assert await app.effects.list() == []

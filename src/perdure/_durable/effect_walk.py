@@ -30,7 +30,7 @@ from perdure._durable.values import decode_error
 from perdure._ground import crash
 from perdure._model import Entry
 from perdure._store import Write
-from perdure.errors import LeaseLost, NotStorable, ResultNotStorable, TooLarge
+from perdure.errors import EffectUncertain, LeaseLost, NotStorable, ResultNotStorable, TooLarge
 
 # Nothing was stopped for long, whatever the lease, if a commit was waited for no longer than this.
 _NO_STOP_SECONDS = 0.05
@@ -161,6 +161,8 @@ class Walk(Limited, eq=False):
         except asyncio.CancelledError:
             if self._was_cancelled() and not run.is_ending:
                 await self._cut_off()
+            elif self.is_open and run.has_returned():  # then no next attempt will settle it
+                settling.ask_later(self, EffectUncertain(call.name, "the function returned while it ran"))
             raise  # at the end of an attempt it leaves its intent, which the next one settles
 
     def _was_cancelled(self) -> bool:

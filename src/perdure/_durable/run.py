@@ -167,6 +167,12 @@ class Run(Unwinding):
             or (driver is not None and driver.cancelling() > self.cancelled)
         )
 
+    def has_returned(self) -> bool:
+        """Whether the function has come to its result, and only what it left behind is being ended."""
+        body = self.body
+        is_whole = self.is_over and not self.unwinding and self.fence.closed is None
+        return is_whole and body is not None and body.done() and not body.cancelled() and body.exception() is None
+
     # ── scopes ──────────────────────────────────────────────────────────────────────────────────
 
     def scope_is(self, task: asyncio.Future[Any], scope: Scope) -> None:
