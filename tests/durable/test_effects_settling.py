@@ -150,6 +150,36 @@ async def test_a_probe_cannot_pause_the_task(quick_url: str) -> None:
 
 
 @pytest.mark.req("R64")
+@pytest.mark.parametrize("way", ["resume", "cancel"])
+@pytest.mark.parametrize("later", ["happened", "not"])
+async def test_a_question_is_withdrawn_when_the_probe_knows_more_later(quick_url: str, way: str, later: str) -> None:
+    verdicts = [UNKNOWN, Happened("found") if later == "happened" else DID_NOT_HAPPEN]
+    sent: list[str] = []
+
+    @effect(verify=lambda: verdicts.pop(0), undo=lambda receipt: None)
+    async def charge() -> str:
+        sent.append(idempotency_key())
+        if len(sent) == 1:
+            raise ConnectionError
+        return "again"
+
+    @durable
+    async def checkout() -> str:
+        return await charge()
+
+    async with Perdure(quick_url) as app:
+        await until_paused(app, "t", checkout)
+        assert len(await app.effects.list()) == 1
+        task = await app.tasks.handle("t")
+        if way == "cancel":
+            await task.cancel()
+        else:
+            await task.resume()
+            assert await app.run("t", checkout) == ("found" if later == "happened" else "again")
+        assert await app.effects.list() == []
+
+
+@pytest.mark.req("R64")
 async def test_what_a_person_has_said_stands_even_if_the_probe_says_otherwise_later(quick_url: str) -> None:
     world, verdicts = World(), [UNKNOWN, DID_NOT_HAPPEN]
 

@@ -114,6 +114,8 @@ class Walk(Limited, eq=False):
                     # Its commit was fenced. Only after a long stop (a laptop's lid) can the lease have gone since.
                     if run.fence.closed is not None or crash.armed or at_work.boottime() - before > _NO_STOP_SECONDS:
                         await self._make_sure(before)
+                    if self.again:
+                        settling.withdraw(self)
                     if len(run.fence.unflushed) > _MANY:
                         run.behind()  # it is not; asked, it lets go of the writes that are on disk
                     run.fresh += 1
@@ -334,8 +336,7 @@ class Walk(Limited, eq=False):
         crash.place("effect.recorded")
         if self.is_body:
             run.cursor.learn(position, entry)
-        if outcome.is_open:
-            settling.ask_later(self, outcome.error)
+        settling.tell_inbox(self, outcome)
         if self.is_body:
             pass
         elif self.is_inline or run.scopes > 1 or run.always_replay:

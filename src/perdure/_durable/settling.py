@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from perdure._durable.aside import Aside
-from perdure._durable.asking import answer_to, note_question
+from perdure._durable.asking import answer_to, close_question, note_question
 from perdure._durable.at_work import all_under_way
 from perdure._durable.effect_call import DID_NOT_HAPPEN, UNKNOWN, Happened, Outcome, running_effect
 from perdure._durable.retry import Retry
@@ -147,6 +147,20 @@ def ask_later(walk: Walk, error: BaseException | None) -> None:
     note_question(
         walk.run, question_path(walk), "human_input", _question(walk, why, waits=False), topic=EFFECT_QUESTION
     )
+
+
+def tell_inbox(walk: Walk, outcome: Outcome) -> None:
+    """Its outcome is on record: it stays in the inbox if that is still open, and only then."""
+    if outcome.is_open:
+        ask_later(walk, outcome.error)
+    else:
+        withdraw(walk)
+
+
+def withdraw(walk: Walk) -> None:
+    """Nobody has to answer what was asked about it before: it was settled otherwise, and that is on record."""
+    for path in [path for path in walk.run.asked if path.startswith(f"{walk.path}?")]:
+        close_question(walk.run, path, "withdrawn", {"withdrawn": True})
 
 
 async def _as_answered(walk: Walk, answer: Any) -> Outcome:
