@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from perdure import Perdure
 from perdure._durable import durable, effect, pause
 from perdure._ground.clock import MovableClock
 from perdure.cli import main
-from tests.durable.effects_kit import until_paused
+from tests.durable.effects_kit import until_paused, wait_until
 
 
 @durable
@@ -125,8 +127,12 @@ async def test_what_a_run_says_about_its_pause_cannot_act_on_a_terminal(url: str
         await charge()
 
     async with Perdure(url) as app:
-        await until_paused(app, "red", asks_in_red)
-        await until_paused(app, "paid twice", charges)
+        for id, function in (("red", asks_in_red), ("paid twice", charges)):
+            run = asyncio.ensure_future(app.run(id, function))
+            await wait_until(lambda id=id: any(f"task {id}" in record.getMessage() for record in caplog.records))
+            run.cancel()
+            with suppress(asyncio.CancelledError):
+                await run
     said = "".join(record.getMessage() for record in caplog.records)
     assert "how \\x1b[31mmany\\x1b[0m?\\r\\nnone\\u202e" in said and "ConnectionError: \\x1b]0;gone\\x07" in said
     assert said.isprintable() and "perdure answer 'paid twice' done|retry|fail" in said
