@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure, durable, effect, step
+from perdure import Perdure, durable, effect, pause, step
 from perdure._durable import only_waiting, starting
 from perdure.errors import Conflict, NotFound, TimedOut
 from perdure.testing import always_replay
@@ -162,6 +162,28 @@ async def test_a_parent_that_works_beside_its_wait_keeps_its_place(quick_url: st
             assert only_waiting([(await started.task()).uid]) == 0
             gates[2].set()
             assert await started.result() == [1, 4]
+
+
+@durable
+async def asking_tool() -> int:
+    return await pause.input("how many?", int)
+
+
+async def test_waiting_for_a_task_that_asks_a_person_says_so(
+    quick_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(starting, "WORDLESS_SECONDS", 0.0)
+    async with Perdure(quick_url) as app, app.worker():
+        handle = await app.start("tool", asking_tool)
+        await app.tasks.wait_for("tool", status="paused")
+        with pytest.raises(TimedOut) as late:
+            await handle.result(timeout=timedelta(0))
+        waiting = asyncio.ensure_future(handle.result())
+        await wait_until(lambda: bool(caplog.records))
+        await (await handle.task()).answer(7, by="ada")
+        assert await waiting == 7
+    (said,) = [record.getMessage() for record in caplog.records if record.name == "perdure.durable"]
+    assert said == late.value.do == "task tool waits for human_input: how many?; an answer: perdure answer tool"
 
 
 async def test_waiting_for_a_task_that_nobody_works_on_says_so(

@@ -11,7 +11,7 @@ import logging
 from shlex import quote
 
 from perdure._model import Pause
-from perdure._store import TaskRow
+from perdure._store import Store, TaskRow
 from perdure._tasks import Task, Tasks, fail_overdue, questions_of
 from perdure.errors import InvalidTransition
 
@@ -49,15 +49,8 @@ class Standing:
         if pause.details.get("diverged") and not self._has_tried:
             self._has_tried = True
             await self._try_again()
-        elif "effect" in pause.details:
-            why = str(pause.details.get("why")).partition("\n")[0]
-            what, way = _safe(f"{pause.message} ({why})"), f"perdure answer {quote(row.id)} done|retry|fail"
-            log.warning("task %s waits: %s; settle it: %s", row.id, what, way)
-        elif pause.reason in ("human_approval", "human_input"):
-            # Nobody who waits for a person should have to guess that they do.
-            open_ = await questions_of(self._store, row.id, row.uid)
-            way = open_[0].way_on if open_ else f"perdure resume {quote(row.id)}"
-            log.warning("task %s waits for %s: %s; %s", row.id, pause.reason, _safe(pause.message), way)
+        elif asked := await asked_of_a_person(self._store, row):
+            log.warning("%s", asked)
         else:
             log.info("task %s waits for %s: %s", row.id, pause.reason, _safe(pause.message))
 
@@ -76,6 +69,23 @@ class Standing:
             await self._task.resume()
         except InvalidTransition:
             return  # somebody else was quicker
+
+
+async def asked_of_a_person(store: Store, row: TaskRow) -> str:
+    """What a paused task waits for a person to say, and how they say it; nothing when it waits for something else.
+
+    Nobody who waits for a person should have to guess that they do.
+    """
+    pause: Pause | None = store.unseal(row.uid, "pause", row.pause, Pause) if row.pause is not None else None
+    if pause is None or pause.reason not in ("human_approval", "human_input"):
+        return ""
+    if "effect" in pause.details:
+        why = str(pause.details.get("why")).partition("\n")[0]
+        what, way = _safe(f"{pause.message} ({why})"), f"perdure answer {quote(row.id)} done|retry|fail"
+        return f"task {row.id} waits: {what}; settle it: {way}"
+    open_ = await questions_of(store, row.id, row.uid)
+    way = open_[0].way_on if open_ else f"perdure resume {quote(row.id)}"
+    return f"task {row.id} waits for {pause.reason}: {_safe(pause.message)}; {way}"
 
 
 def _safe(text: str) -> str:

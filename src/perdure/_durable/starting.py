@@ -28,6 +28,7 @@ from perdure._durable.places import waiting
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
 from perdure._durable.spending import Budget, seal_budget
+from perdure._durable.standing import asked_of_a_person
 from perdure._durable.values import declared_here, decode_error, encode_error
 from perdure._durable.waiting import Ended
 from perdure._ground import codec, envelope
@@ -257,7 +258,7 @@ class Handle(Generic[R]):
                 raise TimedOut(
                     f"task {self.id!r} is {row.status} after {timeout}",
                     kept="the task goes on",
-                    do=await why_not_at_work(store, self._uid),
+                    do=await why_not_at_work(store, self._uid) or await asked_of_a_person(store, row),
                 )
             # A moment at a time where there is an end to it, as the clock may be moved; else for ever, and looked up
             # together with all others that are waited for.
@@ -267,15 +268,26 @@ class Handle(Generic[R]):
                 await self._ended()
 
     async def _ended(self) -> None:
-        """Wait for its end. After a while without a word it is said, once, if nobody works on it."""
+        """Wait for its end. If that takes a while, it says once that nobody works on it, or that a person is asked."""
+        store, told, patience = self._tasks._store, "", WORDLESS_SECONDS
+        look_at = store.clock.boottime() + patience
+        while not await Ended(store, self._uid, patience):
+            if store.clock.boottime() < look_at:
+                continue
+            word = await self._why_it_takes_long(is_new=patience != _FOR_EVER)
+            if word and word != told:
+                log.warning("%s", word)
+                told = word
+            patience = _FOR_EVER
+            look_at = store.clock.boottime() + patience
+
+    async def _why_it_takes_long(self, *, is_new: bool) -> str:
         store = self._tasks._store
-        is_wordless, until = True, store.clock.boottime() + WORDLESS_SECONDS
-        while not await Ended(store, self._uid, WORDLESS_SECONDS if is_wordless else _FOR_EVER):
-            if is_wordless and store.clock.boottime() >= until:
-                is_wordless = False
-                why = await why_not_at_work(store, self._uid)
-                if why:
-                    log.warning("task %s is waited for, and nobody works on it: %s", self.id, why)
+        row = TaskRow(*(await store.query("get_task_by_uid", uid=self._uid))[0])
+        if row.status == "paused":
+            return await asked_of_a_person(store, row)
+        why = await why_not_at_work(store, self._uid) if is_new else ""
+        return f"task {self.id} is waited for, and nobody works on it: {why}" if why else ""
 
     async def _recorded(self, scope: Scope) -> R:
         async def child() -> R:
