@@ -395,3 +395,9 @@ def is_same(one: Any, other: Any) -> bool:
     if isinstance(one, (float, Decimal)):
         return repr(one) == repr(other)
     return bool(one == other)
+
+
+def test_of_an_open_file_its_path_is_to_be_stored(tmp_path):
+    with (tmp_path / "notes").open("w") as file, pytest.raises(NotStorable) as refused:
+        encode({"file": file})
+    assert refused.value.path == "file" and "store its path" in refused.value.do

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
+from io import IOBase
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -314,6 +315,8 @@ def _hint_for(value: Any) -> str:
         return "await it first, and store its result"
     if hasattr(value, "tolist"):
         return "store value.tolist(), or a file and its name"
+    if isinstance(value, IOBase):
+        return "store its path, or what is in it"
     if hasattr(value, "__next__") or isinstance(value, range):
         return "store list(value)"
     if callable(value):
