@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -61,6 +63,31 @@ async def test_what_is_no_durable_function_is_named(quick_url: str) -> None:
             await app.run("job", scaled, 2)  # type: ignore[call-arg]
         assert await app.tasks.get("job") is None
         assert await app.run("job", scaled, 2, factor=3) == 6
+
+
+async def nothing_yet() -> int | None:
+    return None
+
+
+PAUSES: dict[str, Callable[[], Any]] = {
+    "expires": lambda: pause.input("how many?", int, expires=5),  # type: ignore[arg-type]
+    "every": lambda: pause.poll(nothing_yet, every=5),  # type: ignore[arg-type]
+    "limit": lambda: pause.poll(nothing_yet, every=timedelta(seconds=5), limit=5),  # type: ignore[arg-type]
+    "max_wait": lambda: pause.rate_limit(retry_after=1, max_wait=5),  # type: ignore[arg-type]
+}
+
+
+@durable
+async def paused_by_numbers(which: str) -> None:
+    await PAUSES[which]()
+
+
+@pytest.mark.parametrize("which", PAUSES)
+async def test_a_number_is_no_length_of_a_pause(which: str) -> None:
+    async with Perdure("memory://lengths") as app:
+        with pytest.raises(InvalidInput, match=f"{which} is 5") as refused:
+            await app.run(which, paused_by_numbers, which)
+        assert f"{which}=timedelta(seconds=5)" in refused.value.do
 
 
 class Agent:

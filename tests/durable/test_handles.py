@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from perdure import Perdure, durable, effect, pause, step
 from perdure._durable import only_waiting, starting
-from perdure.errors import Conflict, NotFound, TimedOut
+from perdure.errors import Conflict, InvalidInput, NotFound, TimedOut
 from perdure.testing import always_replay
 from tests.durable.effects_kit import wait_until
 from tests.durable.kept_kit import World as Folder
@@ -162,6 +163,15 @@ async def test_a_parent_that_works_beside_its_wait_keeps_its_place(quick_url: st
             assert only_waiting([(await started.task()).uid]) == 0
             gates[2].set()
             assert await started.result() == [1, 4]
+
+
+async def test_a_number_is_no_time_out(quick_url: str) -> None:
+    async with Perdure(quick_url) as app:
+        handle = await app.start("tool", quick_tool, 1)
+        for wait in (handle.result, partial(app.tasks.wait_for, "tool")):
+            with pytest.raises(InvalidInput, match="timeout is 5") as refused:
+                await wait(timeout=5)
+            assert "timedelta(seconds=5)" in refused.value.do
 
 
 @durable

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, overload
 from msgspec import Struct
 
 from perdure._durable.asking import answer_to, question_of, recorded
+from perdure._durable.declaring import refuse_no_times
 from perdure._durable.polling import Poll
 from perdure._durable.run import Run
 from perdure._durable.schemas import schema_of
@@ -155,6 +156,7 @@ class pause:
         Raises:
             TimedOut: nothing was found within `limit`.
         """
+        refuse_no_times(every=every, limit=limit)
         poll = Poll(check, every, backoff, limit, what)
         found: T = await recorded("pause.poll", digest((poll.what,), {}), poll.put, poll.returns)
         return found
@@ -201,6 +203,7 @@ class pause:
         Raises:
             RateLimited: it would be longer than `max_wait`.
         """
+        refuse_no_times(max_wait=max_wait)
 
         async def put(run: Run, path: str) -> Any:
             if path in run.asked or path in run.answers:
@@ -303,6 +306,7 @@ async def _wait_until(run: Run, path: str, due_at: int, text: str) -> Any:
 
 async def _deadline(run: Run, expires: timedelta | None) -> dict[str, Any]:
     """When a question expires, and when it is reminded of: half-way there."""
+    refuse_no_times(expires=expires)
     if expires is None:
         return {}
     if expires < timedelta(0):

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from perdure._durable.attaching import check_same
 from perdure._durable.calls import cut_off, never
+from perdure._durable.declaring import refuse_no_times
 from perdure._durable.functions import DurableFunction
 from perdure._durable.knowers import why_not_at_work
 from perdure._durable.places import waiting
@@ -241,6 +242,7 @@ class Handle(Generic[R]):
             TimedOut: it has not ended in time, and goes on.
             TaskFailed: it has failed with an exception that is not rebuilt, or was cancelled.
         """
+        refuse_no_times(timeout=timeout)
         scope = current.get()
         if scope is not None and not scope.is_body:
             return await self._recorded(scope)

@@ -265,6 +265,10 @@ class Tasks:
             TimedOut: it has not got there in time; it goes on.
         """
         _check_status(status)
+        if timeout is not None and not isinstance(timeout, timedelta):
+            raise InvalidInput(
+                f"timeout is {timeout!r}", do=f"give a timedelta: timeout=timedelta(seconds={timeout!r})"
+            )
         store = self._store
         end = None if timeout is None else store.clock.boottime() + timeout.total_seconds()
         with store.bell.listening():
