@@ -14,13 +14,13 @@ from perdure._durable.declaring import (
     refuse_no_exceptions,
     refuse_no_function,
     refuse_no_name,
-    refuse_no_times,
 )
 from perdure._durable.retry import Retry
 from perdure._durable.run import Run
 from perdure._durable.scopes import short_name
 from perdure._durable.values import Signature, declare, decode_error, encode_error, reader_for
 from perdure._ground import codec
+from perdure._ground.clock import refuse_no_times
 from perdure._model import Entry
 from perdure._replay import digest
 from perdure.errors import InvalidInput, NotStorable, PerdureError, ReplayDiverged

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from datetime import timedelta
 from typing import Any
 
 from perdure.errors import InvalidInput
@@ -32,13 +31,6 @@ def refuse_no_function(function: object) -> None:
 def refuse_no_name(name: object) -> None:
     if not isinstance(name, str):
         raise InvalidInput(f"name is {name!r}", do="give a str")
-
-
-def refuse_no_times(**given: object) -> None:
-    """Lengths of time are timedeltas: of a number nobody can say whether it is seconds or minutes."""
-    for name, value in given.items():
-        if value is not None and not isinstance(value, timedelta):
-            raise InvalidInput(f"{name} is {value!r}", do=f"give a timedelta: {name}=timedelta(seconds={value!r})")
 
 
 def refuse_no_exceptions(**given: Any) -> None:

@@ -13,13 +13,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from perdure._durable.calls import Call, refuse_generator
-from perdure._durable.declaring import is_async, refuse_no_function, refuse_no_name, refuse_no_times
+from perdure._durable.declaring import is_async, refuse_no_function, refuse_no_name
 from perdure._durable.retry import Retry
 from perdure._durable.scopes import whole_name
 from perdure._durable.steps import async_step, sync_step
 from perdure._durable.values import Signature
 from perdure._durable.versions import known_functions, remember
 from perdure._ground import codec
+from perdure._ground.clock import refuse_no_times
 from perdure._model import Config, Policy
 from perdure.errors import InvalidInput
 

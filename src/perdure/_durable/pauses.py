@@ -14,12 +14,11 @@ from typing import Any, Literal, TypeVar, overload
 from msgspec import Struct
 
 from perdure._durable.asking import answer_to, question_of, recorded
-from perdure._durable.declaring import refuse_no_times
 from perdure._durable.polling import Poll
 from perdure._durable.run import Run
 from perdure._durable.schemas import schema_of
 from perdure._ground import codec
-from perdure._ground.clock import moment, to_ms
+from perdure._ground.clock import moment, refuse_no_times, to_ms
 from perdure._ground.ids import check_id
 from perdure._model import FINISHED, Asked, first_look, jitter_ms
 from perdure._replay import digest

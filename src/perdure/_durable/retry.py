@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from perdure._durable.declaring import refuse_no_exceptions, refuse_no_times
-from perdure._ground.clock import Clock
+from perdure._durable.declaring import refuse_no_exceptions
+from perdure._ground.clock import Clock, refuse_no_times
 from perdure._ground.hop import Nap
 from perdure._model import Entry
 from perdure.errors import InvalidInput

@@ -22,7 +22,6 @@ from msgspec.structs import replace
 
 from perdure._durable.attaching import check_same
 from perdure._durable.calls import cut_off, never
-from perdure._durable.declaring import refuse_no_times
 from perdure._durable.functions import DurableFunction
 from perdure._durable.knowers import why_not_at_work
 from perdure._durable.places import waiting
@@ -33,6 +32,7 @@ from perdure._durable.standing import asked_of_a_person
 from perdure._durable.values import declared_here, decode_error, encode_error
 from perdure._durable.waiting import Ended
 from perdure._ground import codec, envelope
+from perdure._ground.clock import refuse_no_times
 from perdure._ground.ids import check_id
 from perdure._model import FINISHED, Config, Entry
 from perdure._replay import Cut, Diverged, Recorded, digest

@@ -19,6 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from perdure.errors import InvalidInput
+
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _TIMES = struct.Struct("<qq")  # wall milliseconds, boottime microseconds
 # How often a waiting thread looks whether a test has moved the clock.
@@ -131,3 +133,10 @@ def retrying(clock: Clock, seconds: float, act: Callable[[], bool]) -> bool:
         clock.wait(pause, never)
         pause = min(pause * 1.5, 0.25)
     return True
+
+
+def refuse_no_times(**given: object) -> None:
+    """Lengths of time are timedeltas: of a number nobody can say whether it is seconds or minutes."""
+    for name, value in given.items():
+        if value is not None and not isinstance(value, timedelta):
+            raise InvalidInput(f"{name} is {value!r}", do=f"give a timedelta: {name}=timedelta(seconds={value!r})")

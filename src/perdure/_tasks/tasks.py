@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, get_args
 
 from perdure._ground import codec
-from perdure._ground.clock import to_ms
+from perdure._ground.clock import refuse_no_times, to_ms
 from perdure._ground.ids import check_id, is_uid, new_uid
 from perdure._model import (
     FINISHED,
@@ -265,10 +265,7 @@ class Tasks:
             TimedOut: it has not got there in time; it goes on.
         """
         _check_status(status)
-        if timeout is not None and not isinstance(timeout, timedelta):
-            raise InvalidInput(
-                f"timeout is {timeout!r}", do=f"give a timedelta: timeout=timedelta(seconds={timeout!r})"
-            )
+        refuse_no_times(timeout=timeout)
         store = self._store
         end = None if timeout is None else store.clock.boottime() + timeout.total_seconds()
         with store.bell.listening():
