@@ -13,8 +13,9 @@ import apsw
 import psycopg
 import pytest
 import sqlalchemy
+from psycopg.rows import scalar_row
 
-from perdure import Perdure, Retry, durable, transaction
+from perdure import Perdure, Retry, durable, effect, pg_probe, transaction
 from perdure._model import Pause
 from perdure.errors import InvalidInput, StepFailed
 from tests.durable.effects_kit import Died, Places, ended, raising, until_paused
@@ -268,6 +269,34 @@ async def test_a_marker_is_found_whatever_the_connection_makes_of_rows(
         assert isinstance(await ended(app, "t", work), Died)
         assert await app.run("t", work) == "ordered {'customer': 1}"
     assert lite.orders() == [1]
+
+
+@pytest.mark.req("R64")
+async def test_a_probe_works_whatever_the_connection_makes_of_rows(postgres_url: str, tmp_path: Path) -> None:
+    base, deaths = Base("psycopg", postgres_url), [Died()]
+
+    def opened() -> Any:
+        return psycopg.connect(postgres_url, row_factory=scalar_row)
+
+    probe = pg_probe(opened)
+
+    @effect(verify=probe)
+    def add() -> str:
+        with opened() as connection:
+            connection.execute("INSERT INTO orders VALUES (1)")
+            probe.mark_here(connection, "ordered")
+        if deaths:
+            raise deaths.pop()
+        return "ordered"
+
+    @durable
+    async def work() -> str:
+        return add()
+
+    async with Perdure(tmp_path / "p.db") as app:
+        assert isinstance(await ended(app, "t", work), Died)
+        assert await app.run("t", work) == "ordered"
+    assert base.orders() == [1]
 
 
 @pytest.mark.parametrize("driver", ["sqlite3", "apsw"])

@@ -207,13 +207,17 @@ class _Psycopg:
             await self._leave(psycopg.Rollback())
 
     async def _rows(self, text: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        cursor = await plain(self._connection.execute(text, values))
-        # The user's row factory may make dicts or objects of rows; ours are plain.
-        import psycopg.rows
+        return await psycopg_rows(self._connection, text, values)
 
-        cursor.row_factory = psycopg.rows.tuple_row
-        rows: list[Any] = await plain(cursor.fetchall())
-        return rows
+
+async def psycopg_rows(connection: Any, text: str, values: tuple[Any, ...] = ()) -> list[Any]:
+    """What a statement gives, as tuples, whatever the user's connection makes of rows."""
+    import psycopg.rows
+
+    cursor = connection.cursor(row_factory=psycopg.rows.tuple_row)
+    await plain(cursor.execute(text, values))
+    rows: list[Any] = await plain(cursor.fetchall())
+    return rows
 
 
 # ── SQLite ───────────────────────────────────────────────────────────────────────────────────────
@@ -268,12 +272,12 @@ class _Sqlite:
             self._rows(how)
 
     def _rows(self, text: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        return _sqlite_rows(self._connection, text, values)
+        return sqlite_rows(self._connection, text, values)
 
 
-def _sqlite_rows(connection: Any, text: str, values: tuple[Any, ...] = ()) -> list[Any]:
+def sqlite_rows(connection: Any, text: str, values: tuple[Any, ...] = ()) -> list[Any]:
+    """The same for sqlite3 and apsw."""
     cursor = connection.cursor()
-    # What the user's connection makes of rows may be dicts or objects; ours are plain.
     if type(connection).__module__.partition(".")[0] == "apsw":
         cursor.row_trace = lambda _, row: row
     else:
@@ -285,7 +289,7 @@ def refuse_our_store(connection: Any, store_path: str | os.PathLike[str] | None)
     """Raises InvalidInput if this is a connection of sqlite3 or apsw to perdure's own store."""
     home = type(connection).__module__.partition(".")[0]
     if store_path is not None and home in ("sqlite3", "_sqlite3", "apsw"):
-        refuse_store_among(_sqlite_rows(connection, "PRAGMA database_list"), str(store_path))
+        refuse_store_among(sqlite_rows(connection, "PRAGMA database_list"), str(store_path))
 
 
 def refuse_store_among(databases: list[Any], store_path: str) -> None:

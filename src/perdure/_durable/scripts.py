@@ -13,11 +13,11 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
-from perdure._durable.markers import refuse_our_store
+from perdure._durable.markers import psycopg_rows, refuse_our_store, sqlite_rows
 from perdure._durable.marking import Place, progress
 from perdure._durable.scopes import current
 from perdure._ground import crash
@@ -123,7 +123,7 @@ class _Target:
         if self._id is None:
             return 0
         if hasattr(self._connection, "info"):  # psycopg's: the script may look for its tables elsewhere by and by
-            schema = str(await self._value("SELECT current_schema() AS done") or "public").replace('"', '""')
+            schema = str(await self._value("SELECT current_schema()") or "public").replace('"', '""')
             self._table = f'"{schema}".perdure_cursors'
         try:
             return await self._read()
@@ -144,13 +144,18 @@ class _Target:
         return int(await self._value(f"SELECT done FROM {self._table} WHERE id = '{self._id}'") or 0)  # noqa: S608
 
     async def _value(self, statement: str) -> Any:
-        rows = await self.execute(statement)
-        found = rows.fetchone()
-        row = await found if inspect.isawaitable(found) else found
+        rows = await self._rows(statement)
         await self.commit()
-        if isinstance(row, Mapping):  # as the user's row factory makes them
-            return row["done"]
-        return row[0] if row else None
+        return rows[0][0] if rows else None
+
+    async def _rows(self, statement: str) -> list[Any]:
+        home = type(self._connection).__module__.partition(".")[0]
+        if home == "psycopg":
+            return await psycopg_rows(self._connection, statement)
+        if home in ("sqlite3", "_sqlite3", "apsw"):
+            return sqlite_rows(self._connection, statement)
+        found = (await self.execute(statement)).fetchall()
+        return list(await found if inspect.isawaitable(found) else found)
 
     async def commit_with(self, statements: Sequence[str], done: int) -> None:
         """The statements and the cursor, in one transaction."""

@@ -27,7 +27,7 @@ from perdure._durable.effect_call import (
 )
 from perdure._durable.effect_walk import Walk
 from perdure._durable.effects import Effect
-from perdure._durable.markers import Found, Marker, Side, opened, plain, side_of
+from perdure._durable.markers import Found, Marker, Side, opened, plain, psycopg_rows, side_of
 from perdure._ground import codec, crash
 from perdure._ground.hop import Nap, drive
 from perdure.errors import InvalidInput, NoTask
@@ -247,15 +247,13 @@ class pg_probe:
             InvalidInput: the connection is not inside a transaction; nothing was put on record.
         """
         walk = _walk("pg_probe.mark()")
-        cursor = await plain(connection.execute("SELECT pg_current_xact_id()::text"))
-        row = await plain(cursor.fetchone())
+        [(number,)] = await psycopg_rows(connection, "SELECT pg_current_xact_id()::text")
         if int(connection.info.transaction_status) == 0:  # that was a transaction by itself, which has committed
             raise InvalidInput(
                 f"pg_probe.mark is called outside a transaction of {connection!r}",
                 kept="nothing was put on record; what autocommit has committed stays",
                 do="do the work, and mark it, inside `with connection.transaction():`",
             )
-        number = row[0] if isinstance(row, tuple) else next(iter(row.values()))
         data = codec.encode(result, walk.call.signature.returns)
         await walk.mark(xid=str(number), result=base64.b64encode(data).decode())
         crash.place("probe.marked")
@@ -272,9 +270,7 @@ class pg_probe:
         status = "in progress"
         async with opened(self._db) as connection:
             for _look in range(_LOOKS):
-                cursor = await plain(connection.execute("SELECT pg_xact_status(%s::xid8)", (str(number),)))
-                row = await plain(cursor.fetchone())
-                status = row[0] if isinstance(row, tuple) else next(iter(row.values()))
+                [(status,)] = await psycopg_rows(connection, "SELECT pg_xact_status(%s::xid8)", (str(number),))
                 if status != "in progress":
                     break
                 await Nap(_LOOK_SECONDS)
