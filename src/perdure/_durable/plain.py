@@ -270,6 +270,7 @@ class loops:
 
         Raises:
             Conflict: what was read before is no longer there.
+            InvalidInput: an encoding whose lines do not end with the byte 10, as UTF-16; nothing was read.
         """
         return each_of(_loops.lines(path, encoding=encoding, name=name, flush=flush))
 
