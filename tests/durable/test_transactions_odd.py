@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,16 @@ from perdure.errors import InvalidInput, StepFailed
 from tests.durable.effects_kit import Died, Places, ended, raising, until_paused
 
 DRIVERS = ["sqlite3", "apsw", "psycopg", "psycopg autocommit", "SQLAlchemy on SQLite", "SQLAlchemy on PostgreSQL"]
+
+
+made: list[sqlalchemy.Engine] = []
+
+
+@pytest.fixture(autouse=True)
+def _no_pool_is_left_open() -> Iterator[None]:
+    yield
+    while made:
+        made.pop().dispose()
 
 
 class Base:
@@ -54,6 +64,7 @@ class Base:
     def engine(self, **options: Any) -> sqlalchemy.Engine:
         place = self.place.replace("postgresql:", "postgresql+psycopg:") if self.is_postgres else None
         engine = sqlalchemy.create_engine(place or f"sqlite:///{self.place}", **options)
+        made.append(engine)
         if not self.is_postgres:
             sqlalchemy.event.listen(engine, "connect", lambda connection, _: _strict(connection))
         return engine
