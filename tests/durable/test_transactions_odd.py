@@ -111,6 +111,54 @@ def lite(tmp_path: Path) -> Base:
     return Base("sqlite3", str(tmp_path / "user.db"))
 
 
+# ── a driver that panics ─────────────────────────────────────────────────────────────────────────
+
+
+class Panic(BaseException):
+    """As libraries raise it that are written in another language: no Exception."""
+
+
+class Closing(sqlite3.Connection):
+    def close(self) -> None:
+        super().close()
+        raise Panic
+
+
+class _Cursor(sqlite3.Cursor):
+    """Raises once, when it has committed what somebody ordered."""
+
+    has_raised = False
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        found = super().execute(statement, *values)
+        if statement == "COMMIT" and not _Cursor.has_raised:
+            _Cursor.has_raised = True
+            raise Panic
+        return found
+
+
+class Committing(sqlite3.Connection):
+    def cursor(self, *_: Any) -> Any:
+        return super().cursor(_Cursor)
+
+
+@pytest.mark.req("R65")
+@pytest.mark.parametrize("panicking", [Closing, Committing])
+async def test_what_was_committed_is_done_though_the_driver_panics(
+    lite: Base, tmp_path: Path, panicking: type[sqlite3.Connection]
+) -> None:
+    _Cursor.has_raised = False
+
+    def order(connection: Any) -> str:
+        connection.execute("INSERT INTO orders VALUES (1)")
+        return "ordered"
+
+    work = calling(lambda: sqlite3.connect(lite.place, factory=panicking), order)
+    async with Perdure(tmp_path / "p.db") as app:
+        assert await app.run("t", work) == "ordered"
+    assert lite.orders() == [1]
+
+
 # ── SQLAlchemy ───────────────────────────────────────────────────────────────────────────────────
 
 

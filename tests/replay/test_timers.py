@@ -15,6 +15,7 @@ from perdure.errors import ReplayDiverged
 from tests.replay.kit import Journal, play, until_rest
 
 ended: dict[str, asyncio.Event] = {}
+doze = asyncio.sleep  # nobody waits for it here: pass_time has its timer run out
 
 
 @step
@@ -65,7 +66,7 @@ Within = Callable[[Awaitable[str]], Awaitable[str]]
 def made(within: Within) -> Callable[[], Awaitable[list[str]]]:
     async def program() -> list[str]:
         async def other() -> str:
-            await asyncio.sleep(5400)
+            await doze(5400)
             return await fetch("other")
 
         task = asyncio.create_task(other())
@@ -146,7 +147,7 @@ async def test_a_time_out_that_nothing_comes_before_any_more_runs_out_in_the_end
     journal = dated((await playing).journal, 3600, 3700, 3710, 3720)
 
     async def without() -> list[str]:
-        beside = asyncio.create_task(asyncio.sleep(5400))
+        beside = asyncio.create_task(doze(5400))
         heard = [await fetch("first"), await within_timeout(fetch("in time")), await fetch("last")]
         beside.cancel()
         return heard

@@ -71,19 +71,29 @@ class Side(Protocol):
         ...
 
 
+_DRIVERS = {"psycopg", "psycopg_pool", "sqlite3", "_sqlite3", "apsw", "sqlalchemy"}
+SQLITES = {"sqlite3", "_sqlite3", "apsw"}
+
+
+def driver_of(thing: Any) -> str:
+    """Whose it is: a class of the user's own, made from a driver's, is the driver's."""
+    homes = (cls.__module__.partition(".")[0] for cls in type(thing).__mro__)
+    return next((home for home in homes if home in _DRIVERS), "")
+
+
 def side_of(connection: Any, store_path: str | None) -> Side:
     """How to talk to this connection.
 
     Raises:
         InvalidInput: nobody knows how; or it is perdure's own store.
     """
-    home = type(connection).__module__.partition(".")[0]
+    driver = driver_of(connection)
     # Of a driver's other things (a cursor, a session) none can do all that is needed.
-    if home == "psycopg" and hasattr(connection, "transaction"):
+    if driver == "psycopg" and hasattr(connection, "transaction"):
         return _Psycopg(connection)
-    if home in ("sqlite3", "_sqlite3", "apsw") and hasattr(connection, "in_transaction"):
+    if driver in SQLITES and hasattr(connection, "in_transaction"):
         return _Sqlite(connection, store_path)
-    if home == "sqlalchemy" and hasattr(connection, "exec_driver_sql"):
+    if driver == "sqlalchemy" and hasattr(connection, "exec_driver_sql"):
         from perdure._durable.alchemy import Sqlalchemy
 
         return Sqlalchemy(connection, store_path)
@@ -278,7 +288,7 @@ class _Sqlite:
 def sqlite_rows(connection: Any, text: str, values: tuple[Any, ...] = ()) -> list[Any]:
     """The same for sqlite3 and apsw."""
     cursor = connection.cursor()
-    if type(connection).__module__.partition(".")[0] == "apsw":
+    if driver_of(connection) == "apsw":
         cursor.row_trace = lambda _, row: row
     else:
         cursor.row_factory = None
@@ -287,8 +297,7 @@ def sqlite_rows(connection: Any, text: str, values: tuple[Any, ...] = ()) -> lis
 
 def refuse_our_store(connection: Any, store_path: str | os.PathLike[str] | None) -> None:
     """Raises InvalidInput if this is a connection of sqlite3 or apsw to perdure's own store."""
-    home = type(connection).__module__.partition(".")[0]
-    if store_path is not None and home in ("sqlite3", "_sqlite3", "apsw"):
+    if store_path is not None and driver_of(connection) in SQLITES:
         refuse_store_among(sqlite_rows(connection, "PRAGMA database_list"), str(store_path))
 
 
@@ -309,11 +318,11 @@ def refuse_store_among(databases: list[Any], store_path: str) -> None:
 @asynccontextmanager
 async def opened(db: Any) -> AsyncIterator[Any]:
     """The connection: `db` itself, one of a pool or an engine, or a new one that `db()` makes and that is closed."""
-    home = type(db).__module__.partition(".")[0]
-    if home == "psycopg_pool":
+    driver = driver_of(db)
+    if driver == "psycopg_pool":
         async with _either(db.connection()) as connection:
             yield connection
-    elif home == "sqlalchemy" and hasattr(db, "connect"):
+    elif driver == "sqlalchemy" and hasattr(db, "connect"):
         async with _either(db.connect()) as connection:
             yield connection
     elif callable(db) and not hasattr(db, "execute"):

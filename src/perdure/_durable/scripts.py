@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
-from perdure._durable.markers import psycopg_rows, refuse_our_store, sqlite_rows
+from perdure._durable.markers import SQLITES, driver_of, psycopg_rows, refuse_our_store, sqlite_rows
 from perdure._durable.marking import Place, progress
 from perdure._durable.scopes import current
 from perdure._ground import crash
@@ -149,10 +149,10 @@ class _Target:
         return rows[0][0] if rows else None
 
     async def _rows(self, statement: str) -> list[Any]:
-        home = type(self._connection).__module__.partition(".")[0]
-        if home == "psycopg":
+        driver = driver_of(self._connection)
+        if driver == "psycopg":
             return await psycopg_rows(self._connection, statement)
-        if home in ("sqlite3", "_sqlite3", "apsw"):
+        if driver in SQLITES:
             return sqlite_rows(self._connection, statement)
         found = (await self.execute(statement)).fetchall()
         return list(await found if inspect.isawaitable(found) else found)

@@ -28,6 +28,7 @@ from perdure._durable.effect_call import (
 from perdure._durable.effect_walk import Walk
 from perdure._durable.effects import Effect
 from perdure._durable.markers import Found, Marker, Side, opened, plain, psycopg_rows, side_of
+from perdure._durable.unwinding import is_leaving
 from perdure._ground import codec, crash
 from perdure._ground.hop import Nap, drive
 from perdure.errors import InvalidInput, NoTask
@@ -79,7 +80,9 @@ class _TransactionCall(EffectCall):
         try:
             async with opened(self._db) as connection:
                 await work.do(connection, args, kwargs)
-        except Exception as error:
+        except BaseException as error:
+            if is_leaving(error):
+                raise
             if work.is_committed:
                 log.warning("%s has committed; closing its connection failed: %s", walk.shown, _in_short(error))
             elif _is_sent_again(walk) and not work.has_looked:
@@ -124,8 +127,8 @@ class _Work:
             return
         try:
             await side.commit()
-        except Exception as error:
-            if await self._is_refused(side):
+        except BaseException as error:
+            if is_leaving(error) or await self._is_refused(side):
                 raise
             raise Unanswered(f"the answer to COMMIT was lost: {_in_short(error)}") from error
         self.is_committed = True
