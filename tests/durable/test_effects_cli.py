@@ -55,8 +55,8 @@ async def test_an_uncertain_effect_is_found_and_settled_from_the_shell(url: str,
     assert code == 2
     code, found = run(capsys, url, "answer", "order-42", "done", "--key", waiting["key"], "--value", '{"id": "ch_1"}')
     assert (code, found["status"]) == (0, "running")
-    code, _ = run(capsys, url, "answer", "order-42", "done")
-    assert code == 3
+    code, found = run(capsys, url, "answer", "order-42", "done")
+    assert (code, found["error"]["type"]) == (4, "Conflict"), "somebody was first"
 
     async with Perdure(url) as app:
         assert await app.run("order-42", checkout, "o-1") == {"id": "ch_1"}

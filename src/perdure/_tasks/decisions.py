@@ -71,7 +71,8 @@ async def _was_decided(task: Task, row: TaskRow, only: str | None) -> bool:
         return row.status != "paused"
     for found in await store.query("read_pauses", uid=task.uid):
         asked = from_stored(store.unseal(task.uid, "pause", found[3]).get("asked"))
-        if found[6] is not None and asked is not None and only in (None, asked.kind):
+        kind = None if asked is None else asked.kind  # what is asked about an effect is of no kind
+        if found[6] is not None and only in (None, kind):
             return True
     return False
 
