@@ -417,3 +417,9 @@ def test_every_commit_is_synced(engine: SqliteEngine) -> None:
     found = {name: writer.execute(f"PRAGMA {name}").fetchall() for name in ("journal_mode", "synchronous")}
     assert found == {"journal_mode": [("wal",)], "synchronous": [(2,)]}
     assert writer.execute("PRAGMA mmap_size").fetchall() in ([], [(0,)])
+
+
+def test_a_store_that_may_not_be_looked_at_is_not_taken_for_none(tmp_path: Path) -> None:
+    engine = SqliteEngine(tmp_path / ("long" * 100) / "p.db")
+    with pytest.raises(StoreUnavailable, match="File name too long"):
+        engine.query("read_workers", {})

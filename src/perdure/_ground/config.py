@@ -86,3 +86,16 @@ def _parse(text: str, here: Path) -> Address:
     raise InvalidInput(
         f"{scheme!r} is no kind of store", do="use sqlite:///folder/file.db, postgresql://… or a path to a file"
     )
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file.
+
+    Raises:
+        OSError: it may not be looked at; from Python 3.14 on `path.exists()` says then that there is none.
+    """
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True

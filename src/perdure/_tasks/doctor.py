@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from perdure._ground.clock import moment
+from perdure._ground.config import is_there
 from perdure._ground.hop import Call
 from perdure._ground.ids import Process
 from perdure._model import FINISHED
@@ -113,7 +114,7 @@ def _engine(store: Store) -> list[Finding]:
 
 
 def _files(path: Path) -> list[Finding]:
-    if not path.exists():
+    if not is_there(path):
         return [Finding("note", "file", f"{path} is not there yet; the first write makes it")]
     found = []
     if path.stat().st_mode & (stat.S_IROTH | stat.S_IWOTH) and path.parent.stat().st_mode & stat.S_IXOTH:

@@ -20,6 +20,7 @@ from typing import Any
 import apsw
 
 from perdure._ground import crash
+from perdure._ground.config import is_there
 from perdure._model import GENESIS, chain
 from perdure._store import migrate
 from perdure._store.contract import Params, Row
@@ -185,7 +186,7 @@ class SqliteEngine:
             reader = self._readers.pop() if self._readers else None
         if reader is None:
             if self._writer is None:
-                if not self.path.exists():
+                if not is_there(self.path):
                     yield None
                     return
                 self._open_writer()  # migrates first, so that every reader finds the schema it expects
