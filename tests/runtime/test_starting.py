@@ -50,8 +50,8 @@ def test_without_a_scope_to_be_had_it_is_started_all_the_same(
 WINDOWS = """
 import asyncio, sys, tempfile
 from perdure import Perdure
-sys.platform = "win32"
 async def main():
+    sys.platform = "win32"  # only now: asyncio itself asks for it, too
     async with Perdure(f"sqlite:///{tempfile.mkdtemp()}/perdure.db") as app:
         task = await app.tasks.open("work", state={})
         await task.checkpoint({"n": 1})
