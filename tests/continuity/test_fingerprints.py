@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.server
 import json
 import sqlite3
@@ -48,7 +49,7 @@ async def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
 
 @pytest.mark.req("R91")
 async def test_a_schema_that_moved_on_is_noticed_and_the_table_named(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "app.db") as database:
+    with contextlib.closing(sqlite3.connect(tmp_path / "app.db")) as database:
         database.execute("CREATE TABLE users (id INTEGER)")
         first, second = await look_twice(
             Fingerprint.sqlite(tmp_path / "app.db"), lambda: database.execute("ALTER TABLE users ADD COLUMN name TEXT")
