@@ -30,4 +30,6 @@ async def main(dsn: str) -> None:
         await db.end()
 
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 asyncio.run(main(sys.argv[1]))

@@ -48,4 +48,6 @@ async def main() -> None:
             print("approved")
 
 
+if sys.argv[1:2] != ["ask"] and len(sys.argv) < 3:
+    sys.exit(__doc__)
 asyncio.run(main())

@@ -45,4 +45,6 @@ async def main(file: str) -> None:
         print("result:", await handle.result(), flush=True)
 
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 asyncio.run(main(sys.argv[1]))

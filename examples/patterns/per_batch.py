@@ -30,4 +30,6 @@ async def main(items: int) -> None:
         print("total", await app.run(f"add-up-{items}", add_all, items))
 
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 asyncio.run(main(int(sys.argv[1])))

@@ -38,4 +38,6 @@ async def main(folder: str) -> None:
         print(len(done), "files")
 
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 asyncio.run(main(sys.argv[1]))
