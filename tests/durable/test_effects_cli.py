@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure
-from perdure._durable import durable, effect, pause
+from perdure._durable import durable, effect, pause, signals
 from perdure.cli import main
 from tests.durable.effects_kit import status_of, until_paused
 
@@ -27,6 +27,11 @@ async def checkout(order: str) -> dict[str, str]:
 @durable
 async def asking() -> int:
     return await pause.input("how many?", int)
+
+
+@durable
+async def listening() -> str:
+    return await signals.next("go on", str)
 
 
 @pytest.fixture
@@ -48,6 +53,10 @@ async def test_an_uncertain_effect_is_found_and_settled_from_the_shell(url: str,
     (waiting,) = found["items"]
     assert (code, waiting["task_id"], waiting["call"]) == (0, "order-42", "charge('o-1', 500)")
     assert (waiting["why"], waiting["is_waited_for"]) == ("ConnectionError: gone", True)
+
+    _, found = run(capsys, url, "where", "order-42")
+    assert found["waits_for"] == ["outcome unknown: charge('o-1', 500) (ConnectionError: gone)"]
+    assert found["next"] == "an answer: perdure answer order-42 done|retry|fail"
 
     code, found = run(capsys, url, "answer", "order-42", "perhaps")
     assert code == 2 and "'perhaps' is no answer" in json.dumps(found)
@@ -77,3 +86,9 @@ async def test_a_question_of_the_function_is_answered_with_a_value(url: str, cap
     async with Perdure(url) as app:
         assert await app.run("t", asking) == 7
         assert await status_of(app, "t") == "completed"
+
+
+async def test_where_names_the_signal_that_a_task_waits_for(url: str, capsys: Any) -> None:
+    async with Perdure(url) as app:
+        await until_paused(app, "t", listening)
+    assert run(capsys, url, "where", "t")[1]["next"] == "a signal: perdure signal t 'go on'"

@@ -38,6 +38,9 @@ class Question(Struct, frozen=True, kw_only=True):
     @property
     def waits_for(self) -> str:
         """In one line: what, why, since when, and when it is looked at next."""
+        if self.is_about_effect:
+            why = str(self.details.get("why") or "").partition("\n")[0]
+            return f"{self.text} ({why})" if why not in self.text else self.text
         if self.asked is None:
             return self.text
         looked = f", looked at next {_shown(self.due_at)}" if self.due_at is not None else ""
@@ -46,11 +49,20 @@ class Question(Struct, frozen=True, kw_only=True):
     @property
     def way_on(self) -> str:
         """What ends it."""
+        if self.is_about_effect:
+            return f"an answer: perdure answer {quote(self.task_id)} {'|'.join(self.choices)}"
+        if self.asked is None and self.topic is not None:
+            return f"a signal: perdure signal {quote(self.task_id)} {quote(self.topic)}"
         if self.asked is None or self.asked.kind == "input":
             return f"an answer: perdure answer {quote(self.task_id)}"
         if self.asked.kind == "approval":
             return f"a decision: perdure approve or perdure reject {quote(self.task_id)}"
         return "it goes on by itself, when what it waits for is there"
+
+    @property
+    def choices(self) -> Sequence[str]:
+        """What may be said about an effect: nobody tries one again that the code has gone on without."""
+        return CHOICES if self.details.get("waits", True) else ("done", "fail")
 
     @property
     def is_left(self) -> bool:
@@ -167,7 +179,7 @@ def _decision(asked: Asked, value: Any, text: str) -> dict[str, Any]:
 def _choice(question: Question, value: Any) -> dict[str, Any]:
     given = dict(value) if isinstance(value, dict) and "choice" in value else {"choice": value}
     choice = given["choice"]
-    may = CHOICES if question.details.get("waits", True) else ("done", "fail")
+    may = question.choices
     if choice not in may:
         more = "" if choice not in CHOICES else "; the code has gone on without it, so nobody would try again"
         raise InvalidInput(f"{choice!r} is no answer to {question.text!r}{more}", do=f"answer {', '.join(may)}")
