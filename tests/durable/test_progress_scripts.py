@@ -175,3 +175,36 @@ async def test_perdures_own_store_is_no_target(tmp_path: Path) -> None:
 )
 def test_a_script_is_split_where_a_statement_ends_and_nowhere_else(script: str, statements: list[str]) -> None:
     assert list(split(script)) == statements
+
+
+@pytest.mark.req("R60")
+@pytest.mark.parametrize("is_same", [True, False], ids=["same connection", "new connection"])
+@pytest.mark.parametrize("cursor", ["target", "journal"])
+async def test_a_script_that_attaches_a_database_goes_on_on_whatever_connection(
+    tmp_path: Path, is_same: bool, cursor: Any
+) -> None:
+    script = (
+        f"ATTACH '{tmp_path}/one.db' AS other; CREATE TABLE other.one (n); DETACH other;"
+        f"ATTACH '{tmp_path}/two.db' AS other; SELECT n FROM gate; CREATE TABLE other.two (n)"
+    )
+    opened: list[sqlite3.Connection] = []
+
+    @step(retry=Retry(2, wait=timedelta(0)))
+    async def run() -> int:
+        is_second = bool(opened)
+        if not (is_second and is_same):
+            opened.append(sqlite3.connect(tmp_path / "user.db"))
+        if is_second:
+            opened[-1].execute("CREATE TABLE gate (n)")
+        return await loops.run_script(opened[-1], script, cursor=cursor)
+
+    @durable
+    async def work() -> int:
+        return await run()
+
+    async with Perdure(tmp_path / "p.db") as app:
+        assert await app.run("t", work) == 2
+    for connection in opened:
+        connection.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "two.db")) as two:
+        assert two.execute("SELECT name FROM sqlite_schema").fetchall() == [("two",)]

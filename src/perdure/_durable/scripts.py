@@ -2,7 +2,7 @@
 
 `cursor="target"`: each statement is committed together with how many are done, in a table of the target
 database. Exact: after a crash nothing is repeated and nothing is left out, but for what a statement sets for its
-session (SET, PRAGMA, ATTACH): that is set again.
+session (SET, PRAGMA, ATTACH, DETACH): that is set again.
 `cursor="whole"`: the whole script is one transaction, with its cursor; it is done, or it has not begun.
 `cursor="journal"`: for statements that no transaction takes (VACUUM, CREATE INDEX CONCURRENTLY). Each is
 marked after it; the one under way when the process died is run again.
@@ -60,7 +60,7 @@ async def run_script(
         for statement in statements[first:]:
             done += 1
             if _SETTING.match(_bare(statement)):
-                await target.set_again([statement])
+                await target.set(statement)
                 await target.commit_with([], done)
             else:
                 await target.commit_with([statement], done)
@@ -101,13 +101,22 @@ class _Target:
         found = self._connection.execute(statement)
         return await found if inspect.isawaitable(found) else found
 
+    async def set(self, statement: str) -> None:
+        """What this sets for its session. Not inside a transaction: there SQLite takes no notice of some, and
+        PostgreSQL forgets them with it."""
+        await self.execute(statement)
+        await self.commit()
+
     async def set_again(self, statements: Sequence[str]) -> None:
-        """What these set for their session, which is another one after a crash. Not inside a transaction: there SQLite
-        takes no notice of some, and PostgreSQL forgets them with it."""
+        """What these set, in order: after a crash the session is another one. If it is not, what is attached to it is
+        attached already."""
         for statement in statements:
             if _SETTING.match(_bare(statement)):
-                await self.execute(statement)
-                await self.commit()
+                try:
+                    await self.set(statement)
+                except Exception as error:
+                    if "already in use" not in str(error) or not _ATTACH.match(_bare(statement)):
+                        raise
 
     async def commit(self) -> None:
         commit = getattr(self._connection, "commit", None)
@@ -215,10 +224,11 @@ _BLOCK = re.compile(
 _END = re.compile(r";\s*end\s*$", re.IGNORECASE)
 # Statements that change nothing but their session, and may be repeated.
 _SETTING = re.compile(
-    r"\s*(?:(?:set(?!\s+(?:local|transaction|constraints)\b)|reset|pragma|attach)\b"
+    r"\s*(?:(?:set(?!\s+(?:local|transaction|constraints)\b)|reset|pragma|attach|detach)\b"
     r"|select\s+(?:pg_catalog\s*\.\s*)?set_config\s*\([^()]*\)\s*$)",
     re.IGNORECASE,
 )
+_ATTACH = re.compile(r"\s*attach\b", re.IGNORECASE)
 _BOUNDARY = re.compile(
     r"\s*(?:begin|start\s+transaction|commit|end|abort|rollback)\b(?!.*\b(?:to|prepared)\b)", re.IGNORECASE | re.DOTALL
 )
