@@ -83,7 +83,7 @@ async def test_a_task_goes_to_another_home_with_its_files_and_finishes_there(
     monkeypatch.setenv("HOME", str(old))
     monkeypatch.setenv("APP_TOKEN", "planted-token-value")
     async with Perdure(url, key=KEY) as app:
-        await _saved_task(app, old / "work")
+        await _saved_task(app, old / "desk")
         before = await app.tasks.get("deploy")
         exported = await export(app.tasks, "deploy", bundle, move=True)
         assert exported.is_signed and exported.notes == []
@@ -107,9 +107,9 @@ async def test_a_task_goes_to_another_home_with_its_files_and_finishes_there(
         assert (await verify(app._store)).is_whole
         rt = Continuity(app._store, after.id, after.uid)
         back = await rt.restore()
-        assert (new / "work/main.py").read_text() == "print('hello')\n"
-        assert (new / "work/main.py").stat().st_mode & 0o777 == 0o640
-        assert rt.cwd == new / "work" and rt.env["PATH"] == f"{new}/work/bin:/usr/bin"
+        assert (new / "desk/main.py").read_text() == "print('hello')\n"
+        assert (new / "desk/main.py").stat().st_mode & 0o777 == 0o640
+        assert rt.cwd == new / "desk" and rt.env["PATH"] == f"{new}/desk/bin:/usr/bin"
         assert rt.env["APP_TOKEN"] == "the one of this machine"
         assert back.report.level("workspace") == "rebuilt"
         task = await app.tasks.handle("deploy")
@@ -495,8 +495,8 @@ async def test_a_bundle_that_is_not_sealed_must_hold_no_secret(
 
 
 def test_paths_are_mapped_by_the_longest_folder_that_holds_them() -> None:
-    paths = mapping_for("/home/ada", "/Users/ada", {"/home/ada/work": "/srv/work"})
-    assert mapped("/home/ada/work/x", paths) == "/srv/work/x"
+    paths = mapping_for("/home/ada", "/Users/ada", {"/home/ada/desk": "/srv/desk"})
+    assert mapped("/home/ada/desk/x", paths) == "/srv/desk/x"
     assert mapped("/home/ada/.venv/bin:/usr/bin", paths) == "/Users/ada/.venv/bin:/usr/bin"
     assert mapped({"a": ["/home/adam", "home/ada"]}, paths) == {"a": ["/home/adam", "home/ada"]}
     assert mapping_for("/root", "/root", {}) == {}

@@ -130,7 +130,7 @@ async def test_a_workspace_that_is_gone_is_put_back_and_one_that_moved_on_is_lef
     root = tmp_path / "work"
     root.mkdir()
     (root / "a.py").write_text("one")
-    async with Perdure(f"sqlite://{tmp_path}/work/p.db") as app:
+    async with Perdure(f"sqlite://{root}/p.db") as app:
         rt = await runtime_of(app)
         rt.context.cwd = root
         rt.workspace(root)
