@@ -47,6 +47,7 @@ FOLDERS = (
     "continuity",
     "coordination",
     "scenarios",
+    "security",
     "crash",
     "acceptance",
     "typing",

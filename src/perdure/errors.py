@@ -55,7 +55,7 @@
         ├── StoreBusy            another process holds the store for too long
         ├── StoreDamaged         the database itself is broken
         ├── StoreNewer           made by a newer perdure
-        ├── StoreRefused         this place or this SQLite would lose data
+        ├── StoreRefused         this place or this SQLite would lose data, or is another user's
         ├── StoreForked          opened before os.fork(), used after it
         └── StoreClosed          close() was called
 
@@ -710,7 +710,7 @@ class StoreNewer(StoreUnavailable):
 
 
 class StoreRefused(StoreUnavailable):
-    """This place, or this SQLite, would lose data."""
+    """This place, or this SQLite, would lose data; or the store that was found belongs to another user."""
 
 
 class StoreForked(StoreUnavailable):

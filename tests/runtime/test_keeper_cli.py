@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,6 +45,24 @@ async def test_units_and_the_keeper_are_shown_replaced_and_stopped(place: Place,
         assert is_alive(shell.record.pid)
         assert asked("keep", "stop", "--units") == {"stopped": True}
         until(lambda: not is_alive(shell.record.pid))
+
+
+async def test_python_and_python3_of_one_environment_are_the_same_perdure(
+    place: Place, asked: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.ask("status")
+    environment = Path(sys.executable).parent.parent
+    (tmp_path / "linked").symlink_to(environment)
+    for other in (environment / "bin" / "python", environment / "bin" / "python3", tmp_path / "linked/bin/python3"):
+        monkeypatch.setattr(sys, "executable", str(other))
+        assert not asked("keep", "status")["is_other"]
+        assert not [item for item in asked("doctor")["items"] if "another perdure" in item["what"]]
+    another = tmp_path / "another"  # a second environment, of the same interpreter
+    (another / "bin").mkdir(parents=True)
+    (another / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    (another / "bin" / "python").symlink_to(os.path.realpath(sys.executable))
+    monkeypatch.setattr(sys, "executable", str(another / "bin" / "python"))
+    assert asked("keep", "status")["is_other"]
 
 
 @pytest.mark.req("R146")

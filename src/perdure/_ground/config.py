@@ -1,11 +1,15 @@
 """Where the store is: an address given, PERDURE_URL, or the nearest .perdure/ upwards, like git's.
 
+A store that is found, not named, must be this user's own: in a shared folder another user may have planted one,
+whose recipes would be run as this user.
+
 Pure but for looking at the file system. Nothing is made here; the first write does that.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -13,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
-from perdure.errors import InvalidInput
+from perdure.errors import InvalidInput, StoreRefused
 
 FOLDER = ".perdure"
 FILE = "perdure.db"
@@ -26,11 +30,16 @@ class Address(Struct, frozen=True):
 
 
 def find_address(url: str | Path | None, environ: Mapping[str, str] = os.environ, cwd: Path | None = None) -> Address:
-    """The store an app means."""
+    """The store an app means.
+
+    Raises:
+        InvalidInput: the address names no store.
+        StoreRefused: no address was given, and the nearest `.perdure` is another user's.
+    """
     given = url if url is not None else environ.get("PERDURE_URL") or None
     here = cwd or _here()
     if given is None:
-        address = Address("sqlite", str(_nearest(here) / FILE))
+        address = Address("sqlite", str(_own(_nearest(here), environ) / FILE))
     elif isinstance(given, Path):
         address = Address("sqlite", str(here / _expanded(given)))
     else:
@@ -56,6 +65,28 @@ def _nearest(here: Path) -> Path:
         if os.path.isdir(folder / FOLDER):  # what may not be looked at is not there
             return folder / FOLDER
     return here / FOLDER
+
+
+def _own(folder: Path, environ: Mapping[str, str]) -> Path:
+    """The folder, if this user owns it, what it links to, and the store in it; like git's safe.directory."""
+    if sys.platform == "win32":
+        return folder
+    users = {os.geteuid()}
+    if os.geteuid() == 0 and environ.get("SUDO_UID", "").isdecimal():
+        users.add(int(environ["SUDO_UID"]))  # who became root by sudo is still at home
+    for path in (folder, folder / FILE):
+        for follow in (False, True):
+            try:
+                owner = os.stat(path, follow_symlinks=follow).st_uid
+            except OSError:
+                continue  # not there yet, or not ours to look at: opening it says so
+            if owner not in users:
+                raise StoreRefused(
+                    f"{path} belongs to user {owner}, and this process is user {os.geteuid()}",
+                    kept="everything as it was; the store was not opened",
+                    do=f"if you trust it, name it: PERDURE_URL=sqlite://{folder / FILE}",
+                )
+    return folder
 
 
 def _expanded(path: Path) -> Path:

@@ -15,7 +15,7 @@ from perdure._runtime import client, forcing, places
 from perdure._runtime.units import Record
 from perdure._store import Store
 from perdure.errors import KeeperUnavailable
-from perdure.keeper import keeper_argv
+from perdure.keeper import is_same_program, keeper_argv
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ async def status(store: Store) -> Keeping | None:
         unreadable=told["unreadable"],
         ends_with=(ends_with := what_would_end(told["anchor"])),
         is_safe="the end of " not in ends_with and "logout" not in ends_with,
-        is_other=told["program"] != keeper_argv(sys.executable),
+        is_other=not is_same_program(told["program"], keeper_argv(sys.executable)),
     )
 
 

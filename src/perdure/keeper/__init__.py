@@ -4,6 +4,8 @@ What others may know of it: how it is started, what is spoken with it, and how s
 its keeping.
 """
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from perdure.keeper.channel import Channel, ChannelRefused
@@ -38,6 +40,7 @@ __all__ = [
     "Reply",
     "Request",
     "encode",
+    "is_same_program",
     "keeper_argv",
     "receive",
     "send",
@@ -51,3 +54,23 @@ _START = "import sys; sys.path.insert(0, sys.argv[1]); from perdure.keeper.daemo
 def keeper_argv(python: str) -> list[str]:
     """How the keeper of this perdure is started; the anchor adds the rest."""
     return [python, "-I", "-c", _START, str(Path(__file__).parents[2])]
+
+
+def is_same_program(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether two keepers, as `keeper_argv` starts them, are the same: `python` and `python3` of one place are."""
+    return len(one) == len(other) and _identity(one) == _identity(other)
+
+
+def _identity(argv: Sequence[str]) -> list[str]:
+    """The interpreter's own file, the virtual environment it stands in, and the folder perdure is read from."""
+    python, *rest, source = argv
+    return [os.path.realpath(python), _environment_of(python), *rest, os.path.realpath(source)]
+
+
+def _environment_of(python: str) -> str:
+    """Environments link to one interpreter; what tells them apart is the file `pyvenv.cfg` that Python looks for."""
+    beside = os.path.dirname(os.path.abspath(python))
+    for folder in (beside, os.path.dirname(beside)):
+        if os.path.exists(os.path.join(folder, "pyvenv.cfg")):
+            return os.path.realpath(folder)
+    return ""

@@ -1,0 +1,1 @@
+"""Attacks: what others can write (bundles, units, folders, repositories) must not become theirs to run or read."""
