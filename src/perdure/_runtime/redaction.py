@@ -2,7 +2,8 @@
 
 Two nets. Values this process knows to be secret (it fetched them, or filtered them out of an environment) are
 replaced wherever they stand, also base64- or URL-encoded. And what looks like a secret by its form (tokens of known
-makers, private keys, passwords in addresses and assignments) is replaced whether or not anybody knew it.
+makers, private keys, passwords in addresses and assignments) is replaced whether or not
+anybody knew it. The forms are in perdure/_ground/secret_forms.py, the one list that all filters share.
 
 The second net is a guess and has holes; the first has none for values of six characters and more.
 """
@@ -11,63 +12,26 @@ from __future__ import annotations
 
 import base64
 import logging
-import math
-import re
 import threading
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
+from perdure._ground import secret_forms
+from perdure._ground.secret_forms import HIDDEN, IN_ADDRESS, hide_forms
+
 # Shorter values are too common to be replaced everywhere: "a" is in every word.
 _SHORTEST = 6
-HIDDEN = "[secret]"
 
 _known: dict[str, str] = {}
 _mutex = threading.Lock()
-
-# By form: the makers' own prefixes first, then what stands behind a telling name.
-_FORMS = re.compile(
-    r"""
-      -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----[\s\S]*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)
-    | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b
-    | \bgh[pousr]_[A-Za-z0-9]{30,}\b | \bgithub_pat_[A-Za-z0-9_]{40,}\b
-    | \bglpat-[A-Za-z0-9_-]{20,}
-    | \bsk-[A-Za-z0-9_-]{20,} | \b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}
-    | \bxox[abeoprs]-[A-Za-z0-9-]{10,}
-    | \bAIza[0-9A-Za-z_-]{35}
-    | \bnpm_[A-Za-z0-9]{30,}\b | \bpypi-[A-Za-z0-9_-]{50,}
-    | \bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}
-    | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*
-    """,
-    re.VERBOSE,
-)
-# Every stretch is bounded, so that a megabyte of noise is searched in one go.
-_BEHIND = re.compile(
-    r"""(?ix)
-    (?P<before>
-        \b authorization ["']? \s{0,9} [:=] \s{0,9} ["']? (?: bearer | basic | token ) \s+
-      | \b (?: set-)? cookie ["']? \s{0,9} : \s{0,9} [^=\s;]{1,60} =
-      | :// [^\s/@:]{0,200} :                                             # user:password@ in an address
-      | (?: passw(?:or)?d | passphrase | secret | token | credential | (?: api | access | private ) [_-]? key )
-        [a-z0-9_.-]{0,40} ["']? \s{0,9} [:=]{1,2} \s{0,9} ["']?
-    )
-    (?P<value> [^\s"'@;,&]{4,} )
-    (?P<after> @? )
-    """
-)
-# The password of an address.
-_IN_ADDRESS = re.compile(r"://[^\s/@:]*:([^\s/@]+)@")
-_TELLING_NAME = re.compile(
-    r"(?i)pass(word|wd|phrase)?($|_)|secret|token|credential|api_?key|access_?key|private_?key|_key$|^key$|_auth$|cookie"
-)
 
 
 def know(value: str, reference: str = HIDDEN) -> None:
     """Never show this value again in this process; its reference is shown instead."""
     if len(value) < _SHORTEST:
         return
-    inside = _IN_ADDRESS.search(value)
+    inside = IN_ADDRESS.search(value)
     if inside and inside[1] != value:
         know(unquote(inside[1]), reference)
     raw = value.encode(errors="surrogateescape")
@@ -79,18 +43,7 @@ def know(value: str, reference: str = HIDDEN) -> None:
 
 def redact(text: str) -> str:
     """The text without secrets: known ones as their reference, those of a secret's form as [secret]."""
-    text = hide_known(text)
-    text = _FORMS.sub(HIDDEN, text)
-    return _BEHIND.sub(_hide_behind, text)
-
-
-def _hide_behind(found: re.Match[str]) -> str:
-    value, after = found["value"], found["after"]
-    if "://" in found["before"] and not after:
-        return found[0]  # a port or a path, not a password
-    if value.startswith(("//", "secret:", HIDDEN, "$", "%", "<", "{")):
-        return found[0]  # a reference or a placeholder
-    return f"{found['before']}{HIDDEN}{after}"
+    return hide_forms(hide_known(text))
 
 
 def hide_known(text: str) -> str:
@@ -126,33 +79,17 @@ def known_in(data: bytes) -> list[str]:
 
 def holds_a_token(data: bytes) -> bool:
     """Whether something in these bytes has the form of a maker's token or of a private key."""
-    return _FORMS.search(data.decode("latin-1")) is not None
+    return secret_forms.holds_a_token(data.decode("latin-1"))
 
 
 def is_telling(name: str) -> bool:
     """Whether a name says that its value is secret."""
-    return _TELLING_NAME.search(name) is not None
+    return secret_forms.is_telling(name)
 
 
 def looks_secret(value: str) -> bool:
-    """Whether a value has the form of a secret: a maker's token, an address with a password, or long noise."""
-    if value in _known or _FORMS.search(value):
-        return True
-    if _IN_ADDRESS.search(value):
-        return True
-    return _is_noise(value)
-
-
-def _is_noise(value: str) -> bool:
-    """Letters and digits without order, as a key has them; not a path, a list, a version or a sentence."""
-    if not 20 <= len(value) <= 512 or not re.fullmatch(r"[A-Za-z0-9+/=_-]+", value):
-        return False
-    if value.count("/") > 2 and not re.search(r"\d", value):
-        return False
-    kinds = sum(bool(re.search(kind, value)) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
-    counts = Counter(value)
-    entropy = -sum(n / len(value) * math.log2(n / len(value)) for n in counts.values())
-    return kinds == 3 and entropy >= 4.0
+    """Whether a value is known to be secret, or has the form of one."""
+    return value in _known or secret_forms.looks_secret(value)
 
 
 class RedactingFilter(logging.Filter):

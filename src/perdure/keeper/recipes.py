@@ -10,13 +10,8 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple
 
-_SECRET_NAME = re.compile(
-    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|_KEY$|_AUTH$|^AUTH|COOKIE$|_DSN$",
-    re.IGNORECASE,
-)
-_SECRET_VALUE = re.compile(
-    r"://[^/\s:@]+:[^/\s@]+@|\b(?:sk|pk|ghp|gho|xox[abp])[-_][A-Za-z0-9_-]{8,}|\bAKIA[A-Z0-9]{12,}"
-)
+from perdure._ground import secret_forms
+
 _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)=\S")
 _VARIABLE = re.compile(r"declare -([-a-zA-Z]+) ([A-Za-z_]\w*)")
 # Of the process itself, or set by bash as it goes along.
@@ -35,10 +30,6 @@ class Recipe(NamedTuple):
     exported: frozenset[str]  # names of what was in its environment
     withheld: tuple[str, ...]  # variables that were not written down
     counts: dict[str, int]  # what a reader of a verdict wants to know
-
-
-def is_secret(name: str, value: str = "") -> bool:
-    return bool(_SECRET_NAME.search(name) or _SECRET_VALUE.search(value))
 
 
 def recipe_of(
@@ -72,8 +63,13 @@ def recipe_of(
 
 def kept_history(text: str) -> list[str]:
     """The last commands, without those that name a secret."""
-    lines = [line for line in text.split("\n") if line and not _SECRET_VALUE.search(line)]
-    return [line for line in lines if not any(is_secret(name) for name in _ASSIGNED.findall(line))][-MOST_HISTORY:]
+    lines = [line for line in text.split("\n") if line and not _names_secret(line)]
+    return lines[-MOST_HISTORY:]
+
+
+def _names_secret(line: str) -> bool:
+    assigned = any(secret_forms.is_telling(name) for name in _ASSIGNED.findall(line))
+    return assigned or secret_forms.hide_in_command(line.split()) != line.split() or secret_forms.looks_secret(line)
 
 
 def quoted(text: str) -> str:
@@ -112,11 +108,16 @@ def _variables(
         if "x" in found[1]:
             exported.append(name)
         is_new = known is not None and entry not in known
-        if is_secret(name, entry) or name in tainted or is_new:
+        if secret_forms.is_secret(name, _value_of(entry)) or name in tainted or is_new:
             withheld.append(name)
         else:
             kept.append(entry)
     return kept, exported, withheld
+
+
+def _value_of(entry: str) -> str:
+    """What stands behind `declare -x NAME=`, without the quotes bash has put around it."""
+    return entry.partition("=")[2].strip("\"'")
 
 
 def _functions(text: str) -> list[str]:

@@ -114,9 +114,7 @@ def _jar(live: Any) -> Any:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    return name.lower() in ("authorization", "cookie", "proxy-authorization") or (
-        redaction.is_telling(name.replace("-", "_")) or redaction.looks_secret(value)
-    )
+    return redaction.is_telling(name) or redaction.looks_secret(value)
 
 
 def _token(recipe: Any) -> Token | None:
