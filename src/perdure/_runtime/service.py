@@ -26,6 +26,7 @@ class ServiceState:
     status: int | None
     restarts: int
     log_end: int
+    start: int = 0  # of its process, in clock ticks since boot: with its pid, which process it is
 
     @property
     def is_alive(self) -> bool:
@@ -43,9 +44,11 @@ class Service(Unit):
 
     async def state(self) -> ServiceState:
         reply = await self.ask("state")
-        self.ports = list(reply.args["ports"])
-        status = reply.args["status"]
-        return ServiceState(reply.args["pid"], self.ports, status, reply.args["restarts"], reply.args["end"])
+        told = reply.args
+        self.ports = list(told["ports"])
+        pid, start = told["pid"], told.get("start", 0)
+        self.record.pid, self.record.start = pid, start
+        return ServiceState(pid, self.ports, told["status"], told["restarts"], told["end"], start)
 
     async def read(self, from_offset: int = 0) -> Output:
         """Its log from an offset on, as far as it is kept."""

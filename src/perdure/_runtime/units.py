@@ -53,6 +53,7 @@ class Record:
     about: Mapping[str, Any]
     writer: int
     limits: Mapping[str, float] = field(default_factory=dict)
+    start: int = 0  # with its pid, which process it is
 
     @classmethod
     def read(cls, told: Mapping[str, Any]) -> Record:
@@ -157,7 +158,13 @@ async def opened(
 
     What `rest` adds to the recipe, and its secrets, are only asked for if the unit has to be made.
     """
-    who: dict[str, Any] = {"kind": kind, "name": name, "owner": owner.told(), "store": owner.store}
+    who: dict[str, Any] = {
+        "kind": kind,
+        "name": name,
+        "owner": owner.told(),
+        "store": owner.store,
+        "epoch": owner.epoch,
+    }
     reply = await client.ask("open", **who, recipe=recipe, find=True) if rest is not None else None
     if reply is None or reply.args["unit"] is None:
         if rest is not None:

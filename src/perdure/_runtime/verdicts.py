@@ -16,11 +16,33 @@ def verdict_of(record: Record, was_made: bool, is_rebuilt: bool, asked: Mapping[
     """`asked` is the recipe it was opened with now, which may differ from the one it was made with."""
     if not record.is_alive:
         return _lost(record)
+    if before := record.about.get("restarted_from"):
+        return restarted(record, before)
     if is_rebuilt:
         return _rebuilt(record)
     if was_made:
         return Verdict("kept", "made now", same=("all of it: it is new",))
     return _kept(record, asked or {})
+
+
+def restarted(record: Record, before: Sequence[int]) -> Verdict:
+    """Another process than the one that was there before, started by the keeper from the same recipe."""
+    count = int(record.facts.get("restarts", 0))
+    failed = record.facts.get("failed_with")
+    since = [] if failed is None else [f"restarted {count} times in all, last because {ending(failed)}"]
+    return Verdict(
+        "rebuilt",
+        f"it was restarted after a failure: it was {_identity(before)}, and is {_identity((record.pid, record.start))}",
+        same=("command, folder, environment, output by offset",),
+        differs=("the process is new",),
+        since_you_left=since,
+        do_not_assume=("that it has anything that the former process had in memory",),
+    )
+
+
+def _identity(process: Sequence[int]) -> str:
+    pid, start = process
+    return f"process {pid} (start {start})" if pid else "another process"
 
 
 def _kept(record: Record, asked: Mapping[str, Any]) -> Verdict:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perdure.keeper.channel import Channel, ChannelRefused
+from perdure.keeper.ports import is_taken as is_port_taken
 from perdure.keeper.spawn import TOKEN_FD
 from perdure.keeper.wire import (
     AT_ONCE,
@@ -40,6 +41,7 @@ __all__ = [
     "Reply",
     "Request",
     "encode",
+    "is_port_taken",
     "is_same_program",
     "keeper_argv",
     "receive",

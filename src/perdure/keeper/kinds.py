@@ -185,6 +185,13 @@ class Held:
     def rebuild(cls, keeper: Keeper, old: Unit) -> dict[str, Any]:
         raise Refused("no recipe", what=f"a {old.kind} cannot be made again")
 
+    def superseded(self) -> None:
+        """It has ended, and another one is about to be made in its place."""
+
+    def found(self, by: list[int]) -> dict[str, Any]:
+        """A client has opened it again, as this process and attempt; more for `about`."""
+        return {}
+
     def mend(self) -> None:
         """The live folder was removed, and is there again, empty: put back what is needed of it."""
 

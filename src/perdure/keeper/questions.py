@@ -90,7 +90,10 @@ def open_unit(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     if found.kind != kind or (found.is_alive and identity(found.recipe) != identity(recipe)):
         how = " (isolated)" if found.recipe.get("isolate") else ""
         raise Refused("differs", kind=found.kind, argv=found.recipe.get("argv"), how=how)
-    return Answer({"unit": shown(keeper, found), "made": False})
+    told = shown(keeper, found)
+    if found.is_alive and (held := keeper.held.get(found.uid)) is not None:
+        told["about"] |= held.found([connection.pid, connection.start, call.get("epoch", int, 0)])
+    return Answer({"unit": told, "made": False})
 
 
 def rebuild(keeper: Keeper, connection: Connection, call: Call) -> Answer:
@@ -101,6 +104,8 @@ def rebuild(keeper: Keeper, connection: Connection, call: Call) -> Answer:
         return Answer({"unit": shown(keeper, newest), "made": False})
     if old.is_alive:
         raise Refused("alive", unit=old.uid)
+    if (held := keeper.held.get(old.uid)) is not None:
+        held.superseded()
     recipe = {**keeper.kinds[old.kind].held.rebuild(keeper, old), **call.get("fresh", dict, {})}
     made = _make(keeper, old.kind, old.name, old.owner, recipe, call)
     made.facts |= {
@@ -135,6 +140,11 @@ def _make(keeper: Keeper, kind: str, name: str, owner: Owner, recipe: dict[str, 
 def list_units(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     task = call.get("task_uid", str, "")
     return Answer({"units": [shown(keeper, unit) for unit in keeper.units if not task or unit.owner.uid == task]})
+
+
+def recipe_of(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    """How a unit was made, with its environment: a save has to be able to make it again elsewhere."""
+    return Answer({"recipe": _unit(keeper, call).recipe})
 
 
 def claim(keeper: Keeper, connection: Connection, call: Call) -> Answer:
@@ -297,6 +307,7 @@ QUESTIONS: dict[str, Question] = {
     "open": open_unit,
     "rebuild": rebuild,
     "units": list_units,
+    "recipe": recipe_of,
     "claim": claim,
     "release": release,
     "end": end,

@@ -35,6 +35,38 @@ class Service(Spooled):
             # Whoever has it is none of ours, and is left alone.
             raise Refused("port taken", port=port)
         super().start()
+        self.unit.facts["told"] = {"to": [], "is": self._identity, "was": None}
+
+    @property
+    def _identity(self) -> list[int]:
+        return [self.unit.pid, self.unit.start]
+
+    # ── which process a client knows ────────────────────────────────────────────────────────────
+
+    def found(self, by: list[int]) -> dict[str, Any]:
+        """Which process there was when a client was last told, if it is another now.
+
+        A restart is told to each open of the attempt that finds it, and not to the next attempt.
+        """
+        unit, told = self.unit, self._told()
+        if told["is"] != self._identity:
+            told = {"to": by, "is": self._identity, "was": told["is"]}
+        elif told["to"] != by:
+            told = {"to": by, "is": self._identity, "was": None}
+        if told != unit.facts.get("told"):
+            unit.facts["told"] = told
+            self.keeper.save(unit)
+        return {"restarted_from": told["was"]}
+
+    def _told(self) -> dict[str, Any]:
+        # A record of a former perdure does not say; one that was never restarted is the one it was made as.
+        made = [0, 0] if self.unit.facts.get("restarts") else self._identity
+        told: dict[str, Any] = self.unit.facts.get("told") or {"to": [], "is": made, "was": None}
+        return told
+
+    def about(self) -> dict[str, Any]:
+        known = self._told()["is"]
+        return {**super().about(), "restarted_from": known if known != self._identity else None}
 
     @classmethod
     def check(cls, recipe: dict[str, Any]) -> None:
@@ -57,6 +89,7 @@ class Service(Spooled):
         return Answer(
             {
                 "pid": unit.pid,
+                "start": unit.start,
                 "pids": mine,
                 "ports": ports.ports_of(mine),
                 "status": unit.ended,
@@ -102,6 +135,7 @@ class Service(Spooled):
             unit.facts["why"] = "it failed, and cannot be started again without the secrets of its environment"
         else:
             unit.facts["failures"] = count + 1
+            unit.facts["failed_with"] = unit.ended
             self.keeper.loop.call_later(min(_FIRST_PAUSE * 2**count, _LONGEST_PAUSE), self._again)
         self.keeper.save(unit)
 
@@ -119,6 +153,9 @@ class Service(Spooled):
             unit.ended, unit.ended_at = UNSEEN, self.keeper.now()
             unit.facts["why"] = f"it could not be started again: {error}"
             self.keeper.save(unit)
+
+    def superseded(self) -> None:
+        self._is_wanted = False  # a restart that is due would be a second one beside the new
 
     # ── ending it ───────────────────────────────────────────────────────────────────────────────
 

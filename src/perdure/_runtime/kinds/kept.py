@@ -6,17 +6,21 @@ gone is made anew from its recipe; whatever else is gone is lost, by name. Looki
 
 from __future__ import annotations
 
+import os
+import shutil
 from dataclasses import dataclass
 from typing import Any
 
 from perdure._model import Verdict
 from perdure._runtime import client as clients
+from perdure._runtime import environment
 from perdure._runtime.kinds import session_facts
 from perdure._runtime.secrets import Secret
 from perdure._runtime.unit_types import Place, UnitType
 from perdure._runtime.units import Owner, Record, opened
-from perdure._runtime.verdicts import verdict_of
-from perdure.errors import SecretMissing
+from perdure._runtime.verdicts import restarted, verdict_of
+from perdure.errors import InvalidInput, SecretMissing
+from perdure.keeper import is_port_taken
 
 # What can be made anew without asking: nothing is in it but its process.
 _REBUILT = frozenset({"service"})
@@ -42,41 +46,54 @@ class KeptType(UnitType):
             "kind": live.kind,
             "name": live.name,
             "uid": live.uid,
-            "recipe": dict(live.recipe),
+            "recipe": await _whole_recipe(live, place) if live.kind in _REBUILT else dict(live.recipe),
             "limits": dict(live.limits),
             "pid": live.pid,
+            "start": live.start,
             "host": place.host,
         }
 
     async def validate(self, recipe: Any, place: Place) -> Verdict:
         record = await find(recipe, place)
         if record is not None and record.is_alive and not place.fresh:
-            return await found(record)
+            return await found(record, recipe)
         gone = verdict_of(record, False, False).reason if record is not None else _nowhere(recipe, place)
+        options = (f"{_opened_by(recipe)} makes a new one",)
         if recipe["kind"] not in _REBUILT:
-            return Verdict("lost", gone, options=(f"{_opened_by(recipe)} makes a new one",))
+            return Verdict("lost", gone, options=options)
         missing = _missing(recipe)
         if missing:
             return Verdict("lost", f"{gone}; it is not made anew without {', '.join(missing)}")
+        is_there = record is not None and record.is_alive  # a fingerprint wants another one in its place
+        if not is_there and (hindrance := _hindrance(recipe["recipe"], place)):
+            return Verdict("lost", f"{gone}; it cannot be started here: {hindrance}", options=options)
         return Verdict("rebuilt", f"{gone}; a new one is made from its recipe")
 
     async def restore(self, recipe: Any, place: Place) -> KeptHere:
         record = await find(recipe, place)
         if record is not None and record.is_alive and not place.fresh:
-            return KeptHere(record, await found(record), False)
+            return KeptHere(record, await found(record, recipe), False)
         place.context.need("run", f"starting {recipe['name']}")
-        secrets = {name: Secret.parse(told).value() for name, told in recipe["recipe"].get("secret_env", {}).items()}
+        whole = _as_here(recipe["recipe"], place)
+        secrets = {name: Secret.parse(told).value() for name, told in whole["secret_env"].items()}
+        client = clients.client_for(place.keeper_home)
+        if record is not None and record.is_alive:
+            await client.ask("end", unit=record.uid, wait=True)
         record, was_made, _ = await opened(
-            clients.client_for(place.keeper_home),
+            client,
             _owner(place),
             recipe["kind"],
             recipe["name"],
-            recipe["recipe"],
+            whole,
             secrets=secrets,
             rebuild="auto",
             limits=recipe["limits"],
         )
-        verdict = Verdict("rebuilt", "its process was gone; a new one was made from its recipe")
+        verdict = Verdict(
+            "rebuilt",
+            f"its process was gone; a new one ({record.pid}) was made from its recipe",
+            do_not_assume=("that it is ready: rt.service(…, ready=…) waits until it is",),
+        )
         return KeptHere(record, verdict, was_made or record.uid != recipe["uid"])
 
     async def rollback(self, live: KeptHere, place: Place) -> None:
@@ -84,9 +101,13 @@ class KeptType(UnitType):
             await clients.client_for(place.keeper_home).ask("end", unit=live.record.uid)
 
 
-async def found(record: Record) -> Verdict:
-    """How a unit of the keeper comes back that is there."""
+async def found(record: Record, saved: Any = None) -> Verdict:
+    """How a unit of the keeper comes back that is there; `saved` says which process it was at the save."""
     told = await session_facts.verdict_on(record) if record.kind == "session" and record.is_alive else None
+    if told is None and saved is not None and record.is_alive and record.kind in _REBUILT:
+        before = [saved["pid"], saved.get("start") or record.start]  # an older save has its pid alone
+        if saved["uid"] == record.uid and before != [record.pid, record.start]:
+            return restarted(record, before)
     return told or verdict_of(record, False, "instead_of" in record.facts)
 
 
@@ -104,6 +125,48 @@ async def all_of(place: Place) -> list[Record]:
     if client is None:
         return []
     return [Record.read(told) for told in (await client.ask("units", task_uid=place.uid)).args["units"]]
+
+
+async def _whole_recipe(live: Record, place: Place) -> dict[str, Any]:
+    """All it was made with, its environment too; that is not shown in lists."""
+    try:
+        told = await clients.client_for(place.keeper_home).ask("recipe", unit=live.uid)
+    except InvalidInput:
+        return dict(live.recipe)  # its keeper is an older one, which does not tell: see _as_here
+    return dict(told.args["recipe"])
+
+
+def _as_here(recipe: Any, place: Place) -> dict[str, Any]:
+    """The recipe with an environment: its own, or, from a save that has none, the one the task had then."""
+    env, secret_env = recipe.get("env"), recipe.get("secret_env", {})
+    if env is None:
+        captured = environment.capture(place.context.env, place.context.rules)
+        env, secret_env = captured.values, {**captured.secrets, **secret_env}
+    gone = environment.OF_THE_HOST if place.has_moved else frozenset()
+    return {
+        **recipe,
+        "env": {name: value for name, value in env.items() if name not in gone},
+        "secret_env": {name: reference for name, reference in secret_env.items() if name not in gone},
+    }
+
+
+def _hindrance(recipe: Any, place: Place) -> str:
+    """Why this command cannot be started on this machine, as far as that can be seen without starting it."""
+    folder, program, port = recipe["cwd"], recipe["argv"][0], recipe.get("port")
+    if port and is_port_taken(port):
+        return f"port {port} is another program's"
+    if not _is_there(folder, place) and not os.path.isdir(folder):
+        return f"there is no folder {folder}"
+    program = os.path.join(folder, program) if "/" in program else program
+    path = (recipe.get("env") or place.context.env).get("PATH", os.defpath)
+    if not _is_there(program, place) and shutil.which(program, path=path) is None:
+        return f"there is no program {program}"
+    return ""
+
+
+def _is_there(path: str, place: Place) -> bool:
+    """Whether it lies in a folder that a workspace puts back first."""
+    return any(path == root or path.startswith(f"{root}/") for root in place.coming)
 
 
 def _opened_by(recipe: Any) -> str:
