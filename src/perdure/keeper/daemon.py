@@ -150,8 +150,8 @@ class Keeper:
             pid, uid = access.peer_of(connection.sock)
             access.check_user(uid)
             known = self._tokens.get(access.token_id(token)) if token is not None else None
-            if known is None and access.is_below(pid, self.anchor_pid):
-                raise access.Stranger(f"process {pid} was started by a unit and has no token")
+            if known is None:
+                access.check_descent(connection.sock, pid, self.anchor_pid)
         except access.Stranger as stranger:
             raise Refused("stranger", what=str(stranger)) from None
         connection.pid, connection.start, connection.speaks_for = pid, start_of(pid), known or ""

@@ -16,12 +16,17 @@ from perdure.keeper.anchor import start_of
 
 COOKIE = "PERDURE_UNIT"
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_HAS_PROC = os.path.exists("/proc/self/stat")
+_MOST_PIDS = 1 << 31
 
 
 def is_same(pid: int, start: int) -> bool:
-    """Whether the process that had this pid and start still runs."""
+    """Whether the process that had this pid and start still runs. What stands in a damaged record is nobody: pid -1
+    would be every process of the user, and 0 our own group."""
+    if not (type(pid) is type(start) is int and 1 < pid < _MOST_PIDS):
+        return False
     if not start:
-        return _exists(pid)
+        return not _HAS_PROC and _exists(pid)
     return start_of(pid) == start and _state(pid) not in ("Z", "X")
 
 
