@@ -22,16 +22,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 
+from perdure._ground import git
 from perdure._ground.crypto import KeyRing
+from perdure._ground.ids import is_uid
 from perdure._runtime.workspace_names import is_inside, quoted, stored, unstored
 from perdure._runtime.workspace_sealing import Sealer
-from perdure._runtime.workspace_walk import clean_environment
 from perdure.errors import CutFailed, RecordDamaged
 
 _CHUNK = 1 << 20
 # Durable when it returns: loose objects too, synced together.
-_SAFELY = ("-c", "core.fsync=all", "-c", "core.fsyncMethod=batch")
-_FOREIGN = ("-c", "core.protectNTFS=false", "-c", "core.protectHFS=false")
+_SAFELY = {"core.fsync": "all", "core.fsyncMethod": "batch"}
+_FOREIGN = {**_SAFELY, "core.protectNTFS": "false", "core.protectHFS": "false"}
+# What is larger goes through git in pieces, and is never made from another: that would take it all into memory.
+_LARGE = {"core.bigFileThreshold": "32m"}
 
 
 class Blob(NamedTuple):
@@ -105,7 +108,7 @@ class Objects:
             CutFailed: it could not be written, and there is no such cut.
         """
         self._make()
-        argv = ["git", *_SAFELY, *_FOREIGN, "fast-import", "--quiet", "--done", "--force", "--depth=0"]
+        argv = git.command("fast-import", "--quiet", "--done", "--force", "--depth=0", settings=_FOREIGN)
         pipe = subprocess.PIPE
         child = subprocess.Popen(argv, cwd=self.folder, env=self._environment(), stdin=pipe, stdout=pipe, stderr=pipe)
         assert child.stdin is not None and child.stdout is not None and child.stderr is not None
@@ -142,7 +145,7 @@ class Objects:
             out.write(b"\n")
         sealer = self.sealer
         key = sealer.id.encode() if sealer else b""
-        out.write(b"commit refs/cuts/%b\nmark :1\ncommitter perdure <> 0 +0000\n" % cut.encode())
+        out.write(b"commit %b\nmark :1\ncommitter perdure <> 0 +0000\n" % _ref(cut).encode())
         out.write(b"data %d\n%b\n" % (len(key), key))
         if base:
             out.write(b'M 040000 %b "files"\n' % base.encode())
@@ -188,7 +191,7 @@ class Objects:
     def _listed(self, names: Sequence[str]) -> dict[str, tuple[str, str]]:
         if not (self.folder / "HEAD").exists():
             return {}
-        patterns = [f"refs/cuts/{name}" for name in names] or ["refs/cuts"]
+        patterns = [_ref(name) for name in names] or ["refs/cuts"]
         form = "--format=%(refname:lstrip=2) %(objectname) %(contents:subject)"
         lines = self.run("for-each-ref", form, *patterns).decode(errors="replace").splitlines()
         parts = [line.split(" ", 2) for line in lines]
@@ -200,7 +203,7 @@ class Objects:
             CutFailed: it is damaged.
             KeyMissing: its key is not here.
         """
-        stored = self.run("cat-file", "blob", f"refs/cuts/{cut}:manifest")
+        stored = self.run("cat-file", "blob", f"{_ref(cut)}:manifest")
         sealer = self.sealer_of(cut)
         if sealer is None:
             return stored
@@ -222,7 +225,7 @@ class Objects:
         Raises:
             CutFailed: a name in it leads out of the folder, or is there twice.
         """
-        listed = self.run("ls-tree", "-r", "-z", "--full-tree", f"refs/cuts/{cut}")
+        listed = self.run("ls-tree", "-r", "-z", "--full-tree", _ref(cut))
         found: dict[bytes, tuple[str, str]] = {}
         sealer = self.sealer_of(cut)
         for line in filter(None, listed.split(b"\0")):
@@ -244,7 +247,7 @@ class Objects:
             CutFailed: one is missing or damaged.
         """
         sealer = self.sealer_of(cut)
-        argv = ["git", "cat-file", "--batch"]
+        argv = git.command("cat-file", "--batch")
         pipe = subprocess.PIPE
         with subprocess.Popen(argv, cwd=self.folder, env=self._environment(), stdin=pipe, stdout=pipe) as child:
             assert child.stdin is not None and child.stdout is not None
@@ -289,6 +292,7 @@ class Objects:
 
     def note_owner(self, cut: str, uid: str) -> None:
         """Remember that a cut is this task's, before the checkpoint that names it is written."""
+        _ref(cut)
         folder = self.home / "owners"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (folder / cut).open("a") as note:
@@ -298,7 +302,7 @@ class Objects:
         """Forget every cut that is not wanted and give back its space; what was forgotten."""
         gone = [cut for cut in self.cuts() if cut not in wanted]
         for cut in gone:
-            self.run("update-ref", "-d", f"refs/cuts/{cut}")
+            self.run("update-ref", "-d", _ref(cut))
         if gone:
             # An hour: a cut that another process is writing has objects and no ref yet.
             self.run("gc", "--quiet", "--prune=1.hour.ago")
@@ -309,7 +313,7 @@ class Objects:
         wanted = self.cuts(cuts)
         revisions = "".join(f"{wanted[cut]}\n" for cut in cuts)
         done = subprocess.run(
-            ["git", "pack-objects", "--stdout", "--revs", "-q"],
+            git.command("pack-objects", "--stdout", "--revs", "-q", settings=_LARGE),
             cwd=self.folder,
             env=self._environment(),
             input=revisions.encode(),
@@ -326,22 +330,30 @@ class Objects:
         Raises:
             CutFailed: it is damaged or not whole; no cut was added.
         """
+        for cut, commit in cuts.items():
+            _ref(cut)
+            if not git.is_hash(commit):
+                raise CutFailed(f"cut {cut}", "its commit has no name that git gives", do="do not use it")
         self._make()
-        argv = ["git", *_SAFELY, "-c", "transfer.fsckObjects=false", "index-pack", "--stdin", "--fix-thin"]
+        argv = git.command("index-pack", "--stdin", settings={**_SAFELY, **_LARGE})
         done = subprocess.run(
             argv, cwd=self.folder, env=self._environment(), stdin=source, capture_output=True, check=False
         )
         if done.returncode:
             raise CutFailed(str(self.folder), _first_line(done.stderr.decode(errors="replace")))
         for commit in cuts.values():
-            self.run("rev-list", "--objects", "--quiet", commit, "--")
+            self.run("rev-list", "--objects", "--quiet", "--end-of-options", commit, "--")
         for cut, commit in cuts.items():
-            self.run("update-ref", f"refs/cuts/{cut}", commit)
+            self.run("update-ref", "--end-of-options", _ref(cut), commit)
 
     def run(self, *command: str) -> bytes:
         try:
             done = subprocess.run(
-                ["git", *_SAFELY, *command], cwd=self.folder, env=self._environment(), capture_output=True, check=False
+                git.command(*command, settings=_SAFELY),
+                cwd=self.folder,
+                env=self._environment(),
+                capture_output=True,
+                check=False,
             )
         except OSError as error:
             raise CutFailed(str(self.folder), f"git: {error.strerror}", do="install git 2.29 or newer") from error
@@ -351,8 +363,14 @@ class Objects:
 
     def _environment(self) -> dict[str, str]:
         """Ours alone: no settings of the user or the machine reach this store."""
-        ours = {"GIT_DIR": ".", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
-        return {**clean_environment(), **ours}
+        return git.environment({"GIT_DIR": "."}, alone=True)
+
+
+def _ref(cut: str) -> str:
+    """Where git knows a cut. Its name stands on a command line, and as a file: it is a uid, and nothing else."""
+    if not is_uid(cut):
+        raise CutFailed(f"cut {cut!r}", "that is not the name of a cut", do="do not use it")
+    return f"refs/cuts/{cut}"
 
 
 def _ask(pipe: IO[bytes], oids: Sequence[str]) -> None:

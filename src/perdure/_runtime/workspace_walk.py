@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from perdure._ground import git
 from perdure.errors import CutFailed
 
 Kind = Literal["file", "link", "folder"]
@@ -148,27 +149,33 @@ def git_head(root: Path) -> str | None:
 
 
 def git_changes(root: Path) -> bytes:
-    """What differs from that commit, as git lists it; empty when nothing does."""
-    return _ask_git(os.fsencode(root), "status", "--porcelain", "-z", "--untracked-files=normal")
+    """What differs from that commit, as git lists it, in repositories inside it too; empty when nothing does."""
+    folder = os.fsencode(root)
+    # Not into submodules: there git would go by their own configuration, with the filters it names.
+    status = ("status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty")
+    found = _ask_git(folder, *status, filters=False)
+    for line in filter(None, _ask_git(folder, "ls-files", "-s", "-z").split(b"\0")):
+        about, _, name = line.partition(b"\t")
+        inner = os.path.join(folder, name)
+        if about.startswith(b"160000 ") and os.path.lexists(os.path.join(inner, REPOSITORY)):
+            changes = git_changes(Path(os.fsdecode(inner)))
+            found += b"%b\0%b" % (name, changes) if changes else b""
+    return found
 
 
-def _ask_git(folder: bytes, *question: str) -> bytes:
-    """An answer of the user's own git about the user's repository; it takes no lock and runs no hook."""
-    argv = ["git", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", *question]
+def _ask_git(folder: bytes, *question: str, filters: bool = True) -> bytes:
+    """An answer of git about the user's repository; it takes no lock and runs no program the repository names."""
     try:
-        done = subprocess.run(argv, cwd=folder, env=clean_environment(), capture_output=True, check=False)
+        more: dict[str, str] = {} if filters else git.without_filters(git.own_filters(folder))
+        done = subprocess.run(
+            git.command(*question), cwd=folder, env=git.environment(more), capture_output=True, check=False
+        )
     except OSError as error:
         raise _no_git(os.fsdecode(folder), error) from error
     if done.returncode:
         problem = done.stderr.decode(errors="replace").strip() or f"git ended with {done.returncode}"
         raise CutFailed(os.fsdecode(folder), f"git: {problem}", do="mend the repository, or cut with ignored=True")
     return done.stdout
-
-
-def clean_environment() -> dict[str, str]:
-    """The environment without what would turn git to another repository, and without optional locks."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return {**kept, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 
 
 def _no_git(folder: str, error: OSError) -> CutFailed:

@@ -11,7 +11,6 @@ process that died between a commit and its own record of it finds the commit the
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 import time
@@ -19,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from perdure._ground import git
 from perdure.errors import PathRefused
 from perdure.memory import artifacts
 
@@ -91,16 +91,14 @@ class _Repository:
         return "" if done.returncode else done.stdout.decode(errors="surrogateescape")
 
     def _run(self, words: Sequence[str], stdin: bytes = b"", index: str = "") -> subprocess.CompletedProcess[bytes]:
-        # Variables of whoever started us must not lead to another repository or index.
-        env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        env |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+        env = git.environment()
         if "--" in words:  # what follows are paths, and stars in them are stars
             env["GIT_LITERAL_PATHSPECS"] = "1"
         if index:
             env["GIT_INDEX_FILE"] = index
         if words[0] == "commit-tree":
             env |= self._author()
-        command = ["git", "-C", str(self._base), *words]
+        command = git.command("-C", str(self._base), *words)
         try:
             return subprocess.run(command, input=stdin, capture_output=True, env=env, timeout=_SECONDS, check=False)
         except FileNotFoundError:
@@ -138,6 +136,7 @@ class _Repository:
 
     def hash(self, base: Path, paths: Sequence[str]) -> dict[str, tuple[str, str]]:
         """By path from the top of the repository: mode and blob, which is in the object store."""
+        self._refuse_filtered(paths)
         found: dict[str, tuple[str, str]] = {}
         for path in paths:
             try:
@@ -147,6 +146,21 @@ class _Repository:
             blob = self._git("hash-object", "-w", "--stdin", f"--path={self._prefix}{path}", stdin=data).strip()
             found[path] = (mode, blob)
         return found
+
+    def _refuse_filtered(self, paths: Sequence[str]) -> None:
+        """A filter that the repository defines is a program it names: not run, and not passed over either, as it may
+        be what encrypts the file."""
+        own = git.own_filters(self._base)
+        listed = "\0".join(paths).encode(errors="surrogateescape")
+        if not own or not listed:
+            return
+        told = self._git("check-attr", "-z", "--stdin", "filter", stdin=listed).split("\0")
+        for path, name in zip(told[::3], told[2::3], strict=False):
+            if name in own:
+                raise NotCommitted(
+                    f"{path} goes through the filter {name!r}, a program that the repository itself names; "
+                    "if you trust it, define it in yours (git config --global)"
+                )
 
     # ── making ──────────────────────────────────────────────────────────────────────────────────
 
