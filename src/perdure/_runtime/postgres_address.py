@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from perdure.errors import InvalidInput
+
+_FILES = ("sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir")
 
 
 def options_of(dsn: str) -> dict[str, str]:
@@ -30,6 +33,11 @@ def options_of(dsn: str) -> dict[str, str]:
         raise InvalidInput(f"this is no PostgreSQL address: {problem}", do="write postgresql://user@host/db") from None
     options = {o.keyword.decode(): o.val.decode() for o in psycopg.pq.Conninfo.get_defaults() if o.val is not None}
     options |= {name: str(value) for name, value in given.items() if value is not None}
+    if options.get("sslrootcert") == "system" and "sslmode" not in given and "PGSSLMODE" not in os.environ:
+        options["sslmode"] = "verify-full"  # libpq's default beside it
+    for name in _FILES:
+        if options.get(name, "system") not in ("", "system"):
+            options[name] = os.path.abspath(options[name])  # the session's process is in another folder
     options.setdefault("dbname", options.get("user", ""))
     if "password" not in options and (found := _from_passfile(options)) is not None:
         options["password"] = found

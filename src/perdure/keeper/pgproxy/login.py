@@ -1,13 +1,16 @@
 """The way to the server: sockets, TLS, credentials. Blocking; it is over before the first client comes.
 
 The password is used here and nowhere else: a session that is logged in forgets it. Options are those of libpq, by
-the same names; what cannot be honoured is refused, never left out silently.
+the same names (options.py). A server is not trusted before it has been checked: what it says until then is bounded in
+size and time (authentication.py, tls.py).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import pwd
+import random
 import socket
 import ssl
 import threading
@@ -15,13 +18,18 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from perdure.keeper.pgproxy import scram, wire
+from perdure.keeper.access import peer_of
+from perdure.keeper.pgproxy import authentication, tls, wire
+from perdure.keeper.pgproxy import options as known
 
 _PATIENCE = 45.0  # seconds: a server that restarts, or a network that is away for a moment
 _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0)
 _NOT_YET = frozenset({"57P03", "57P01", "57P02", "53300"})  # starting, stopping, crashed a moment ago, full
 _SETTINGS = ("client_encoding", "application_name", "options")
-_REFUSED = {"channel_binding": "require", "gssencmode": "require", "requirepeer": ""}
+_CONNECT_SECONDS = 15.0
+# What a server may say before the login is over: per message, and in all.
+_LONGEST_AT_LOGIN, _MOST_AT_LOGIN = 1 << 16, 1 << 20
+_PARAMETER_STATUS, _KEY, _ERROR, _READY, _DEMAND, _NOTICE = b"SKEZRN"
 
 
 class LoginFailed(Exception):
@@ -52,7 +60,10 @@ def log_in(options: Mapping[str, str]) -> Upstream:
     Raises:
         LoginFailed: the server refuses us, or stays away.
     """
-    _check(options)
+    try:
+        known.check(options)
+    except known.Refused as problem:
+        raise LoginFailed(str(problem), "option") from None
     began, tries = time.monotonic(), 0
     while True:
         try:
@@ -64,26 +75,30 @@ def log_in(options: Mapping[str, str]) -> Upstream:
         tries += 1
 
 
-def _check(options: Mapping[str, str]) -> None:
-    for name, bad in _REFUSED.items():
-        if options.get(name) and (not bad or options[name] == bad):
-            raise LoginFailed(f"{name}={options[name]} cannot be honoured by a kept session", "option")
-    if options.get("sslmode", "prefer") not in _MODES:
-        raise LoginFailed(f"sslmode={options['sslmode']} is not known", "option")
-    if not options.get("user"):
-        raise LoginFailed("no user is named", "option")
-
-
 def _first_that_answers(options: Mapping[str, str]) -> Upstream:
+    routes = list(_routes(options))
+    if options.get("load_balance_hosts") == "random":
+        random.shuffle(routes)
+    wanted = options.get("target_session_attrs") or "any"
+    if wanted == "prefer-standby":
+        with contextlib.suppress(LoginFailed):
+            return _first_of(routes, options, "standby")
+        wanted = "any"
+    return _first_of(routes, options, wanted)
+
+
+def _first_of(routes: list[dict[str, str]], options: Mapping[str, str], wanted: str) -> Upstream:
     problem: LoginFailed | None = None
-    for route in _routes(options):
+    for route in routes:
         try:
-            return _try(route, options)
+            return _try(route, options, wanted)
         except LoginFailed as error:
             problem = problem or error
             if error.code and error.code not in ("role",):
                 raise
-        except (OSError, wire.Broken) as error:
+        except wire.Broken as error:
+            raise LoginFailed(f"{route['host']}:{route['port']} is no PostgreSQL server: {error}", "protocol") from None
+        except OSError as error:
             problem = problem or LoginFailed(f"{route['host']}:{route['port']}: {error}")
     assert problem is not None
     raise LoginFailed(str(problem), "" if problem.code == "role" else problem.code)
@@ -104,13 +119,13 @@ def _local() -> str:
     return next((place for place in places if os.path.isdir(place)), "localhost")
 
 
-def _try(route: dict[str, str], options: Mapping[str, str]) -> Upstream:
-    modes = _MODES[options.get("sslmode", "prefer")] if not route["address"].startswith("/") else (False,)
+def _try(route: dict[str, str], options: Mapping[str, str], wanted: str) -> Upstream:
+    modes = known.SSL_MODES[options.get("sslmode") or "prefer"] if not _is_local(route) else (False,)
     problem: LoginFailed | None = None
     for encrypted in modes:
         try:
             upstream = _log_in(connect(route, options, encrypted=encrypted), options, route)
-        except _NoTls:
+        except tls.NotOffered:
             if encrypted and len(modes) == 1:
                 raise LoginFailed("the server does not offer TLS", "tls") from None
             continue
@@ -119,48 +134,58 @@ def _try(route: dict[str, str], options: Mapping[str, str]) -> Upstream:
             if error.code != "28000":  # the server may want it the other way
                 raise
             continue
-        _check_role(upstream, options.get("target_session_attrs", "any"))
+        _check_role(upstream, wanted)
         return upstream
     raise problem or LoginFailed("the server does not offer TLS", "tls")
 
 
-# Which ways are tried, in their order: True is encrypted.
-_MODES: dict[str, tuple[bool, ...]] = {
-    "disable": (False,),
-    "allow": (False, True),
-    "prefer": (True, False),
-    "require": (True,),
-    "verify-ca": (True,),
-    "verify-full": (True,),
-}
-
-
-class _NoTls(Exception):
-    pass
+def _is_local(route: Mapping[str, str]) -> bool:
+    return route["address"].startswith(("/", "@"))
 
 
 def connect(route: Mapping[str, str], options: Mapping[str, str], *, encrypted: bool) -> socket.socket:
     """A connection to the server, encrypted if asked for, before anything is said."""
-    limit = float(options.get("connect_timeout") or 0) or 15.0
-    if route["address"].startswith("/"):
-        link = socket.socket(socket.AF_UNIX)
-        link.settimeout(limit)
-        link.connect(f"{route['address']}/.s.PGSQL.{route['port']}")
-        return link
+    limit = _seconds_to_connect(options)
+    if _is_local(route):
+        return _connect_locally(route, options, limit)
     link = socket.create_connection((route["address"], int(route["port"])), limit)
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     _keep_alive(link, options)
     if not encrypted:
         return link
-    link.sendall(wire.ask_for_tls())
-    if link.recv(1) != b"S":
-        link.close()
-        raise _NoTls
     try:
-        return _context(options).wrap_socket(link, server_hostname=route["host"])
-    except ssl.SSLError as error:
+        return tls.encrypt(link, options, route["host"])
+    except tls.Failed as problem:
+        raise LoginFailed(str(problem), "tls") from None
+
+
+def _seconds_to_connect(options: Mapping[str, str]) -> float:
+    return float(options.get("connect_timeout") or 0) or _CONNECT_SECONDS
+
+
+def _connect_locally(route: Mapping[str, str], options: Mapping[str, str], limit: float) -> socket.socket:
+    link = socket.socket(socket.AF_UNIX)
+    try:
+        link.settimeout(limit)
+        path = f"{route['address']}/.s.PGSQL.{route['port']}"
+        link.connect("\0" + path[1:] if path.startswith("@") else path)
+        _check_peer(link, options.get("requirepeer") or "")
+    except BaseException:
         link.close()
-        raise LoginFailed(f"TLS: {error.reason or error}", "tls") from None
+        raise
+    return link
+
+
+def _check_peer(link: socket.socket, wanted: str) -> None:
+    if not wanted:
+        return
+    uid = peer_of(link)[1]
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = f"uid {uid}"
+    if name != wanted:
+        raise LoginFailed(f"requirepeer={wanted}, and the server runs as {name}", "peer")
 
 
 def _keep_alive(link: socket.socket, options: Mapping[str, str]) -> None:
@@ -175,31 +200,6 @@ def _keep_alive(link: socket.socket, options: Mapping[str, str]) -> None:
         if value and hasattr(socket, constant):
             with contextlib.suppress(OSError, ValueError):
                 link.setsockopt(socket.IPPROTO_TCP, getattr(socket, constant), int(value))
-
-
-def _context(options: Mapping[str, str]) -> ssl.SSLContext:
-    mode, root = options.get("sslmode", "prefer"), options.get("sslrootcert", "")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # As libpq: without a root certificate, `require` encrypts and trusts whoever answers.
-    verifies = mode.startswith("verify") or bool(root)
-    context.check_hostname = mode == "verify-full" or root == "system"
-    context.verify_mode = ssl.CERT_REQUIRED if verifies else ssl.CERT_NONE
-    if root == "system":
-        context.load_default_certs()
-    elif verifies:
-        _load(lambda: context.load_verify_locations(root or os.path.expanduser("~/.postgresql/root.crt")), root)
-    if certificate := options.get("sslcert"):
-        secret = options.get("sslpassword") or None
-        _load(lambda: context.load_cert_chain(certificate, options.get("sslkey") or None, secret), certificate)
-    return context
-
-
-def _load(load: object, what: str) -> None:
-    assert callable(load)
-    try:
-        load()
-    except (OSError, ssl.SSLError) as error:
-        raise LoginFailed(f"the certificate {what or 'root.crt'} cannot be used: {error}", "tls") from None
 
 
 def cancel(upstream: Upstream, options: Mapping[str, str], *, encrypted: bool) -> None:
@@ -221,9 +221,12 @@ def timeouts(link: socket.socket) -> tuple[float, float]:
     link.sendall(wire.query(asked))
     for kind, body in messages(link):
         if kind == 0x44:  # D: two columns, each a length and its bytes
-            size = wire.LENGTH.unpack_from(body, 2)[0]
-            found[body[6 : 6 + size].decode()] = int(body[10 + size :]) / 1000
-        elif kind == 0x5A:  # Z
+            size = wire.number(body, 2)
+            name = body[6 : 6 + size].decode("ascii", "replace")
+            if name not in found or not body[10 + size :].isdigit():
+                raise wire.Broken("an answer to another question")
+            found[name] = int(body[10 + size :][:18]) / 1000
+        elif kind == _READY:
             break
     return found[names[0]], found[names[1]]
 
@@ -243,71 +246,75 @@ def _exchange(link: socket.socket, options: Mapping[str, str], route: dict[str, 
     wanted = {"user": options["user"], "database": options.get("dbname") or options["user"]}
     wanted |= {name: options[name] for name in _SETTINGS if options.get(name)}
     wanted.setdefault("client_encoding", "UTF8")
+    if not wanted.get("application_name") and options.get("fallback_application_name"):
+        wanted["application_name"] = options["fallback_application_name"]
     link.sendall(wire.startup_message(wanted))
     parameters: dict[str, str] = {}
-    pid, key = 0, b""
-    proof: list[scram.Scram] = []
-    for kind, body in messages(link):
-        if kind == 0x52:  # R
-            answer = _authenticate(body, options, proof)
-            if answer:
-                link.sendall(wire.message(b"p", answer))
-        elif kind == 0x53:  # S
-            name, at = wire.text(body)
-            parameters[name.decode()] = wire.text(body, at)[0].decode("utf-8", "replace")
-        elif kind == 0x4B:  # K
-            pid, key = wire.LENGTH.unpack_from(body)[0], body[4:]
-        elif kind == 0x45:  # E
+    pid, key, heard = 0, b"", 0
+    encrypted = isinstance(link, ssl.SSLSocket)
+    login = authentication.Authentication(options, encrypted=encrypted, binding=tls.binding_of(link))
+    until = time.monotonic() + _seconds_to_connect(options)
+    for kind, body in messages(link, longest=_LONGEST_AT_LOGIN, until=until):
+        heard += len(body) + 5
+        if heard > _MOST_AT_LOGIN:
+            raise wire.Broken(f"{heard} bytes before the login is over")
+        if kind == _ERROR:
             said = wire.fields(body)
             code = said.get("C", "")
-            raise LoginFailed(said.get("M", "the server refused"), "" if code in _NOT_YET else code)
-        elif kind == 0x5A:  # Z
+            raise LoginFailed(said.get("M", "the server refused")[:2000], "" if code in _NOT_YET else code)
+        if kind == _DEMAND:
+            _authenticate(link, login, body)
+        elif not login.is_complete:
+            raise wire.Broken(f"{chr(kind)!r} instead of a demand for authentication")
+        elif kind == _PARAMETER_STATUS:
+            name, at = wire.text(body)
+            parameters[name.decode("utf-8", "replace")] = wire.text(body, at)[0].decode("utf-8", "replace")
+        elif kind == _KEY:
+            pid, key = wire.number(body), body[4:260]
+        elif kind == _READY:
             break
+        elif kind != _NOTICE:
+            raise wire.Broken(f"{chr(kind)!r} before the login is over")
+    link.settimeout(_CONNECT_SECONDS)
     return Upstream(link, parameters, pid, key, route)
 
 
-def messages(link: socket.socket) -> Iterator[tuple[int, bytes]]:
-    """One by one, and not a byte more than that: what comes after the login is not ours to read."""
+def _authenticate(link: socket.socket, login: authentication.Authentication, body: bytes) -> None:
+    try:
+        answer = login.answer(body)
+    except authentication.Refused as problem:
+        raise LoginFailed(str(problem), problem.code) from None
+    if answer is not None:
+        link.sendall(wire.message(b"p", answer))
+
+
+def messages(
+    link: socket.socket, *, longest: int = wire.LONGEST_MESSAGE, until: float | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """One by one, and not a byte more than that: what comes after the login is not ours to read.
+
+    Raises:
+        Broken: a message is longer than `longest`, or shorter than any.
+        TimeoutError: it is `until`, by the monotonic clock.
+    """
     while True:
-        head = _read(link, 5)
-        yield head[0], _read(link, min(wire.LENGTH.unpack_from(head, 1)[0] - 4, wire.LONGEST_MESSAGE))
+        head = _read(link, 5, until)
+        size = wire.number(head, 1)
+        if not 4 <= size <= longest:
+            raise wire.Broken(f"a message of {size} bytes")
+        yield head[0], _read(link, size - 4, until)
 
 
-def _read(link: socket.socket, size: int) -> bytes:
+def _read(link: socket.socket, size: int, until: float | None = None) -> bytes:
     found = bytearray()
     while len(found) < size:
+        if until is not None:
+            link.settimeout(max(until - time.monotonic(), 0.001))
         part = link.recv(min(size - len(found), 1 << 20))
         if not part:
             raise ConnectionError("the server closed the connection")
         found += part
     return bytes(found)
-
-
-def _authenticate(body: bytes, options: Mapping[str, str], proof: list[scram.Scram]) -> bytes:
-    """What to answer to a demand; nothing when it is satisfied."""
-    demand, rest = wire.LENGTH.unpack_from(body)[0], body[4:]
-    password = options.get("password")
-    if demand in (3, 5, 10) and password is None:
-        raise LoginFailed("the server asks for a password and none was given", "28P01")
-    try:
-        if demand == 3:
-            return str(password).encode() + b"\0"
-        if demand == 5:
-            return scram.md5(options["user"], str(password), rest[:4])
-        if demand == 10 and b"SCRAM-SHA-256\0" in rest:
-            proof.append(scram.Scram(str(password), os.urandom(18)))
-            first = proof[0].first()
-            return b"SCRAM-SHA-256\0" + wire.LENGTH.pack(len(first)) + first
-        if demand == 11 and proof:
-            return proof[0].final(rest)
-        if demand == 12 and proof:
-            proof[0].check(rest)
-            return b""
-    except scram.Refused as problem:
-        raise LoginFailed(str(problem), "28000-scram") from None
-    if demand == 0:
-        return b""
-    raise LoginFailed(f"the server asks for authentication of kind {demand}, which is not supported", "auth")
 
 
 def _check_role(upstream: Upstream, wanted: str) -> None:

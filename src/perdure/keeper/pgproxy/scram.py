@@ -1,16 +1,27 @@
 """How a password is shown to a server without sending it: SCRAM-SHA-256, and MD5 for old servers. Pure.
 
-RFC 5802 and 7677, without channel binding: the standard library does not tell the hash a certificate was signed with.
+RFC 5802 and 7677. With channel binding the proof also covers the server's certificate, so that whoever stands in
+between with another one cannot pass it on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import unicodedata
 from base64 import b64decode, b64encode
 
 _MOST_ITERATIONS = 10_000_000  # a server that asks for more wants to keep us busy
+_LONGEST = 4096  # of what a server says in an exchange
+
+UNBOUND = b"n,,"  # we do not bind
+NOT_OFFERED = b"y,,"  # we would, and the server has not offered it
+
+
+def bound_to(certificate_hash: bytes) -> bytes:
+    """The channel of an exchange that is bound to the server's certificate."""
+    return b"p=tls-server-end-point,," + certificate_hash
 
 
 class Refused(Exception):
@@ -20,32 +31,33 @@ class Refused(Exception):
 class Scram:
     """One exchange: `first`, then `final` of what the server said, then `check` of its proof."""
 
-    def __init__(self, password: str, nonce: bytes, user: str = "") -> None:  # PostgreSQL takes it from the startup
+    def __init__(self, password: str, nonce: bytes, user: str = "", channel: bytes = UNBOUND) -> None:
+        """PostgreSQL takes the user from the startup message, so that here it may be left out."""
         self._password = _prepared(password)
         self._nonce = b64encode(nonce).decode()
         self._bare = f"n={user},r={self._nonce}"
+        self._channel = channel
         self._proof = b""
 
     def first(self) -> bytes:
-        return f"n,,{self._bare}".encode()
+        flag = self._channel[: self._channel.index(b",,") + 2]
+        return flag + self._bare.encode()
 
     def final(self, server_first: bytes) -> bytes:
         """Raises:
         Refused: the server's nonce is not ours continued, or its numbers make no sense.
         """
-        said = server_first.decode("ascii", "replace")
-        parts = _parts(said)
-        try:
-            nonce, salt, rounds = parts["r"], b64decode(parts["s"]), int(parts["i"])
-        except (KeyError, ValueError):
-            raise Refused("the server's first SCRAM message is malformed") from None
+        if self._proof:
+            raise Refused("the server begins its SCRAM exchange again")
+        said = _text(server_first)
+        nonce, salt, rounds = _first_of_server(said)
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
             raise Refused("the server's SCRAM nonce is not ours continued")
         if not 1 <= rounds <= _MOST_ITERATIONS:
             raise Refused(f"the server asks for {rounds} SCRAM iterations")
         salted = hashlib.pbkdf2_hmac("sha256", self._password, salt, rounds)
         client_key = hmac.digest(salted, b"Client Key", "sha256")
-        unsigned = f"c=biws,r={nonce}"
+        unsigned = f"c={b64encode(self._channel).decode()},r={nonce}"
         signed = f"{self._bare},{said},{unsigned}".encode()
         signature = hmac.digest(hashlib.sha256(client_key).digest(), signed, "sha256")
         proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
@@ -56,11 +68,12 @@ class Scram:
         """Raises:
         Refused: the server does not know the password either.
         """
-        parts = _parts(server_final.decode("ascii", "replace"))
-        try:
-            proof = b64decode(parts.get("v", ""))
-        except ValueError:
-            proof = b""
+        said = _text(server_final)
+        if said.startswith("e="):
+            raise Refused(f"the server ends the SCRAM exchange: {said[2:200]}")
+        proof = b""
+        with contextlib.suppress(ValueError):
+            proof = b64decode(said[2:].partition(",")[0], validate=True) if said.startswith("v=") else b""
         if not self._proof or not hmac.compare_digest(proof, self._proof):
             raise Refused("the server could not prove that it knows the password")
 
@@ -71,8 +84,24 @@ def md5(user: str, password: str, salt: bytes) -> bytes:
     return b"md5" + hashlib.md5(inner.encode() + salt, usedforsecurity=False).hexdigest().encode() + b"\0"
 
 
-def _parts(said: str) -> dict[str, str]:
-    return {part[:1]: part[2:] for part in said.split(",") if part[1:2] == "="}
+def _text(said: bytes) -> str:
+    if len(said) > _LONGEST:
+        raise Refused(f"the server says {len(said)} bytes in a SCRAM exchange")
+    return said.decode("ascii", "replace")
+
+
+def _first_of_server(said: str) -> tuple[str, bytes, int]:
+    """Nonce, salt and iterations: in this order, and whatever follows is an extension that may be ignored."""
+    parts = said.split(",")
+    if [part[:2] for part in parts[:3]] != ["r=", "s=", "i="]:
+        raise Refused("the server's first SCRAM message is malformed")
+    nonce, salt, rounds = (part[2:] for part in parts[:3])
+    try:
+        if len(rounds) > 9 or not rounds.isascii() or not rounds.isdecimal():
+            raise ValueError(rounds)
+        return nonce, b64decode(salt, validate=True), int(rounds)
+    except ValueError:
+        raise Refused("the server's first SCRAM message is malformed") from None
 
 
 def _prepared(password: str) -> bytes:

@@ -89,6 +89,17 @@ def text(body: bytes, at: int = 0) -> tuple[bytes, int]:
     return body[at:end], end + 1
 
 
+def number(body: bytes, at: int = 0) -> int:
+    """The unsigned number of four bytes that stands there.
+
+    Raises:
+        Broken: the message ends before it.
+    """
+    if len(body) < at + 4:
+        raise Broken("a message that ends too early")
+    return int(LENGTH.unpack_from(body, at)[0])
+
+
 def startup_message(parameters: Mapping[str, str]) -> bytes:
     pairs = b"".join(k.encode() + b"\0" + _without_nul(v) + b"\0" for k, v in parameters.items())
     body = LENGTH.pack(PROTOCOL) + pairs + b"\0"
