@@ -221,7 +221,11 @@ def test_a_pool_may_not_end_what_it_did_not_begin() -> None:
     assert sent(session) == b""
     assert session.to_client.endswith(wire.ready(b"T"))
     session.client_said(wire.query("ROLLBACK TO SAVEPOINT a"))
-    assert b"SAVEPOINT" in sent(session)
+    assert sent(session) == b"", "a savepoint of somebody else"
+    session.client_said(wire.query("SAVEPOINT a"))
+    ready(session, b"T", b"SAVEPOINT")
+    session.client_said(wire.query("ROLLBACK TO SAVEPOINT a"))
+    assert b"ROLLBACK TO SAVEPOINT" in sent(session)
 
 
 # ── what is kept beside ──────────────────────────────────────────────────────────────────────────

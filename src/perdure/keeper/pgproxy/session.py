@@ -15,13 +15,13 @@ Who reads these, and which bytes are on their way, is the business of process.py
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
 from perdure.keeper.pgproxy import resync, wire
 from perdure.keeper.pgproxy.blocks import Blocks
+from perdure.keeper.pgproxy.guard import Guard
 from perdure.keeper.pgproxy.outcome import TRANSACTION, Outcome
 
 _MOST_NOTIFICATIONS = 1000
@@ -36,12 +36,6 @@ _COPY_KINDS = frozenset(b"dcf")
 _LOOKED_AT = frozenset(b"CESAG")
 # What a server says that is only passed on, in any size: rows, COPY data, descriptions.
 _PASSED_ON = frozenset(b"DdTtn123VcHIs")
-_FOREIGN_END = re.compile(
-    rb"\s*(?:ROLLBACK|ABORT)\s*(?:WORK|TRANSACTION)?\s*;?\s*\0"
-    rb"|\s*DISCARD\s+ALL\b|\s*RESET\s+ALL\b|\s*CLOSE\s+ALL\b"
-    rb"|\s*SELECT\s+pg_advisory_unlock_all\(\)",
-    re.IGNORECASE,
-)
 
 
 @dataclass(slots=True)
@@ -85,6 +79,7 @@ class Session:
         self._batch_outcome = Outcome()
         self._inherits = False  # the transaction was begun before this client came
         self._refusing = False  # a batch of the client is being left out, up to its Sync
+        self._guard = Guard()
         self._rest = b""
         self._in_row = 0  # bytes of a message that is passed on, still to come
 
@@ -101,6 +96,7 @@ class Session:
         self.client, self.is_guarded = self._numbers, guarded
         self._inherits = self.status != b"I"
         self._frames, self._batch, self._refusing = wire.Frames(), bytearray(), False
+        self._guard = Guard()
         self._batch_outcome = Outcome()
         return self.client
 
@@ -156,7 +152,7 @@ class Session:
             if kind == _GOODBYE:
                 self._send(sent)
                 return False
-            if self._refusing or (self._is_guarding and _ends_foreign_work(kind, message)):
+            if self._refusing or self._ends_foreign_work(kind, message):
                 self._send(sent)
                 sent = 0
                 self._refuse(kind)
@@ -220,6 +216,11 @@ class Session:
     @property
     def _is_guarding(self) -> bool:
         return self.is_guarded and self._inherits and self.status == b"T"
+
+    def _ends_foreign_work(self, kind: int, message: bytes) -> bool:
+        """Whether a foreign driver would end what was begun before it came."""
+        # The guard hears everything, so that it knows the names when it comes to them.
+        return self.is_guarded and self._guard.would_end(kind, message, self.parameters) and self._is_guarding
 
     def _refuse(self, kind: int) -> None:
         """Answer in the server's place: a driver's pool may not end what it did not begin."""
@@ -309,7 +310,9 @@ class Session:
     def _look(self, kind: int, body: bytes) -> bool:
         """Take note of a message; False when it is not to be passed on where it stands."""
         if kind == _COMPLETE:
-            self._current().tag = body[:-1].decode("utf-8", "replace")
+            tag = self._current().tag = body[:-1].decode("utf-8", "replace")
+            # COMMIT AND CHAIN, or a BEGIN after it: what is open then is the client's own.
+            self._inherits = self._inherits and tag != "COMMIT"
         elif kind == _ERROR:
             said = wire.fields(body)
             if said.get("V") in ("FATAL", "PANIC"):
@@ -375,10 +378,3 @@ class Session:
         """Roll the open transaction back, and remember why."""
         self._ended_by = why
         self.ask(wire.query("ROLLBACK"))
-
-
-def _ends_foreign_work(kind: int, message: bytes) -> bool:
-    """Whether a statement would end what was begun before its client came."""
-    if kind == _QUERY:
-        return _FOREIGN_END.match(message, 5) is not None
-    return kind == _PARSE and _FOREIGN_END.match(message, wire.text(message, 5)[1]) is not None
