@@ -48,6 +48,7 @@ FOLDERS = (
     "coordination",
     "scenarios",
     "security",
+    "honesty",
     "crash",
     "acceptance",
     "typing",

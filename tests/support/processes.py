@@ -52,6 +52,7 @@ _WARM = (
     "tests.torture.kills",
     "tests.sessions.acts",
     "tests.sessions.kit",
+    "tests.honesty.agent",
     "perdure._worker",
 )
 _LENGTH = struct.Struct("<I")

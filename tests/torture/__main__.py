@@ -28,6 +28,7 @@ from tests.torture import (
     crowd,
     cuts,
     floods,
+    honesty,
     keepers,
     kills,
     outages,
@@ -71,6 +72,7 @@ PARTS = {
     "floods": Part(floods.run, range(2)),
     "outages": Part(outages.run, range(2)),
     "sessions": Part(sessions.run, range(3_000)),
+    "honesty": Part(honesty.run, range(3_000)),
     "s4": Part(s4.run_full, range(2)),
     "s2": Part(s2.run, range(90 * s2.REPETITIONS)),
 }
