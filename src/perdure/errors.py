@@ -230,11 +230,18 @@ class TaskBlocked(InvalidTransition):
 class StaleVersion(Conflict):
     """The record changed since it was read."""
 
-    def __init__(self, task_id: str, expected: int, found: int) -> None:
-        self.task_id, self.expected, self.found = task_id, expected, found
+    def __init__(self, task_id: str, expected: int, found: int, *, path: str = "") -> None:
+        self.task_id, self.expected, self.found, self.path = task_id, expected, found, path
+        what = f"task {task_id!r} is at version {found}; this change was made for version {expected}"
+        if path:
+            what = (
+                f"another writer changed {path!r} of task {task_id!r} since this code read it: "
+                f"it read checkpoint {expected}, and the task is at checkpoint {found}"
+            )
         super().__init__(
-            f"task {task_id!r} is at version {found}; this change was made for version {expected}",
-            do="read the task again and decide anew",
+            what,
+            kept="what the other writer stored; nothing of this change was written",
+            do="read the task again (await task.record()) and decide anew",
         )
 
 

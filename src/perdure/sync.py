@@ -659,8 +659,12 @@ class Task:
     ) -> Checkpoint:
         """Store `state` and make it the task's state; once this returns, it outlives the process.
 
+        What others have written since this handle read or wrote the state is kept: keys they set, items they
+        appended. `task.state` and the checkpoint's `data` show the result.
+
         Raises:
             NotStorable, TooLarge: nothing was written.
+            StaleVersion: others have changed the same value since; nothing was written.
             LeaseHeld: another attempt is alive.
             LeaseLost: another attempt has taken over; nothing was written.
             InvalidTransition: the task is paused or finished.

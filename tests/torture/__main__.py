@@ -42,6 +42,7 @@ from tests.torture import (
     sleeps,
     storm,
     walls,
+    writers,
     zombies,
 )
 
@@ -67,6 +68,7 @@ PARTS = {
     "clocks": Part(clocks.run, range(100)),
     "sleeps": Part(sleeps.run, range(20)),
     "walls": Part(walls.run, range(40)),
+    "writers": Part(writers.run, range(2_000)),
     "zombies": Part(zombies.run, range(500)),
     "keepers": Part(keepers.run, range(30)),
     "floods": Part(floods.run, range(2)),

@@ -185,6 +185,8 @@ class checkpoint:
     def save(state: Any, *, label: str = "") -> None:
         """Make `state` the task's state; the next attempt begins here. Without a task nothing is kept.
 
+        Keys that others have set meanwhile stay; of a key that both have set, this state's value counts.
+
         Raises:
             InvalidInput: other tasks of the function are under way, whose place a state cannot tell.
             NotStorable, TooLarge: nothing was written.

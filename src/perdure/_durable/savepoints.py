@@ -28,7 +28,7 @@ from perdure._durable.starting import recorded_call
 from perdure._ground import codec
 from perdure._model import Entry, name_of, scope_of, seq_of
 from perdure._store import Store
-from perdure._tasks import read_checkpoint
+from perdure._tasks import put_checkpoint, read_checkpoint
 from perdure.errors import InvalidInput, NotFound, RecordDamaged
 
 T = TypeVar("T")
@@ -74,6 +74,8 @@ class checkpoint:
     async def save(state: Any, *, label: str = "") -> None:
         """Make `state` the task's state; the next attempt begins here. Without a task nothing is kept.
 
+        Keys that others have set meanwhile stay; of a key that both have set, this state's value counts.
+
         Raises:
             InvalidInput: other tasks of the function are under way, whose place a state cannot tell.
             NotStorable, TooLarge: nothing was written.
@@ -92,7 +94,7 @@ class checkpoint:
 
         async def keep() -> Saved:
             calls, scopes = run.main.numbers()
-            made = await task.checkpoint(state, label=label)
+            made = await put_checkpoint(task, state, label=label, keep="given")
             return Saved(made.seq, calls, scopes)
 
         await recorded_call(scope, _NAME, Saved, keep)

@@ -26,6 +26,7 @@ from perdure._model.lease import LEASE, Holder, Sighting
 from perdure._model.pause import REASONS, Pause, Reason, make_pause
 from perdure._model.schedule import MISSED, Missed, Plan, check_cron, check_every, check_missed, tick_id, tick_name
 from perdure._model.schema import misfit
+from perdure._model.state_merge import Keep, Overlap, merge
 from perdure._model.task import (
     FINISHED,
     MAY_WRITE,
@@ -73,11 +74,13 @@ __all__ = [
     "Gone",
     "Holder",
     "Incoming",
+    "Keep",
     "Later",
     "Level",
     "Link",
     "Missed",
     "Move",
+    "Overlap",
     "Page",
     "Pause",
     "Plan",
@@ -113,6 +116,7 @@ __all__ = [
     "jitter_ms",
     "incoming_key",
     "make_pause",
+    "merge",
     "misfit",
     "name_of",
     "new_token",

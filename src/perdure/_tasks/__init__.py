@@ -12,6 +12,7 @@ from perdure._tasks.appending import causes_of
 from perdure._tasks.callbacks import make_token
 from perdure._tasks.callbacks import topic_of as callback_topic
 from perdure._tasks.checkpointing import all_carried, carried, carry, has_carried
+from perdure._tasks.checkpointing import put as put_checkpoint
 from perdure._tasks.checkpointing import store_once as checkpoint_once
 from perdure._tasks.dependencies import Blocked, blocked_by, blockers, read_blocked
 from perdure._tasks.drafts import begin as begin_by_draft
@@ -179,6 +180,7 @@ __all__ = [
     "move",
     "open_frames",
     "payload",
+    "put_checkpoint",
     "questions_of",
     "read_blocked",
     "read_checkpoint",

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from perdure._ground import codec, frames, splicing
-from perdure._model import Checkpoint
-from perdure._tasks import checkpointing, snapshots
+from perdure._model import Checkpoint, merge
+from perdure._tasks import checkpointing, snapshots, unseen_changes
 from perdure._tasks.checkpointing import Made
 from perdure._tasks.snapshots import Snapshot
 from perdure._tasks.upkeep import outline
@@ -27,7 +27,7 @@ async def append(
     Raises:
         InvalidInput: at the path is something else than a list; nothing was written.
         NotStorable, TooLarge: nothing was written.
-        and what `checkpointing.store` raises.
+        LeaseHeld, LeaseLost, InvalidTransition: as a checkpoint does.
     """
     keys = splicing.path_of(path)
     if not path:
@@ -38,12 +38,20 @@ async def append(
         where = f"{_shown(keys)}[]" + (f".{error.path}" if error.path else "")
         raise NotStorable(where, error.problem, do=error.do) from None
 
+    behind: tuple[Snapshot, Any] | None = None  # what the code had read and made of it, if others wrote since
+
     def make(before: Snapshot) -> Made:
-        known = task.state if before is task._snapshot else snapshots.contents(before.raw)["state"]
+        nonlocal behind
+        behind = None if before.raw is task._read.raw else (task._read, task.state)
+        known = task.state if behind is None else snapshots.contents(before.raw)["state"]
         state = _with_item(known, keys, copy, keys)
         return _spliced(task, before, keys, data, state) or _written_anew(task, before, state)
 
-    return await checkpointing.store_made(task, make, label=label, cause=cause)
+    made = await checkpointing.store_made(task, make, label=label, cause=cause)
+    if behind is not None:  # what the code has changed in its copy and not saved yet stays in it
+        read, working = behind
+        task.state = merge(snapshots.contents(read.raw)["state"], task.state, working, keep="given")
+    return made
 
 
 def _with_item(state: Any, left: splicing.Path, item: Any, keys: splicing.Path) -> Any:
@@ -75,7 +83,7 @@ def _spliced(task: Task, before: Snapshot, keys: splicing.Path, item: bytes, sta
     is_tagged = not codec.is_plain(raw)
     place = before.places.get(path)
     if place is None:
-        if splicing.size_of(raw, is_tagged) > 1 and not set(snapshots.contents(raw)) <= set(checkpointing.OWN):
+        if splicing.size_of(raw, is_tagged) > 1 and not set(snapshots.contents(raw)) <= set(unseen_changes.OWN):
             return None
         place = splicing.find_list(raw, path, is_tagged)
     if place is None:
@@ -101,7 +109,7 @@ def _companions(before: Snapshot) -> dict[str, Any]:
     if splicing.size_of(before.raw, not codec.is_plain(before.raw)) == 1:
         return {}
     found = snapshots.contents(before.raw)
-    return {name: found[name] for name in checkpointing.OWN if name in found}
+    return {name: found[name] for name in unseen_changes.OWN if name in found}
 
 
 def _written_anew(task: Task, before: Snapshot, state: Any) -> Made:

@@ -6,62 +6,95 @@ A checkpoint may carry parts beside the state: what a task has around it (`runti
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from perdure._ground import codec
 from perdure._ground.clock import moment
-from perdure._model import Checkpoint, ToolCall, checkpoint_id
+from perdure._model import Checkpoint, Keep, ToolCall, checkpoint_id
 from perdure._store import Store
-from perdure._tasks import history, moves, records, snapshots
+from perdure._tasks import history, moves, records, snapshots, unseen_changes
+from perdure._tasks.snapshots import Snapshot
 from perdure._tasks.upkeep import outline
-from perdure.errors import NotFound, RecordDamaged, TooLarge
+from perdure.errors import NotFound, RecordDamaged
 
 if TYPE_CHECKING:
     from perdure._tasks.leases import Hold
-    from perdure._tasks.snapshots import Frame, Snapshot
+    from perdure._tasks.snapshots import Frame
     from perdure._tasks.task import Task
 
-# The parts of a snapshot that are the task's own; others are carried by one checkpoint only.
-OWN = ("state", "plan", "memory", "partial", "pending")
 
-
-async def store(
+async def put(
     task: Task,
-    raw: bytes,
-    copy: dict[str, Any],
+    state: Any,
     *,
     label: str = "",
-    cause: str,
-    kind: str = "checkpoint",
-    is_asked: bool = True,
+    plan: Any = None,
+    memory: Any = None,
+    partial: Any = None,
+    pending: Sequence[ToolCall] = (),
+    keep: Keep = "none",
 ) -> Checkpoint:
-    """Store a snapshot and make it the task's state; `kind` is the event it makes. One that nobody asked for leaves
-    `task.state` to whoever works with it.
+    """Make `state` the task's state, with what others wrote since this handle read it.
+
+    With keep="given" this state counts where others have changed the same value.
 
     Raises:
+        NotStorable, TooLarge: nothing was written.
+        StaleVersion: others have changed the same value, and `keep` is "none"; nothing was written.
         LeaseHeld: another attempt is alive.
         LeaseLost: another attempt has taken over; nothing was written.
         InvalidTransition: the task is paused or finished.
     """
+    raw, copy = snapshots.document(state, plan, memory, partial, pending)
+    return await store_made(task, _over(task, raw, copy, keep), label=label, cause="explicit")
 
-    crc = crc32(raw)
+
+async def save_working_state(task: Task) -> None:
+    """Checkpoint what the code has made of `task.state`, if it has changed; `task.state` stays the code's own.
+
+    Raises:
+        what `put` raises.
+    """
+    own = unseen_changes.own_parts(task._read.raw)
+    raw, copy = codec.round_trip({**own, "state": task.state})
+    if raw != codec.encode(own):
+        made = await store_made(task, _over(task, raw, copy, "none"), cause="interval", shows=False)
+        task._read = Snapshot(made.seq, raw, 0, 0, 0)
+
+
+def _over(task: Task, raw: bytes, copy: dict[str, Any], keep: Keep) -> Callable[[Snapshot], Made]:
+    read, crc = task._read, crc32(raw)
 
     def make(before: Snapshot) -> Made:
+        combined = unseen_changes.combine(task.id, read, before, raw, keep=keep)
+        if combined is not None:
+            return Made(snapshots.build(task._store, task.uid, combined[0], before), *combined)
         return Made(snapshots.build(task._store, task.uid, raw, before, crc), raw, copy, crc)
 
-    return await store_made(task, make, label=label, cause=cause, kind=kind, is_asked=is_asked)
+    return make
 
 
 async def store_once(task: Task, *, label: str, cause: str, may_be_there: bool) -> str:
-    """The id of the checkpoint with this cause: of the state as it is now, if an earlier attempt has made none. Raises
-    what `store` raises."""
+    """The id of the checkpoint with this cause: of the state as it is now, if an earlier attempt has made none.
+
+    Raises:
+        LeaseHeld, LeaseLost, InvalidTransition: as `put` does.
+    """
     made = await _made_by(task, cause) if may_be_there else []
     if made:
         return checkpoint_id(task.uid, made[-1])
-    raw, copy = snapshots.document(task.state, None, None, None, ())
-    return (await store(task, raw, copy, label=label, cause=cause)).id
+
+    def make(before: Snapshot) -> Made:
+        own = unseen_changes.own_parts(before.raw)
+        if own.keys() != snapshots.contents(before.raw).keys():
+            raw, copy = codec.round_trip(own)
+            return Made(snapshots.build(task._store, task.uid, raw, before), raw, copy)
+        frame = snapshots.build(task._store, task.uid, before.raw, before)
+        return Made(snapshots.with_places(frame, before.places), before.raw, own)
+
+    return (await store_made(task, make, label=label, cause=cause, shows=False)).id
 
 
 class Made(NamedTuple):
@@ -80,9 +113,15 @@ async def store_made(
     label: str = "",
     cause: str,
     kind: str = "checkpoint",
-    is_asked: bool = True,
+    shows: bool = True,
 ) -> Checkpoint:
-    """The same, for one that is made from the newest there is; raises what `store` and `make` raise."""
+    """Store a checkpoint that `make` makes from the newest one, made anew while others write; `kind` is its event.
+
+    With `shows` it is what `task.state` holds from now on; without, `task.state` stays as the code has made it.
+
+    Raises:
+        LeaseHeld, LeaseLost, InvalidTransition: as `put` does; and what `make` raises.
+    """
     while True:
         hold = await task._take()
         made = make(await task._base(hold))
@@ -93,9 +132,9 @@ async def store_made(
         await snapshots.put_chunks(task._store, task.uid, frame, task.id)
         row = await task._store.verb("checkpoint", task.uid, params, key=task.id, fence=hold.fence)
         if row is not None:
-            working = task.state
             stored = _stored(task, hold, made, row, params)
-            task.state = task.state if is_asked else working
+            if shows:
+                task.state, task._read = made.copy["state"], task._snapshot
             return stored
         await moves.explain(task, "checkpoint", hold)
 
@@ -109,7 +148,7 @@ def _stored(
 ) -> Checkpoint:
     seq, _version, status = row
     frame, raw, copy, crc = made
-    task.status, task.state = status, copy["state"]
+    task.status = status
     task._snapshot = hold.snapshot = frame.snapshot(seq, raw)
     return Checkpoint(
         id=checkpoint_id(task.uid, seq),
@@ -138,15 +177,15 @@ async def carry(task: Task, part: str, value: Any, *, label: str = "", cause: st
 
     Raises:
         NotStorable: the value would not come back as it was; nothing was written.
-        and what `store` raises.
+        LeaseHeld, LeaseLost, InvalidTransition: as `put` does.
     """
-    hold = await task._take()
-    own = snapshots.contents((await task._base(hold)).raw)
-    parts = {name: own[name] for name in OWN if name in own}
-    raw, copy = codec.round_trip({**parts, part: value})
-    if len(raw) > snapshots.MAX_STATE:
-        raise TooLarge(f"the state with its {part}", len(raw), snapshots.MAX_STATE)
-    return await store(task, raw, copy, label=label, cause=cause, kind=kind)
+
+    def make(before: Snapshot) -> Made:
+        raw, copy = codec.round_trip({**unseen_changes.own_parts(before.raw), part: value})
+        snapshots.check_size(raw, f"the state with its {part}")
+        return Made(snapshots.build(task._store, task.uid, raw, before), raw, copy)
+
+    return await store_made(task, make, label=label, cause=cause, kind=kind, shows=False)
 
 
 async def carried(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from perdure._ground.saying import message_of
 from perdure._model import FINISHED, MOVES, Status
-from perdure._tasks import leases, refusals, snapshots
+from perdure._tasks import leases, refusals, snapshots, unseen_changes
 from perdure._tasks.leases import Hold
 from perdure._tasks.snapshots import NO_FRAME, Snapshot
 from perdure.errors import InvalidInput, LeaseLost
@@ -43,10 +43,16 @@ async def move(task: Task, verb: str, *, hold: Hold | None = None, raw: bytes | 
     Raises:
         InvalidTransition: the task's status does not allow it; nothing was written.
         LeaseLost: another attempt has taken over; nothing was written.
+        StaleVersion: others have changed what the snapshot changes since the task was read; nothing was written.
     """
+    read = task._read
     while True:
         before = await task._base(hold) if hold is not None and raw is not None else None
-        if await try_move(task, verb, hold=hold, raw=raw, before=before, **what):
+        given = raw
+        if raw is not None and before is not None:
+            combined = unseen_changes.combine(task.id, read, before, raw)
+            given = raw if combined is None else combined[0]
+        if await try_move(task, verb, hold=hold, raw=given, before=before, **what):
             return
         await explain(task, verb, hold)
 
@@ -90,7 +96,7 @@ async def try_move(
     if hold is not None:
         leases.forget(store, hold)
     if frame is not None and raw is not None:
-        task._snapshot = frame.snapshot(row[0], raw)
+        task._snapshot = task._read = frame.snapshot(row[0], raw)
         task.state = snapshots.contents(raw)["state"]
     return True
 

@@ -13,9 +13,8 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from perdure._ground import codec
 from perdure._ground.hop import Nap, mode
-from perdure._tasks import checkpointing, snapshots
+from perdure._tasks import checkpointing
 from perdure.errors import PerdureError
 
 if TYPE_CHECKING:
@@ -44,15 +43,7 @@ async def _save(task: Task, interval: float) -> None:
         while (left := due - clock.boottime()) > 0:
             await Nap(min(left, clock.longest_wait))
         try:
-            await _save_once(task)
+            if not (task.is_paused or task.is_finished):
+                await checkpointing.save_working_state(task)
         except PerdureError as error:  # its next call meets the same, and raises it
             log.warning("the state of task %s was not saved: %s", task.id, error.what)
-
-
-async def _save_once(task: Task) -> None:
-    own = snapshots.contents(task._snapshot.raw)
-    raw, copy = codec.round_trip(
-        {**{name: own[name] for name in checkpointing.OWN if name in own}, "state": task.state}
-    )
-    if raw != task._snapshot.raw and not (task.is_paused or task.is_finished):
-        await checkpointing.store(task, raw, copy, cause="interval", is_asked=False)

@@ -104,9 +104,17 @@ def document(
     except NotStorable as error:
         path = error.path.removeprefix("state").removeprefix(".")
         raise NotStorable(path, error.problem, do=error.do) from None
-    if len(raw) > MAX_STATE:
-        raise TooLarge("the state", len(raw), MAX_STATE)
+    check_size(raw)
     return raw, copy
+
+
+def check_size(raw: bytes, what: str = "the state") -> None:
+    """
+    Raises:
+        TooLarge: the snapshot is past the limit.
+    """
+    if len(raw) > MAX_STATE:
+        raise TooLarge(what, len(raw), MAX_STATE)
 
 
 def _as_call(call: ToolCall | Mapping[str, Any]) -> ToolCall:

@@ -70,7 +70,8 @@ class Task:
         self._tasks = tasks
         self._store: Store = tasks._store
         self._agent = agent
-        self._snapshot = snapshot
+        self._snapshot = snapshot  # the newest this handle knows of
+        self._read = snapshot  # the one that `state` was read from, before the code changed it
         self.id, self.uid, self.status = key
         self.state, self.created = state, created
         self._deadline_at: int | None = None  # of one without a durable function, which has its own
@@ -97,7 +98,7 @@ class Task:
         """The task as it stands in the store now."""
         row = await refusals.current_row(self._store, self.id, self.uid)
         record, snapshot = await records.load(self._store, row)
-        self._snapshot = snapshot
+        self._snapshot = self._read = snapshot
         self.status, self.state = record.status, record.state
         return record
 
@@ -106,7 +107,7 @@ class Task:
         the task is to be treated."""
         row = await refusals.current_row(self._store, self.id, self.uid)
         hold.snapshot = None
-        self._snapshot = await self._base(hold)
+        self._snapshot = self._read = await self._base(hold)
         self.status = row.status  # type: ignore[assignment]
         self.state = snapshots.contents(self._snapshot.raw)["state"]
         return config_of(self._store, row)
@@ -137,14 +138,19 @@ class Task:
     ) -> Checkpoint:
         """Store `state` and make it the task's state; once this returns, it outlives the process.
 
+        What others have written since this handle read or wrote the state is kept: keys they set, items they
+        appended. `task.state` and the checkpoint's `data` show the result.
+
         Raises:
             NotStorable, TooLarge: nothing was written.
+            StaleVersion: others have changed the same value since; nothing was written.
             LeaseHeld: another attempt is alive.
             LeaseLost: another attempt has taken over; nothing was written.
             InvalidTransition: the task is paused or finished.
         """
-        raw, copy = snapshots.document(state, plan, memory, partial, pending)
-        return await checkpointing.store(self, raw, copy, label=label, cause="explicit")
+        return await checkpointing.put(
+            self, state, label=label, plan=plan, memory=memory, partial=partial, pending=pending
+        )
 
     async def append(self, path: str | Sequence[str | int], item: Json, *, label: str = "") -> Checkpoint:
         """Add an item to a list in the state; a checkpoint that costs what the item does, however long the list is.
