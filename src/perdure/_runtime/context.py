@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from perdure._ground.ids import check_id
+from perdure._model import Verdict
 from perdure._runtime.environment import NO_RULES, Rules, umask_now
 from perdure._runtime.fingerprints import Fingerprint
 from perdure.errors import Conflict, InvalidInput, NotAllowed
@@ -28,6 +29,7 @@ class Held(NamedTuple):
     kind: str
     live: Any
     after: tuple[str, ...] = ()
+    verdict: Verdict | None = None  # of one that cannot come back: said when it is held
 
 
 @dataclass
@@ -74,7 +76,9 @@ class Context:
     def cwd(self, path: Path) -> None:
         self.folder = path
 
-    def hold(self, name: str, kind: str, live: Any, *, after: Sequence[str] = ()) -> Held:
+    def hold(
+        self, name: str, kind: str, live: Any, *, after: Sequence[str] = (), verdict: Verdict | None = None
+    ) -> Held:
         """Keep a live thing under a name, so that the next save captures it.
 
         Raises:
@@ -86,7 +90,7 @@ class Context:
                 raise InvalidInput(f"unit {name!r} needs {needed!r}, which is not there", do="hold that one first")
         if name in self.units and self.units[name].kind != kind:
             raise Conflict(f"unit {name!r} is a {self.units[name].kind}", do="choose another name")
-        held = self.units[name] = Held(name, kind, live, tuple(after))
+        held = self.units[name] = Held(name, kind, live, tuple(after), verdict)
         return held
 
     def expect(self, *fingerprints: Fingerprint) -> None:

@@ -23,6 +23,7 @@ from perdure._runtime.paths import mapped
 from perdure._runtime.report import RestorePlan, RestoreReport
 from perdure._runtime.restore import Missing, Restored
 from perdure._runtime.saved import Cut, bare_cut, cut_of, from_data
+from perdure._runtime.unit_types import type_of, unknown_kind
 from perdure._runtime.workspace import Workspace
 from perdure._store import Store
 from perdure._tasks import Task, Tasks, arrival, carried
@@ -103,13 +104,27 @@ class Continuity:
     def hold(self, name: str, kind: str, live: Any, *, after: Sequence[str] = ()) -> Held:
         """Save this live thing with the rest, and bring it back before those that come `after` it.
 
-        In a durable function that was claimed again, the one that was brought back is given instead of `live`.
+        In a durable function that was claimed again, the one that was brought back is given instead of `live`. Of a
+        kind that nobody here knows, its verdict says at once that it will be lost; a save names it as such.
         """
         held = self.context.units.get(name)
         if held is not None and held.kind == kind and name in self.context.brought:
             self.context.brought.discard(name)
             return held
-        return self.context.hold(name, kind, live, after=after)
+        lost = unknown_kind(kind) if type_of(kind) is None else None
+        return self.context.hold(name, kind, live, after=after, verdict=lost)
+
+    async def release(self, name: str) -> None:
+        """Let go of a unit. What was held by `hold` is not saved any more.
+
+        Raises:
+            NotFound: there is no such unit.
+        """
+        if name not in self.context.units and name not in self.context.waiting:
+            raise NotFound("unit", name, f"task {self._task_id!r}")
+        self.context.units.pop(name, None)
+        self.context.waiting.pop(name, None)
+        self.context.brought.discard(name)
 
     def __getitem__(self, name: str) -> Any:
         """The live thing of this name."""

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 from perdure._model import Verdict
-from perdure._runtime.units import Unit
+from perdure._runtime.units import Record, Unit
 from perdure.errors import InvalidInput, UnitEnded
 
 _CHUNK = 1 << 20
+# Of a file that is read without marks, so much of its beginning and of its end is compared.
+_SAMPLE = 32 << 20
+_RELEASE = "rt.release(name) lets go of it; opened after that, it is taken as it stands"
 
 
 class KeptDescriptor(Unit):
@@ -104,49 +108,68 @@ class KeptFile(KeptDescriptor):
         mark: dict[str, int] = {"position": self.tell()}
         if self.is_written:
             os.fsync(fd)
-            length = os.fstat(fd).st_size
-            self._marked = (length, self._checksum(*self._marked, length))
+        length = os.fstat(fd).st_size if self.is_written else mark["position"]
+        self._marked = (length, self._checksum(*self._marked, length))
+        if self.is_written:
             mark |= {"length": length, "crc": self._marked[1]}
+        else:
+            mark["behind"] = self._marked[1]
         await Unit.write(self, "mark", mark=mark)
 
     def _checksum(self, start: int, crc: int, end: int) -> int:
         """Of all up to `end`, from that of all up to `start`; read by another descriptor if ours cannot."""
         if end < start:
             start, crc = 0, 0
-        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            while start < end:
-                piece = os.pread(fd, min(_CHUNK, end - start), start)
-                if not piece:
-                    break
-                crc, start = crc32(piece, crc), start + len(piece)
-        finally:
-            os.close(fd)
-        return crc
+        return _checksum(self.path, start, crc, end)
 
     # ── coming back ─────────────────────────────────────────────────────────────────────────────
 
     async def take_up(self, facts: dict[str, Any], *, was_made: bool, is_rebuilt: bool) -> None:
         """Go on where the last process was for certain; or say that this file is another one."""
-        problem = self._replaced(facts)
         mark = facts.get("mark")
-        if problem is None and mark is not None and "length" in mark:
-            problem = self._damaged(mark["length"], mark["crc"])
+        ours = os.fstat(self._fd())
+        problem = damage(self.path, {"file": [ours.st_dev, ours.st_ino], **facts})
+        if problem is None and not was_made and not is_rebuilt:
+            problem = changed_unmarked(self.path, facts, ours, is_written=self.is_written)
         if problem is not None:
             self.close()
-            self._judge("lost", problem, do_not_assume=("that it holds what you wrote or read",))
+            self._judge("lost", problem, do_not_assume=("that it holds what you wrote or read",), options=(_RELEASE,))
             return
         since = self._go_on(mark)
         if is_rebuilt:
             differs = () if mark else ("its place: it was never marked, and is at the beginning",)
-            self._judge("rebuilt", "it was opened again", differs=differs, since_you_left=since)
+            how = (
+                "it was released, and opened again" if self.record.recipe.get("was_released") else "it was opened again"
+            )
+            self._judge("rebuilt", how, differs=differs, since_you_left=since)
         elif not was_made:
             self._judge("kept", "the same open file", same=("place", "contents"), since_you_left=since)
+            if mark is None:
+                self._judge_unmarked(facts, ours)
+        if mark is None and not self.is_written:
+            with suppress(InvalidInput):  # an older keeper does not keep it
+                await self.ask("basis", basis=_basis(self.path, ours))
+
+    def _judge_unmarked(self, facts: dict[str, Any], ours: os.stat_result) -> None:
+        """Kept, and no more said of its contents than was looked at."""
+        basis = facts.get("basis") or {}
+        added = ours.st_size - (basis.get("length", ours.st_size) if not self.is_written else ours.st_size)
+        since = (f"{added:,} bytes were added to it",) if added > 0 else ()
+        if (facts.get("left") == _stand(ours) and not facts.get("is_fresh")) or (
+            basis and self.tell() <= basis["length"]
+        ):
+            self._judge("kept", "the same open file", same=("place", "contents"), since_you_left=since)
+        else:
+            unknown = (
+                "that nobody else has changed it: it was never marked, and it was changed as its last process ended"
+            )
+            self._judge("kept", "the same open file", same=("place",), since_you_left=since, do_not_assume=(unknown,))
 
     def _go_on(self, mark: dict[str, int] | None) -> tuple[str, ...]:
         if mark is None:
             return ()
         if not self.is_written:
+            self._marked = (mark["position"], mark["behind"]) if "behind" in mark else (0, 0)
             self.seek(mark["position"])
             return ()
         length, fd = mark["length"], self._fd()
@@ -158,30 +181,82 @@ class KeptFile(KeptDescriptor):
         self.seek(mark["position"])
         return (f"{torn:,} bytes after the last mark were cut off",) if torn > 0 else ()
 
-    def _replaced(self, facts: dict[str, Any]) -> str | None:
-        try:
-            about = os.stat(self.path)
-        except OSError as error:
-            return f"{self.path} cannot be found: {error.strerror}"
-        ours = os.fstat(self._fd())
-        if [about.st_dev, about.st_ino] != [ours.st_dev, ours.st_ino] or facts.get("file") not in (
-            None,
-            [ours.st_dev, ours.st_ino],
-        ):
-            return f"{self.path} is another file now"
-        return None
-
-    def _damaged(self, length: int, crc: int) -> str | None:
-        size = os.fstat(self._fd()).st_size
-        if size < length:
-            return f"{self.path} has {size:,} bytes; {length:,} were marked as written"
-        if self._checksum(0, 0, length) != crc:
-            return f"{self.path} was changed: its first {length:,} bytes are not those that were marked"
-        return None
-
     def _judge(self, level: Any, reason: str, **parts: Any) -> None:
         self.verdict = Verdict(level, reason, **parts)
         self.level = level
+
+
+def damage(path: str, facts: Mapping[str, Any]) -> str | None:
+    """Why the file at this path is not the one that was marked; None if it is."""
+    try:
+        about = os.stat(path)
+        if facts.get("file") not in (None, [about.st_dev, about.st_ino]):
+            return f"{path} is another file now"
+        mark = facts.get("mark") or {}
+        length, crc = (
+            (mark["length"], mark["crc"]) if "length" in mark else (mark.get("position", 0), mark.get("behind"))
+        )
+        if about.st_size < length and crc is not None:
+            return f"{path} has {about.st_size:,} bytes; {length:,} were marked"
+        if crc is not None and _checksum(path, 0, 0, length) != crc:
+            return f"{path} was changed: its first {length:,} bytes are not those that were marked"
+    except OSError as error:
+        return f"{path} cannot be found: {error.strerror}"
+    return None
+
+
+def changed_unmarked(path: str, facts: Mapping[str, Any], now: os.stat_result, *, is_written: bool) -> str | None:
+    """Without a mark: how the file was changed since its last process ended, or, if nobody saw that, since that process
+    took it up; None if it was not, or if that cannot be told."""
+    left, basis = facts.get("left"), facts.get("basis")
+    if facts.get("mark") is not None:
+        return None
+    if not is_written and basis is not None:
+        return _changed(path, basis, now)
+    return None if left in (None, _stand(now)) else f"{path} was changed after its last process had ended"
+
+
+def problem_of(record: Record) -> str | None:
+    """Why a file that the keeper holds open is not the one that was read or written."""
+    path, facts = record.recipe["path"], record.facts
+    if (found := damage(path, facts)) is not None:
+        return found
+    return changed_unmarked(path, facts, os.stat(path), is_written=record.recipe["mode"] != "rb")
+
+
+def _checksum(path: str, start: int, crc: int, end: int) -> int:
+    """Of all up to `end`, from that of all up to `start`; by a descriptor of its own, as ours may not read."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        while start < end and (piece := os.pread(fd, min(_CHUNK, end - start), start)):
+            crc, start = crc32(piece, crc), start + len(piece)
+    finally:
+        os.close(fd)
+    return crc
+
+
+def _stand(about: os.stat_result) -> list[int]:
+    return [about.st_size, about.st_mtime_ns]
+
+
+def _basis(path: str, about: os.stat_result) -> dict[str, Any]:
+    """What a file that is read holds now: its length, and checksums of its beginning and end."""
+    length = about.st_size
+    return {"length": length, "ends": _ends(path, length), "ctime": about.st_ctime_ns}
+
+
+def _ends(path: str, length: int) -> list[int]:
+    return [_checksum(path, 0, 0, min(length, _SAMPLE)), _checksum(path, max(0, length - _SAMPLE), 0, length)]
+
+
+def _changed(path: str, basis: Mapping[str, Any], about: os.stat_result) -> str | None:
+    if about.st_ctime_ns == basis["ctime"]:
+        return None
+    if about.st_size < basis["length"]:
+        return f"{path} has {about.st_size:,} bytes; it had {basis['length']:,} when its last process took it up"
+    if _ends(path, basis["length"]) != basis["ends"]:
+        return f"{path} was changed since its last process took it up"
+    return None
 
 
 class KeptListener(KeptDescriptor):

@@ -129,6 +129,14 @@ async def end(store: Store, records: Sequence[Record]) -> None:
             await here.ask("end", unit=record.uid)
 
 
+async def release(store: Store, records: Sequence[Record]) -> None:
+    """End these units for good: what was marked of them is forgotten, and their names make new ones."""
+    here = find(store)
+    for record in records if here is not None else ():
+        if here is not None:
+            await here.ask("let go", unit=record.uid, wait=True)
+
+
 # ── what would end it ────────────────────────────────────────────────────────────────────────────
 
 

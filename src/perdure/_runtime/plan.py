@@ -20,7 +20,7 @@ from perdure._runtime.report import RestorePlan, UnitLine
 from perdure._runtime.save import CAUSE, PART, place_for
 from perdure._runtime.saved import Saved, SavedUnit, from_data, in_order
 from perdure._runtime.secrets import Secret, references_in
-from perdure._runtime.unit_types import Place, type_of
+from perdure._runtime.unit_types import Place, type_of, unknown_kind
 from perdure._tasks import Task, arrival, carried
 from perdure.errors import Incompatible, NotFound, PerdureError, SecretMissing
 
@@ -160,7 +160,7 @@ async def _judge(
     unit_type = type_of(unit.kind)
     gone = [name for name in unit.after if name in lost]
     if unit_type is None:
-        verdict = Verdict("lost", f"nobody here knows units of kind {unit.kind!r}", options=("install its package",))
+        verdict = unknown_kind(unit.kind)
     elif not place.is_trusted and unit.kind not in _HARMLESS:
         verdict = Verdict("lost", _UNSIGNED, options=("rt.restore(trust=True) brings it back",))
     elif gone:

@@ -12,7 +12,7 @@ from perdure._model import Verdict
 from perdure._runtime.client import Client
 from perdure._runtime.secrets import Secret
 from perdure._runtime.units import Owner, Record, Unit
-from perdure.errors import Conflict, RequestFailed
+from perdure.errors import Conflict, InvalidInput, RequestFailed, UnitEnded
 
 NOT_SENT, CUT_OFF = 3, 4
 
@@ -42,6 +42,25 @@ class KeptRequest(Unit):
                 kept="that one and its answer; nothing was sent",
                 do="choose another name",
             )
+
+    async def check_whole(self) -> None:
+        """An answer is called kept only if it is still all that came."""
+        if self.record.ended == 0 and (damage := await self._damage()):
+            self.level = "lost"
+            self.verdict = Verdict(
+                "lost",
+                damage,
+                do_not_assume=("that it was not answered: what it bought is paid for",),
+                options=("make it again under another name",),
+            )
+
+    async def _damage(self) -> str:
+        try:
+            return str((await self.ask("whole")).args["damage"])
+        except InvalidInput:
+            return ""  # its keeper is an older one, which does not tell
+        except UnitEnded as gone:
+            return gone.why
 
     def _check(self) -> None:
         """What came of an answer can be read, however it ended."""
@@ -74,6 +93,8 @@ class KeptRequest(Unit):
                 yield reply.body
             elif reply.args["status"] is not None:
                 break
+        if reply.args["status"] == 0 and (damage := await self._damage()):
+            raise RequestFailed(self.name, damage, True)
         if reply.args["status"] != 0:
             head = (await self.ask("state")).args["head"]
             raise self._failed(head, reply.args["status"])

@@ -127,10 +127,13 @@ class Runtime(Continuity):
         await listener.attach(take=take)
         return listener
 
-    async def socket(self, name: str, host: str, port: int, *, take: bool = False) -> KeptSocket:
+    async def socket(
+        self, name: str, host: str, port: int, *, take: bool = False, rebuild: Literal["auto", "never"] = "never"
+    ) -> KeptSocket:
         """A TCP connection, made the first time; the same one in the next process, as long as its other end wants.
 
-        Without encryption: the keys of TLS go with the process that had them.
+        Without encryption: the keys of TLS go with the process that had them. One that its other end has closed or
+        broken is lost; with rebuild="auto", another connection is made in its place.
 
         Raises:
             UnitHeld: a living process has it.
@@ -140,10 +143,11 @@ class Runtime(Continuity):
         fds: tuple[int, ...] = ()
         who: dict[str, Any] = {"kind": "socket", "name": name, "owner": self._owner.told(), "recipe": recipe}
         with ExitStack() as made:
-            if (await self._client.ask("open", **who, find=True)).args["unit"] is None:
+            there = (await self._client.ask("open", **who, find=True)).args["unit"]
+            if there is None or (there["ended"] is not None and (rebuild == "auto" or there["facts"].get("released"))):
                 connect = partial(create_connection, (host, port), _CONNECT_SECONDS)
                 fds = (made.enter_context(await Call(connect)).fileno(),)
-            kept = await self._opened(KeptSocket, "socket", name, recipe, rebuild="never", fds=fds)
+            kept = await self._opened(KeptSocket, "socket", name, recipe, rebuild=rebuild, fds=fds)
         if kept.level != "lost":
             await kept.attach(take=take)
         return kept
@@ -174,6 +178,7 @@ class Runtime(Continuity):
             KeptRequest, "request", name, recipe, secrets=secrets, rebuild="never", body=content
         )
         request.check_same(recipe)
+        await request.check_whole()
         return request
 
     async def postgres(
@@ -204,6 +209,21 @@ class Runtime(Continuity):
         refuse_own_store(self._client.home, Path(path))
         place = await Call(lambda: place_of(self._client, self._owner))
         return await open_sqlite(place, name, path, hold=hold)
+
+    async def release(self, name: str) -> None:
+        """Let go of a unit: what the keeper holds is ended, and its marks are forgotten; opened again, it is a new one.
+
+        A file is not emptied by that, whatever its mode: it is opened again as it stands.
+
+        Raises:
+            NotFound: there is no such unit.
+        """
+        reply = await self._client.ask("units", task_uid=self._owner.uid)
+        mine = [told for told in reply.args["units"] if name in (told["name"], told["name"].partition(":")[2])]
+        for told in mine:
+            await self._client.ask("let go", unit=told["uid"], wait=True)
+        if not mine or name in self.context.units:
+            await super().release(name)
 
     async def units(self) -> Sequence[Unit]:
         """All that is kept for the task, and what has ended and was not forgotten."""

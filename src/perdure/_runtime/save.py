@@ -28,7 +28,7 @@ from perdure._runtime.unit_types import Place, type_of
 from perdure._runtime.workspace_walk import CUTS
 from perdure._store import Store
 from perdure._tasks import Task, carry
-from perdure.errors import InvalidInput, NotStorable
+from perdure.errors import NotStorable
 
 CAUSE, PART = "save", "runtime"
 # What every save captures of the context itself, in the order it comes back in.
@@ -64,8 +64,8 @@ async def save(task: Task, context: Context, *, label: str = "") -> Cut:
 
 async def _capture(held: Held, place: Place) -> SavedUnit:
     unit_type = type_of(held.kind)
-    if unit_type is None:
-        raise InvalidInput(f"nobody here knows the kind {held.kind!r} of unit {held.name!r}", do="register(…) it first")
+    if unit_type is None:  # as was said when it was held; a restore says it again
+        return SavedUnit(held.name, held.kind, None, held.after)
     recipe = await unit_type.capture(held.live, place)
     is_connection = unit_type.is_connection or (held.kind == "kept" and recipe["kind"] in CONNECTIONS)
     return SavedUnit(held.name, held.kind, recipe, held.after, is_connection)

@@ -121,6 +121,13 @@ def register(unit_type: UnitType) -> UnitType:
     return known
 
 
+def unknown_kind(kind: str) -> Verdict:
+    """Of a unit that nobody here can capture or bring back."""
+    return Verdict(
+        "lost", f"nobody here knows units of kind {kind!r}", options=("install its package, or register it",)
+    )
+
+
 def type_of(kind: str) -> UnitType | None:
     """The unit type of this kind; None if nobody here knows it."""
     if kind not in _types:

@@ -174,10 +174,12 @@ async def opened(
             "open", body, fds, **who, recipe=recipe, secrets=dict(secrets), limits=dict(limits or {})
         )
     record, was_made = Record.read(reply.args["unit"]), bool(reply.args["made"])
-    if record.is_alive or rebuild != "auto":
+    if record.is_alive or not (rebuild == "auto" or record.facts.get("released")):
         return record, was_made, "instead_of" in record.facts
     again, missing = secrets_of(record)
-    reply = await client.ask("rebuild", unit=record.uid, secrets=again, missing=missing, limits=dict(record.limits))
+    reply = await client.ask(
+        "rebuild", b"", fds, unit=record.uid, secrets=again, missing=missing, limits=dict(record.limits)
+    )
     return Record.read(reply.args["unit"]), bool(reply.args["made"]), True
 
 

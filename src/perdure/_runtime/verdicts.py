@@ -10,6 +10,12 @@ from perdure._runtime.units import Record
 
 # Statuses the keeper writes when it did not see the end.
 _UNSEEN = -1
+# What went with the former one when one of these was made again.
+_GONE_WITH_IT = {
+    "listener": "connections that waited in its queue were broken",
+    "pipe": "what was written into it and not read is gone",
+    "socket": "the connection is new: its other end has seen the former one end",
+}
 
 
 def verdict_of(record: Record, was_made: bool, is_rebuilt: bool, asked: Mapping[str, Any] | None = None) -> Verdict:
@@ -18,11 +24,24 @@ def verdict_of(record: Record, was_made: bool, is_rebuilt: bool, asked: Mapping[
         return _lost(record)
     if before := record.about.get("restarted_from"):
         return restarted(record, before)
+    if is_rebuilt and record.kind in _GONE_WITH_IT:
+        return _remade(record)
     if is_rebuilt:
         return _rebuilt(record)
     if was_made:
         return Verdict("kept", "made now", same=("all of it: it is new",))
     return _kept(record, asked or {})
+
+
+def _remade(record: Record) -> Verdict:
+    """A descriptor that was made again: what was on its way in the old one went with it."""
+    why = record.facts.get("why_rebuilt") or "it had ended"
+    return Verdict(
+        "rebuilt",
+        f"the former one was gone ({why}); a new one was made from its recipe",
+        differs=(_GONE_WITH_IT[record.kind],),
+        do_not_assume=("that what you had sent, or were sent, has arrived",),
+    )
 
 
 def restarted(record: Record, before: Sequence[int]) -> Verdict:
@@ -68,6 +87,14 @@ def _since(record: Record) -> Sequence[str]:
     told = []
     if "end" in about and "last_input_at" in about and about["end"] > about["last_input_at"]:
         told.append(f"{about['end'] - about['last_input_at']:,} bytes were put out since the last input")
+    if record.facts.get("output_trouble"):
+        told.append(str(record.facts["output_trouble"]))
+    if about.get("unread"):
+        told.append(f"{about['unread']:,} bytes wait in it to be read")
+    if about.get("is_closed_by_peer"):
+        told.append("its other end has closed its side: what waits can be read, and nothing more will come")
+    if about.get("waiting_connections"):
+        told.append(f"{about['waiting_connections']:,} connections wait in its queue")
     if about.get("running"):
         told.append(f"still running: {about['running']}")
     if about.get("last_ended"):

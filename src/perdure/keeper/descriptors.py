@@ -9,12 +9,17 @@ Owns who has a descriptor. What is in a file is the business of whoever reads an
 
 from __future__ import annotations
 
+import array
 import asyncio
 import contextlib
+import fcntl
 import os
 import signal
 import socket
 import stat
+import struct
+import termios
+import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -25,6 +30,7 @@ from perdure.keeper.units import Unit
 
 _LOOK_SECONDS = 0.005
 _PATIENCE_SECONDS = 5.0
+_FRESH_NS = 2_000_000_000
 BACKLOG = 512
 _FLAGS = {
     "rb": os.O_RDONLY,
@@ -37,12 +43,17 @@ _FLAGS = {
     "x+b": os.O_RDWR | os.O_CREAT | os.O_EXCL,
 }
 MODES = tuple(_FLAGS)
+# States of a TCP connection, as the kernel numbers them: it has ended; the other end has closed its side.
+_ENDED, _CLOSED_BY_PEER = 7, 8
+_TCP_INFO = struct.Struct("8B5I")  # the first byte is the state, the last number what waits to be accepted
 
 
 class Descriptor(Held):
     """What every kind of them has in common."""
 
     parts: tuple[str, ...] = ("fd",)
+    _fds: tuple[int, ...] = ()
+    _pidfd = -1  # of the process that has it
 
     def make(self) -> tuple[int, ...]:
         """Open it."""
@@ -55,6 +66,12 @@ class Descriptor(Held):
 
     def recover(self) -> None:
         self._fds = tuple(self.keeper.anchored.get(f"{self.unit.uid}/{part}")[0] for part in self.parts)
+        if (holder := self.unit.facts.get("holder")) and processes.is_same(*holder):
+            self._watch_holder(*holder)
+
+    def stand(self) -> list[int] | None:
+        """Its size and when it was changed: what shows that somebody has changed it while no process of ours had it."""
+        return None
 
     async def give(self, call: Call) -> Answer:
         """A descriptor of it, for the process that asks."""
@@ -65,10 +82,34 @@ class Descriptor(Held):
             if not call.get("take", bool, False):
                 raise Refused("held", pid=former[0])
             await self._end_holder(*former)
+        told = dict(self.unit.facts)
         self.unit.facts["holder"] = who
+        self.unit.facts.pop("left", None)  # from now on it is changed by who has it
         self.keeper.save(self.unit)
+        self._watch_holder(*who)
         self.touch()
-        return Answer({"facts": self.unit.facts}, fds=tuple(os.dup(fd) for fd in self._fds))
+        return Answer({"facts": told}, fds=tuple(os.dup(fd) for fd in self._fds))
+
+    def _watch_holder(self, pid: int, start: int) -> None:
+        """Note how it stands at the moment its process ends: what changes after that was done by somebody else."""
+        self._unwatch()
+        with contextlib.suppress(OSError, AttributeError):  # it has just ended; or there are no pidfds here
+            self._pidfd = os.pidfd_open(pid)
+            self.keeper.loop.add_reader(self._pidfd, self._holder_ended)
+
+    def _holder_ended(self) -> None:
+        self._unwatch()
+        if self._fds and (left := self.stand()) is not None:
+            self.unit.facts["left"] = left
+            # Changed just now: by the process that has ended, or by somebody who was quicker than we are.
+            self.unit.facts["is_fresh"] = abs(time.time_ns() - left[1]) < _FRESH_NS
+            self.keeper.save(self.unit)
+
+    def _unwatch(self) -> None:
+        if self._pidfd >= 0:
+            self.keeper.loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = -1
 
     async def _end_holder(self, pid: int, start: int) -> None:
         """It cannot be made to close a descriptor; so it is ended before another gets one."""
@@ -88,6 +129,12 @@ class Descriptor(Held):
         self.touch()
         return Answer()
 
+    def note_basis(self, call: Call) -> Answer:
+        """What the file was when the process that has it now took it up."""
+        self.unit.facts["basis"] = call.get("basis", dict, {})
+        self.keeper.save(self.unit)
+        return Answer()
+
     def end(self, number: int = signal.SIGTERM) -> None:
         """Close it here. Who has been given one keeps it until it closes it too."""
         self._close()
@@ -97,7 +144,8 @@ class Descriptor(Held):
         self.keeper.save(self.unit)
 
     def _close(self) -> None:
-        fds, self._fds = getattr(self, "_fds", ()), ()
+        self._unwatch()
+        fds, self._fds = self._fds, ()
         for fd in fds:
             os.close(fd)
 
@@ -106,10 +154,10 @@ class Descriptor(Held):
 
     @classmethod
     def rebuild(cls, keeper: Any, old: Unit) -> dict[str, Any]:
-        kept = {name: old.facts[name] for name in ("mark", "file") if name in old.facts}
-        return {**old.recipe, "former": kept}
+        kept = {name: old.facts[name] for name in ("mark", "file", "basis") if name in old.facts}
+        return {**old.recipe, "former": kept, "was_released": bool(old.facts.get("released"))}
 
-    verbs: ClassVar[Mapping[str, Verb]] = {"give": give, "mark": mark}
+    verbs: ClassVar[Mapping[str, Verb]] = {"give": give, "mark": mark, "basis": note_basis}
     writes: ClassVar[frozenset[str]] = frozenset({"mark"})
 
 
@@ -125,7 +173,9 @@ class File(Descriptor):
     def make(self) -> tuple[int, ...]:
         recipe = self.unit.recipe
         flags = _FLAGS[recipe["mode"]]
-        if "former" in recipe:  # again, and not anew: it has to be there, and keeps what is in it
+        if recipe.get("was_released"):  # a replay may open it again: it is never emptied a second time
+            flags &= ~os.O_EXCL
+        elif "former" in recipe:  # again, and not anew: it has to be there, and keeps what is in it
             flags &= ~(os.O_EXCL | os.O_CREAT)
         elif recipe["mode"].startswith("w"):
             flags |= os.O_TRUNC
@@ -139,6 +189,10 @@ class File(Descriptor):
         self.unit.facts["file"] = [about.st_dev, about.st_ino]
         self.unit.facts.update(recipe.get("former") or {})
         return (fd,)
+
+    def stand(self) -> list[int] | None:
+        about = os.fstat(self._fds[0])
+        return [about.st_size, about.st_mtime_ns]
 
 
 class Listener(Descriptor):
@@ -163,12 +217,18 @@ class Listener(Descriptor):
     def rebuild(cls, keeper: Any, old: Unit) -> dict[str, Any]:
         return {**old.recipe, "port": old.facts.get("port", old.recipe["port"])}
 
+    def about(self) -> dict[str, Any]:
+        return {"waiting_connections": _tcp_info(self._fds[0])[1]} if self._fds else {}
+
 
 class Pipe(Descriptor):
     parts = ("out", "in")
 
     def make(self) -> tuple[int, ...]:
         return os.pipe()
+
+    def about(self) -> dict[str, Any]:
+        return {"unread": _unread(self._fds[0])} if self._fds else {}
 
 
 class Socket(Descriptor):
@@ -183,9 +243,49 @@ class Socket(Descriptor):
             raise Refused("invalid", what="no connection came along")
         return (os.dup(self.given_fds[0]),)
 
+    def look(self) -> None:
+        """A connection that its other end has reset, or has closed and nothing of it is left to read, is none."""
+        if not self._fds:
+            return
+        state, unread = _tcp_info(self._fds[0])[0], _unread(self._fds[0])
+        if state == _ENDED:
+            left = f"; {unread:,} bytes of it were not read" if unread else ""
+            self.lose(f"its other end has broken the connection{left}")
+        elif state == _CLOSED_BY_PEER and not unread:
+            self.lose("its other end has closed the connection, and all that it had sent was read")
+
+    def about(self) -> dict[str, Any]:
+        if not self._fds:
+            return {}
+        is_closed = _tcp_info(self._fds[0])[0] == _CLOSED_BY_PEER
+        return {"unread": _unread(self._fds[0]), "is_closed_by_peer": is_closed}
+
     @classmethod
     def rebuild(cls, keeper: Any, old: Unit) -> dict[str, Any]:
-        raise Refused("no recipe", what="a connection cannot be made again: its other end has seen it end")
+        """Another connection to the same place, which whoever asks has made."""
+        return dict(old.recipe)
+
+
+def _unread(fd: int) -> int:
+    """How many bytes wait to be read."""
+    count = array.array("i", [0])
+    fcntl.ioctl(fd, termios.FIONREAD, count)
+    return count[0]
+
+
+def _tcp_info(fd: int) -> tuple[int, int]:
+    """The state of a TCP socket, and, of one that listens, how many connections wait; zeros where it is not told.
+
+    Not by SO_ERROR: the kernel tells that once, and the process that has the socket would not hear of it any more.
+    """
+    if not hasattr(socket, "TCP_INFO"):
+        return 0, 0
+    try:
+        with socket.socket(fileno=os.dup(fd)) as sock:
+            told = _TCP_INFO.unpack(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size))
+    except OSError:
+        return 0, 0
+    return told[0], told[12]
 
 
 KINDS = (

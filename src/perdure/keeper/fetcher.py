@@ -10,6 +10,7 @@ first argument goes the head of the answer, or what went wrong; replaced as a wh
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
 import os
@@ -34,10 +35,10 @@ def main(head: str) -> int:
         answer = connection.getresponse()
         answered = {"status": answer.status, "reason": answer.reason, "headers": answer.getheaders()}
         _write(head, answered)
-        _copy(answer)
+        length, digest = _copy(answer)
     except (OSError, http.client.HTTPException) as error:
         return _trouble(head, error, CUT_OFF, answered)
-    _write(head, {**answered, "whole": True})
+    _write(head, {**answered, "whole": True, "length": length, "sha256": digest})
     return WHOLE
 
 
@@ -63,14 +64,18 @@ def _connect(url: str) -> tuple[http.client.HTTPConnection, str]:
     return connection, target
 
 
-def _copy(answer: http.client.HTTPResponse) -> None:
-    """Each piece is in the file as soon as it is here."""
+def _copy(answer: http.client.HTTPResponse) -> tuple[int, str]:
+    """Each piece is in the file as soon as it is here. How many bytes came, and their digest."""
+    length, digest = 0, hashlib.sha256()
     while piece := answer.read1(1 << 16):
         view = memoryview(piece)
+        length += len(piece)
+        digest.update(piece)
         while view:
             view = view[os.write(1, view) :]
     if answer.length:
         raise http.client.IncompleteRead(b"", answer.length)
+    return length, digest.hexdigest()
 
 
 def _trouble(head: str, error: Exception, code: int, answered: dict[str, Any]) -> int:

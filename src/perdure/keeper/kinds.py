@@ -185,6 +185,14 @@ class Held:
     def rebuild(cls, keeper: Keeper, old: Unit) -> dict[str, Any]:
         raise Refused("no recipe", what=f"a {old.kind} cannot be made again")
 
+    def look(self) -> None:
+        """See whether it is still what it was, before a client is told so; `lose` it if not."""
+
+    def lose(self, why: str) -> None:
+        """It is not what it was: end it, and say why."""
+        self.unit.facts["why"] = why
+        self.end()
+
     def superseded(self) -> None:
         """It has ended, and another one is about to be made in its place."""
 

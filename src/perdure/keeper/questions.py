@@ -90,10 +90,16 @@ def open_unit(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     if found.kind != kind or (found.is_alive and identity(found.recipe) != identity(recipe)):
         how = " (isolated)" if found.recipe.get("isolate") else ""
         raise Refused("differs", kind=found.kind, argv=found.recipe.get("argv"), how=how)
+    _look(keeper, found)
     told = shown(keeper, found)
     if found.is_alive and (held := keeper.held.get(found.uid)) is not None:
         told["about"] |= held.found([connection.pid, connection.start, call.get("epoch", int, 0)])
     return Answer({"unit": told, "made": False})
+
+
+def _look(keeper: Keeper, unit: Unit) -> None:
+    if unit.is_alive and (held := keeper.held.get(unit.uid)) is not None:
+        held.look()
 
 
 def rebuild(keeper: Keeper, connection: Connection, call: Call) -> Answer:
@@ -139,7 +145,10 @@ def _make(keeper: Keeper, kind: str, name: str, owner: Owner, recipe: dict[str, 
 
 def list_units(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     task = call.get("task_uid", str, "")
-    return Answer({"units": [shown(keeper, unit) for unit in keeper.units if not task or unit.owner.uid == task]})
+    found = [unit for unit in keeper.units if not task or unit.owner.uid == task]
+    for unit in found:
+        _look(keeper, unit)
+    return Answer({"units": [shown(keeper, unit) for unit in found]})
 
 
 def recipe_of(keeper: Keeper, connection: Connection, call: Call) -> Answer:
@@ -175,6 +184,17 @@ def release(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     if keeper.writers.get(unit.uid) is connection:
         del keeper.writers[unit.uid]
     return Answer()
+
+
+def let_go(keeper: Keeper, connection: Connection, call: Call) -> Answer | Soon:
+    """End it for good: what was marked of it is forgotten, and whoever opens its name next gets a new one."""
+    unit = _unit(keeper, call)
+    unit.facts["released"] = True
+    unit.facts["why"] = "it was released"
+    for name in ("mark", "file", "basis", "left"):
+        unit.facts.pop(name, None)
+    keeper.save(unit, through_power_loss=True)
+    return end(keeper, connection, call)
 
 
 def end(keeper: Keeper, connection: Connection, call: Call) -> Answer | Soon:
@@ -310,6 +330,7 @@ QUESTIONS: dict[str, Question] = {
     "recipe": recipe_of,
     "claim": claim,
     "release": release,
+    "let go": let_go,
     "end": end,
     "signal": signal_unit,
     "forget": forget,

@@ -8,6 +8,7 @@ is not made again by itself, because nobody knows what became of it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -78,6 +79,28 @@ class Request(Spooled):
         await self.wait_until(lambda: "status" in (self._head() or {}))
         return self.state(call)
 
+    async def whole(self, call: Call) -> Answer:
+        """Whether the answer is still what came: why not, or an empty text."""
+        return Answer({"damage": await self.keeper.loop.run_in_executor(None, self._damage)})
+
+    def _damage(self) -> str:
+        head = self._head()
+        if head is None or not head.get("whole"):
+            return "what was noted of its answer is gone"
+        size = os.fstat(self._fd).st_size
+        if "sha256" not in head:  # of a former perdure
+            return ""
+        if size != head["length"]:
+            return f"its answer was changed: {head['length']:,} bytes had come, and {size:,} are there"
+        digest, place, fd = hashlib.sha256(), 0, os.dup(self._fd)
+        try:
+            while piece := os.pread(fd, 1 << 20, place):
+                digest.update(piece)
+                place += len(piece)
+        finally:
+            os.close(fd)
+        return "" if digest.hexdigest() == head["sha256"] else "its answer was overwritten: it is not what came"
+
     @property
     def watched(self) -> str:
         return str(self.keeper.units.folder(self.unit))  # the head is moved there, the body grows there
@@ -97,7 +120,7 @@ class Request(Spooled):
         head = self._head() or {}
         return {**super().about(), "answered": head.get("status"), "error": head.get("error", "")}
 
-    verbs: ClassVar[Mapping[str, Verb]] = {**Spooled.verbs, "state": state, "answered": answered}
+    verbs: ClassVar[Mapping[str, Verb]] = {**Spooled.verbs, "state": state, "answered": answered, "whole": whole}
 
 
 def _nameless() -> int:

@@ -36,6 +36,7 @@ class Spooled(Held):
     file = "output"
     kept = 16 << 20  # of the newest bytes; older ones may be gone
     with_token = False  # whether it may speak to the keeper
+    _fd = -1
     _pidfd = -1  # of one whose anchor has died
 
     def start(self) -> None:
@@ -49,6 +50,9 @@ class Spooled(Held):
     def begin(self) -> None:
         """Start the program."""
         given = self.input()
+        if not os.path.exists(self._path):  # it was removed; what was read before the restart is gone
+            os.close(self._fd)
+            self._fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL, 0o600)
         # Its own description, to append with: whatever it writes, and whoever it leaves it to, goes to the end.
         into = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
@@ -73,21 +77,34 @@ class Spooled(Held):
         return self.program(recipe["argv"], env)
 
     def recall(self) -> None:
-        if not os.path.exists(self._path):
-            raise Gone("its output was removed")
-        self._attach(new=False)
+        try:
+            self._attach(new=False)
+        except FileNotFoundError:
+            raise Gone("its output was removed") from None
 
     # ── taking it up again ──────────────────────────────────────────────────────────────────────
 
     def recover(self) -> None:
-        self.recall()
         unit = self.unit
+        try:
+            self.recall()
+        except Gone:
+            self._attach(new=False, path=self._still_open())
         if any((one.pid, one.start) == (unit.pid, unit.start) for one in self.keeper.anchored.exits()):
             return  # how it ended is on its way
         if not processes.is_same(unit.pid, unit.start):
             self._ended_unseen("it ended while nobody watched")
         elif not is_below(unit.pid, self.keeper.anchor_pid):
             self._watch_orphan()
+
+    def _still_open(self) -> str:
+        """The file that was removed, as its program has it open; else it would be called gone while it runs."""
+        pid = self.unit.pid
+        if processes.is_same(pid, self.unit.start):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/fd/1") == f"{self._path} (deleted)":
+                    return f"/proc/{pid}/fd/1"
+        raise Gone("its output was removed")
 
     def _watch_orphan(self) -> None:
         """Its anchor has died: nobody will be told its exit status, only that it has ended."""
@@ -122,9 +139,9 @@ class Spooled(Held):
             os.close(self._pidfd)
             self._pidfd = -1
 
-    def _attach(self, *, new: bool) -> None:
+    def _attach(self, *, new: bool, path: str = "") -> None:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT | os.O_TRUNC if new else 0)
-        self._fd = os.open(self._path, flags, 0o600)
+        self._fd = os.open(path or self._path, flags, 0o600)
         self._followers: dict[Caller, int] = {}
         self._news, self._waiting = asyncio.Event(), 0
         self._bell: int | None = None  # rings while somebody waits
@@ -139,21 +156,53 @@ class Spooled(Held):
 
     @property
     def size(self) -> int:
-        return os.fstat(self._fd).st_size
+        """The offset at which the next byte will stand; it never goes back, whatever is done to the file."""
+        return os.fstat(self._fd).st_size + self._shift
+
+    @property
+    def _shift(self) -> int:
+        """How far offsets have run away from places in the file, because somebody has cut it short."""
+        return int(self.unit.facts.get("shift", 0))
+
+    @property
+    def _begin(self) -> int:
+        """The oldest byte that can be read."""
+        return max(int(self.unit.facts.get("cut_at", 0)), self.size - self.kept, 0)
+
+    def look(self) -> None:
+        """Note what was done to its output from outside: it is told, and the program goes on."""
+        facts, size, seen = self.unit.facts, self.size, int(self.unit.facts.get("seen", 0))
+        if size < seen:
+            facts |= {"shift": self._shift + seen - size, "cut_at": seen}
+            self._note(f"its output was cut short: what it had put out before byte {seen:,} is gone")
+        else:
+            facts["seen"] = size
+        try:
+            about, ours = os.stat(self._path, follow_symlinks=False), os.fstat(self._fd)
+            if (about.st_dev, about.st_ino) != (ours.st_dev, ours.st_ino):
+                self._note("the file of its output was replaced; what it puts out is read while the program lives")
+        except OSError:
+            self._note("the file of its output was removed; what it puts out is read while the program lives")
+
+    def _note(self, trouble: str) -> None:
+        if self.unit.facts.get("output_trouble") != trouble:
+            self.unit.facts["output_trouble"] = trouble
+            self.keeper.save(self.unit)
 
     def _look(self) -> None:
         """Has it said something? Tell those who follow, and give old pages back."""
         size = self.size
         if size != self._seen:
-            self._seen = size
+            self.look()
+            self._seen = size = self.size
             self.touch()
             self._news.set()
         if self._waiting and self._bell is None:
             self._news.set()  # whoever waits looks for themselves
         for caller, sent in list(self._followers.items()):
             self._tell(caller, sent, size)
-        if size - self.kept - self._first > _SLACK:
-            first = (size - self.kept) & ~4095
+        if size - self._shift - self.kept - self._first > _SLACK:
+            first = (size - self._shift - self.kept) & ~4095
             give_back(self._fd, self._first, first - self._first)
             self._first = first
         if self.unit.is_alive or self._followers or self._waiting:
@@ -166,7 +215,9 @@ class Spooled(Held):
 
     def _tell(self, caller: Caller, sent: int, size: int) -> None:
         while sent < size:
-            data = os.pread(self._fd, min(_CHUNK, size - sent), sent)
+            data = os.pread(self._fd, min(_CHUNK, size - sent), sent - self._shift)
+            if not data:  # it was cut short a moment ago
+                break
             if not caller.tell("output", {"unit": self.unit.uid, "start": sent}, data):
                 self._followers.pop(caller, None)  # it reads by offset once it has caught up
                 return
@@ -176,10 +227,11 @@ class Spooled(Held):
     def read(self, call: Call) -> Answer:
         """What was put out from an offset on."""
         start = max(0, call.get("start", int, 0))
+        self.look()
         size = self.size
-        begin = min(max(start, size - self.kept), size)
-        data = os.pread(self._fd, min(_CHUNK, size - begin), begin)
-        place = {"start": begin, "gap": max(0, begin - start) if start <= size else 0, "end": size}
+        begin = min(max(start, self._begin), size)
+        data = os.pread(self._fd, min(_CHUNK, size - begin), begin - self._shift)
+        place = {"start": begin, "gap": max(0, begin - start), "end": size}
         return Answer({**place, "status": self.unit.ended}, data)
 
     def follow(self, call: Call) -> Answer:
@@ -246,7 +298,7 @@ class Spooled(Held):
             caller.tell("ended", {"unit": self.unit.uid, "status": self.unit.ended, "end": size})
 
     def about(self) -> dict[str, Any]:
-        return {"end": self.size, "begin": max(0, self.size - self.kept)}
+        return {"end": self.size, "begin": self._begin}
 
     def left(self, caller: Caller) -> None:
         self._followers.pop(caller, None)

@@ -11,9 +11,11 @@ import shutil
 from dataclasses import dataclass
 from typing import Any
 
+from perdure._ground.hop import Call
 from perdure._model import Verdict
 from perdure._runtime import client as clients
 from perdure._runtime import environment
+from perdure._runtime.files import problem_of
 from perdure._runtime.kinds import session_facts
 from perdure._runtime.secrets import Secret
 from perdure._runtime.unit_types import Place, UnitType
@@ -104,6 +106,8 @@ class KeptType(UnitType):
 async def found(record: Record, saved: Any = None) -> Verdict:
     """How a unit of the keeper comes back that is there; `saved` says which process it was at the save."""
     told = await session_facts.verdict_on(record) if record.kind == "session" and record.is_alive else None
+    if record.kind == "file" and record.is_alive and (problem := await Call(lambda: problem_of(record))):
+        return Verdict("lost", problem, do_not_assume=("that it holds what you wrote or read",))
     if told is None and saved is not None and record.is_alive and record.kind in _REBUILT:
         before = [saved["pid"], saved.get("start") or record.start]  # an older save has its pid alone
         if saved["uid"] == record.uid and before != [record.pid, record.start]:

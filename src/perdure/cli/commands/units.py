@@ -11,6 +11,7 @@ from perdure.cli.drawing import Table, line
 from perdure.cli.inputs import id_argument
 from perdure.cli.invocation import Invocation
 from perdure.cli.verbs import Verb
+from perdure.errors import NotFound
 
 if TYPE_CHECKING:
     from perdure._runtime import Record
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
 @id_argument(required=False)
 @click.option("--all", "with_ended", is_flag=True, help="Also those that have ended.")
 @click.option("--forget", is_flag=True, help="Remove what is kept of those that have ended.")
+@click.option("--release", metavar="NAME", help="End this unit of the task for good, and forget its marks.")
 @click.option("--sweep", is_flag=True, help="End those whose task has ended.")
 @click.pass_obj
-async def command(call: Invocation, id: str | None, with_ended: bool, forget: bool, sweep: bool) -> None:
+async def command(
+    call: Invocation, id: str | None, with_ended: bool, forget: bool, release: str | None, sweep: bool
+) -> None:
     """List the live things kept for tasks, or for one task.
 
     `perdure attach ID NAME` shows a shell's or command's terminal.
@@ -37,6 +41,12 @@ async def command(call: Invocation, id: str | None, with_ended: bool, forget: bo
         for one in await keeping.units(store)
         if one.owner["namespace"] == call.namespace and (id is None or one.owner["task"] == id)
     ]
+    if release is not None:
+        chosen = [one for one in found if one.name == release]
+        if id is None or not chosen:
+            raise NotFound("unit", release, f"task {id!r}" if id else "no task", do="`perdure units ID` lists them")
+        await keeping.release(store, chosen)
+        found = [one for one in await keeping.units(store) if one.owner["task"] == id]
     if forget:
         await keeping.forget(store, found)
     shown = [one for one in found if one.is_alive or (with_ended and not forget)]
