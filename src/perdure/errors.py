@@ -596,14 +596,14 @@ class SessionUnavailable(PerdureError):
 
 
 class SessionLost(PerdureError):
-    """A kept session has ended on the server's side; what was not committed was rolled back."""
+    """A kept session is gone. Its verdict, when it is opened again, says what became of its transaction."""
 
     def __init__(self, session: str, why: str) -> None:
         self.session, self.why = session, why
         super().__init__(
             f"the session {session!r} is lost: {why}",
-            kept="what was committed; the rest was rolled back by the server",
-            do="open the session again: its verdict says what is gone",
+            kept="what was committed",
+            do="open the session again: its verdict says what became of the rest",
         )
 
 

@@ -21,7 +21,7 @@ from perdure._model import Level, Verdict
 from perdure._runtime import postgres_address
 from perdure._runtime.postgres_verdicts import kept, verdict_of
 from perdure._runtime.sessions import SessionPlace, ask, seconds_of, started
-from perdure.errors import Conflict, SessionLost
+from perdure.errors import Conflict, SessionLost, SqlFailed
 
 if TYPE_CHECKING:
     from perdure._runtime.postgres_connection import KeptConnection
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class StatementOutcome:
     """How a statement ended that nobody waited for any more."""
 
-    state: str  # done, never sent, or unknown
+    state: str  # done, never sent, undone (rolled back with its transaction), or uncertain
     statement: str  # its beginning
     tag: str | None  # INSERT 0 3, COMMIT, …
     rows: int | None
@@ -105,12 +105,16 @@ class PostgresSession:
         return connection
 
     async def commit(self) -> None:
-        """Commit the open transaction, whoever began it."""
-        await Call(lambda: self._ask({"ask": "commit"}))
+        """Commit the open transaction, whoever began it.
+
+        Raises:
+            SqlFailed: the server refused, and rolled it back.
+        """
+        await Call(lambda: self._end_transaction("commit"))
 
     async def rollback(self) -> None:
         """Roll the open transaction back, whoever began it."""
-        await Call(lambda: self._ask({"ask": "rollback"}))
+        await Call(lambda: self._end_transaction("rollback"))
 
     async def cancel(self) -> None:
         """Cancel the statement that is running, whoever sent it."""
@@ -118,7 +122,7 @@ class PostgresSession:
 
     async def end(self) -> None:
         """Roll back, close the session, and leave nothing behind."""
-        for trace in ("was-here", "recipe"):
+        for trace in ("was-here", "recipe", "trace"):
             (self._folder / trace).unlink(missing_ok=True)
         await Call(lambda: ask(self._folder, {"ask": "end"}))
 
@@ -203,6 +207,11 @@ class PostgresSession:
         if answer is None:
             raise SessionLost(self.name, "its proxy is gone")
         return answer
+
+    def _end_transaction(self, how: str) -> None:
+        ended = self._ask({"ask": how}).get("ended") or {}
+        if ended.get("error"):
+            raise SqlFailed(self.name, ended["error"]["code"], ended["error"]["message"])
 
     def _state(self) -> dict[str, Any]:
         return self._ask({"ask": "state"})

@@ -11,9 +11,12 @@ def verdict_of(answer: dict[str, Any], state: dict[str, Any], lost: str) -> Verd
     """Of a session whose proxy was started just now; `lost` says why the one before is gone, if there was one."""
     if answer["how"] == "kept":
         return kept(state)
+    found = answer.get("found") or {}
     if answer["how"] == "rebuilt":
-        return _rebuilt(lost, answer, state)
-    return _lost(lost, answer.get("refused", "")) if lost else Verdict("kept", "new; nothing was kept before")
+        return _rebuilt(lost, answer, state, found)
+    if not lost and not found:
+        return Verdict("kept", "new; nothing was kept before")
+    return _lost(lost or "its process is gone, and with it the connection", answer.get("refused", ""), found)
 
 
 def kept(state: dict[str, Any]) -> Verdict:
@@ -52,23 +55,52 @@ def _told(outcome: dict[str, Any]) -> str:
         return f"{what}: never ran"
     if outcome["error"]:
         return f"{what}: failed, {outcome['error']['message']}"
+    if outcome["state"] == "undone":
+        return f"{what}: was under way, and was rolled back with its transaction"
+    if outcome["state"] == "uncertain":
+        return f"{what}: was under way; whether it was done is uncertain"
     return f"{what}: {outcome['tag'] or 'ended, its outcome is not known'}"
 
 
-def _lost(why: str, refused: str) -> Verdict:
-    assume = ["that anything uncommitted is there; what was not committed was rolled back"]
-    if refused:
+def _lost(why: str, refused: str, found: dict[str, Any]) -> Verdict:
+    transaction, reason = found.get("transaction"), found.get("why", "")
+    assume, options = [], ["begin the transaction anew"]
+    if transaction == "committed":
+        assume.append("that the last transaction is open or was rolled back: it was committed")
+        options = ["go on after the transaction: it was committed"]
+    elif transaction == "prepared":
+        assume.append("that the last transaction was rolled back: it is prepared, and holds its locks")
+        options = ["commit or roll back the prepared transaction"]
+    elif transaction == "uncertain":
+        assume.append(f"that the last transaction was rolled back, or was not: that is uncertain, {reason}")
+        options = ["look at the data before you do any of it again"]
+    elif found.get("backend"):
+        assume.append(f"that what was not committed is rolled back already: {found['backend']}")
+    else:
+        assume.append("that anything uncommitted is there; what was not committed was rolled back")
+    if refused and transaction != "committed":
         assume.append(f"that its statements can simply be run again: they were not, {refused}")
     return Verdict(
         "lost",
         why,
         differs=["a new session: another backend, no temp tables, no locks, no open transaction"],
+        since_you_left=_since(found),
         do_not_assume=assume,
-        options=["begin the transaction anew"],
+        options=options,
     )
 
 
-def _rebuilt(why: str, answer: dict[str, Any], state: dict[str, Any]) -> Verdict:
+def _since(found: dict[str, Any]) -> list[str]:
+    """What became of the session before."""
+    since = [_told(found["outcome"])] if found.get("outcome") else []
+    if found.get("transaction") == "committed":
+        since.append("its last transaction was committed, says the server; the answer to that was lost")
+    elif found.get("transaction") == "uncertain":
+        since.append(f"whether its last transaction was committed is uncertain: {found['why']}")
+    return since
+
+
+def _rebuilt(why: str, answer: dict[str, Any], state: dict[str, Any], found: dict[str, Any]) -> Verdict:
     same = ["settings and temp tables, made again by the statements that had made them"]
     if state["transaction"] != "none":
         same.append(f"the transaction: {answer['applied']} batches were applied again and came to the same")
@@ -77,5 +109,6 @@ def _rebuilt(why: str, answer: dict[str, Any], state: dict[str, Any]) -> Verdict
         why,
         same=same,
         differs=[f"another backend ({state['pid']}) and another transaction id", "locks were free in between"],
+        since_you_left=_since(found),
         do_not_assume=["that temp tables have rows that were put in outside the open transaction"],
     )

@@ -73,12 +73,17 @@ def _shut(link: socket.socket) -> None:
 
 def _quieten(link: socket.socket, notes: Notebook, facts: dict[str, Any], page: Notebook | None) -> Adopted:
     phase, status = notes.phase, facts["status"].encode()
+    if asking := facts.get("asking"):  # for a transaction's number only: the statement itself was not sent
+        phase = IDLE
     answer = _resync(link, implicit=notes.unsynced and status == b"I")
     session = _session(answer.status, facts["parameters"], page, phase)
     session.blocks = Blocks.of(facts["blocks"])
     session.missed.extend(map(Outcome.of, facts["missed"]))
     session.outcome = Outcome.of(facts["outcome"]) if facts["outcome"] else None
-    if phase != IDLE:
+    if asking:
+        session.outcome = Outcome("never sent", asking, transaction=TRANSACTION[answer.status])
+        session.missed.append(session.outcome)
+    elif phase != IDLE:
         session.outcome = _outcome(phase, answer, status)
         session.missed.append(session.outcome)
     if answer.status == b"I" and status != b"I":
@@ -134,7 +139,7 @@ def _outcome(phase: int, answer: resync.Answer, before: bytes) -> Outcome:
         if answer.status == b"E":
             outcome.error = {"code": "", "message": "the statement failed; its message was lost with the proxy"}
     else:
-        outcome.state = "unknown"
+        outcome.state = "uncertain"
     return outcome
 
 

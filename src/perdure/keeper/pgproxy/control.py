@@ -23,7 +23,7 @@ from typing import Any
 from perdure.keeper.pgproxy import wire
 from perdure.keeper.pgproxy.loop import Proxy
 from perdure.keeper.pgproxy.making import as_text
-from perdure.keeper.pgproxy.outcome import TRANSACTION
+from perdure.keeper.pgproxy.outcome import TRANSACTION, Outcome
 
 _LONGEST = 1 << 16
 
@@ -35,6 +35,7 @@ class Control:
         self._proxy, self._how = proxy, how
         self._data: dict[int, bytearray] = {}
         self._waiting: list[tuple[socket.socket, Callable[[], bool]]] = []
+        self._ended: dict[int, Outcome] = {}  # by connection: of the transaction that it has asked to end
         proxy.poller.listen(listener, self._arrived)
         proxy.on_change = self._tell_those_who_wait
 
@@ -64,6 +65,7 @@ class Control:
     def _hang_up(self, link: socket.socket) -> None:
         self._waiting = [(other, until) for other, until in self._waiting if other is not link]
         self._data.pop(link.fileno(), None)
+        self._ended.pop(link.fileno(), None)
         self._proxy.poller.forget(link)
 
     def _do(self, link: socket.socket, asked: dict[str, Any]) -> None:
@@ -83,8 +85,9 @@ class Control:
                 if not session.is_quiet:
                     self._tell(link, {"error": "a statement is under way"})
                     return
-                session.ask(wire.query(what.upper()))
+                outcome = session.commit() if what == "commit" else session.ask(wire.query("ROLLBACK"))
                 self._waiting.append((link, lambda: session.is_quiet))
+                self._ended[link.fileno()] = outcome
             case "recipe":
                 self._tell(link, {"recipe": as_text(getattr(session, "recipe", None))})
             case "hold":
@@ -113,7 +116,8 @@ class Control:
         ready = [link for link, until in self._waiting if until() or self._proxy.session.gone is not None]
         self._waiting = [(link, until) for link, until in self._waiting if link not in ready]
         for link in ready:
-            self._tell(link, self.state())
+            ended = self._ended.pop(link.fileno(), None)
+            self._tell(link, self.state() | ({"ended": ended.facts()} if ended else {}))
 
     def _tell(self, link: socket.socket, what: dict[str, Any]) -> None:
         data = json.dumps(what).encode() + b"\n"

@@ -26,6 +26,7 @@ from perdure.keeper.pgproxy.notebook import IDLE, LARGE, SENDING, SENT, Notebook
 from perdure.keeper.pgproxy.poller import Poller
 from perdure.keeper.pgproxy.session import Session
 from perdure.keeper.pgproxy.visitor import Visitor
+from perdure.keeper.pgproxy.witness import Witness
 
 _MOST_AT_ONCE = 1 << 18
 _FIRST_WORDS = 1 << 14
@@ -39,9 +40,16 @@ class Proxy:
     """One session, its server and its client of the moment."""
 
     def __init__(
-        self, session: Session, upstream: Upstream, notes: Notebook, hold: Hold, options: dict[str, str]
+        self,
+        session: Session,
+        upstream: Upstream,
+        notes: Notebook,
+        hold: Hold,
+        witness: Witness,
+        options: dict[str, str],
     ) -> None:
         self.session, self.upstream, self.notes, self.hold = session, upstream, notes, hold
+        self.witness = witness
         self.options = {name: value for name, value in options.items() if "password" not in name}
         self.user, self.database = options["user"], options.get("dbname") or options["user"]
         self.secret = ""
@@ -54,6 +62,7 @@ class Proxy:
         self.on_change: Callable[[], None] = lambda: None
         self.on_rest: Callable[[], None] = lambda: None  # nothing is under way any more
         self._key = b""
+        self._question = bytearray()  # of the witness, on its way to the server
         self._lasting, self._lasting_of = b"", -1
         self._visitors: dict[int, Visitor] = {}
         self._from_server, self._from_client = Gulp(_MOST_AT_ONCE), Gulp(_MOST_AT_ONCE)
@@ -91,7 +100,7 @@ class Proxy:
         session = self.session
         if session.gone is None:
             reads = selectors.EVENT_READ if len(session.to_client) < _HIGH else 0
-            self._watch(self._server, reads | (selectors.EVENT_WRITE if session.to_server else 0))
+            self._watch(self._server, reads | (selectors.EVENT_WRITE if self._has_to_send else 0))
         if self.client is not None:
             reads = selectors.EVENT_READ if len(session.to_server) < _HIGH else 0
             self._watch(self.client, reads | (selectors.EVENT_WRITE if session.to_client else 0))
@@ -111,7 +120,7 @@ class Proxy:
             if not data:
                 self.server_lost("the server closed the connection")
                 return
-            self.session.server_said(data)
+            self.session.server_said(self._heard_by_witness(data) if self.witness.is_asking else data)
             self._hand_to_client()
             if self.session.is_quiet:
                 self._came_to_rest()
@@ -119,6 +128,15 @@ class Proxy:
             self._see_whether_lost()
             if not self._from_server.took(len(data)) and not isinstance(self._server, ssl.SSLSocket):
                 return
+
+    def _heard_by_witness(self, data: bytes) -> bytes:
+        rest = self.witness.hear(data)
+        if not self.witness.is_asking:
+            if self.witness.failure:
+                self.session.fail_waiting(self.witness.failure)
+            self.write_facts()
+            self.notes.phase = IDLE
+        return rest
 
     def _see_whether_lost(self) -> None:
         if self.session.gone is not None:
@@ -143,12 +161,18 @@ class Proxy:
         self.on_rest()
         self.write_facts(anew=False)
         self.notes.phase, self.notes.unsynced = IDLE, False
+        self.witness.rest(self.session)
 
     def _hand_to_server(self) -> None:
-        out = self.session.to_server
-        if not out or self.session.gone is not None:
-            return
         notes = self.notes
+        if not self._has_to_send or self.session.gone is not None:
+            return
+        if not self._question and self.witness.must_ask(self.session, is_idle=notes.phase == IDLE):
+            self._question += self.witness.question()
+            self.write_facts()
+        if not self._question:
+            self.witness.note(self.session, is_idle=notes.phase == IDLE)
+        out = self._question or self.session.to_server
         if self._lasting_of != self.session.changes:
             self.write_facts()  # names that are about to be made: a successor has to close them
         if self.session.unsynced:
@@ -169,6 +193,10 @@ class Proxy:
         else:
             notes.phase = LARGE
         del out[:sent]
+
+    @property
+    def _has_to_send(self) -> bool:
+        return bool(self._question or (self.session.to_server and not self.witness.is_asking))
 
     def _unsent(self) -> int:
         if isinstance(self._server, ssl.SSLSocket):
@@ -367,6 +395,7 @@ class Proxy:
             "status": session.status.decode(),
             "outcome": session.outcome.facts() if session.outcome else None,
             "began": self.hold.began,
+            "asking": self.session.asked_last if self.witness.is_asking else "",
         }
 
     def _lasting_facts(self) -> dict[str, Any]:

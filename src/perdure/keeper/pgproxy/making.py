@@ -14,10 +14,12 @@ from perdure.keeper.pgproxy.login import Upstream
 from perdure.keeper.pgproxy.loop import Proxy
 from perdure.keeper.pgproxy.notebook import Notebook, to_json
 from perdure.keeper.pgproxy.parking import Parking
+from perdure.keeper.pgproxy.postmortem import server_of
 from perdure.keeper.pgproxy.rebuild import Differs, rebuild
 from perdure.keeper.pgproxy.recipe import Recipe
 from perdure.keeper.pgproxy.recording import RecordingSession
 from perdure.keeper.pgproxy.session import Session
+from perdure.keeper.pgproxy.trace import Server
 
 
 @dataclass
@@ -25,6 +27,7 @@ class Made:
     upstream: Upstream
     session: Session
     timeouts: tuple[float, float]
+    server: Server
     how: str  # new or rebuilt
     refused: str = ""  # why the transaction was not built anew
     applied: int = 0  # statements of it
@@ -58,12 +61,12 @@ def _plain(options: dict[str, str], recipe: Recipe | None) -> Made:
     session = (
         Session(b"I", upstream.parameters) if recipe is None else RecordingSession(b"I", upstream.parameters, recipe)
     )
-    return Made(upstream, session, login.timeouts(upstream.socket), "new")
+    return Made(upstream, session, login.timeouts(upstream.socket), server_of(upstream), "new")
 
 
 def _built(options: dict[str, str], recipe: Recipe) -> Made:
     upstream = login.log_in(options)
-    timeouts = login.timeouts(upstream.socket)
+    timeouts, server = login.timeouts(upstream.socket), server_of(upstream)
     upstream.socket.settimeout(None)
     try:
         status = rebuild(upstream.socket, recipe, upstream.parameters)
@@ -73,7 +76,7 @@ def _built(options: dict[str, str], recipe: Recipe) -> Made:
     session = RecordingSession(status, upstream.parameters, recipe)
     if status != b"I" and recipe.blocks:
         session.blocks = Blocks.of(recipe.blocks)
-    return Made(upstream, session, timeouts, "rebuilt", applied=len(recipe.open))
+    return Made(upstream, session, timeouts, server, "rebuilt", applied=len(recipe.open))
 
 
 # ── where recipes are kept ───────────────────────────────────────────────────────────────────────
@@ -108,10 +111,11 @@ def keep_recipe(proxy: Proxy, page: Notebook | None) -> None:
     if page is None or not isinstance(session, RecordingSession):
         return
 
-    def write() -> None:
+    def write(rests: int = 0) -> None:
+        session.recipe.rests = rests
         if not page.write(to_json(session.recipe.facts())):
             session.recipe.spoil("its statements are too large to be kept for that")
             page.write(to_json(session.recipe.facts()))
 
-    proxy.on_rest = write
+    proxy.on_rest = lambda: write(proxy.witness.rests + 1)
     write()

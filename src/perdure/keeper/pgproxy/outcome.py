@@ -12,7 +12,7 @@ TRANSACTION = {b"I": "none", b"T": "open", b"E": "failed"}
 class Outcome:
     """What is known of a statement, or of a batch of them, by its last command."""
 
-    state: str = "done"  # done, never sent, or unknown
+    state: str = "done"  # done, never sent, undone (rolled back with its transaction), or uncertain
     statement: str = ""  # its beginning
     tag: str | None = None  # INSERT 0 3, COMMIT, …
     error: dict[str, str] = field(default_factory=dict)  # code, message

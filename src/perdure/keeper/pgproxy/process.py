@@ -15,6 +15,7 @@ from perdure.keeper import holdclock as clock
 from perdure.keeper.holding import listen, tell_starter
 from perdure.keeper.pgproxy import wire
 from perdure.keeper.pgproxy.adopt import Adopted, Unusable, adopt
+from perdure.keeper.pgproxy.blocks import Blocks
 from perdure.keeper.pgproxy.control import Control
 from perdure.keeper.pgproxy.hold import Hold
 from perdure.keeper.pgproxy.login import LoginFailed, Upstream
@@ -22,6 +23,9 @@ from perdure.keeper.pgproxy.loop import Proxy
 from perdure.keeper.pgproxy.making import as_text, keep_recipe, kept_recipe, make
 from perdure.keeper.pgproxy.notebook import Notebook
 from perdure.keeper.pgproxy.parking import Parking, parking_of
+from perdure.keeper.pgproxy.postmortem import Finding, examine
+from perdure.keeper.pgproxy.trace import NAME, Server, Trace
+from perdure.keeper.pgproxy.witness import Witness
 
 _UNDUMPABLE = 4  # PR_SET_DUMPABLE
 
@@ -95,18 +99,43 @@ def _begin(config: Mapping[str, Any], parking: Parking) -> tuple[Proxy, dict[str
 def _new(
     config: Mapping[str, Any], options: dict[str, str], parking: Parking, lost: str
 ) -> tuple[Proxy, dict[str, Any]]:
-    name = config["name"]
+    name, trace = config["name"], _trace_of(config)
     recipe, page = kept_recipe(config, parking)
+    finding = None
+    if (left := trace.read()) is not None:
+        try:
+            finding = examine(options, left)
+        except OSError as problem:
+            raise LoginFailed(f"the connection to the server broke: {problem}", "") from None
+        finding.amend(recipe, left)
     made = make(options, recipe)
     upstream = made.upstream
     hold = Hold(float(config["hold"]), *made.timeouts, left=clock.seconds(), began=clock.seconds())
-    proxy = Proxy(made.session, upstream, Notebook.new(), hold, options)
+    proxy = Proxy(made.session, upstream, Notebook.new(), hold, Witness(trace, made.server), options)
+    if finding is not None:
+        _tell_next(proxy, finding)
     proxy.write_facts()
     keep_recipe(proxy, page)
+    proxy.witness.begin(proxy.session)
     parking.put(f"{name}.notes", proxy.notes.fd)
     if not upstream.is_encrypted:
         parking.put(name, upstream.socket.fileno())
-    return proxy, {"how": made.how, "lost": lost, "refused": made.refused, "applied": made.applied}
+    found = finding.facts() if finding is not None else None
+    return proxy, {"how": made.how, "lost": lost, "refused": made.refused, "applied": made.applied, "found": found}
+
+
+def _trace_of(config: Mapping[str, Any]) -> Trace:
+    return Trace(os.path.join(config["folder"], NAME))
+
+
+def _tell_next(proxy: Proxy, finding: Finding) -> None:
+    """Whoever comes next is told what became of the session before."""
+    session = proxy.session
+    if finding.outcome is not None:
+        session.outcome = finding.outcome
+        session.missed.append(finding.outcome)
+    if session.status == b"I" and finding.blocks:
+        session.blocks = Blocks.of(finding.blocks)
 
 
 def _proxy_of(adopted: Adopted, config: Mapping[str, Any]) -> Proxy:
@@ -118,14 +147,20 @@ def _proxy_of(adopted: Adopted, config: Mapping[str, Any]) -> Proxy:
         adopted.link, adopted.session.parameters, facts["pid"], bytes.fromhex(facts["key"]), facts["route"]
     )
     options = {"user": facts["user"], "dbname": facts["database"]}
-    proxy = Proxy(adopted.session, upstream, adopted.notes, hold, options)
+    trace = _trace_of(config)
+    left = trace.read()
+    witness = Witness(trace, left.server if left is not None else Server())
+    proxy = Proxy(adopted.session, upstream, adopted.notes, hold, witness, options)
+    witness.begin(proxy.session)
     proxy.lost_parts = list(facts["lost_parts"])
     keep_recipe(proxy, adopted.page)
     return proxy
 
 
 def _end(proxy: Proxy, parking: Parking, name: str) -> None:
-    """Leave nothing: a parked copy would hold the connection open."""
+    """Leave nothing: a parked copy would hold the connection open. Of a lost session, its trace."""
+    if proxy.session.gone is None:
+        proxy.witness.forget()
     link = proxy.upstream.socket
     with contextlib.suppress(OSError, ValueError):
         link.setblocking(True)

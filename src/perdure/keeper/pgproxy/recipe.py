@@ -59,6 +59,7 @@ class Recipe:
         self.open: list[Entry] = []  # of the open transaction
         self.spoiled = ""  # why the open transaction cannot be built anew
         self.blocks: dict[str, Any] = {}
+        self.rests = 0  # how many batches had been answered when it was written
 
     def ended(self, entry: Entry, before: str) -> None:
         """A batch has ended: the transaction's status was `before`."""
@@ -70,9 +71,14 @@ class Recipe:
         if before == "I":
             self.shaping += [entry] if entry.shapes else []
         elif "COMMIT" in entry.tags:
-            self.shaping += [other for other in self.open if other.shapes]
+            self.committed()
         self.open, self.spoiled = [], ""
         self._keep_small()
+
+    def committed(self) -> None:
+        """The open transaction was: what it made of the session stays, the rest is not to be applied again."""
+        self.shaping += [other for other in self.open if other.shapes]
+        self.open, self.spoiled = [], ""
 
     def _add(self, entry: Entry) -> None:
         self.open.append(entry)
@@ -93,6 +99,7 @@ class Recipe:
             "open": [entry.facts() for entry in self.open],
             "spoiled": self.spoiled,
             "blocks": self.blocks,
+            "rests": self.rests,
         }
 
     @classmethod
@@ -101,4 +108,5 @@ class Recipe:
         recipe.shaping = [Entry.of(entry) for entry in facts["shaping"]]
         recipe.open = [Entry.of(entry) for entry in facts["open"]]
         recipe.spoiled, recipe.blocks = facts["spoiled"], facts["blocks"]
+        recipe.rests = facts.get("rests", 0)
         return recipe

@@ -51,6 +51,10 @@ class RecordingSession(Session):
                 used.add(message[6:-1])
         return {name: self._parsed[name] for name in used - own if name in self._parsed}
 
+    @property
+    def is_between(self) -> bool:
+        return super().is_between and not self._half
+
     def server_said(self, data: bytes) -> None:
         """As any session, but answer by answer, and with a look at each row."""
         buffer = self._half + data
@@ -92,6 +96,10 @@ class RecordingSession(Session):
             self.recipe.spoil("a batch that was cut off is in it")
         self.recipe.blocks = self.blocks.facts()
         return cycle
+
+    def fail_waiting(self, fields: dict[str, str]) -> None:
+        super().fail_waiting(fields)
+        self.recipe.spoil("it had failed")
 
     def rolled_back(self, why: str) -> None:
         super().rolled_back(why)

@@ -19,7 +19,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from perdure.keeper.pgproxy import resync, wire
+from perdure.keeper.pgproxy import endings, resync, wire
 from perdure.keeper.pgproxy.blocks import Blocks
 from perdure.keeper.pgproxy.guard import Guard
 from perdure.keeper.pgproxy.outcome import TRANSACTION, Outcome
@@ -66,10 +66,13 @@ class Session:
         self.blocks = Blocks()
         self.outcome: Outcome | None = None  # of the last statement that has ended
         self.missed: deque[Outcome] = deque(maxlen=_MOST_MISSED)  # ended when nobody was there
+        self.ending = endings.NONE  # what has been asked since the last rest may do to the transaction
+        self.batches = 0  # since then
         self.dropped = 0  # messages of a batch that was never sent
         self.gone: str | None = None  # why there is no server any more
         self.discarded = 0  # bytes of results that nobody was there to read
         self.notifications: deque[bytes] = deque(maxlen=_MOST_NOTIFICATIONS)
+        self._endings: dict[bytes, str] = {}  # by name of a statement: what it may do to the transaction
         self._numbers = 0
         self._cycles: deque[Cycle] = deque()  # one for each ReadyForQuery to come
         self._ended_by = ""  # why the session itself ended a transaction
@@ -136,10 +139,45 @@ class Session:
             self.changes += 1
             self.ask(wire.SYNC)
 
-    def ask(self, messages: bytes) -> None:
-        """A batch of the session's own, whose answer no client sees."""
+    def ask(self, messages: bytes) -> Outcome:
+        """A batch of the session's own, whose answer no client sees; what comes of it."""
         self.to_server += messages
         self._cycles.append(Cycle(OURS, "query" if messages[:1] == b"Q" else "sync", Outcome()))
+        return self._cycles[-1].outcome
+
+    def commit(self) -> Outcome:
+        """As `ask`, for whoever owns the session."""
+        self.ending, self.batches = endings.COMMIT, 1
+        outcome = self.ask(wire.query("COMMIT"))
+        outcome.statement = "COMMIT"
+        return outcome
+
+    @property
+    def asked_last(self) -> str:
+        """The statement that was asked for last and is not answered yet."""
+        return self._cycles[-1].outcome.statement if self._cycles else ""
+
+    @property
+    def is_between(self) -> bool:
+        """Whether no message of the server is half there."""
+        return not self._rest and not self._in_row
+
+    def rested(self) -> None:
+        """All that was asked has been answered."""
+        self.batches = 0
+        if self.status == b"I" or not self.portals:  # a portal may still end it
+            self.ending = endings.NONE
+
+    def fail_waiting(self, fields: dict[str, str]) -> None:
+        """Nothing of what waits to be sent will be: the transaction has failed before."""
+        self.to_server.clear()
+        self.status = b"E"
+        while self._cycles:
+            cycle = self._cycles.popleft()
+            cycle.outcome.failed(fields)
+            if cycle.client and cycle.client == self.client:
+                self.to_client += wire.complaint(b"E", "ERROR", fields.get("C", "XX000"), fields.get("M", ""))
+                self.to_client += wire.ready(b"E")
 
     def client_said(self, data: bytes) -> bool:
         """Take what the client says; False when it has said goodbye.
@@ -181,9 +219,11 @@ class Session:
             if name:
                 self.statements.add(name)
                 self.changes += 1
-            self._asked(wire.text(message, at)[0])
+            self._asked(sql := wire.text(message, at)[0])
+            self._endings[name] = endings.ending_of(sql)
         elif kind == _BIND:  # portal, statement
-            name, _ = wire.text(message, 5)
+            name, at = wire.text(message, 5)
+            self.ending = endings.together(self.ending, self._endings.get(wire.text(message, at)[0], endings.NONE))
             if name:
                 self.portals.add(name)
                 self.changes += 1
@@ -197,8 +237,10 @@ class Session:
 
     def _boundary(self, kind: int, message: bytes) -> None:
         """A Query, Sync, Flush or function call ends a batch."""
+        self.batches += 1
         if kind == _QUERY:
-            self._asked(message[5:-1])
+            self._asked(sql := message[5:-1])
+            self.ending = endings.together(self.ending, endings.ending_of(sql))
         outcome, self._batch_outcome = self._loose or self._batch_outcome, Outcome()
         self.unsynced = kind == _FLUSH
         self._loose = outcome if self.unsynced else None
@@ -368,7 +410,7 @@ class Session:
         self.gone = self.gone or why
         if self._cycles and self._cycles[0].client != OURS:
             outcome = self._cycles[0].outcome
-            outcome.state, outcome.transaction = "unknown", "none"
+            outcome.state, outcome.transaction = "uncertain", "none"
             self.outcome = outcome
         self.blocks.transaction_ended(f"lost: {self.gone}")
         self._cycles.clear()

@@ -182,3 +182,8 @@ class Frames:
     def is_between(self) -> bool:
         """Whether no message is half there."""
         return not self._rest
+
+    def rest(self) -> bytes:
+        """The beginning of a message that is not whole yet; it is given once."""
+        rest, self._rest = bytes(self._rest), bytearray()
+        return rest

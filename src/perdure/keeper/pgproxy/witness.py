@@ -1,0 +1,103 @@
+"""Sees to it that the outcome of a COMMIT can be asked for later: its number is noted before it goes out.
+
+Before a batch that may end a transaction, and only if nothing else is under way, the server is asked for the number of
+that transaction. The answer is heard here and not by the session. Then the batch is noted in the session's trace, with
+the number, and sent. A batch that is sent behind another one without waiting is noted without: if its answer is
+lost, its outcome is uncertain.
+"""
+
+from __future__ import annotations
+
+from perdure.keeper.pgproxy import endings, questions, wire
+from perdure.keeper.pgproxy.session import Session
+from perdure.keeper.pgproxy.trace import LONGEST_STATEMENT, UNDER_WAY, Left, Server, Trace
+
+_ROW, _ERROR, _READY = b"DEZ"
+_HEARD_HERE = frozenset(b"1DCE23sZ")
+
+
+class Witness:
+    def __init__(self, trace: Trace, server: Server) -> None:
+        self._trace, self._server = trace, server
+        self.rests = 0
+        self.is_asking = False
+        self.failure: dict[str, str] = {}  # of the question, and with it of the transaction
+        self._number: str | None = None  # of the transaction, once it was asked for
+        self._noted = 0
+        self._changes = -1
+        self._before = b"I"
+        self._frames = wire.Frames()
+
+    def must_ask(self, session: Session, *, is_idle: bool) -> bool:
+        """Whether the number of the transaction is needed before what waits is sent."""
+        may_commit = session.ending in (endings.COMMIT, endings.MIXED) and session.status == b"T"
+        can_ask = self._server.tells and is_idle and session.is_between
+        return may_commit and can_ask and self._number is None
+
+    def question(self) -> bytes:
+        self.is_asking, self.failure, self._frames = True, {}, wire.Frames()
+        return questions.messages("transaction")
+
+    def hear(self, data: bytes) -> bytes:
+        """Take the answer out of what the server says; what else it says is the session's."""
+        others = bytearray()
+        for kind, message in self._frames.feed(data):
+            if not self.is_asking or kind not in _HEARD_HERE or _is_fatal(kind, message):
+                others += message
+            elif kind == _ROW:
+                self._number = questions.row_of(message[5:])[0] or ""
+            elif kind == _ERROR:
+                self.failure = wire.fields(message[5:])
+            elif kind == _READY:
+                self.is_asking = False
+                if message[5:6] != b"E":
+                    self.failure = {}
+        if not self.is_asking:
+            others += self._frames.rest()
+        return bytes(others)
+
+    def note(self, session: Session, *, is_idle: bool) -> None:
+        """Write down what is about to be sent."""
+        if is_idle:
+            self._before = session.status
+        elif self._noted == session.batches:
+            return
+        self._noted, self._changes = session.batches, session.changes
+        self._trace.note(self._left(session, UNDER_WAY))
+
+    def rest(self, session: Session) -> None:
+        """All that was sent has been answered."""
+        self.rests += 1
+        self._number, self._noted = None, 0
+        session.rested()
+        if self._changes != session.changes:
+            self._changes = session.changes
+            self._trace.note(self._left(session, session.status))
+        else:
+            self._trace.rest(session.status)
+
+    def begin(self, session: Session) -> None:
+        """The session is this one from now on."""
+        self._trace.note(self._left(session, session.status))
+
+    def forget(self) -> None:
+        """It was ended on purpose."""
+        self._trace.clear()
+
+    def _left(self, session: Session, state: bytes) -> Left:
+        return Left(
+            state.decode(),
+            self._server,
+            self._before.decode(),
+            session.asked_last[:LONGEST_STATEMENT],
+            session.ending,
+            self._number is not None,
+            self._number or "",
+            session.batches,
+            self.rests,
+            session.blocks.facts(),
+        )
+
+
+def _is_fatal(kind: int, message: bytes) -> bool:
+    return kind == _ERROR and wire.fields(message[5:]).get("V") in ("FATAL", "PANIC")
