@@ -46,6 +46,7 @@
     ├── SessionLost              the server has ended a kept session                       exit 1
     ├── SqlFailed                a database refused a statement                            exit 1
     ├── TransactionLost          a kept transaction is not there any more                  exit 1
+    ├── StatementUnanswered      a statement was sent before, and its answer is not kept   exit 1
     ├── KeyMissing               a record is sealed and its key is not here                exit 7
     ├── RecordDamaged            a record's bytes are not what was written                 exit 7
     │   └── JournalDamaged       one in the middle of a journal; a fork before it goes on
@@ -637,6 +638,23 @@ class TransactionLost(PerdureError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (TransactionLost, (self.session, self.why))
+
+
+class StatementUnanswered(PerdureError):
+    """A statement of a durable function cannot be answered from what was kept, and is not repeated."""
+
+    def __init__(self, session: str, statement: str, why: str) -> None:
+        self.session, self.statement, self.why = session, statement, why
+        super().__init__(
+            f"{statement[:80]!r} in the session {session!r}: {why}",
+            kept="what was done in the session; the statement was not run again",
+            do="read large results in a step that returns less; roll the session's transaction back and resume the "
+            "task, and the block is run again from its beginning",
+        )
+        self.args = (session, statement, why)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (StatementUnanswered, (self.session, self.statement, self.why))
 
 
 # ── bytes that cannot be read ────────────────────────────────────────────────────────────────────

@@ -18,10 +18,10 @@ from perdure._durable.unwinding import Paused
 from perdure._runtime.postgres import open_postgres
 from perdure._runtime.postgres_connection import KeptConnection
 from perdure._runtime.sessions import SessionPlace
-from perdure.errors import TransactionLost
 from tests.replay.kit import play
 from tests.sessions.acts import one
 from tests.sessions.kit import Stage
+from tests.sessions.replays import finished
 from tests.support.processes import Link, die
 
 seen: list[Any] = []
@@ -127,7 +127,7 @@ async def test_a_savepoint_begun_before_the_pause_rolls_back_what_came_before_it
     assert rows(stage) == [1, 2, 4]
 
 
-async def test_a_hold_limit_that_passed_is_an_error_not_half_a_transaction(stage: Stage) -> None:
+async def test_a_block_whose_hold_limit_passed_is_run_again_from_its_beginning(stage: Stage) -> None:
     async def program() -> None:
         session = await stage.open()
         con = await session.connect()
@@ -140,13 +140,12 @@ async def test_a_hold_limit_that_passed_is_an_error_not_half_a_transaction(stage
     stage.wait("alone")
     await (await stage.open()).rollback()  # as the limit does
     [path] = paused.run.questions
-    again = await play(program, journal=paused.journal, answers={path: {"value": "yes"}})
-    with pytest.raises(TransactionLost, match="ROLLBACK"):
-        again.result()
-    assert rows(stage) == []
+    (await finished(program, paused.journal, {path: {"value": "yes"}})).result()
+    assert [x for x, _ in seen] == [1, 1, 2]
+    assert rows(stage) == [1, 2]
 
 
-async def test_a_session_that_was_lost_is_an_error_and_a_block_that_had_committed_is_not(stage: Stage) -> None:
+async def test_only_the_block_of_a_lost_session_is_run_again(stage: Stage) -> None:
     async def program() -> None:
         con = await (await stage.open()).connect()
         async with con.transaction():
@@ -158,10 +157,9 @@ async def test_a_session_that_was_lost_is_an_error_and_a_block_that_had_committe
     paused = await play(program)
     await (await stage.open()).end()
     [path] = paused.run.questions
-    again = await play(program, journal=paused.journal, answers={path: {"value": "yes"}})
-    with pytest.raises(TransactionLost, match="lost"):
-        again.result()
-    assert rows(stage) == [1]
+    (await finished(program, paused.journal, {path: {"value": "yes"}})).result()
+    assert [x for x, _ in seen] == [1, 2, 2]
+    assert rows(stage) == [1, 2]
 
 
 async def test_a_block_the_journal_does_not_know_is_begun_anew(stage: Stage) -> None:
@@ -243,17 +241,17 @@ async def run_and_die_after_commit(link: Link, stage_folder: str, parking: str, 
     """The disk is slow, and quick only for somebody who waits for it."""
     disk = threading.Event()
     where.update(place=SessionPlace(Path(stage_folder), Path(parking)), url=url, disk=disk)
-    commit, flush = KeptConnection.commit, Run.flush
+    commit, flush = KeptConnection.commit_block, Run.flush
 
     async def wait_for_disk(self: Run) -> None:
         disk.set()
         await flush(self)
 
-    async def commit_and_die(self: KeptConnection) -> None:
-        await commit(self)
+    async def commit_and_die(self: KeptConnection, number: int) -> None:
+        await commit(self, number)
         die()
 
-    setattr(KeptConnection, "commit", commit_and_die)  # noqa: B010
+    setattr(KeptConnection, "commit_block", commit_and_die)  # noqa: B010
     setattr(Run, "flush", wait_for_disk)  # noqa: B010
     disk.set()
     async with Perdure(store) as app:

@@ -16,10 +16,11 @@ from perdure._durable import pause, step
 from perdure._ground.clock import MovableClock
 from perdure._runtime.sessions import ask
 from perdure._runtime.sqlite import SqliteSession, open_sqlite
-from perdure.errors import InvalidInput, SessionLost, SessionUnavailable, SqlFailed, TransactionLost
+from perdure.errors import InvalidInput, SessionLost, SessionUnavailable, SqlFailed
 from tests.replay.kit import play
 from tests.runtime.kit import Place as RuntimePlace
 from tests.sessions.kit import Stage, be_sqlite_client
+from tests.sessions.replays import finished
 from tests.support.processes import Link, Nursery, say
 
 
@@ -196,14 +197,8 @@ async def test_a_pause_in_a_block_leaves_the_transaction_to_the_next_attempt(
     if holder_dies:
         stage.kill_proxy()
     [path] = paused.run.questions
-    again = await play(program, journal=paused.journal, answers={path: {"value": "yes"}})
-    if holder_dies:
-        with pytest.raises(TransactionLost, match="lost"):
-            again.result()
-        assert outside(file) == [1]
-    else:
-        again.result()
-        assert outside(file) == [1, 2, 3]
+    (await finished(program, paused.journal, {path: {"value": "yes"}})).result()
+    assert outside(file) == [1, 2, 3]
 
 
 async def test_what_cannot_be_opened_is_told(stage: Stage, tmp_path: Path) -> None:

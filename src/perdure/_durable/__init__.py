@@ -21,6 +21,7 @@ from perdure._durable.retry import Retry
 from perdure._durable.run import Run
 from perdure._durable.scopes import bind, current_run
 from perdure._durable.settling import GIVEN_UP_AT_WORK, is_at_work
+from perdure._durable.unit_calls import UnitCall, unit_call
 from perdure._durable.versions import PastEffect, function_for, known_versions, patched
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from perdure._durable.instructions import instruction
     from perdure._durable.ledger import EffectRecord
     from perdure._durable.listing import JournalLine, journal_of
+    from perdure._durable.lost_blocks import Block, BlocksOnRecord, belongs_to, run_again
     from perdure._durable.marking import plain_progress, progress
     from perdure._durable.models import ModelCall, Price, Usage, model_call
     from perdure._durable.pauses import Approval, pause
@@ -82,6 +84,7 @@ _HOMES = {
     "instructions": ("instruction",),
     "ledger": ("EffectRecord",),
     "listing": ("JournalLine", "journal_of"),
+    "lost_blocks": ("Block", "BlocksOnRecord", "belongs_to", "run_again"),
     "marking": ("plain_progress", "progress"),
     "models": ("ModelCall", "Price", "Usage", "model_call"),
     "pauses": ("Approval", "pause"),
@@ -230,6 +233,12 @@ __all__ = [
     "transaction",
     "triggering",
     "CallFrame",
+    "Block",
+    "BlocksOnRecord",
+    "UnitCall",
+    "belongs_to",
+    "run_again",
+    "unit_call",
     "savings_in",
     "who_works_on",
 ]

@@ -85,6 +85,7 @@ class Gate:
         self._expected = deque(recorded)  # in order; each comes to the gate, or is passed over
         self._live: dict[int, None] = {}  # of these, the ones recorded by this attempt
         self._last_recorded = self._expected[-1] if self._expected else 0
+        self.loose: dict[int, None] = {}  # results that have no place in the order: handed out when asked for
         self._handed: dict[int, None] = {}
         self._waiting: dict[int, asyncio.Future[None]] = {}
         self._for_ever: dict[asyncio.Future[None], None] = {}
@@ -141,6 +142,9 @@ class Gate:
     def come(self, position: int) -> asyncio.Future[None]:
         """A future that is done when it is this result's turn; then, or to give up waiting, `leave`."""
         future: asyncio.Future[None] = self._loop.create_future()
+        if position in self.loose:
+            future.set_result(None)
+            return future
         if position > self._last_recorded:
             self.expect(position)
         self._waiting[position] = future

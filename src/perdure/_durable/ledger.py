@@ -19,6 +19,7 @@ from msgspec import DecodeError, Struct
 
 from perdure._durable.again import AGAIN, remembered
 from perdure._durable.calls import Call
+from perdure._durable.lost_blocks import without_lost
 from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
 from perdure._model import Entry, decode_entry, name_of, path_of
@@ -293,6 +294,7 @@ async def read_entries(store: Store, uid: str, line: int) -> list[tuple[int, Ent
 
 
 async def without_failed(store: Store, uid: str, entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
+    entries = without_lost(entries)
     if all(entry.op != AGAIN for _, entry in entries):
         return entries
     attempts = [AttemptRow(*row) for row in await store.query("read_attempts", uid=uid)]

@@ -55,7 +55,8 @@ class Run(Unwinding):
         "__weakref__", "_params", "_thread", "alive", "always_replay", "answers", "at_work", "began", "body",
         "cancelled", "carried", "cursor", "deadline_at", "driver", "effects", "entries", "epoch", "fence", "fresh",
         "inline", "is_over", "is_restarting", "key", "line", "loop", "made_gate", "main", "near_until", "near_up_to",
-        "pausing", "point", "replayed", "scopes", "signature", "store", "task", "task_id", "uid", "under_way",
+        "pausing", "point", "replayed", "scopes", "signature", "store", "task", "task_id", "touched", "uid",
+        "under_way",
     )  # fmt: skip
 
     def __init__(
@@ -78,11 +79,15 @@ class Run(Unwinding):
         self.main = Scope(self, "")
         # With one scope, and nothing recorded, there is nothing to put in order: most short tasks never have a gate.
         self.made_gate: Gate | None = Gate(loop, cursor.in_order(), self, entries) if entries else None
+        if cursor.loose and self.made_gate is not None:
+            self.made_gate.loose = cursor.loose
         self.scopes = 1
         self.alive: dict[int, tuple[asyncio.Future[Any], Scope]] = {}  # the scopes that are tasks, until they end
         self.effects: dict[str, Any] = {}  # by name: the effects this attempt has called, to undo them by
         self._late: Late | None = None
         self.at_work: AtWork | None = None  # its effects, from the first on
+        # By path: what a call under way belongs to (a transaction of a kept session), for the note of its entry.
+        self.touched: dict[str, dict[str, str | int | float | None]] = {}
         self.under_way: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {}  # steps: Call and arguments by path
         self.pausing: dict[str, asyncio.Future[None]] = {}
         self.task: Task | None = None  # for what goes beside the journal

@@ -153,7 +153,8 @@ def _keep(call: Call, run: Run, path: str, asked: bytes, value: Any, took: float
     if kept is None:
         return None
     now, took_ms = run.store.clock.now_ms(), 0 if is_quick else int(took * 1000)
-    entry = Entry("result", "step", path, asked, kept[0], None, now, took_ms, run.epoch)
+    note = run.touched.pop(path, None) if run.touched else None
+    entry = Entry("result", "step", path, asked, kept[0], None, now, took_ms, run.epoch, note)
     try:
         position, _ = run.record(entry)
     except TooLarge:
@@ -220,7 +221,9 @@ class _Ending:
         else:
             data, self.trouble, self.copy = call.end_or_refuse(self.value, self.error)
         wait = run.is_worth_waiting(self.took, call.flush)
-        note = _ABSORBED if self.absorbed else None
+        note = run.touched.pop(self.path, None) if run.touched else None
+        if self.absorbed:
+            note = {**(note or {}), **_ABSORBED}
         how = run.store.clock.now_ms(), int(self.took * 1000), run.epoch, note
         try:
             entry = Entry("result", op, self.path, self.asked, data, self.trouble, *how)

@@ -1,9 +1,22 @@
 """Replay as a pure core: what was recorded and what is asked, compared."""
 
-from perdure._replay.cursor import UNCOUNTED, Answer, Cursor, Cut, Diverged, Fresh, Recorded, Track, Uncertain, call_of
+from perdure._replay.cursor import (
+    LOOSE,
+    UNCOUNTED,
+    Answer,
+    Cursor,
+    Cut,
+    Diverged,
+    Fresh,
+    Recorded,
+    Track,
+    Uncertain,
+    call_of,
+)
 from perdure._replay.digest import SPELLED, digest, is_same, plain_digest
 
 __all__ = [
+    "LOOSE",
     "SPELLED",
     "UNCOUNTED",
     "Answer",

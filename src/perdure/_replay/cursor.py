@@ -11,7 +11,8 @@ The cursor reads no clock, opens no file and awaits nothing. For each call it an
 A function has diverged when a recorded call is made with other arguments; when a fresh call is made while
 its scope still has a result that nobody asked for; or when it ends with such a result. Not counted are
 calls that were cut, intents without an outcome, what was recorded inside a step, marks of `patched`,
-progress and streams, and scopes that do not exist yet or still go on.
+progress and streams, scopes that do not exist yet or still go on, and loose results: what stays of a transaction
+block that is run again, and is given to the code whenever it asks for it, if it does.
 """
 
 from __future__ import annotations
@@ -62,7 +63,11 @@ class Diverged(msgspec.Struct, frozen=True, gc=False):
 Answer = Recorded | Fresh | Cut | Uncertain | Diverged
 
 # Marks that decide something once per task; code may stop asking for them.
-UNCOUNTED = frozenset({"patched", "progress", "stream", "again", "begun"})
+UNCOUNTED = frozenset({"patched", "progress", "stream", "again", "begun", "lost"})
+# Calls that may be made once more.
+_REPEATABLE = frozenset({"step", "inline"})
+# In the note of a loose result.
+LOOSE = "loose"
 # Handed out at once, by a call that cannot wait: never in the gate's order.
 INLINE = frozenset({"inline", "effect.inline", "now", "random", "uuid4"}) | UNCOUNTED
 
@@ -75,6 +80,7 @@ class Track(msgspec.Struct, eq=False):
     _prefix: str
     _counts: dict[str, int] = {}
     _unasked: dict[str, Recorded] = {}  # in the order of their positions
+    _loose: dict[str, Recorded] = {}
 
     __repr__ = object.__repr__
 
@@ -92,6 +98,10 @@ class Track(msgspec.Struct, eq=False):
             return Fresh(path)
         # A body that is tried again asks for the same things again.
         found = self._unasked.get(path) if in_body else self._unasked.pop(path, None)
+        if found is None and self._loose:
+            found = self._loose.pop(path, None)
+            if found is not None and found.entry.digest != digest and found.entry.op in _REPEATABLE:
+                found = None  # the block came to other values this time
         if found is None:
             if not (self._unasked or cursor.cuts or cursor.intents):
                 return Fresh(path)  # all that is recorded is behind us
@@ -104,7 +114,7 @@ class Track(msgspec.Struct, eq=False):
         """Like `ask`, for a call that leaves an entry only sometimes: an unasked result before it is no change."""
         number = self._counts[name] = self._counts.get(name, 0) + 1
         path = f"{self._prefix}{name}#{number}"
-        found = self._unasked.pop(path, None) or self._cursor.cuts.get(path)
+        found = self._unasked.pop(path, None) or self._loose.pop(path, None) or self._cursor.cuts.get(path)
         if found is not None and found.entry.digest != digest:
             return path, _changed(found.position, found.entry, name, digest)
         return path, found
@@ -133,7 +143,7 @@ class Track(msgspec.Struct, eq=False):
     def is_fresh(self, name: str) -> bool:
         """Whether the next call of this name has not ended yet, as far as the journal knows."""
         path = f"{self._prefix}{name}#{self._counts.get(name, 0) + 1}"
-        return path not in self._unasked and path not in self._cursor.cuts
+        return path not in self._unasked and path not in self._loose and path not in self._cursor.cuts
 
     def first_unasked(self) -> Recorded | None:
         return next(iter(self._unasked.values()), None)
@@ -143,6 +153,9 @@ class Track(msgspec.Struct, eq=False):
 
     def put(self, found: Recorded) -> None:
         self._unasked[found.path] = found
+
+    def put_loosely(self, found: Recorded) -> None:
+        self._loose[found.path] = found
 
     def withdraw(self, path: str) -> None:
         self._unasked.pop(path, None)
@@ -167,7 +180,8 @@ class Cursor:
     """A journal on its way through a function."""
 
     __slots__ = (
-        "__weakref__", "_reached", "_tracks", "cuts", "intents", "is_empty", "last", "marks", "open", "sequence",
+        "__weakref__", "_reached", "_tracks", "cuts", "intents", "is_empty", "last", "loose", "marks", "open",
+        "sequence",
     )  # fmt: skip
 
     def __init__(self, entries: Iterable[tuple[int, Entry]], after: int = 0) -> None:
@@ -179,6 +193,7 @@ class Cursor:
         self.open: dict[str, None] = _NOTHING  # cut or uncertain calls that nobody has made again yet
         self.marks: dict[str, Entry] = _NOTHING
         self.sequence: list[Recorded] = _NOTHING  # results outside of bodies, in order
+        self.loose: dict[int, None] = _NOTHING  # positions of loose results
         self.last = self._reached = 0
         for position, entry in entries:
             self.last = position
@@ -188,7 +203,7 @@ class Cursor:
     def _read(self, position: int, entry: Entry) -> None:
         if self.is_empty:
             self.is_empty = False
-            self.intents, self.cuts, self.open, self.marks, self.sequence = {}, {}, {}, {}, []
+            self.intents, self.cuts, self.open, self.marks, self.sequence, self.loose = {}, {}, {}, {}, [], {}
         path = entry.path
         if entry.kind == "intent":
             self.intents[path] = (position, entry)
@@ -204,8 +219,12 @@ class Cursor:
         else:
             scope = scope_of(path)
             found = Recorded(path, position, entry)
-            self.track(scope).put(found)
             self.open.pop(path, None)
+            if entry.note is not None and LOOSE in entry.note:
+                self.track(scope).put_loosely(found)
+                self.loose[position] = None
+                return
+            self.track(scope).put(found)
             if "|" not in scope:
                 self.sequence.append(found)
 

@@ -107,6 +107,9 @@ def _canonical(value: Any) -> Any:
         return _canonical(value.value)
     if isinstance(value, PurePath):
         return str(value)
+    unit = getattr(value, "unit_identity", None)
+    if type(unit) is str:
+        return {"unit": unit}  # a live thing is told from others by its name, before a crash and after it
     if isinstance(value, type):
         return {"class": value.__qualname__}
     for plain, bare in _BARE.items():

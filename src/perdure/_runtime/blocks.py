@@ -6,8 +6,11 @@ For that each block is numbered, in the order the code comes to them, and record
     entered   in the journal, before anything in it; a block that the journal does not know is undone and begun anew
     left      in the journal, after its COMMIT; in between, the session's own process knows how it ended
 
-A block that has ended is walked through without a transaction, and one whose transaction is lost too: the statements
-in it are recorded steps, and whoever tries a new one is told.
+A block that has ended is walked through without a transaction: what it did is on record. One whose transaction is gone
+is run again from its beginning (perdure/_durable/lost_blocks.py): what was recorded in it belonged to that transaction.
+
+A transaction without a block, from a statement to `commit()`, is treated alike. It has no number; it is named by the
+path of the call that began it.
 """
 
 from __future__ import annotations
@@ -17,16 +20,25 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
-from perdure._durable import Run, step
+from perdure._durable import Block, BlocksOnRecord, Run, belongs_to, run_again, step
 from perdure.errors import TransactionLost
 
 COMMITTED = "it was committed by an earlier attempt"
+# How the session's process begins to tell of a transaction whose end nobody knows.
+_UNCERTAIN = ("whether it was committed is uncertain", "unknown")
 
 
 class InBlocks(Protocol):
     """A way into a session that has blocks."""
 
     over: str  # why the block that is walked through has no transaction
+    block: str  # the transaction of the moment: a number, or the path of the call that began it; "" is none
+    depth: int  # how many blocks are open around the code
+
+    @property
+    def is_once(self) -> bool:
+        """False: the task was begun when statements had no calls."""
+        ...
 
     @property
     def label(self) -> str:
@@ -57,44 +69,109 @@ async def kept_block(run: Run, way: InBlocks, is_undone: Callable[[BaseException
     """One block; `is_undone` says of an exception that it only asks for the block to be undone."""
     number = _next_number(run, way.label)
     is_new: list[bool] = []
+    was_in, way.block = way.block, way.block or str(number)
+    block = Block(way.label, way.block)
 
     async def begin() -> None:
         is_new.append(True)
+        belongs_to(block, entered=not was_in)
         known = await way.known()
         if number in known["open"] and known["line"] == line_of(run):
             await way.undo_block(number)  # an attempt before us died in it before it had recorded that
         await way.enter_block(line_of(run), number)
 
     await _enter(way.label, number, begin)
-    over = "" if is_new else _why_over(await way.known(), line_of(run), number)
-    before, way.over = way.over, over or way.over
+    over = "" if is_new else await _still_there(run, way, number, block)
+    before, way.over, way.depth = way.over, over or way.over, way.depth + 1
+    left = Block("", "") if was_in else block  # the end of a block inside another one ends no transaction
     try:
         yield
     except BaseException as error:
-        way.over = before
         if run.is_ending:
             way.cut_off()
             raise
+        way.over = before
         if not over:
+            await run.flush()  # a step that was recorded in it is not looked for in the session any more
             await way.undo_block(number)
-        await _leave(way.label, number, "")
+        way.block = was_in
+        await _leave(way.label, number, "", left)
         if is_undone(error):
             return
         raise
-    way.over = before
-    if not over:
-        await run.flush()  # what was recorded in it is on disk before the COMMIT goes out
-        await way.commit_block(number)
-    await _leave(way.label, number, "" if over == COMMITTED else over)
+    else:
+        way.over = before
+        if not over:
+            await run.flush()  # what was recorded in it is on disk before the COMMIT goes out
+            await way.commit_block(number)
+        way.block = was_in
+        await _leave(way.label, number, "" if over == COMMITTED else over, left)
+    finally:
+        way.depth -= 1
 
 
-def _why_over(known: dict[str, Any], line: str, number: int) -> str:
+async def _still_there(run: Run, way: InBlocks, number: int, block: Block) -> str:
+    """Empty when a recorded block is open in its session; else why it is walked through. Does not return when it is
+    run again."""
+    on_record = run.part(BlocksOnRecord)
+    if on_record.is_left(block):
+        return COMMITTED
+    over = _why_over(await way.known(), line_of(run), number)
+    if not _is_gone(over) or not way.is_once or block.name != str(number):
+        return over
+    if on_record.is_used(block):
+        await run_again(run, block)
+    await way.enter_block(line_of(run), number)  # nothing was recorded in it: it begins here
+    return ""
+
+
+async def check_unfinished(run: Run, way: InBlocks) -> None:
+    """A client has come to a session: find the transaction that the journal left open. Does not return when that is
+    gone: then it is run again."""
+    known, line = await way.known(), line_of(run)
+    if known["line"] == line and known["open"]:
+        way.block = str(known["open"][0])
+    block = run.part(BlocksOnRecord).unfinished(way.label)
+    if block is None or block.name == way.block:
+        return
+    over = _why_over(known, line, int(block.name) if block.name.isdecimal() else block.name)
+    if _is_gone(over):
+        await run_again(run, block)
+    if over and not block.name.isdecimal():
+        way.block, way.over = block.name, over  # until its commit() is on record
+
+
+async def end_transaction(run: Run, way: InBlocks, how: str, act: Callable[[], Awaitable[None]]) -> None:
+    """COMMIT or ROLLBACK of a transaction without a block, once."""
+
+    async def end() -> None:
+        block, over = Block(way.label, way.block), way.over
+        if over and over != COMMITTED:
+            raise TransactionLost(way.label, over)
+        if not over:
+            await run.flush()
+            await act()
+        way.block = way.over = ""
+        if block.name:
+            belongs_to(block, left=how)
+
+    await _end(way.label, how, end)
+
+
+def _is_gone(over: str) -> bool:
+    """Whether it is certain that the transaction was rolled back."""
+    return bool(over) and over != COMMITTED and not over.startswith(_UNCERTAIN)
+
+
+def _why_over(known: dict[str, Any], line: str, number: int | str) -> str:
     """Empty when the recorded block is open in this session; else how it ended."""
-    if known["line"] != line or number > known["last"]:
+    if known["line"] != line or (isinstance(number, int) and number > known["last"]):
         return f"its session is lost: {known['lost']}"
     if number in known["open"]:
         return ""
     ended = known["ended"]
+    if isinstance(number, str) and ended.get("number") != number:
+        return f"its session is lost: {known['lost']}"
     if ended.get("number") != number or ended["how"] == "COMMIT":
         return COMMITTED  # one before the last, or one inside: the code has gone on from it
     return str(ended["how"])
@@ -122,8 +199,16 @@ async def _enter(label: str, number: int, begin: Callable[[], Awaitable[None]]) 
 
 
 @step(name="session.leave", flush=True, identity=_identity, raises=[TransactionLost])
-async def _leave(label: str, number: int, lost: str) -> int:
+async def _leave(label: str, number: int, lost: str, block: Block) -> int:
     """Recorded when a block has ended; what an earlier attempt has recorded counts, whatever is true now."""
     if lost:
         raise TransactionLost(label, lost)
+    if block.name:
+        belongs_to(block, left="left")
     return number
+
+
+@step(name="session.end", flush=True, identity=lambda label, how, _: (label, how))
+async def _end(label: str, how: str, end: Callable[[], Awaitable[None]]) -> None:
+    """Recorded when a transaction without a block has ended."""
+    await end()

@@ -15,12 +15,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from perdure._durable import current_run
+from perdure._durable import current_run, patched
 from perdure._ground.hop import Call
 from perdure._model import Level, Verdict
 from perdure._runtime import postgres_address
 from perdure._runtime.postgres_verdicts import kept, verdict_of
-from perdure._runtime.sessions import SessionPlace, ask, seconds_of, started
+from perdure._runtime.sessions import ONCE, SessionPlace, ask, seconds_of, started
 from perdure.errors import Conflict, SessionLost, SqlFailed
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ async def open_postgres(
         SessionUnavailable: the server refuses us, or stays away.
     """
     session = PostgresSession(place, name, dsn, seconds_of(hold), rebuild)
+    session.is_once = patched(ONCE)
     await Call(session._open)
     run = current_run()
     if run is not None:
@@ -68,11 +69,17 @@ class PostgresSession:
         self._place, self._dsn, self._hold, self._rebuild = place, dsn, hold, rebuild
         self._folder = place.of("pg", name)
         self._user = self._database = ""
+        self.is_once = True  # False in a task that was begun before statements were done once per call
         self._connections: weakref.WeakSet[KeptConnection] = weakref.WeakSet()
 
     @property
     def level(self) -> Level:
         return self.verdict.level
+
+    @property
+    def unit_identity(self) -> str:
+        """What a step tells this argument from others by."""
+        return f"postgres:{self.name}"
 
     @property
     def url(self) -> str:
@@ -102,6 +109,7 @@ class PostgresSession:
         connection.session = self
         self._connections.add(connection)
         await Call(self.refresh)
+        await connection.come_back()
         return connection
 
     async def commit(self) -> None:
@@ -122,7 +130,7 @@ class PostgresSession:
 
     async def end(self) -> None:
         """Roll back, close the session, and leave nothing behind."""
-        for trace in ("was-here", "recipe", "trace"):
+        for trace in ("was-here", "recipe", "trace", "ledger"):
             (self._folder / trace).unlink(missing_ok=True)
         await Call(lambda: ask(self._folder, {"ask": "end"}))
 

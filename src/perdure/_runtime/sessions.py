@@ -24,6 +24,8 @@ from typing import Any
 from perdure.errors import InvalidInput, SessionUnavailable
 
 LONGEST_FOLDER = 90  # a socket's path ends at 107 characters
+# The patch of a task's journal from which on statements are done once per call.
+ONCE = "perdure.statements-once"
 _ANSWER_SECONDS = 10.0
 _START_SECONDS = 90.0
 # The rest of the environment is of no concern to a process that outlives this one.

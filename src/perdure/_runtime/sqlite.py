@@ -15,19 +15,29 @@ import os
 import socket
 import weakref
 from base64 import b64decode, b64encode
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from perdure._durable import current_run
+from perdure._durable import UnitCall, current_run, patched, step, unit_call
 from perdure._ground.hop import Call
 from perdure._model import Level, Verdict
-from perdure._runtime.blocks import kept_block
-from perdure._runtime.sessions import SessionPlace, ask, seconds_of, started
-from perdure.errors import InvalidInput, SessionLost, SqlFailed, TransactionLost
+from perdure._runtime.blocks import check_unfinished, end_transaction, kept_block
+from perdure._runtime.sessions import ONCE, SessionPlace, ask, seconds_of, started
+from perdure._runtime.statements import IN_A_STEP, LONGEST_ANSWER, call_in_step, control_of, refuse
+from perdure.errors import (
+    InvalidInput,
+    ReplayDiverged,
+    SessionLost,
+    SqlFailed,
+    StatementUnanswered,
+    TransactionLost,
+)
+from perdure.keeper.ledger import Call as LedgerCall
+from perdure.keeper.ledger import digest_of
 
 Bindings = Sequence[Any] | Mapping[str, Any]
 _VALUES = (str, int, float, bytes, type(None))
@@ -67,10 +77,13 @@ async def open_sqlite(
         SessionUnavailable: the file cannot be opened.
     """
     session = SqliteSession(place, name, path, seconds_of(hold), seconds_of(busy))
+    session.is_once = patched(ONCE)
     await Call(session._open)
     run = current_run()
     if run is not None:
         run.before_unwinding.append(session.cut_off)
+        if session.is_once:
+            await check_unfinished(run, session)
     return session
 
 
@@ -78,6 +91,9 @@ class SqliteSession:
     """One kept connection to a SQLite file. `level` and `verdict` tell how it came back."""
 
     over: str = ""
+    block: str = ""
+    depth: int = 0
+    is_once: bool = True  # False in a task that was begun before statements were done once per call
 
     def __init__(self, place: SessionPlace, name: str, path: str | Path, hold: float, busy: float) -> None:
         self.name = name
@@ -105,10 +121,10 @@ class SqliteSession:
             SqlFailed: SQLite refused it.
             SessionLost: the holder died, or a newer client has come; open the session again.
         """
-        return await Call(lambda: self._execute("execute", sql, _plain_bindings(bindings)))
+        return await self._do("execute", sql, _plain_bindings(bindings))
 
     async def executemany(self, sql: str, many: Sequence[Bindings]) -> SqliteResult:
-        return await Call(lambda: self._execute("executemany", sql, [_plain_bindings(one) for one in many]))
+        return await self._do("executemany", sql, [_plain_bindings(one) for one in many])
 
     async def fetch(self, sql: str, bindings: Bindings = ()) -> Sequence[tuple[Any, ...]]:
         """All rows of a query."""
@@ -120,8 +136,14 @@ class SqliteSession:
         In a durable function the block outlives the attempt: a pause in it leaves the transaction open, and the
         next attempt goes on inside it.
         """
-        run = current_run()
-        return kept_block(run, self, lambda _: False) if run is not None else self._block()
+        place = unit_call()
+        if place is None or (place.is_body and not self.is_once):
+            return self._block()
+        if not place.is_body:
+            return kept_block(place.run, self, lambda _: False)
+        if not self.in_transaction:
+            raise refuse(self.name, "a transaction of its own inside a step", IN_A_STEP)
+        return self._savepoint(place)
 
     async def cancel(self) -> None:
         """Interrupt the statement that is running."""
@@ -152,11 +174,80 @@ class SqliteSession:
             raise
         await self.execute(f"RELEASE {savepoint}" if savepoint else "COMMIT")
 
+    # ── statements ──────────────────────────────────────────────────────────────────────────────
+
+    async def _do(self, verb: str, sql: str, bindings: Any) -> SqliteResult:
+        place = unit_call()
+        if place is None or not self.is_once:
+            if self.over:
+                raise TransactionLost(self.name, self.over)
+            return _result(await Call(lambda: self._execute(verb, sql, bindings)))
+        control = control_of(sql)
+        if place.is_body:
+            if control:
+                raise refuse(self.name, f"{control.upper()} inside a step", IN_A_STEP)
+            return _result(await self._in_step(place, verb, sql, bindings))
+        if self.depth and control:
+            raise refuse(self.name, f"{control.upper()} inside `db.transaction()`", "leave it to the block")
+        if control in ("commit", "rollback"):
+
+            async def end() -> None:
+                await Call(lambda: self._execute(verb, sql, bindings))
+
+            await end_transaction(place.run, self, control.upper(), end)
+            return SqliteResult([], [], 0, 0)
+        return await self._in_function(verb, sql, bindings)
+
+    async def _in_function(self, verb: str, sql: str, bindings: Any) -> SqliteResult:
+        async def carry_out() -> bytes:
+            place = unit_call()
+            assert place is not None
+            answer = json.dumps(await self._in_step(place, verb, sql, bindings)).encode()
+            if len(answer) > LONGEST_ANSWER:
+                raise StatementUnanswered(self.name, sql, f"its answer of {len(answer)} bytes is too large to be kept")
+            return answer
+
+        return _result(json.loads(await _statement(self.name, _digest(verb, sql, bindings), carry_out)))
+
+    async def _in_step(self, place: UnitCall, verb: str, sql: str, bindings: Any) -> dict[str, Any]:
+        if self.over:
+            raise TransactionLost(self.name, self.over)
+        path = place.next_path(self.name)
+        if not self.block and (self.in_transaction or control_of(sql) == "begin"):
+            self.block = path
+        call = call_in_step(place, self.name, _digest(verb, sql, bindings), sql, self.block, path)
+        answer = await Call(lambda: self._execute(verb, sql, bindings, call))
+        if "another" in answer:
+            diverged = ReplayDiverged(place.run.task_id, place.run.cursor.last, answer["another"], sql)
+            raise place.run.poison(diverged)
+        if "unanswered" in answer:
+            raise StatementUnanswered(self.name, sql, answer["unanswered"])
+        return answer
+
+    @asynccontextmanager
+    async def _savepoint(self, place: UnitCall) -> AsyncIterator[None]:
+        """A block inside a step: a savepoint, made and ended once."""
+        path = place.coming_path(self.name)
+        name = f"perdure_{digest_of(path.encode())[:12]}"
+        await self.execute(f"SAVEPOINT {name}")
+        try:
+            yield
+        except BaseException:
+            if not place.run.is_ending:
+                await Call(lambda: self._ask({"ask": "undo", "name": name, "path": path}))
+            raise
+        await self.execute(f"RELEASE {name}")
+
     # ── for blocks ──────────────────────────────────────────────────────────────────────────────
 
     @property
     def label(self) -> str:
         return self.name
+
+    @property
+    def unit_identity(self) -> str:
+        """What a step tells this argument from others by."""
+        return f"sqlite:{self.name}"
 
     async def known(self) -> dict[str, Any]:
         state = await Call(lambda: self._ask({"ask": "state"}))
@@ -213,17 +304,14 @@ class SqliteSession:
         weakref.finalize(self, link.close)
         return self._ask({"ask": "attach"})
 
-    def _execute(self, verb: str, sql: str, bindings: Any) -> SqliteResult:
-        if self.over:
-            raise TransactionLost(self.name, self.over)
-        answer = self._ask({"ask": verb, "sql": sql, "bindings": bindings})
-        rows, more = answer["rows"], answer["more"]
-        while more:
+    def _execute(self, verb: str, sql: str, bindings: Any, call: LedgerCall | None = None) -> dict[str, Any]:
+        told = {} if call is None else {"call": list(call)}
+        answer = self._ask({"ask": verb, "sql": sql, "bindings": bindings, **told})
+        while answer.get("more"):
             following = self._ask({"ask": "more"})
-            rows += following["rows"]
-            more = following["more"]
-        found = [tuple(map(_value, row)) for row in rows]
-        return SqliteResult(answer["columns"], found, answer["changes"], answer["last_rowid"])
+            answer["rows"] += following["rows"]
+            answer["more"] = following["more"]
+        return answer
 
     def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
         if self._link is None or self._pid != os.getpid():
@@ -258,6 +346,21 @@ class SqliteSession:
             parts.append(part)
         line, _, self._rest = b"".join(parts).partition(b"\n")
         return line
+
+
+@step(name="session.sql", identity=lambda label, digest, _: (label, digest), raises=[SqlFailed])
+async def _statement(label: str, digest: str, carry_out: Callable[[], Awaitable[bytes]]) -> bytes:
+    """A statement that stands in the function itself; its answer is on record."""
+    return await carry_out()
+
+
+def _digest(verb: str, sql: str, bindings: Any) -> str:
+    return digest_of(verb.encode(), sql.encode(), json.dumps(bindings, sort_keys=True).encode())
+
+
+def _result(answer: dict[str, Any]) -> SqliteResult:
+    found = [tuple(map(_value, row)) for row in answer["rows"]]
+    return SqliteResult(answer["columns"], found, answer["changes"], answer["last_rowid"])
 
 
 def _plain_bindings(bindings: Bindings) -> Any:

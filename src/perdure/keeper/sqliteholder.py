@@ -28,8 +28,11 @@ import apsw
 from perdure.keeper import holdclock
 from perdure.keeper.access import peer_of
 from perdure.keeper.holding import listen, tell_starter
+from perdure.keeper.jsons import to_json
+from perdure.keeper.ledger import Call, Ledger, Noted
 
 _BATCH = 500  # rows in one answer
+_MOST_KEPT_ROWS = 20_000  # in the answer of a call, which is kept whole or not at all
 _LONGEST_LINE = 64 << 20
 LOST = "its process died, and SQLite rolled back what was not committed"
 HELD_TOO_LONG = "the open transaction was rolled back: nobody came back to it within the hold limit"
@@ -38,7 +41,8 @@ HELD_TOO_LONG = "the open transaction was rolled back: nobody came back to it wi
 class Holder:
     """The connection, its client of the moment, and how its last statement ended."""
 
-    def __init__(self, path: str, hold: float, busy: float, lost: str) -> None:
+    def __init__(self, path: str, hold: float, busy: float, lost: str, ledger: Ledger) -> None:
+        self.ledger = ledger
         self.connection = apsw.Connection(path)
         self.connection.set_busy_timeout(int(busy * 1000))
         self.path, self.hold, self.lost = path, hold, lost
@@ -80,8 +84,8 @@ class Holder:
 
     # ── statements ──────────────────────────────────────────────────────────────────────────────
 
-    def execute(self, epoch: int, sql: str, bindings: Any, many: bool) -> dict[str, Any]:
-        """Run a statement; its first rows.
+    def execute(self, epoch: int, sql: str, bindings: Any, many: bool, call: Call | None = None) -> dict[str, Any]:
+        """Run a statement; its first rows. One that belongs to a call is run once, and has all its rows.
 
         Raises:
             PermissionError: a newer client has come.
@@ -91,11 +95,40 @@ class Holder:
                 raise PermissionError("a newer client has taken this session over")
             self._busy(True)
             try:
-                return self._execute(sql, bindings, many)
+                return self._execute(sql, bindings, many) if call is None else self._once(call, sql, bindings, many)
             finally:
                 self._busy(False)
 
-    def _execute(self, sql: str, bindings: Any, many: bool) -> dict[str, Any]:
+    def _once(self, call: Call, sql: str, bindings: Any, many: bool) -> dict[str, Any]:
+        known = self.ledger.find(call)
+        if known is not None:
+            return self._known(known, call)
+        was_open = self.connection.in_transaction
+        self.ledger.begin(call)
+        try:
+            answer = self._execute(sql, bindings, many, _MOST_KEPT_ROWS)
+        except apsw.Error as error:
+            if was_open and self.connection.in_transaction:
+                self.ledger.done(to_json(_failed(error)).encode(), is_open=True)
+            else:
+                self.ledger.never_ran()
+            raise
+        is_open = self.connection.in_transaction
+        if is_open and call.block and not self.blocks["open"]:
+            self._know_line(call.line)
+            self.blocks["open"] = [call.block]
+        self.ledger.done(None if answer["more"] else to_json(answer).encode(), is_open=is_open)
+        return answer
+
+    def _known(self, known: Noted, call: Call) -> dict[str, Any]:
+        if known.call.digest != call.digest:
+            return {"another": known.call.text}
+        if known.answer is None:
+            why = "nobody can say whether it was carried out" if known.is_uncertain else "its answer was not kept"
+            return {"unanswered": why}
+        return {**json.loads(known.answer), **self._transaction()}
+
+    def _execute(self, sql: str, bindings: Any, many: bool, most: int = _BATCH) -> dict[str, Any]:
         before = self.connection.total_changes()
         was_open = self.connection.in_transaction
         outcome: dict[str, Any] = {"state": "done", "statement": sql[:400], "error": None, "changes": 0}
@@ -105,7 +138,7 @@ class Holder:
             # Many are one: all of them, or none.
             with self.connection if many else contextlib.nullcontext():
                 rows = cursor.executemany(sql, bindings) if many else cursor.execute(sql, bindings)
-                answer = {"columns": _columns(cursor), **self._more(rows)}
+                answer = {"columns": _columns(cursor), **self._more(rows, most)}
         except apsw.Error as error:
             outcome["error"] = {"code": type(error).__name__, "message": str(error)}
             self._ended(outcome, was_open)
@@ -115,11 +148,11 @@ class Holder:
         last = self.connection.last_insert_rowid()
         return {**answer, "changes": outcome["changes"], "last_rowid": last, **self._transaction()}
 
-    def _more(self, rows: Iterator[Sequence[Any]]) -> dict[str, Any]:
+    def _more(self, rows: Iterator[Sequence[Any]], most: int = _BATCH) -> dict[str, Any]:
         found = []
         for row in rows:
             found.append([_plain(value) for value in row])
-            if len(found) == _BATCH:
+            if len(found) == most:
                 self._cursor = rows
                 return {"rows": found, "more": True}
         self._cursor = None
@@ -142,6 +175,7 @@ class Holder:
         self.outcome = outcome
 
     def _transaction_ended(self, how: str) -> None:
+        self.ledger.ended(is_committed=how == "COMMIT")
         if self.blocks["open"]:
             self.blocks["ended"] = {"number": self.blocks["open"][0], "how": how}
             self.blocks["open"] = []
@@ -150,10 +184,20 @@ class Holder:
         """Begin a numbered block, inside the open one if there is one."""
         is_inner = self.connection.in_transaction
         answer = self.execute(epoch, f"SAVEPOINT perdure_{number}" if is_inner else "BEGIN IMMEDIATE", (), False)
-        if line != self.blocks["line"]:
-            self.blocks = {"line": line, "last": 0, "open": [], "ended": {}}
+        self._know_line(line)
         self.blocks["open"].append(number)
         self.blocks["last"] = max(self.blocks["last"], number)
+        return answer
+
+    def _know_line(self, line: str) -> None:
+        if line != self.blocks["line"]:
+            self.blocks = {"line": line, "last": 0, "open": [], "ended": {}}
+
+    def undo(self, epoch: int, name: str, path: str) -> dict[str, Any]:
+        """Roll back to a savepoint that a call has made, and forget what came after it."""
+        self.execute(epoch, f"ROLLBACK TO {name}", (), False)
+        answer = self.execute(epoch, f"RELEASE {name}", (), False)
+        self.ledger.forget(path)
         return answer
 
     def leave(self, epoch: int, number: int, commit: bool) -> dict[str, Any]:
@@ -163,7 +207,7 @@ class Holder:
         if not commit:
             self.execute(epoch, f"ROLLBACK TO perdure_{number}", (), False)
         answer = self.execute(epoch, f"RELEASE perdure_{number}", (), False)
-        self.blocks["open"] = [other for other in self.blocks["open"] if other < number]
+        self.blocks["open"] = [other for other in self.blocks["open"] if isinstance(other, str) or other < number]
         return answer
 
     def roll_back(self, why: str) -> None:
@@ -241,6 +285,15 @@ def _value(plain: Any) -> Any:
     return b64decode(plain["bytes"]) if isinstance(plain, dict) else plain
 
 
+def _failed(error: apsw.Error) -> dict[str, Any]:
+    return {"failed": type(error).__name__, "message": str(error)}
+
+
+def _call(asked: dict[str, Any]) -> Call | None:
+    told = asked.get("call")
+    return None if told is None else Call.of(to_json(told).encode())
+
+
 def _bindings(given: Any) -> Any:
     if isinstance(given, dict):
         return {name: _value(value) for name, value in given.items()}
@@ -262,7 +315,7 @@ class _Conversation:
                 try:
                     answer = self._do(json.loads(line))
                 except apsw.Error as error:
-                    answer = {"failed": type(error).__name__, "message": str(error), **self.holder._transaction()}
+                    answer = {**_failed(error), **self.holder._transaction()}
                 except Exception as error:
                     answer = {"error": f"{error}" if isinstance(error, PermissionError) else repr(error)}
                 self.link.sendall(json.dumps(answer).encode() + b"\n")
@@ -279,11 +332,14 @@ class _Conversation:
                 holder.lost, holder.told = "", []  # it was told
                 return answer
             case "execute":
-                return holder.execute(self.epoch, asked["sql"], _bindings(asked["bindings"]), False)
+                return holder.execute(self.epoch, asked["sql"], _bindings(asked["bindings"]), False, _call(asked))
             case "executemany":
-                return holder.execute(self.epoch, asked["sql"], list(map(_bindings, asked["bindings"])), True)
+                many = list(map(_bindings, asked["bindings"]))
+                return holder.execute(self.epoch, asked["sql"], many, True, _call(asked))
             case "more":
                 return holder.more(self.epoch)
+            case "undo":
+                return holder.undo(self.epoch, asked["name"], asked["path"])
             case "enter":
                 return holder.enter(self.epoch, asked["line"], asked["number"])
             case "leave":
@@ -327,8 +383,10 @@ def main(config: dict[str, Any], answer: Tell | None = None) -> None:
         return
     mark = os.path.join(folder, "held")
     lost = LOST if os.path.exists(mark) else ""
+    ledger = Ledger(os.path.join(folder, "ledger"))
+    ledger.connection_lost()  # whoever held it before has died, and SQLite has rolled back
     try:
-        holder = Holder(config["path"], float(config["hold"]), float(config.get("busy", 5)), lost)
+        holder = Holder(config["path"], float(config["hold"]), float(config.get("busy", 5)), lost, ledger)
         holder.connection.cursor().execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
     except apsw.Error as error:
         tell({"error": str(error), "kind": "open"})

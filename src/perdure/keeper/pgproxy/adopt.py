@@ -12,7 +12,8 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
-from perdure.keeper.pgproxy import resync, wire
+from perdure.keeper.ledger import Ledger
+from perdure.keeper.pgproxy import calls, resync, wire
 from perdure.keeper.pgproxy.blocks import Blocks
 from perdure.keeper.pgproxy.notebook import IDLE, LARGE, SENDING, Notebook
 from perdure.keeper.pgproxy.outcome import TRANSACTION, Outcome
@@ -35,7 +36,7 @@ class Adopted:
     page: Notebook | None = None  # of its recipe
 
 
-def adopt(name: str, parking: Parking) -> Adopted | None:
+def adopt(name: str, parking: Parking, ledger: Ledger) -> Adopted | None:
     """The parked session, quiet; None when none was parked.
 
     Raises:
@@ -56,7 +57,7 @@ def adopt(name: str, parking: Parking) -> Adopted | None:
             raise Unusable(facts["gone"])
         if notes.phase == LARGE:
             raise Unusable("the proxy died while a large message was on its way; the server rolls back")
-        return _quieten(link, notes, facts, Notebook(recipe[0]) if recipe is not None else None)
+        return _quieten(link, notes, facts, Notebook(recipe[0]) if recipe is not None else None, ledger)
     except Unusable:
         _shut(link)
         raise
@@ -71,8 +72,10 @@ def _shut(link: socket.socket) -> None:
     link.close()
 
 
-def _quieten(link: socket.socket, notes: Notebook, facts: dict[str, Any], page: Notebook | None) -> Adopted:
-    phase, status = notes.phase, facts["status"].encode()
+def _quieten(
+    link: socket.socket, notes: Notebook, facts: dict[str, Any], page: Notebook | None, ledger: Ledger
+) -> Adopted:
+    phase, status, is_all_there = notes.phase, facts["status"].encode(), not notes.taken
     if asking := facts.get("asking"):  # for a transaction's number only: the statement itself was not sent
         phase = IDLE
     answer = _resync(link, implicit=notes.unsynced and status == b"I")
@@ -88,10 +91,49 @@ def _quieten(link: socket.socket, notes: Notebook, facts: dict[str, Any], page: 
         session.missed.append(session.outcome)
     if answer.status == b"I" and status != b"I":
         session.blocks.transaction_ended((session.outcome.tag if session.outcome else None) or "unknown")
+    session.ledger = ledger
+    _settle(session, phase, answer.past if is_all_there and not answer.is_short else None, status)
     session.server_said(answer.rest)
     _close_names(session, facts)
-    notes.phase, notes.unsynced = IDLE, False
+    notes.phase, notes.unsynced, notes.taken = IDLE, False, False
     return Adopted(link, notes, facts, session, page)
+
+
+def _settle(session: Session, phase: int, past: bytes | None, before: bytes) -> None:
+    """Write down what became of the call that was under way, and of the transaction.
+
+    `past` is all that the server has said since that call went out; None when a part of it was taken already.
+    """
+    ledger, status = session.ledger, session.status
+    call, is_open = ledger.pending, session.status != b"I" or before != b"I"
+    if call is not None and call.block and status != b"I" and not session.blocks.open:
+        session.blocks.enter(call.line, call.block)
+    answer = _first_answer(past) if past is not None else None
+    error = session.outcome.error if session.outcome is not None else {}
+    if phase == IDLE or answer == b"" or (error and status == b"I"):
+        ledger.never_ran()
+    elif answer is not None:
+        ledger.done(answer, is_open=is_open)
+    elif error:
+        told = wire.complaint(b"E", "ERROR", error["code"] or "XX000", error["message"])
+        ledger.done(told, is_open=True)
+    elif is_open or (session.outcome is not None and session.outcome.tag):
+        ledger.done(None, is_open=is_open)
+    else:
+        ledger.uncertain()
+    if status == b"I":
+        ledger.ended(is_committed=session.blocks.ended.get("how") == "COMMIT")
+    elif ledger.open and not session.blocks.open:
+        session.blocks.enter(ledger.line, ledger.block)
+
+
+def _first_answer(past: bytes) -> bytes | None:
+    """The answer to the statement that was under way; empty when it never went out: then only what we have asked
+    ourselves was answered."""
+    at = 0
+    while at + 5 <= len(past) and past[at : at + 1] != b"Z":
+        at += 1 + wire.LENGTH.unpack_from(past, at + 1)[0]
+    return calls.kept(past[:at]) if at < len(past) else None
 
 
 def _session(status: bytes, parameters: dict[str, str], page: Notebook | None, phase: int) -> Session:
@@ -131,7 +173,7 @@ def _outcome(phase: int, answer: resync.Answer, before: bytes) -> Outcome:
         outcome.failed(error)
     if tag or outcome.error:
         return outcome
-    if phase == SENDING and not answer.past:
+    if phase == SENDING and _first_answer(answer.past) == b"":
         outcome.state = "never sent"
     elif before == b"T" and answer.status in b"TE":
         # In a transaction the status tells: it would have failed with the statement.

@@ -8,6 +8,8 @@ to go on inside it or to pass it by.
     BEGIN /* perdure.block LINE N */        or the comment alone, when the driver has sent the BEGIN
     SAVEPOINT perdure_N                     a block inside a block
     RELEASE SAVEPOINT perdure_N
+
+A transaction that was begun without a block is named by the call that began it, a text instead of a number.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ class Blocks:
     def __init__(self) -> None:
         self.line = ""
         self.last = 0  # the highest number that was entered
-        self.open: list[int] = []
+        self.open: list[int | str] = []
         self.ended: dict[str, Any] = {}  # the last outer one: number, how
 
     def asked(self, sql: bytes) -> bool:
@@ -38,8 +40,17 @@ class Blocks:
                 self.open.append(number)
                 self.last = max(self.last, number)
             else:
-                self.open = [other for other in self.open if other < number]
+                self.open = [other for other in self.open if isinstance(other, str) or other < number]
         return True
+
+    def enter(self, line: str, block: str) -> None:
+        """A transaction was begun by a call; that of a numbered block is known already."""
+        if block.isdecimal():
+            self._enter_outer(line, int(block))
+            return
+        if line != self.line:
+            self.line, self.last, self.ended = line, 0, {}
+        self.open = [block]
 
     def _enter_outer(self, line: str, number: int) -> None:
         if line != self.line:

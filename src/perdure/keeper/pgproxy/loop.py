@@ -121,9 +121,13 @@ class Proxy:
                 self.server_lost("the server closed the connection")
                 return
             self.session.server_said(self._heard_by_witness(data) if self.witness.is_asking else data)
+            if self.session.is_quiet:
+                self.on_rest()  # before the client hears of it: what it has heard of can be built anew
             self._hand_to_client()
             if self.session.is_quiet:
                 self._came_to_rest()
+            elif self.notes.phase != IDLE:
+                self.notes.taken = True
             self._take(len(data))
             self._see_whether_lost()
             if not self._from_server.took(len(data)) and not isinstance(self._server, ssl.SSLSocket):
@@ -135,7 +139,7 @@ class Proxy:
             if self.witness.failure:
                 self.session.fail_waiting(self.witness.failure)
             self.write_facts()
-            self.notes.phase = IDLE
+            self.notes.phase, self.notes.taken = IDLE, False
         return rest
 
     def _see_whether_lost(self) -> None:
@@ -158,9 +162,8 @@ class Proxy:
         self.hold.spoke = clock.seconds()
         if self.session.status == b"I":
             self.hold.began = self.hold.spoke
-        self.on_rest()
         self.write_facts(anew=False)
-        self.notes.phase, self.notes.unsynced = IDLE, False
+        self.notes.phase, self.notes.unsynced, self.notes.taken = IDLE, False, False
         self.witness.rest(self.session)
 
     def _hand_to_server(self) -> None:

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from perdure.keeper.ledger import Ledger
 from perdure.keeper.pgproxy import login
 from perdure.keeper.pgproxy.blocks import Blocks
 from perdure.keeper.pgproxy.login import Upstream
 from perdure.keeper.pgproxy.loop import Proxy
 from perdure.keeper.pgproxy.notebook import Notebook, to_json
 from perdure.keeper.pgproxy.parking import Parking
-from perdure.keeper.pgproxy.postmortem import server_of
+from perdure.keeper.pgproxy.postmortem import COMMITTED, Finding, server_of
 from perdure.keeper.pgproxy.rebuild import Differs, rebuild
 from perdure.keeper.pgproxy.recipe import Recipe
 from perdure.keeper.pgproxy.recording import RecordingSession
@@ -98,6 +99,38 @@ def kept_recipe(config: Mapping[str, Any], parking: Parking) -> tuple[Recipe | N
     given = config.get("recipe")
     facts = json.loads(base64.b64decode(given)) if given else page.read()
     return Recipe.of(facts) if facts else Recipe(), page
+
+
+LEDGER = "ledger"
+
+
+def kept_ledger(config: Mapping[str, Any]) -> Ledger:
+    """What was done in this session, whoever held it."""
+    return Ledger(f"{config['folder']}/{LEDGER}")
+
+
+def take_over(ledger: Ledger, made: Made, finding: Finding | None) -> None:
+    """The ledger of the session before, for one that is new: of its open transaction is true what was built anew, or
+    what the server says of its COMMIT."""
+    if finding is not None:
+        _settle(ledger, finding)
+    is_open = made.session.status != b"I"
+    if is_open and isinstance(made.session, RecordingSession):
+        ledger.keep_only({entry.path for entry in made.session.recipe.open})
+    else:
+        ledger.connection_lost()
+    made.session.ledger = ledger
+
+
+def _settle(ledger: Ledger, finding: Finding) -> None:
+    state = finding.outcome.state if finding.outcome is not None else ""
+    if ledger.pending is not None and not ledger.pending.block:  # a transaction by itself
+        if state == "done":
+            ledger.done(None, is_open=False)
+        elif state == "undone":
+            ledger.never_ran()
+    if finding.transaction == COMMITTED:
+        ledger.ended(is_committed=True)
 
 
 def as_text(recipe: Recipe | None) -> str:

@@ -29,7 +29,7 @@ IDLE, SENDING, LARGE, SENT = range(4)
 _SIZE = 1 << 20
 _PAGE = (_SIZE - 64) // 2
 _SLOT = Struct("<II")  # length, checksum
-_PHASE, _UNSYNCED, _TURN = 0, 1, 2
+_PHASE, _UNSYNCED, _TURN, _TAKEN = 0, 1, 2, 3
 
 
 def to_json(facts: dict[str, Any]) -> bytes:
@@ -80,6 +80,15 @@ class Notebook:
     @unsynced.setter
     def unsynced(self, value: bool) -> None:
         self._map[_UNSYNCED] = value
+
+    @property
+    def taken(self) -> bool:
+        """Whether a part of the answer that is on its way was taken out of the socket already."""
+        return bool(self._map[_TAKEN])
+
+    @taken.setter
+    def taken(self, value: bool) -> None:
+        self._map[_TAKEN] = value
 
     def write(self, data: bytes) -> bool:
         """Keep these facts instead of the last ones; False when they are too large, and the last ones stay."""

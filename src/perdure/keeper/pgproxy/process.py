@@ -13,6 +13,7 @@ from typing import Any
 
 from perdure.keeper import holdclock as clock
 from perdure.keeper.holding import listen, tell_starter
+from perdure.keeper.ledger import Ledger
 from perdure.keeper.pgproxy import wire
 from perdure.keeper.pgproxy.adopt import Adopted, Unusable, adopt
 from perdure.keeper.pgproxy.blocks import Blocks
@@ -20,7 +21,7 @@ from perdure.keeper.pgproxy.control import Control
 from perdure.keeper.pgproxy.hold import Hold
 from perdure.keeper.pgproxy.login import LoginFailed, Upstream
 from perdure.keeper.pgproxy.loop import Proxy
-from perdure.keeper.pgproxy.making import as_text, keep_recipe, kept_recipe, make
+from perdure.keeper.pgproxy.making import as_text, keep_recipe, kept_ledger, kept_recipe, make, take_over
 from perdure.keeper.pgproxy.notebook import Notebook
 from perdure.keeper.pgproxy.parking import Parking, parking_of
 from perdure.keeper.pgproxy.postmortem import Finding, examine
@@ -82,9 +83,9 @@ def _told_to_end(*_: object) -> None:
 
 def _begin(config: Mapping[str, Any], parking: Parking) -> tuple[Proxy, dict[str, Any]]:
     name, options = config["name"], dict(config.get("options") or {})
-    lost = ""
+    lost, ledger = "", kept_ledger(config)
     try:
-        adopted = adopt(name, parking)
+        adopted = adopt(name, parking, ledger)
     except Unusable as problem:
         lost, adopted = str(problem), None
         for part in (name, f"{name}.notes"):
@@ -93,11 +94,11 @@ def _begin(config: Mapping[str, Any], parking: Parking) -> tuple[Proxy, dict[str
         return _proxy_of(adopted, config), {"how": "kept", "lost": ""}
     if not options:
         raise Unusable(lost or "no connection is parked")
-    return _new(config, options, parking, lost)
+    return _new(config, options, parking, lost, ledger)
 
 
 def _new(
-    config: Mapping[str, Any], options: dict[str, str], parking: Parking, lost: str
+    config: Mapping[str, Any], options: dict[str, str], parking: Parking, lost: str, ledger: Ledger
 ) -> tuple[Proxy, dict[str, Any]]:
     name, trace = config["name"], _trace_of(config)
     recipe, page = kept_recipe(config, parking)
@@ -109,6 +110,7 @@ def _new(
             raise LoginFailed(f"the connection to the server broke: {problem}", "") from None
         finding.amend(recipe, left)
     made = make(options, recipe)
+    take_over(ledger, made, finding)
     upstream = made.upstream
     hold = Hold(float(config["hold"]), *made.timeouts, left=clock.seconds(), began=clock.seconds())
     proxy = Proxy(made.session, upstream, Notebook.new(), hold, Witness(trace, made.server), options)

@@ -28,6 +28,7 @@ class Entry:
     rows: str = ""
     status: str = "I"
     failed: bool = False
+    path: str = ""  # of the call that asked for it
 
     @property
     def shapes(self) -> bool:
@@ -40,13 +41,13 @@ class Entry:
 
     def facts(self) -> list[Any]:
         needs = {_text(name): _text(parse) for name, parse in self.needs.items()}
-        return [_text(self.batch), needs, self.tags, self.rows, self.status, self.failed]
+        return [_text(self.batch), needs, self.tags, self.rows, self.status, self.failed, self.path]
 
     @classmethod
     def of(cls, facts: list[Any]) -> Entry:
-        batch, needs, tags, rows, status, failed = facts
+        batch, needs, tags, rows, status, failed, *more = facts  # a recipe of an older version has no paths
         known = {b64decode(name): b64decode(parse) for name, parse in needs.items()}
-        return cls(b64decode(batch), known, tags, rows, status, failed)
+        return cls(b64decode(batch), known, tags, rows, status, failed, *more)
 
 
 def _text(data: bytes) -> str:

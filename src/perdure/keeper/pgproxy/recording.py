@@ -33,6 +33,9 @@ class RecordingSession(Session):
         elif kind in b"dcf":
             self.recipe.spoil("it has a COPY in it")
 
+    def _left_out(self) -> None:
+        self._messages = []
+
     def _boundary(self, kind: int, message: bytes) -> None:
         before = len(self._cycles)
         super()._boundary(kind, message)
@@ -89,6 +92,8 @@ class RecordingSession(Session):
         rows, self._digest = self._digest.hexdigest(), blake2b(digest_size=16)
         if cycle.entry is not None:
             cycle.entry.rows, cycle.entry.status = rows, status.decode()
+            if cycle.asked is not None and cycle.asked.call is not None:
+                cycle.entry.path = cycle.asked.call.path
             self.recipe.ended(cycle.entry, before.decode())
         elif status == b"I":
             self.recipe.spoil("")

@@ -42,6 +42,7 @@ class Answer:
             for status in (b"I", b"T", b"E")
         }
         self._seen = bytearray()
+        self.is_short = False  # the beginning of what came before was thrown away
         self.past = self.rest = self.status = b""
 
     @property
@@ -60,6 +61,7 @@ class Answer:
         # Two gigabytes of a result may be on their way; the end is all that counts.
         if len(self._seen) > _MOST_KEPT * 2:
             del self._seen[:-_MOST_KEPT]
+            self.is_short = True
         return False
 
 

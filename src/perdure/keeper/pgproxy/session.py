@@ -8,6 +8,7 @@ The rules, each of which somebody would lose data without:
 - A batch that ended in a Flush may still hold an implicit transaction, which a Sync would commit. It is made to fail.
 - A COPY from a dead client is ended with CopyFail. Its names for statements and portals are closed.
 - A client sees nothing of what was asked before it came, and the transaction's true status from its first moment.
+- A statement that comes with its call (calls.py) is done once: asked for again, it is answered from the ledger.
 
 `Session` is told what came (`client_said`, `server_said`, `attach`, `detach`) and fills `to_server` and `to_client`.
 Who reads these, and which bytes are on their way, is the business of process.py.
@@ -19,7 +20,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from perdure.keeper.pgproxy import endings, resync, wire
+from perdure.keeper.ledger import Ledger
+from perdure.keeper.pgproxy import calls, endings, resync, wire
 from perdure.keeper.pgproxy.blocks import Blocks
 from perdure.keeper.pgproxy.guard import Guard
 from perdure.keeper.pgproxy.outcome import TRANSACTION, Outcome
@@ -46,6 +48,7 @@ class Cycle:
     kind: str  # query or sync; "copy" while its Sync is lost in a COPY
     outcome: Outcome
     entry: Any = None  # for recording.py
+    asked: calls.Asked | None = None  # the call it belongs to
 
 
 class Session:
@@ -64,6 +67,7 @@ class Session:
         self.statements: set[bytes] = set()
         self.portals: set[bytes] = set()
         self.blocks = Blocks()
+        self.ledger = Ledger()
         self.outcome: Outcome | None = None  # of the last statement that has ended
         self.missed: deque[Outcome] = deque(maxlen=_MOST_MISSED)  # ended when nobody was there
         self.ending = endings.NONE  # what has been asked since the last rest may do to the transaction
@@ -83,6 +87,7 @@ class Session:
         self._inherits = False  # the transaction was begun before this client came
         self._refusing = False  # a batch of the client is being left out, up to its Sync
         self._guard = Guard()
+        self._asked_by: calls.Asked | None = None  # the call that the next statement belongs to
         self._rest = b""
         self._in_row = 0  # bytes of a message that is passed on, still to come
 
@@ -100,7 +105,7 @@ class Session:
         self._inherits = self.status != b"I"
         self._frames, self._batch, self._refusing = wire.Frames(), bytearray(), False
         self._guard = Guard()
-        self._batch_outcome = Outcome()
+        self._batch_outcome, self._asked_by = Outcome(), None
         return self.client
 
     def detach(self) -> None:
@@ -171,6 +176,7 @@ class Session:
     def fail_waiting(self, fields: dict[str, str]) -> None:
         """Nothing of what waits to be sent will be: the transaction has failed before."""
         self.to_server.clear()
+        self.ledger.never_ran()
         self.status = b"E"
         while self._cycles:
             cycle = self._cycles.popleft()
@@ -190,6 +196,10 @@ class Session:
             if kind == _GOODBYE:
                 self._send(sent)
                 return False
+            if kind == calls.KIND:
+                self._send(sent)
+                sent, self._asked_by = 0, calls.Asked.of(message)
+                continue
             if self._refusing or self._ends_foreign_work(kind, message):
                 self._send(sent)
                 sent = 0
@@ -200,7 +210,17 @@ class Session:
                 raise wire.Broken("a batch without an end")
             self._note(kind, message)
             if kind in _AT_BOUNDARY:
+                asked = self._asked_by
+                if asked is not None and calls.executes(self._batch, sent):
+                    self._asked_by = None
+                    if (answer := self._known_answer(asked)) is not None:
+                        self._answer(answer, sent)
+                        continue
+                else:
+                    asked = None
                 self._boundary(kind, message)
+                if asked is not None and self._cycles:
+                    self._cycles[-1].asked = asked
                 sent = len(self._batch)
             elif kind in _COPY_KINDS:
                 sent = len(self._batch)
@@ -211,6 +231,61 @@ class Session:
         if size:
             self.to_server += self._batch[:size]
             del self._batch[:size]
+
+    # ── calls ───────────────────────────────────────────────────────────────────────────────────
+
+    def _known_answer(self, asked: calls.Asked) -> bytes | None:
+        """What a statement came to before; None when it is new, and goes out now."""
+        if asked.given is not None:
+            return asked.given
+        if asked.call is None:
+            return None
+        known = self.ledger.find(asked.call)
+        if known is not None:
+            return calls.answer_of(known, asked.call)
+        try:
+            self.ledger.begin(asked.call)
+        except OSError as problem:
+            return calls.unwritten(problem)
+        return None
+
+    def _answer(self, answer: bytes, begin: int) -> None:
+        """Answer the batch in the server's place."""
+        if any(cycle.client == self.client for cycle in self._cycles):
+            raise wire.Broken("a call inside a pipeline")
+        self.to_client += calls.answered(bytes(self._batch[begin:]), answer, self.status)
+        del self._batch[begin:]
+        self._batch_outcome = Outcome()
+        self._left_out()
+        if self.is_quiet:
+            self.rested()
+
+    def _left_out(self) -> None:
+        """The batch never goes to the server."""
+
+    def _call_ended(self, cycle: Cycle, before: bytes, status: bytes) -> None:
+        """Write down what a statement came to, before its client hears of it."""
+        asked, is_whole = cycle.asked, cycle.outcome.state == "done"
+        if asked is not None and asked.call is not None:
+            call = asked.call
+            if call.block and status != b"I" and not self.blocks.open:
+                self.changes += 1
+                self.blocks.enter(call.line, call.block)
+            if status == b"I" and cycle.outcome.error:
+                self.ledger.never_ran()  # it was rolled back, by itself or with its transaction
+            else:
+                answer = calls.kept(asked.gathered) if is_whole else None
+                self.ledger.done(answer, is_open=status != b"I" or before != b"I")
+        if asked is not None and asked.undone and not cycle.outcome.error:
+            self.ledger.forget(asked.undone)
+        if status == b"I" and before != b"I":
+            self.ledger.ended(is_committed=cycle.outcome.tag == "COMMIT")
+
+    def _gather(self, data: bytes, begin: int, end: int) -> None:
+        """Keep the answer of a statement that belongs to a call, as long as it is not too large."""
+        asked = self._cycles[0].asked if self._cycles else None
+        if asked is not None:
+            asked.gather(data[begin:end])
 
     def _note(self, kind: int, message: bytes) -> None:
         """Remember which names a message makes or ends."""
@@ -303,6 +378,7 @@ class Session:
             if stop > end:
                 break
             if kind == _READY:
+                self._gather(buffer, begin, at)
                 cycle = self._ready(buffer[at + 5 : at + 6])
                 self._pass_on(buffer, begin, at, cycle.client)
                 if self.notifications and cycle.client == self.client:
@@ -310,9 +386,11 @@ class Session:
                 self._pass_on(buffer, at, stop, cycle.client)
                 begin = stop
             elif kind in _LOOKED_AT and not self._look(kind, buffer[at + 5 : stop]):
+                self._gather(buffer, begin, at)
                 self._pass_on(buffer, begin, at, self._reader())
                 begin = stop
             at = stop
+        self._gather(buffer, begin, at)
         self._pass_on(buffer, begin, at, self._reader())
         self._rest = buffer[at:]
 
@@ -329,6 +407,7 @@ class Session:
     def _ready(self, status: bytes) -> Cycle:
         cycle = self._cycles.popleft() if self._cycles else Cycle(OURS, "query", Outcome())
         self.copying = False
+        self._call_ended(cycle, self.status, status)
         if status == b"I" and self.status != b"I":
             tag = cycle.outcome.tag or ""
             self.changes += 1
@@ -412,6 +491,7 @@ class Session:
             outcome = self._cycles[0].outcome
             outcome.state, outcome.transaction = "uncertain", "none"
             self.outcome = outcome
+        self.ledger.connection_lost()
         self.blocks.transaction_ended(f"lost: {self.gone}")
         self._cycles.clear()
         self.unsynced, self.status = False, b"I"

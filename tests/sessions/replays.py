@@ -1,0 +1,38 @@
+"""Replay a durable function that works in a kept session, from any length of its journal."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from perdure._durable.lost_blocks import without_lost
+from perdure._durable.unwinding import Paused
+from tests.replay.kit import Journal, play
+
+Program = Callable[[], Awaitable[Any]]
+
+
+async def finished(program: Program, journal: Journal, answers: dict[str, Any]) -> Any:
+    """Go on from a journal to the end, and begin again as often as the attempt asks for that."""
+    played = await play(program, journal=without_lost(journal), answers=answers)
+    while isinstance(played.error, Paused) and played.run.is_restarting:
+        journal = [*journal, *(line for line in played.journal if not journal or line[0] > journal[-1][0])]
+        played = await play(program, journal=without_lost(journal), answers=answers)
+    return played
+
+
+async def cut_anywhere(program: Program) -> None:
+    """Pause, forget the last entries of the journal, all of them one after the other, and go on each time.
+
+    The beginning and the end of a transaction or savepoint, and what was recorded before, are never lost: they are
+    waited for.
+    """
+    paused = await play(program)
+    assert isinstance(paused.error, Paused), paused.error
+    lasting = [at for at, (_, entry) in enumerate(paused.journal, 1) if "|session." in entry.path]
+    surely = [at for at in lasting if not paused.journal[at - 1][1].path.startswith("|session.sql")]
+    for length in range(len(paused.journal), max(surely, default=1) - 1, -1):
+        again = await finished(program, paused.journal[:length], {})
+        assert isinstance(again.error, Paused), again.error
+    [path] = paused.run.questions
+    (await finished(program, paused.journal[: max(surely, default=1)], {path: {"value": "yes"}})).result()

@@ -1,0 +1,241 @@
+"""A statement of a durable function on a kept session happens once per call, wherever the journal was cut."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from perdure._durable import effect, pause, step
+from perdure.errors import InvalidInput, ReplayDiverged, StatementUnanswered
+from tests.replay.kit import play
+from tests.sessions.acts import one
+from tests.sessions.kit import Stage
+from tests.sessions.replays import cut_anywhere, finished
+
+INSERT = "INSERT INTO t VALUES (%s)"
+
+
+@pytest.fixture(autouse=True)
+def _table(stage: Stage) -> None:
+    stage.outside("CREATE TABLE t (x int)")
+
+
+def rows(stage: Stage) -> list[int]:
+    return stage.outside("SELECT coalesce(array_agg(x ORDER BY x), '{}') FROM t")
+
+
+@step
+async def insert(con: Any, x: int) -> int:
+    """The connection is an argument as any other: told from others by the session's name."""
+    await con.execute(INSERT, (x,))
+    return (await one(con, "SELECT count(*) FROM t"))[0]
+
+
+@step
+async def insert_two(con: Any, x: int) -> None:
+    await con.execute(INSERT, (x,))
+    async with con.transaction():
+        await con.execute(INSERT, (x + 1,))
+    with suppress(ZeroDivisionError):
+        async with con.transaction():
+            await con.execute(INSERT, (99,))
+            raise ZeroDivisionError
+    async with con.cursor() as cursor:
+        await cursor.executemany(INSERT, [(x + 2,), (x + 3,)])
+        assert cursor.rowcount == 2
+
+
+async def connected(stage: Stage, **options: Any) -> Any:
+    return await (await stage.open()).connect(**options)
+
+
+@pytest.mark.req("R79")
+@pytest.mark.parametrize("autocommit", [False, True])
+async def test_steps_that_were_cut_off_repeat_no_statement(stage: Stage, autocommit: bool) -> None:
+    async def program() -> None:
+        con = await connected(stage, autocommit=autocommit)
+        async with con.transaction():
+            assert [await insert(con, x) for x in range(3)] == [1, 2, 3]
+            await insert_two(con, 10)
+            await pause.input("more?", str)
+            await insert(con, 20)
+        await con.close()
+
+    await cut_anywhere(program)
+    assert rows(stage) == [0, 1, 2, 10, 11, 12, 13, 20]
+
+
+async def test_statements_in_the_function_itself_are_not_repeated(stage: Stage) -> None:
+    async def program() -> list[Any]:
+        con = await connected(stage, row_factory=dict_row)
+        async with con.transaction():
+            for x in range(3):
+                await con.execute(INSERT, (x,))
+            async with con.cursor() as cursor:
+                await cursor.execute("SELECT x, 'a'::text AS y, NULL AS z FROM t ORDER BY x")
+                found = await cursor.fetchall()
+                assert cursor.rowcount == 3 and cursor.statusmessage == "SELECT 3"
+            assert found[2] == {"x": 2, "y": "a", "z": None}
+            await pause.input("more?", str)
+            await con.execute(INSERT, (8,))
+        await con.close()
+        return found
+
+    await cut_anywhere(program)
+    assert rows(stage) == [0, 1, 2, 8]
+
+
+async def test_a_statement_that_failed_in_a_block_inside_another_is_not_repeated(stage: Stage) -> None:
+    async def program() -> None:
+        con = await connected(stage)
+        async with con.transaction():
+            await con.execute(INSERT, (1,))
+            try:
+                async with con.transaction():
+                    await con.execute(INSERT, (2,))
+                    await con.execute("SELECT 1/0")
+            except psycopg.errors.DivisionByZero:
+                await con.execute(INSERT, (7,))
+            await pause.input("more?", str)
+            await con.execute(INSERT, (8,))
+        await con.close()
+
+    await cut_anywhere(program)
+    assert rows(stage) == [1, 7, 8]
+
+
+@pytest.mark.parametrize("raw", [False, True])
+async def test_a_transaction_without_a_block_is_gone_on_with_and_committed_once(stage: Stage, raw: bool) -> None:
+    async def program() -> None:
+        con = await connected(stage, autocommit=raw)
+        if raw:
+            await con.execute("BEGIN")
+        await insert(con, 1)
+        await con.execute(INSERT, (2,))
+        await (con.execute("COMMIT") if raw else con.commit())
+        if raw:
+            await con.execute("BEGIN")
+        await con.execute(INSERT, (3,))
+        await pause.input("more?", str)
+        await insert(con, 4)
+        await (con.execute("COMMIT") if raw else con.commit())
+        await con.close()
+
+    await cut_anywhere(program)
+    assert rows(stage) == [1, 2, 3, 4]
+
+
+async def test_a_transaction_without_a_block_that_is_gone_is_run_again(stage: Stage) -> None:
+    async def program() -> None:
+        con = await connected(stage)
+        await insert(con, 1)
+        await con.execute(INSERT, (2,))
+        await pause.input("more?", str)
+        await con.execute(INSERT, (3,))
+        await con.commit()
+
+    paused = await play(program)
+    await (await stage.open()).rollback()
+    [path] = paused.run.questions
+    (await finished(program, paused.journal, {path: {"value": "yes"}})).result()
+    assert rows(stage) == [1, 2, 3]
+
+
+async def test_an_effect_in_a_block_that_is_run_again_is_not_repeated(stage: Stage) -> None:
+    sent: list[int] = []
+
+    @effect
+    async def send(x: int) -> int:
+        sent.append(x)
+        return x
+
+    async def program() -> None:
+        con = await connected(stage)
+        async with con.transaction():
+            await insert(con, 1)
+            await send(1)
+            await pause.input("more?", str)
+            await insert(con, 2)
+
+    paused = await play(program)
+    await (await stage.open()).rollback()
+    [path] = paused.run.questions
+    (await finished(program, paused.journal, {path: {"value": "yes"}})).result()
+    assert (rows(stage), sent) == ([1, 2], [1])
+
+
+async def test_another_statement_at_a_known_place_is_a_changed_function(stage: Stage) -> None:
+    value = 1
+
+    @step
+    async def change(con: Any) -> None:
+        await con.execute(INSERT, (value,))
+
+    async def program() -> None:
+        con = await connected(stage)
+        async with con.transaction():
+            await change(con)
+            await pause.input("more?", str)
+
+    paused = await play(program)
+    entered = [line for line in paused.journal if "change" not in line[1].path]
+    value = 2
+    again = await play(program, journal=entered[:2])
+    assert isinstance(again.error, ReplayDiverged), again.error
+    con = await connected(stage)
+    assert await one(con, "SELECT array_agg(x) FROM t") == ([1],)
+    await con.close()
+
+
+async def test_an_answer_that_is_too_large_is_said_and_not_asked_for_again(stage: Stage) -> None:
+    @step
+    async def read(con: Any) -> int:
+        return len(await (await con.execute("SELECT repeat('x', 1000) FROM generate_series(1, 3000)")).fetchall())
+
+    async def program() -> int:
+        con = await connected(stage)
+        async with con.transaction():
+            found: int = await read(con)
+            await pause.input("more?", str)
+        return found
+
+    paused = await play(program)
+    cut = [line for line in paused.journal if "read" not in line[1].path and "input" not in line[1].path]
+    with pytest.raises(StatementUnanswered, match="not kept"):
+        (await finished(program, cut, {})).result()
+
+
+@pytest.mark.parametrize("what", ["commit", "COMMIT", "transaction", "copy", "pipeline", "named", "stream"])
+async def test_what_cannot_be_done_once_is_refused(stage: Stage, what: str) -> None:
+    @step
+    async def do(con: Any) -> None:
+        match what:
+            case "commit":
+                await con.commit()
+            case "COMMIT":
+                await con.execute(" /* now */ commit")
+            case "transaction":
+                async with con.transaction():
+                    pass
+            case "copy":
+                async with con.cursor() as cursor, cursor.copy("COPY t FROM STDIN"):
+                    pass
+            case "pipeline":
+                async with con.pipeline():
+                    pass
+            case "named":
+                con.cursor("c")
+            case "stream":
+                async for _ in con.cursor().stream("SELECT 1"):
+                    pass
+
+    async def program() -> None:
+        await do(await connected(stage))
+
+    with pytest.raises(InvalidInput, match="once per call"):
+        (await play(program)).result()
+    assert rows(stage) == []
