@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from perdure._ground import ids
 from perdure._ground.hop import Call
 from perdure._runtime import client, forcing, places
 from perdure._runtime.units import Record
@@ -75,12 +77,28 @@ def find(store: Store) -> client.Client | None:
 
 
 async def units(store: Store) -> list[Record]:
-    """Every unit of every task, the newest last."""
+    """Every unit of every task, the newest last; also those that have outlived their keeper."""
     here = find(store)
+    if here is None and await Call(lambda: has_orphans(store)):
+        here = client.client_for(places.home_of(store.address))
     if here is None:
         return []
     reply = await here.ask("units")
     return sorted((Record.read(told) for told in reply.args["units"]), key=lambda one: one.uid)
+
+
+def has_orphans(store: Store) -> bool:
+    """Whether processes of units live on whose keeper and anchor have died."""
+    return any(map(_is_orphan, places.home_of(store.address).glob("units/*/unit.json")))
+
+
+def _is_orphan(record: Path) -> bool:
+    try:
+        told = json.loads(record.read_text())
+        process = ids.Process("", told["boot"], told["pid_ns"], int(told["pid"]), int(told["start"]))
+        return told["ended"] is None and ids.is_alive_here(process)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 async def replace(store: Store) -> bool:
@@ -101,6 +119,9 @@ async def stop(store: Store, *, units_too: bool) -> bool:
         Conflict: units live, and were not to be ended.
     """
     here = find(store)
+    if here is None and units_too and await Call(lambda: has_orphans(store)):
+        here = client.client_for(places.home_of(store.address))  # the next keeper takes them up
+        await here.ask("status")
     if here is None:
         return False
     here.close()

@@ -102,8 +102,10 @@ class Keeper:
         for unit in self.units:
             if unit.is_alive:
                 self._take_up_one(unit, exits.get((unit.pid, unit.start)))
-            elif (unit.pid, unit.start) in exits:
-                self.anchored.forget(unit.pid, unit.start)
+            else:
+                if (unit.pid, unit.start) in exits:
+                    self.anchored.forget(unit.pid, unit.start)
+                self._revive(unit)
 
     def _take_up_one(self, unit: Unit, ended: Exit | None) -> None:
         if unit.boot != boot_id():
@@ -125,6 +127,14 @@ class Keeper:
             self._by_process[unit.pid, unit.start] = unit
         if ended is not None:
             self._exited(ended)
+
+    def _revive(self, unit: Unit) -> None:
+        if unit.boot != boot_id() or unit.pid_ns not in ("", pid_ns()) or unit.kind not in self.kinds:
+            return
+        held = self.kinds[unit.kind].held(self, unit)
+        self.held[unit.uid] = held
+        if not held.revive():
+            del self.held[unit.uid]
 
     def _gone(self, unit: Unit, why: str) -> None:
         unit.ended, unit.ended_at = UNSEEN, self.now()
@@ -300,6 +310,10 @@ class Keeper:
             log.warning("the end of a unit could not be written down: %s", error)
         if unit.uid in self.held:
             self.held[unit.uid].exited()
+
+    def ended_unseen(self, unit: Unit) -> None:
+        """A process that no anchor watches has ended."""
+        self._exited(Exit(unit.pid, unit.start, UNSEEN))
 
     def signal(self, unit: Unit, number: int) -> None:
         """Send a signal to the unit's session, while its process is the one it was."""

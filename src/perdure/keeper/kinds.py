@@ -173,6 +173,10 @@ class Held:
     def recover(self) -> None:
         raise NotImplementedError
 
+    def revive(self) -> bool:
+        """It ended under a former keeper, which would have started it again: do so, if that is still due."""
+        return False
+
     def recall(self) -> None:
         """It ended under a former keeper: have what is left of it read; raise Gone if nothing is."""
         raise Gone("nothing is left of it")

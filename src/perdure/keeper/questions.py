@@ -308,7 +308,7 @@ def stop(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     if alive and not call.get("units_too", bool, False):
         raise Refused("alive", count=len(alive))
     for unit in alive:
-        unit.facts["why"] = "the keeper was stopped"
+        unit.facts |= {"why": "the keeper was stopped", "is_over": True}
         unit.ended, unit.ended_at = -1, keeper.now()
         keeper.save(unit)
     processes.kill(processes.below(keeper.anchor_pid, os.getpid()))

@@ -4,6 +4,10 @@ A session's process (pgproxy, sqliteholder) speaks to its clients on sockets of 
 that there is one. Its configuration, with credentials, is handed to it in memory and written down nowhere. What it
 parks outlives it in the anchor; so one that died is started again at once, without credentials, and goes on with
 what was parked, or says that it cannot.
+
+A session is over when its process has ended and left nothing: neither a parked descriptor nor the mark of one who
+holds a file. What is left is taken up by the next process of the same folder, under whatever unit that is; if there
+will be none, it is closed, so that no connection is held open for a session that is called lost.
 """
 
 from __future__ import annotations
@@ -13,6 +17,8 @@ import contextlib
 import json
 import os
 import signal
+import socket
+import stat
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -23,11 +29,17 @@ from perdure.keeper.access import is_below
 from perdure.keeper.kinds import Answer, Call, Gone, Held, Kind, Refused, Verb
 from perdure.keeper.processes import COOKIE
 from perdure.keeper.spawn import CannotStart, Command
+from perdure.keeper.units import Unit
 
 _PROGRAMS = {"postgres": "perdure.keeper.pgproxy", "sqlite": "perdure.keeper.sqliteholder"}
 _ENV = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
+# A holder's file in its folder, for as long as it holds a connection that cannot be parked.
+_MARK = "held"
+# What is parked beside the connection and keeps nothing alive.
+_NOT_ALIVE = ".recipe"
 # So many deaths within this time, and it is not started again.
 _MOST_DEATHS, _WELL_SECONDS = 5, 30.0
+_ORPHAN_SECONDS = 0.1
 
 
 class Session(Held):
@@ -50,9 +62,12 @@ class Session(Held):
     @classmethod
     def rebuild(cls, keeper: Any, old: Any) -> dict[str, Any]:
         processes.kill(iter(processes.with_cookie(old.uid)))
+        if processes.is_same(old.pid, old.start):  # its environment may be hidden from us
+            processes.kill(iter([old.pid]))
         return dict(old.recipe)
 
     def start(self) -> None:
+        self._inherit()
         self._begin(self.given or self._without_credentials())
 
     def _without_credentials(self) -> bytes:
@@ -112,16 +127,66 @@ class Session(Held):
         """What the process says at its start; nothing when it was started by a former keeper."""
         return Answer({"said": await asyncio.shield(self._said) if self.unit.is_alive or self._said.done() else {}})
 
+    # ── what it leaves ──────────────────────────────────────────────────────────────────────────
+
+    def _parked(self, uid: str) -> list[str]:
+        return [name for name, _ in self.keeper.anchored.names() if name.startswith(f"fd:{uid}/")]
+
+    def _inherit(self) -> None:
+        """Take over what units before this one have parked for the same folder."""
+        folder, anchored = self._folder(self.unit), self.keeper.anchored
+        for other in self.keeper.units:
+            if other.kind == self.unit.kind and other.uid != self.unit.uid and self._folder(other) == folder:
+                for name in self._parked(other.uid):
+                    fd, about = anchored.get(name)
+                    anchored.put(name.replace(other.uid, self.unit.uid, 1), fd, about)
+                    os.close(fd)
+                    anchored.drop(name)
+
+    @staticmethod
+    def _folder(unit: Unit) -> str:
+        return str(unit.recipe["config"].get("folder"))
+
+    def _has_left_something(self) -> bool:
+        is_held = os.path.exists(os.path.join(self._folder(self.unit), _MARK))
+        return is_held or any(not name.endswith(_NOT_ALIVE) for name in self._parked(self.unit.uid))
+
+    def _let_go(self) -> None:
+        """Nobody will take it up: close it, and the server rolls back."""
+        for name in self._parked(self.unit.uid):
+            fd, _ = self.keeper.anchored.get(name)
+            with socket.socket(fileno=fd) if _is_socket(fd) else os.fdopen(fd, "rb", closefd=True) as parked:
+                if isinstance(parked, socket.socket):
+                    with contextlib.suppress(OSError):
+                        parked.shutdown(socket.SHUT_RDWR)
+            self.keeper.anchored.drop(name)
+
     # ── its death ───────────────────────────────────────────────────────────────────────────────
 
     def recover(self) -> None:
         unit = self.unit
         has_exited = any((one.pid, one.start) == (unit.pid, unit.start) for one in self.keeper.anchored.exits())
-        if not has_exited and not (
-            processes.is_same(unit.pid, unit.start) and is_below(unit.pid, self.keeper.anchor_pid)
-        ):
+        if not has_exited and not processes.is_same(unit.pid, unit.start):
+            unit.facts["is_over"] = True
             raise Gone("its process ended with the anchor, and its connection with it")
         self._said.set_result({"how": "kept"} if unit.facts.get("is_ready") else {})
+        if not has_exited and not is_below(unit.pid, self.keeper.anchor_pid):
+            self._watch_orphan()
+
+    def _watch_orphan(self) -> None:
+        """Its anchor has died, and it lives on: nobody else will be told of its end."""
+        if self.unit.is_alive and processes.is_same(self.unit.pid, self.unit.start):
+            self.keeper.loop.call_later(_ORPHAN_SECONDS, self._watch_orphan)
+        elif self.unit.is_alive:
+            self.keeper.ended_unseen(self.unit)
+
+    def revive(self) -> bool:
+        unit = self.unit
+        newest = self.keeper.units.find(unit.owner.namespace, unit.owner.uid, unit.name)
+        if unit.facts.get("is_over") or newest is not unit or not self._has_left_something():
+            return False
+        self._again()
+        return unit.is_alive
 
     def recall(self) -> None:
         self._said.set_result({"error": self.unit.facts.get("why", "it has ended"), "kind": "lost"})
@@ -131,11 +196,14 @@ class Session(Held):
         unit = self.unit
         lived = (unit.ended_at or 0.0) - unit.facts.get("started_at", unit.made_at)
         self._deaths = 1 if lived >= _WELL_SECONDS else self._deaths + 1
-        if self._is_wanted and unit.ended != 0 and self._deaths <= _MOST_DEATHS:
+        has_died = unit.ended != 0 or self._has_left_something()
+        if self._is_wanted and has_died and self._deaths <= _MOST_DEATHS:
             self._again()
             return
-        if unit.ended != 0:
+        if has_died:
             unit.facts.setdefault("why", "its process died")
+            self._let_go()
+        unit.facts["is_over"] = True
         if not self._said.done():
             self._said.set_result({"error": unit.facts.get("why", "its process died"), "kind": "lost"})
         self.keeper.save(unit)
@@ -149,6 +217,8 @@ class Session(Held):
         except (CannotStart, OSError) as error:
             unit.ended, unit.ended_at = -1, self.keeper.now()
             unit.facts["why"] = f"it could not be started again: {error}"
+            unit.facts["is_over"] = True
+            self._let_go()
             self.keeper.save(unit)
 
     def end(self, number: int = signal.SIGUSR1) -> None:
@@ -160,6 +230,10 @@ class Session(Held):
         return {"what": f"{self.unit.recipe['program']} session", "folder": self.unit.recipe["config"].get("folder")}
 
     verbs: ClassVar[Mapping[str, Verb]] = {"answer": answer}
+
+
+def _is_socket(fd: int) -> bool:
+    return stat.S_ISSOCK(os.fstat(fd).st_mode)
 
 
 def _in_memory(data: bytes) -> int:
