@@ -16,7 +16,7 @@ from typing import Any
 
 from psycopg.pq import TransactionStatus
 
-from perdure import Perdure, log_line
+from perdure import Perdure, durable, log_line, runtime, step
 from perdure._runtime import Runtime
 from tests.honesty import mutants
 from tests.honesty.oracle import outcome_told, transaction_told
@@ -24,7 +24,7 @@ from tests.honesty.plan import Part, Plan
 from tests.runtime.kit import until_text
 from tests.support.processes import Link, say
 
-TASK = "honesty"
+TASK, MIGRATION = "honesty", "migration"
 HOLD = "10m"
 PATIENCE = 25.0  # seconds for one act; what takes longer is told as such
 _SERVICE = str(Path(__file__).with_name("service.py"))
@@ -53,8 +53,9 @@ Tell = Callable[[str, Any], None]
 class Actor:
     """One unit: made and left by the agent, opened and used by its heir."""
 
-    def __init__(self, part: Part, where: Where, rt: Runtime, tell: Tell) -> None:
-        self.part, self.where, self.rt, self.tell = part, where, rt, tell
+    def __init__(self, part: Part, where: Where, app: Perdure, rt: Runtime, tell: Tell, *, is_done: bool) -> None:
+        self.part, self.where, self.app, self.rt, self.tell = part, where, app, rt, tell
+        self.is_done = is_done  # the agent was told that its transaction is committed, and has noted that
         self.unit: Any = None
 
     async def make(self) -> None:
@@ -65,6 +66,9 @@ class Actor:
 
     async def open(self) -> None:
         raise NotImplementedError
+
+    def told(self) -> dict[str, Any]:
+        return told_of(self.unit)
 
     async def use(self) -> dict[str, Any]:
         """Go on as somebody would who believes what was told; what came of it."""
@@ -206,7 +210,7 @@ class Postgres(Actor):
             await con.commit()
         elif told == "failed":
             await con.rollback()
-        elif told in ("rolled back", "none") and self.part.state not in ("idle", "committed"):
+        elif told == "rolled back" and self.part.state != "idle" and not self.is_done:
             found["again"] = True
             for number in range(self.part.options["rows"]):
                 await con.execute("INSERT INTO rows (n, nap) VALUES (%s, 0)", (number,))
@@ -247,7 +251,7 @@ class Sqlite(Actor):
         if told == "open":
             found["inside"] = [row[0] for row in await self.unit.fetch("SELECT n FROM rows ORDER BY n")]
             found["commit"] = await _outcome(self._commit())
-        elif told in ("rolled back", "none") and self.part.state not in ("idle", "committed"):
+        elif told == "rolled back" and self.part.state != "idle" and not self.is_done:
             found["again"] = await _outcome(self._again())
         return found
 
@@ -369,6 +373,55 @@ class Socket(Actor):
         return found
 
 
+@step
+async def _insert(con: Any, number: int) -> None:
+    await con.execute(f"INSERT INTO moved VALUES ({number})")
+
+
+@durable
+async def migrate(engine: str, target: str, rebuild: str, rows: int, in_steps: bool) -> int:
+    """What somebody writes who has read nothing: a connection, a block, a loop of statements."""
+    rt = await runtime.open()
+    con: Any
+    if engine == "postgres":
+        con = await (await rt.postgres("main", target, hold=HOLD, rebuild=rebuild)).connect()  # type: ignore[arg-type]
+    else:
+        con = await rt.sqlite("main", target, hold=HOLD)
+    async with con.transaction():
+        for number in range(rows):
+            if in_steps:
+                await _insert(con, number)
+            else:
+                await con.execute(f"INSERT INTO moved VALUES ({number})")
+    return rows
+
+
+class Migration(Actor):
+    """A durable function with a transaction: no unit is asked for, its task is carried on."""
+
+    async def make(self) -> None:
+        pass
+
+    async def amid(self) -> None:
+        self.tell("begins", None)
+        await self.open()
+        self.tell("finished", None)
+
+    async def open(self) -> None:
+        options = self.part.options
+        target = self.where.dsn if options["engine"] == "postgres" else self.where.path("moved.db")
+        in_steps = self.part.state == "in steps"
+        self.unit = await self.app.run(
+            MIGRATION, migrate, options["engine"], target, options["rebuild"], options["rows"], in_steps
+        )
+
+    def told(self) -> dict[str, Any]:
+        return {"level": "kept", "reason": "finished", "same": [], "differs": [], "since": [], "assume": []}
+
+    async def end(self) -> None:
+        """Its session is ended with all that is left."""
+
+
 ACTORS: dict[str, type[Actor]] = {
     "shell": Shell,
     "service": Service,
@@ -379,6 +432,7 @@ ACTORS: dict[str, type[Actor]] = {
     "listener": Listener,
     "pipe": Pipe,
     "socket": Socket,
+    "migration": Migration,
 }
 
 
@@ -413,7 +467,7 @@ def be_agent(link: Link, plan: Plan, where: Where) -> None:
     async def work() -> None:
         async with Perdure(where.url) as app:
             await app.tasks.open(TASK, state={})
-            actors = _actors(plan, where, await app.runtime(TASK), link)
+            actors = _actors(plan, where, app, await app.runtime(TASK), link)
             for actor in actors:
                 await actor.make()
             say(link, ("", "ready", None))
@@ -430,14 +484,14 @@ async def _amid(actor: Actor) -> None:
         actor.tell("failed", f"{type(error).__name__}: {error}")
 
 
-def be_heir(link: Link, plan: Plan, where: Where) -> None:
+def be_heir(link: Link, plan: Plan, where: Where, done: frozenset[str]) -> None:
     """Open all units and tell each verdict; then, when told to, use them; then end them."""
     mutants.apply(where.mutant, where.folder)
 
     async def work() -> None:
         async with Perdure(where.url) as app:
             await app.tasks.open(TASK, state={})
-            actors = _actors(plan, where, await app.runtime(TASK), link)
+            actors = _actors(plan, where, app, await app.runtime(TASK), link, done)
             for actor in actors:
                 actor.tell("told", await _outcome(_opened(actor)))
             say(link, ("", "opened", None))
@@ -450,6 +504,10 @@ def be_heir(link: Link, plan: Plan, where: Where) -> None:
             for actor in actors:
                 if actor.unit is not None:
                     actor.tell("ended", await _outcome(actor.end()))
+            for task in (TASK, MIGRATION):
+                if await app.tasks.get(task) is not None:
+                    for unit in await (await app.runtime(task)).units():
+                        await _outcome(unit.end())
             say(link, ("", "ended", None))
 
     asyncio.run(work())
@@ -461,11 +519,15 @@ async def _opened(actor: Actor) -> dict[str, Any]:
     except BaseException:
         actor.unit = None
         raise
-    return told_of(actor.unit)
+    return actor.told()
 
 
-def _actors(plan: Plan, where: Where, rt: Runtime, link: Link) -> list[Actor]:
+def _actors(
+    plan: Plan, where: Where, app: Perdure, rt: Runtime, link: Link, done: frozenset[str] = frozenset()
+) -> list[Actor]:
     def teller(kind: str) -> Tell:
         return lambda what, value: say(link, (kind, what, value))
 
-    return [ACTORS[part.kind](part, where, rt, teller(part.kind)) for part in plan.parts]
+    return [
+        ACTORS[part.kind](part, where, app, rt, teller(part.kind), is_done=part.kind in done) for part in plan.parts
+    ]

@@ -157,12 +157,12 @@ def has_open(process: Process, file: tuple[int, int]) -> bool:
 # ── databases ────────────────────────────────────────────────────────────────────────────────────
 
 
-def sqlite_rows(path: Path) -> list[int] | None:
+def sqlite_rows(path: Path, table: str = "rows") -> list[int] | None:
     """The committed rows; None when there is no such database."""
     if not path.exists():
         return None
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as database:
-        return [row[0] for row in database.execute("SELECT n FROM rows ORDER BY n")]
+        return [row[0] for row in database.execute(f"SELECT n FROM {table} ORDER BY n")]
     return None
 
 
@@ -211,7 +211,12 @@ class Eyes:
             "SELECT pid, state, xact_start IS NOT NULL FROM pg_stat_activity WHERE datname = current_database() "
             "AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
         )
-        return {pid: (state or "", bool(is_in)) for pid, state, is_in in self.ask(sql)}
+        return {pid: (_text(state), bool(is_in)) for pid, state, is_in in self.ask(sql)}
+
+
+def _text(value: str | bytes | None) -> str:
+    """A server without an encoding gives bytes."""
+    return value.decode() if isinstance(value, bytes) else value or ""
 
 
 # ── services and sockets ─────────────────────────────────────────────────────────────────────────

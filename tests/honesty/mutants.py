@@ -1,9 +1,144 @@
-"""perdure with one rule switched off, in the agent and in every process it leads to."""
+"""perdure with one rule switched off, in the agent and in every process it leads to.
+
+A harness that never fails proves nothing. Each mutant here undoes one rule, and among the rounds that are about it
+there is one that notices. The agent's process patches itself; the keeper, and what the keeper starts, are patched by
+mutated.py, which they reach because `sys.executable` is a script in the round's folder.
+
+    python -m tests.torture --part mutants
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+from tests.honesty.oracle import FALSE, REPEATED
+from tests.honesty.plan import Plan, plan
+
+_HOOK = str(Path(__file__).with_name("mutated.py"))
+_PYTHON = sys.executable
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A rule, how to switch it off in a process, which rounds are about it, and how they notice."""
+
+    rule: str
+    switch_off: Callable[[], None]
+    is_about: Callable[[Plan], bool]
+    noticed_as: tuple[str, str]  # what kind of violation, of which kind of unit
+
+
+def seeds_about(mutant: Mutant, number: int) -> list[int]:
+    """The first seeds whose rounds put the rule to the test."""
+    return list(islice((seed for seed in count() if mutant.is_about(plan(seed))), number))
+
 
 def apply(name: str, folder: str) -> None:
-    """Switch the rule off in this process, and in those it starts."""
-    if name:
-        raise NotImplementedError(name, folder)
+    """Switch the rule off in this process, and in those it starts; none when there is no name."""
+    if not name:
+        return
+    MUTANTS[name].switch_off()
+    script = os.path.join(folder, "python")
+    if not os.path.exists(script):
+        fresh = f"{script}.{os.getpid()}"
+        with open(fresh, "w") as file:
+            file.write(f'#!/bin/sh\nexec "{_PYTHON}" "{_HOOK}" "{name}" "{folder}" "$@"\n')
+        os.chmod(fresh, 0o700)
+        os.rename(fresh, script)
+    sys.executable = script
+
+
+# ── which rounds ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _about(
+    kind: str, states: tuple[str, ...] = (), *, one_of: tuple[str, ...], **options: Any
+) -> Callable[[Plan], bool]:
+    """Rounds with such a unit and one of these faults, and none after which nothing could be known of it."""
+
+    def is_about(drawn: Plan) -> bool:
+        part = drawn.part(kind)
+        return (
+            part is not None
+            and (not states or part.state in states)
+            and all(part.options[name] == value for name, value in options.items())
+            and drawn.has(*one_of)
+            and not drawn.has("remove store", "remove live", "stop keeper")
+        )
+
+    return is_about
+
+
+# ── rules, switched off ──────────────────────────────────────────────────────────────────────────
+
+
+def _believe_a_changed_file() -> None:
+    from perdure._runtime.files import KeptFile
+
+    KeptFile._damaged = lambda *_, **__: None  # type: ignore[method-assign]
+
+
+def _believe_another_file() -> None:
+    from perdure._runtime.files import KeptFile
+
+    KeptFile._replaced = lambda *_, **__: None  # type: ignore[method-assign]
+
+
+def _call_the_dead_alive() -> None:
+    from perdure._runtime.units import Record
+
+    Record.is_alive = property(lambda _: True)  # type: ignore[assignment, method-assign]
+
+
+def _forget_keys() -> None:
+    from perdure._runtime import shell
+
+    shell._id = lambda key: ""
+
+
+def _hide_restarts() -> None:
+    from perdure.keeper.services import Service
+    from perdure.keeper.spooled import Spooled
+
+    Service.found = lambda *_: {}  # type: ignore[method-assign]
+    Service.about = Spooled.about  # type: ignore[method-assign]
+
+
+MUTANTS: dict[str, Mutant] = {
+    "a changed file": Mutant(
+        "what stands before the mark is compared with what was marked",
+        _believe_a_changed_file,
+        _about("file", one_of=("file rewritten", "file cut")),
+        (FALSE, "file"),
+    ),
+    "another file": Mutant(
+        "a file is the one that was opened, by device and inode",
+        _believe_another_file,
+        _about("file", one_of=("file replaced",)),
+        (FALSE, "file"),
+    ),
+    "a dead shell": Mutant(
+        "nothing is called alive that is not",
+        _call_the_dead_alive,
+        _about("shell", one_of=("kill shell", "kill anchor")),
+        (FALSE, "shell"),
+    ),
+    "a forgotten key": Mutant(
+        "a command of one key is run once",
+        _forget_keys,
+        _about("shell", ("idle", "running", "flooded"), one_of=("kill agent",)),
+        (REPEATED, "shell"),
+    ),
+    "a hidden restart": Mutant(
+        "a service that was restarted is told as such",
+        _hide_restarts,
+        lambda drawn: drawn.rest > 0.5 and _about("service", one_of=("kill service",), restart="on-failure")(drawn),
+        (FALSE, "service"),
+    ),
+}

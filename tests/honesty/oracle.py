@@ -55,6 +55,8 @@ def judge(case: Case) -> list[Violation]:
     found = [Violation(ORPHAN, "all", orphan) for orphan in case.orphans]
     for part in case.plan.parts:
         told = case.told.get(part.kind) or {"error": "nothing", "text": "it was never opened"}
+        if part.kind == "migration":
+            found += _migration(case, part, told)
         if "error" in told:
             found.append(Violation(SILENT, part.kind, f"{told['error']}: {told['text']}"))
             continue
@@ -222,9 +224,10 @@ def _transaction(view: View) -> Iterator[Violation]:
         yield view.repeated(f"the transaction was told as {transaction!r}; committed rows are {end}")
     if is_acknowledged and view.seen["is_there"] and not set(wanted) <= set(end or ()):
         yield view.false(f"COMMIT was acknowledged, and rows are {end}")
-    if transaction == "committed" and view.part.state != "idle" and not set(wanted) <= set(then or ()):
+    is_visible = view.seen["is_there"] and view.part.state != "idle"
+    if transaction == "committed" and is_visible and not set(wanted) <= set(then or ()):
         yield view.false(f"the transaction is told as committed, and rows are {then}")
-    if transaction == "rolled back" and view.part.state != "idle" and then and not is_acknowledged:
+    if transaction == "rolled back" and is_visible and then and not is_acknowledged:
         yield view.false(f"the transaction is told as rolled back, and rows are {then}")
     if transaction == "open":
         inside = view.used.get("inside")
@@ -314,6 +317,22 @@ def _socket(view: View) -> Iterator[Violation]:
         yield view.false("the other end is still connected")
 
 
+def _migration(case: Case, part: Part, told: Mapping[str, Any]) -> Iterator[Violation]:
+    """Each statement once, and all of them or none, whether or not the task could be finished."""
+    rows = Counter(case.seen[part.kind]["rows_end"])
+    whole = Counter(range(part.options["rows"]))
+    if case.plan.has(*_FORGETS):
+        return
+    is_told_finished = "error" not in told or "finished" in case.said.get(part.kind, {})
+    if any(times > 1 for times in rows.values()):
+        again = sorted(row for row, times in rows.items() if times > 1)
+        yield Violation(REPEATED, part.kind, f"rows {again} were inserted more than once")
+    elif rows and rows != whole:
+        yield Violation(FALSE, part.kind, f"{len(rows)} of {len(whole)} rows are committed")
+    elif is_told_finished and rows != whole:
+        yield Violation(FALSE, part.kind, "the task is told as finished, and its rows are not there")
+
+
 _RULES = {
     "shell": _shell,
     "service": _service,
@@ -324,4 +343,5 @@ _RULES = {
     "listener": _listener,
     "pipe": _pipe,
     "socket": _socket,
+    "migration": lambda _: iter(()),
 }

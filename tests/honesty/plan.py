@@ -44,6 +44,7 @@ class Plan:
     parts: tuple[Part, ...]
     faults: tuple[Fault, ...]  # the agent's death is one of them
     goes_late: bool  # what waits for a sign gets it only after the units were opened again
+    rest: float = 0.0  # seconds between the last fault and the next process: long enough for what mends itself, or not
 
     def part(self, kind: str) -> Part | None:
         return next((part for part in self.parts if part.kind == kind), None)
@@ -53,7 +54,8 @@ class Plan:
 
     def __str__(self) -> str:
         late = ", the sign comes late" if self.goes_late else ""
-        return f"seed {self.seed}: {', '.join(map(str, self.parts))}; {', '.join(map(str, self.faults))}{late}"
+        rest = f", {self.rest:.1f} s of rest" if self.rest else ""
+        return f"seed {self.seed}: {', '.join(map(str, self.parts))}; {', '.join(map(str, self.faults))}{rest}{late}"
 
 
 # ── drawing ──────────────────────────────────────────────────────────────────────────────────────
@@ -103,6 +105,11 @@ def _socket(dice: random.Random) -> Part:
     return Part("socket", dice.choice(("quiet", "unread")))
 
 
+def _migration(dice: random.Random) -> Part:
+    options = {"engine": dice.choice(("postgres", "sqlite")), "rebuild": dice.choice(("auto", "never"))}
+    return Part("migration", dice.choice(("in steps", "bare")), {**options, "rows": dice.choice((30, 150))})
+
+
 _KINDS: dict[str, Callable[[random.Random], Part]] = {
     "shell": _shell,
     "service": _service,
@@ -114,9 +121,11 @@ _KINDS: dict[str, Callable[[random.Random], Part]] = {
     "pipe": _pipe,
     "socket": _socket,
 }
-KINDS = tuple(_KINDS)
+_UNITS = tuple(_KINDS)
+_MIGRATIONS = 0.2  # of all rounds have one besides
+KINDS = (*_UNITS, "migration")
 # States in which the agent is in the middle of something when the faults begin.
-AMID = ("running", "flooded", "committing", "inserting")
+AMID = ("running", "flooded", "committing", "inserting", "in steps", "bare")
 
 _OF_ALL = {"kill agent": 5, "kill keeper": 6, "kill anchor": 4, "stop keeper": 1, "remove live": 1, "remove store": 1}
 _OF_KIND = {
@@ -137,9 +146,16 @@ _ONCE = ("stop keeper", "remove live", "remove store", "restart server", "kill b
 
 def plan(seed: int) -> Plan:
     dice = random.Random(seed)
-    kinds = dice.sample(KINDS, dice.choice((2, 3, 3, 4, 5)))
-    parts = tuple(_KINDS[kind](dice) for kind in kinds)
-    return Plan(seed, parts, tuple(_faults(dice, kinds)), dice.random() < 0.5)
+    kinds = dice.sample(_UNITS, dice.choice((2, 3, 3, 4, 5)))
+    parts = [_KINDS[kind](dice) for kind in kinds]
+    faults = _faults(dice, kinds)
+    goes_late, rest = dice.random() < 0.5, dice.choice((0.0, 0.0, 0.0, 0.1, 0.6))
+    if dice.random() < _MIGRATIONS:
+        parts.append(_migration(dice))
+        holder = "kill proxy" if parts[-1].options["engine"] == "postgres" else "kill holder"
+        if dice.random() < 0.5:
+            faults.insert(dice.randint(0, len(faults)), Fault(holder, _gap(dice)))
+    return Plan(seed, tuple(parts), tuple(faults), goes_late, rest)
 
 
 def _faults(dice: random.Random, kinds: list[str]) -> list[Fault]:

@@ -32,6 +32,7 @@ from tests.support.processes import Child, ChildDied, Nursery, nursery
 _TEMPLATE = "honesty"
 _TABLES = """
 CREATE TABLE rows (n int, nap float8);
+CREATE TABLE moved (n int);
 CREATE FUNCTION nap() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(NEW.nap); RETURN NULL; END';
 CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON rows DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW WHEN (NEW.n = 0) EXECUTE FUNCTION nap();
@@ -163,15 +164,20 @@ class Round:
         part = self.plan.part(kind)
         return default if part is None else part.options[name]
 
+    @property
+    def _has_database(self) -> bool:
+        part = self.plan.part("migration")
+        return self.plan.part("postgres") is not None or (part is not None and part.options["engine"] == "postgres")
+
     # ── before and after ────────────────────────────────────────────────────────────────────────
 
     def __enter__(self) -> Round:
         (self.folder / ".perdure").mkdir()
-        if self.plan.part("postgres"):
+        if self._has_database:
             self.hall.make_database(self.database)
-        if self.plan.part("sqlite"):
-            with contextlib.closing(sqlite3.connect(self.folder / "data.db")) as database:
-                database.execute("CREATE TABLE rows (n int)")
+        for file, table in (("data.db", "rows"), ("moved.db", "moved")):
+            with contextlib.closing(sqlite3.connect(self.folder / file)) as database:
+                database.execute(f"CREATE TABLE {table} (n int)")
         part = self.plan.part("file")
         if part is not None and part.state == "read":
             (self.folder / "file").write_bytes(bytes(range(256)) * 40)
@@ -184,7 +190,7 @@ class Round:
             if thing is not None:
                 thing.close()
         self.eyes.close()
-        if self.plan.part("postgres"):
+        if self._has_database:
             self.hall.drop_database(self.database)
         del self.hall.web.answers[self.folder.name]
         shutil.rmtree(self.live, ignore_errors=True)
@@ -200,6 +206,7 @@ class Round:
                 bell.wait(fault.gap)
                 self.family.alive()  # whoever is there now is known from here on
                 carry_out(fault.verb, self)
+            bell.wait(self.plan.rest)
             self._hear_rest(self.agent)
             if not self.plan.goes_late:
                 self._give_signs()
@@ -221,7 +228,8 @@ class Round:
             self._hear(self.agent, "begins")
 
     def _inherit(self) -> None:
-        heir = self.hall.children.start(be_heir, self.plan, self.where, env={"HOME": str(self.folder)})
+        done = frozenset(kind for kind, said in self.case.said.items() if "committed" in said)
+        heir = self.hall.children.start(be_heir, self.plan, self.where, done, env={"HOME": str(self.folder)})
         self._hear(heir, "opened", "told")
         for part in self.plan.parts:
             self.case.seen[part.kind] = self._look(part)
@@ -310,6 +318,8 @@ class Round:
             return self._look_at_file(part, *before)
         if part.kind == "listener":
             return {"inode_before": before, "inode": evidence.listens_on(self._listens_now(told)), "queued": _QUEUED}
+        if part.kind == "migration":
+            return {}
         if part.kind == "pipe":
             return {"unread": UNREAD if part.state == "unread" else b""}
         return {
@@ -387,7 +397,14 @@ class Round:
             return {"posts": self.answer.posts}
         if part.kind == "socket":
             return {"got": _heard(self.peer)}
+        if part.kind == "migration":
+            return {"rows_end": self._moved_rows(part)}
         return {}
+
+    def _moved_rows(self, part: Part) -> list[int]:
+        if part.options["engine"] == "postgres":
+            return [row[0] for row in self.eyes.ask("SELECT n FROM moved")]
+        return evidence.sqlite_rows(self.folder / "moved.db", "moved") or []
 
     def _look_for_orphans(self) -> None:
         """All units have been ended; then the keeper is stopped, and nothing is left."""
@@ -397,7 +414,7 @@ class Round:
 
         if not soon(lambda: not left(), 8.0):
             self.case.orphans += [f"{process} outlived the end of its unit" for process in left()]
-        if self.plan.part("postgres") and not soon(lambda: not self.eyes.backends()):
+        if self._has_database and not soon(lambda: not self.eyes.backends()):
             self.case.orphans += [f"backend {pid}, {does}" for pid, does in self.eyes.backends().items()]
         self._stop_keeper()
         if not soon(lambda: not self.family.alive(), 8.0):

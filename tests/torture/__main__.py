@@ -31,6 +31,7 @@ from tests.torture import (
     honesty,
     keepers,
     kills,
+    mutants,
     outages,
     powerloss,
     races,
@@ -75,6 +76,7 @@ PARTS = {
     "outages": Part(outages.run, range(2)),
     "sessions": Part(sessions.run, range(3_000)),
     "honesty": Part(honesty.run, range(3_000)),
+    "mutants": Part(mutants.run, range(len(mutants.MUTANTS))),
     "s4": Part(s4.run_full, range(2)),
     "s2": Part(s2.run, range(90 * s2.REPETITIONS)),
 }

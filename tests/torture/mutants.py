@@ -1,0 +1,26 @@
+"""Switch one rule of perdure off, and see that a round of honesty notices; a seed is a number in the list of mutants.
+
+python -m tests.torture --part mutants
+"""
+
+from __future__ import annotations
+
+from tests.honesty import rounds
+from tests.honesty.mutants import MUTANTS, seeds_about
+
+MOST_ROUNDS = 30
+
+
+class Unnoticed(Exception):
+    """A rule is switched off, and no round noticed."""
+
+
+def run(seed: int) -> None:
+    name = list(MUTANTS)[seed]
+    mutant = MUTANTS[name]
+    for tried in seeds_about(mutant, MOST_ROUNDS):
+        for violation in rounds.run(tried, name):
+            if (violation.what, violation.kind) == mutant.noticed_as:
+                print(f"mutant {name!r} is noticed by seed {tried}: {violation}", flush=True)
+                return
+    raise Unnoticed(f"{name}: {mutant.rule!r} is switched off, and {MOST_ROUNDS} rounds have nothing to say")
