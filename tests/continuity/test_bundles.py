@@ -269,7 +269,7 @@ async def test_a_task_comes_home_again_after_it_was_deleted_here(there: str, bun
         with pytest.raises(AlreadyExists):
             await bring_in(app.tasks, bundle)
         await (await app.tasks.handle("deploy")).delete()
-        await bring_in(app.tasks, bundle)
+        await bring_in(app.tasks, bundle, trust=True)
         record = await app.tasks.get("deploy")
         assert record is not None and record.status == "running"
 
@@ -367,7 +367,7 @@ async def test_a_rewritten_history_is_refused(made: Path, there: str, tmp_path: 
 
 async def test_rows_of_another_task_are_refused(made: Path, there: str, tmp_path: Path) -> None:
     def smuggle(rows: Any, header: Header) -> None:
-        rows["journal"].append({"task_uid": "another", "line": 1, "position": 0, "entry": "\\x00"})
+        rows["journal"].append({"task_uid": "0" * 24, "line": 1, "position": 0, "entry": "\\x00"})
 
     _forge(made, smuggle)
     await _refused(made, there, BundleRefused, "another task", tmp_path)
@@ -448,6 +448,7 @@ async def test_what_an_unsigned_bundle_would_start_or_change_is_left_alone(
     async with Perdure(there) as app:
         await bring_in(app.tasks, bundle)
         task = await app.tasks.handle("deploy")
+        await task.resume()
         rt = Continuity(app._store, task.id, task.uid)
         before = dict(rt.env)
         back = await rt.restore()

@@ -48,7 +48,10 @@ def test_the_commands_of_the_guide_take_a_task_to_another_store(tmp_path: Path) 
     assert plan["units"] == [] and plan["skipped"] == 0
     assert "nothing was saved" in run(there, *perdure, "resume", "--plan", "deploy")
     record = json.loads(run(there, *perdure, "show", "deploy", "--json"))
-    assert (record["status"], record["state"]) == ("running", {"n": 1})
+    assert (record["status"], record["state"]) == ("paused", {"n": 1}), "nobody signed it"
+    run(there, *perdure, "resume", "deploy")
+    record = json.loads(run(there, *perdure, "show", "deploy", "--json"))
+    assert record["status"] == "running"
     assert "exists already" in run(there, *perdure, "import", "../deploy.perdure", code=4)
     (tmp_path / "deploy.perdure").write_bytes(b"x")
     assert "is refused" in run(there, *perdure, "import", "../deploy.perdure", code=2)

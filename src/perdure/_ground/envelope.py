@@ -126,6 +126,18 @@ def kind_of(data: bytes) -> str:
         raise RecordDamaged("a record", str(error)) from None
 
 
+def length_of(data: bytes) -> int:
+    """How many bytes this record says it unpacks to, read from its header alone.
+
+    Raises:
+        RecordDamaged: it has no header.
+    """
+    try:
+        return _read_head(data)[4]
+    except ValueError as error:
+        raise RecordDamaged("a record", str(error)) from None
+
+
 @lru_cache(maxsize=32)
 def _plain_heads(kind: str) -> list[bytes]:
     """What stands before a payload that is neither packed nor sealed, by its length."""

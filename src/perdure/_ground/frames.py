@@ -150,6 +150,18 @@ def apply(previous: bytes, delta: bytes, *, limit: int) -> bytes:
     return current
 
 
+def length_of(delta: bytes) -> int:
+    """How many bytes the state is that a delta makes.
+
+    Raises:
+        RecordDamaged: it is no delta.
+    """
+    try:
+        return _decoder.decode(delta).current_length
+    except ValueError as error:
+        raise RecordDamaged("a checkpoint's delta", str(error)) from None
+
+
 def wants_keyframe(keyframe_size: int, chain_size: int, chain_length: int, state_size: int) -> bool:
     """Whether to write a keyframe instead of the next delta.
 

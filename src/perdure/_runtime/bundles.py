@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from perdure._ground import envelope
+from perdure._ground import envelope, frames
 from perdure._ground.hop import Call
 from perdure._runtime import redaction
 from perdure._runtime import workspace_manifest as manifests
@@ -29,8 +29,21 @@ from perdure._runtime.save import CAUSE, PART, home_of
 from perdure._runtime.saved import Saved, from_data
 from perdure._runtime.secrets import Secret, references_in
 from perdure._runtime.workspace_objects import Objects
+from perdure._runtime.workspace_pack import measure
 from perdure._store import Store
-from perdure._tasks import Task, Tasks, carried, check_history, dump, leave, payload, take_in
+from perdure._tasks import (
+    Task,
+    Tasks,
+    carried,
+    check_history,
+    dump,
+    leave,
+    memories,
+    payload,
+    read_rows,
+    rehearse,
+    take_in,
+)  # fmt: skip
 from perdure.errors import BundleRefused, CutFailed, NotAllowed, PerdureError, RecordDamaged, SecretMissing
 
 _SEALED = (
@@ -192,12 +205,21 @@ class Imported:
     paths: Mapping[str, str]
     workspace: bool
     notes: Sequence[str] = ()
+    is_trusted: bool = True  # False: its recipes start, contact and change nothing
 
 
 async def bring_in(
-    tasks: Tasks, path: str | Path, *, paths: Mapping[str, str] | None = None, unsigned: bool = False
+    tasks: Tasks,
+    path: str | Path,
+    *,
+    paths: Mapping[str, str] | None = None,
+    unsigned: bool = False,
+    trust: bool = False,
 ) -> Imported:
     """Make the task of a bundle one of this store; `paths` says where folders of there are here.
+
+    A bundle that nobody signed is data only: the task comes in paused, and nothing its recipes and fingerprints name
+    is started, contacted or looked at. `trust` says that the caller knows who made it.
 
     Raises:
         BundleRefused: it is damaged, altered, newer, unsafe, or not signed though this store has a key.
@@ -206,61 +228,67 @@ async def bring_in(
         In each case nothing was written.
     """
     store = tasks._store
-    with await Call(lambda: Bundle(Path(path), store.ring)) as bundle:
+    with await Call(lambda: Bundle(Path(path), store.ring, trust=trust)) as bundle:
         header = bundle.header
-        if store.ring.current is not None and not header.is_signed and not unsigned:
+        if store.ring.current is not None and not header.is_signed and not (unsigned or trust):
             raise BundleRefused(
                 str(path),
                 "it is not signed, and this store has a key",
                 do="export it from a store with the key, or take it as it is with --unsigned",
             )
-        rows = _rows(bundle)
-        damaged = _check_rows(store, bundle, rows)
+        rows = await Call(lambda: _rows(bundle))
+        damaged = await Call(lambda: _check_rows(store, bundle, rows))
+        where = mapping_for(header.home, _home(), paths or {})
+        origin = {
+            "host": header.host, "made_at": header.made_at, "signed": header.is_signed, "trusted": bundle.is_trusted,
+        }  # fmt: skip
+        try:
+            await rehearse(store, rows, origin=origin, paths=where)
+        except RecordDamaged as error:
+            raise BundleRefused(str(path), f"{error.record}: {error.problem}") from None
         known = await store.query("get_task_by_uid", uid=header.uid)
         taken = await store.query("get_task", namespace=store.namespace, id=header.task_id)
-        where = mapping_for(header.home, _home(), paths or {})
         has_workspace = False
         if not known and not taken:
             has_workspace = await Call(lambda: _take_workspace(store, bundle))
-        origin = {"host": header.host, "made_at": header.made_at, "signed": header.is_signed}
         id = await take_in(store, rows, origin=origin, paths=where)
         notes = [*damaged]
         if not header.is_signed:
             notes.append("it was not signed: that nobody altered it cannot be told")
-        return Imported(id, header.host, header.is_signed, not header.moved, where, has_workspace, notes)
+        if not bundle.is_trusted:
+            notes.append(
+                "so it is data only, and paused: --trust at the import lets its recipes start and change things"
+            )
+        return Imported(
+            id, header.host, header.is_signed, not header.moved, where, has_workspace, notes, bundle.is_trusted
+        )
 
 
 def _rows(bundle: Bundle) -> dict[str, list[dict[str, Any]]]:
+    header = bundle.header
     try:
-        rows = msgspec.msgpack.decode(bundle.section("rows"), type=dict[str, list[dict[str, Any]]])
-    except (msgspec.MsgspecError, RecursionError) as error:
+        return read_rows(bundle.section("rows"), uid=header.uid, id=header.task_id, namespace=header.namespace)
+    except ValueError as error:  # msgspec's own are such
         raise BundleRefused(str(bundle.path), f"its rows cannot be read: {error}") from None
-    uid, tasks = bundle.header.uid, rows.get("tasks", [])
-    owners = {
-        row.get("uid") or row.get("task_uid") or row.get("owner")
-        for table, found in rows.items()
-        for row in found
-        if table != "memory"
-    }
-    if len(tasks) != 1 or owners != {uid} or tasks[0].get("id") != bundle.header.task_id:
-        raise BundleRefused(str(bundle.path), "its rows belong to another task than its header says")
-    return rows
 
 
 def _check_rows(store: Store, bundle: Bundle, rows: Mapping[str, list[dict[str, Any]]]) -> list[str]:
     """The history is whole, and every record can be opened here. Checkpoints that were damaged before are named:
     the seal says that the bundle is as it was made, and a restore passes them over."""
     damaged: list[str] = []
+    scales = _Scales(store, bundle)
     try:
         check_history(store, dict(rows))
         for table, found in rows.items():
-            for row in found if table not in ("chunks", "memory") else ():
+            for row in found if table != "chunks" else ():
                 try:
-                    _open_all(store, bundle.header.uid, table, row)
+                    scales.open_all(table, row)
                 except RecordDamaged:
                     if table != "checkpoints":
                         raise
                     damaged.append(f"checkpoint {row['seq']} was damaged before it was exported")
+        for row in rows["checkpoints"]:
+            scales.weigh_state(row, rows["chunks"])
     except RecordDamaged as error:
         raise BundleRefused(str(bundle.path), f"{error.record}: {error.problem}") from None
     except (KeyError, TypeError, ValueError) as error:
@@ -268,14 +296,51 @@ def _check_rows(store: Store, bundle: Bundle, rows: Mapping[str, list[dict[str, 
     return damaged
 
 
-def _open_all(store: Store, uid: str, table: str, row: Mapping[str, Any]) -> None:
-    if table == "checkpoints" and row["chunks"]:
-        return  # its frame only names chunks
-    for column in _SEALED:
-        value = row.get(column)
-        if isinstance(value, str) and value.startswith("\\x"):
-            data = payload(value)
-            envelope.unseal(data, kind=envelope.kind_of(data), bound_to=uid, ring=store.ring)
+class _Scales:
+    """Opens the records of a bundle, and adds up what they unpack to."""
+
+    def __init__(self, store: Store, bundle: Bundle) -> None:
+        self._store, self._bundle, self._total = store, bundle, 0
+
+    def open_all(self, table: str, row: Mapping[str, Any]) -> None:
+        if table == "checkpoints" and row["chunks"]:
+            return  # its frame only names chunks
+        uid = self._bundle.header.uid
+        bound = uid if table != "memory" else memories.bound_to(row["namespace"], row["key"])
+        for column in _SEALED:
+            value = row.get(column)
+            if isinstance(value, str) and value.startswith("\\x"):
+                self._open(payload(value), bound)
+
+    def weigh_state(self, row: Mapping[str, Any], chunks: Sequence[Mapping[str, Any]]) -> None:
+        """What a checkpoint makes when it is put together: a difference may make much of little."""
+        data = payload(row["frame"])
+        if row["chunks"]:
+            owner = data.decode("ascii", "replace")
+            parts = sorted((part for part in chunks if part["owner"] == owner), key=lambda part: part["n"])
+            data = b"".join(payload(part["body"]) for part in parts)
+        try:
+            kind = envelope.kind_of(data)
+            made = envelope.length_of(data)
+            if kind == "delta":
+                self._refuse_if_over(made)
+                made = frames.length_of(self._open(data, self._bundle.header.uid))
+        except RecordDamaged:
+            return  # named already, and passed over when it is read
+        self._refuse_if_over(made)
+
+    def _open(self, data: bytes, bound: str) -> bytes:
+        self._total += envelope.length_of(data)
+        self._refuse_if_over(self._total)
+        return envelope.unseal(data, kind=envelope.kind_of(data), bound_to=bound, ring=self._store.ring)
+
+    def _refuse_if_over(self, size: int) -> None:
+        if size > self._bundle.allowance:
+            raise BundleRefused(
+                str(self._bundle.path),
+                f"nobody signed it, and its records unpack to more than {self._bundle.allowance:,} bytes",
+                do="export it from a store with a key, or say --trust if you know who made it",
+            )
 
 
 def _take_workspace(store: Store, bundle: Bundle) -> bool:
@@ -289,6 +354,8 @@ def _take_workspace(store: Store, bundle: Bundle) -> bool:
         with (apart / "pack").open("w+b") as pack:
             bundle.copy_pack(pack)
             pack.seek(0)
+            measure(pack, most=bundle.allowance)
+            pack.seek(0)
             looked_at = Objects(apart, store.ring)
             looked_at.unpack(pack, cuts)
             for cut in cuts:
@@ -299,6 +366,8 @@ def _take_workspace(store: Store, bundle: Bundle) -> bool:
             Objects(home).unpack(pack, cuts)
     except CutFailed as error:
         raise BundleRefused(str(bundle.path), f"its workspace: {error.problem}") from None
+    except ValueError as error:
+        raise BundleRefused(str(bundle.path), f"its workspace: {error}") from None
     finally:
         shutil.rmtree(apart, ignore_errors=True)
     return True
@@ -311,11 +380,11 @@ def _check_cut(objects: Objects, cut: str, apart: Path) -> None:
     manifests.check(manifest, files, cut)
     scratch = apart / "looked-at"
     scratch.mkdir(exist_ok=True)
-    links = {oid: path for path, (mode, oid) in files.items() if mode == "120000"}
-    for oid, content in objects.contents(cut, list(links), scratch):
-        target = content.read_bytes()
+    links = [(path, oid) for path, (mode, oid) in files.items() if mode == "120000"]
+    targets: dict[bytes, bytes] = {}
+    for (path, _), (_, content) in zip(links, objects.contents(cut, [oid for _, oid in links], scratch), strict=True):
+        if content.stat().st_size > manifests.LONGEST_LINK:
+            raise CutFailed(f"cut {cut}", f"the link {os.fsdecode(path)!r} is longer than any", do="do not use it")
+        targets[path] = content.read_bytes()
         content.unlink()
-        for path in [path for path, (_, named) in files.items() if named == oid]:
-            if manifests.leads_out(path, target):
-                name = os.fsdecode(path)
-                raise CutFailed(f"cut {cut}", f"the link {name!r} points out of it", do="do not use it")
+    manifests.check_links(manifest, targets, cut)

@@ -254,7 +254,9 @@ def _connected(home: Path) -> socket.socket:
     anchor = places.anchor_of(home)
     if anchor is None or not starting.is_anchored(home):
         starting.start(home)
-        anchor = places.anchor_of(home) or {}
+        anchor = places.anchor_of(home)
+        if anchor is None:  # its folders were removed, and it is about to make them again
+            raise FileNotFoundError(f"there is no keeper in {home}")
     sock = socket.socket(socket.AF_UNIX)
     try:
         sock.settimeout(PATIENCE_SECONDS)
@@ -293,4 +295,4 @@ def client_for(home: Path) -> Client:
 
 def find(home: Path) -> Client | None:
     """The keeper that lives there, if one does; none is started."""
-    return client_for(home) if home.is_dir() and starting.is_anchored(home) else None
+    return client_for(home) if starting.is_anchored(home) else None

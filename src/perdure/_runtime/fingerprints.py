@@ -32,6 +32,7 @@ from perdure.errors import InvalidInput, PerdureError
 
 Policy = Literal["refuse", "warn", "rebuild", "continue"]
 _PATIENCE = timedelta(seconds=10)
+_UNTRUSTED = "it was not looked at: the task came in by a bundle that nobody signed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,17 +147,20 @@ async def record(fingerprints: Sequence[Fingerprint]) -> list[Recorded]:
     return found
 
 
-async def check(recorded: Sequence[Recorded], here: Sequence[Fingerprint]) -> list[Finding]:
+async def check(recorded: Sequence[Recorded], here: Sequence[Fingerprint], *, is_trusted: bool = True) -> list[Finding]:
     """Compare a checkpoint's fingerprints with the world as it is now; nothing is touched.
 
     `here` are those this process has given: they carry the functions, the model and the tools of now, and their
-    policy counts.
+    policy counts. Those of a record that is not trusted are not looked at otherwise: a look at a database or an
+    address would say hello to whom the record names, with the passwords of here.
     """
     given = {(fingerprint.kind, fingerprint.name): fingerprint for fingerprint in here}
-    return [await _compare(one, given.get((one.kind, one.name))) for one in recorded]
+    return [await _compare(one, given.get((one.kind, one.name)), is_trusted) for one in recorded]
 
 
-async def _compare(before: Recorded, given: Fingerprint | None) -> Finding:
+async def _compare(before: Recorded, given: Fingerprint | None, is_trusted: bool) -> Finding:
+    if given is None and not is_trusted:
+        return Finding(before.name, "warn", False, _UNTRUSTED, looked=False)
     policy = given.policy if given is not None else before.policy
     if given is None:
         if before.kind not in looks.KINDS:

@@ -13,6 +13,7 @@ import os
 import pwd
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -81,7 +82,7 @@ def make_home(home: Path) -> Path:
     make_private(home)
     trouble: KeeperUnavailable | None = None
     for base in _live_bases():
-        live = base / f"perdure-{os.getuid()}-{_short(str(home))}"
+        live = _live_of(base, home)
         try:
             make_private(live)
         except KeeperUnavailable as error:
@@ -101,9 +102,37 @@ def make_private(folder: Path) -> None:
 
 
 def anchor_of(home: Path) -> dict[str, Any] | None:
-    """What the anchor has said about itself: pid, start, boot and live folder; None if there never was one."""
+    """What the anchor has said about itself: pid, start and live folder; None if there never was one."""
     try:
         told = json.loads((home / "anchor.json").read_text())
+    except FileNotFoundError:
+        return living_anchor(home) if has_live(home) else None
     except (OSError, ValueError):
         return None
     return told if isinstance(told, dict) and isinstance(told.get("live"), str) else None
+
+
+def living_anchor(home: Path) -> dict[str, Any] | None:
+    """The anchor of this home as it is found among the processes: its home may have been removed under it."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError, KeyError, TypeError, IndexError):
+            if process.stat().st_uid not in (os.getuid(), 0):
+                continue  # a process that cannot be dumped is shown as root's
+            *_, program, config = (process / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+            if not program.endswith(b"anchor.py") or not config.startswith(b"{"):
+                continue
+            told = json.loads(config)
+            status = (process / "status").read_text()
+            is_ours = f"Uid:\t{os.getuid()}\t" in status and "State:\tZ" not in status
+            if told["home"] == str(home) and "keeper" in told and is_ours:
+                return {"live": str(told["live"]), "pid": int(process.name)}
+    return None
+
+
+def has_live(home: Path) -> bool:
+    """Whether there is a folder in memory for this home: a keeper that lives has one, and makes it again if need be."""
+    return any(_live_of(base, home).is_dir() for base in _live_bases())
+
+
+def _live_of(base: Path, home: Path) -> Path:
+    return base / f"perdure-{os.getuid()}-{_short(str(home))}"

@@ -27,7 +27,7 @@ from perdure.errors import Incompatible, NotFound, PerdureError, SecretMissing
 # What `perdure run` keeps of the command itself: that is begun again, or goes on, by its own rule.
 _OF_RUNS = frozenset({"command", "piped", "recorder"})
 # What neither starts a process nor touches a file, whoever wrote its recipe.
-_HARMLESS = frozenset({"variables", "directory", "blob", "rate_limits"})
+HARMLESS = frozenset({"variables", "directory", "blob", "rate_limits"})
 WAITS = "when the code comes to it: only that knows how"
 _UNSIGNED = "the task came in by a bundle that nobody signed: what its recipe would start or change is left to you"
 
@@ -48,7 +48,8 @@ async def prepare(
 ) -> Prepared:
     """Look at everything a restore of a checkpoint needs (the newest that was saved, if none is named).
 
-    A task that came in by a bundle nobody signed brings back only what is harmless, unless it is trusted. At a claim
+    Of a task that came in by a bundle nobody signed only what is harmless is brought back, and nothing is looked at
+    but what this process itself has named, unless it is trusted: a look contacts whom its recipe names. At a claim
     the task goes on from its journal's end, not from the save: see `_as_claimed`.
 
     Raises:
@@ -61,9 +62,10 @@ async def prepare(
             "saved runtime of task", task.id, task._store.place, do="`await rt.save()` makes a checkpoint with one"
         )
     checkpoint, data, damaged = found
-    saved, is_signed = await as_here(task, checkpoint.id, data)
-    is_trusted = trust or is_signed
-    findings = await fingerprints.check(saved.fingerprints, list(context.fingerprints.values()))
+    saved, is_trusted = await as_here(task, checkpoint.id, data)
+    is_trusted = is_trusted or trust
+    given = list(context.fingerprints.values())
+    findings = await fingerprints.check(saved.fingerprints, given, is_trusted=is_trusted)
     findings += _who(saved)
     is_fresh = any(finding.policy == "rebuild" and not finding.same for finding in findings)
     units = in_order(_as_claimed(saved.units) if is_claim else saved.units)
@@ -85,7 +87,7 @@ async def prepare(
         findings=findings,
         skipped=stands.done,
         rerun=_cut_off(stands),
-        missing=_missing([unit for unit in units if is_trusted or unit.kind in _HARMLESS]),
+        missing=_missing(units) if is_trusted else [],
         damaged=damaged,
     )
     return Prepared(plan, checkpoint, saved, units, place)
@@ -130,7 +132,8 @@ def _cut_off(stands: Where) -> list[str]:
 async def as_here(task: Task, checkpoint: str, data: Any) -> tuple[Saved, bool]:
     """What was saved, as it is on this machine; and whether somebody this one trusts has written it."""
     came = await arrival(task._store, task.uid) or {}
-    return _as_here(from_data(data, checkpoint), came.get("paths") or {}), bool(came.get("signed", True))
+    is_trusted = bool(came.get("trusted", came.get("signed", True)))
+    return _as_here(from_data(data, checkpoint), came.get("paths") or {}), is_trusted
 
 
 def _as_here(saved: Saved, paths: Mapping[str, str]) -> Saved:
@@ -161,7 +164,7 @@ async def _judge(
     gone = [name for name in unit.after if name in lost]
     if unit_type is None:
         verdict = unknown_kind(unit.kind)
-    elif not place.is_trusted and unit.kind not in _HARMLESS:
+    elif not place.is_trusted and unit.kind not in HARMLESS:
         verdict = Verdict("lost", _UNSIGNED, options=("rt.restore(trust=True) brings it back",))
     elif gone:
         verdict = Verdict("lost", f"it needs {', '.join(gone)}, which is lost")

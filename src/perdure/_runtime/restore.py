@@ -21,7 +21,7 @@ from perdure._model import Verdict
 from perdure._runtime import report as reports
 from perdure._runtime import workspace_swap
 from perdure._runtime.context import Context, Held, narrowed
-from perdure._runtime.plan import WAITS, Prepared, as_here, prepare
+from perdure._runtime.plan import HARMLESS, WAITS, Prepared, as_here, prepare
 from perdure._runtime.report import RestoreReport, UnitLine
 from perdure._runtime.save import CAUSE as SAVE
 from perdure._runtime.save import PART as SAVED
@@ -131,11 +131,11 @@ async def surround_again(task: Task, context: Context, at: str) -> None:
     found = await carried(task, SAVED, cause=SAVE, at=at)
     if found is None:
         return
-    saved, _ = await as_here(task, found[0].id, found[1])
+    saved, is_trusted = await as_here(task, found[0].id, found[1])
     place = dataclasses.replace(place_for(task, context), from_host=saved.host)
     for kind in SURROUNDINGS:
         unit_type, recipe = type_of(kind), saved.recipe(kind)
-        if unit_type is not None and recipe is not None:
+        if unit_type is not None and recipe is not None and (is_trusted or kind in HARMLESS):
             await unit_type.restore(recipe, place)
     context.partial_results = dict(saved.partial_results)
 

@@ -38,7 +38,7 @@ from perdure.errors import NoTask
 _CONNECT_SECONDS = 30.0
 Limit = Literal["seconds", "idle_seconds", "memory", "grace"]
 # What the keeper told the process that asks, and means nothing to another one.
-_OF_ANOTHER = frozenset({"PERDURE_TASK", "PERDURE_TASK_HOLDER", "PERDURE_UNIT"})
+_OF_ANOTHER = frozenset({"PERDURE_TASK", "PERDURE_TASK_HOLDER", "PERDURE_UNIT", "PERDURE_UNIT_OF"})
 
 
 class Runtime(Continuity):

@@ -35,17 +35,18 @@ def start(home: Path) -> None:
     live = places.make_home(home)
     with open(home / "start.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not is_anchored(home):
+        if not is_anchored(home) and places.living_anchor(home) is None:
             _start(home, live)
 
 
 def is_anchored(home: Path) -> bool:
-    """Whether an anchor lives there: it holds a lock for as long as it does."""
+    """Whether an anchor lives there: it holds a lock for as long as it does. One whose folder was removed is looked for
+    among the processes, and makes the folder again when it is spoken to."""
     try:
         with open(home / "anchor.lock", "r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
-        return False
+        return places.has_live(home) and places.living_anchor(home) is not None
     except BlockingIOError:
         return True
     return False

@@ -16,6 +16,8 @@ from perdure._runtime.workspace_names import is_inside
 from perdure.errors import CutFailed
 
 FORMAT = 1
+_MOST_LINKS = 40  # as many as Linux follows
+LONGEST_LINK = 4096
 
 
 class Entry(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -83,12 +85,47 @@ def check(manifest: Manifest, files: Mapping[bytes, tuple[str, str]], cut: str) 
         raise CutFailed(f"cut {cut}", "its files and its manifest do not fit together", do="use an earlier cut")
 
 
-def leads_out(link: bytes, target: bytes) -> bool:
-    """Whether a link in the workspace points out of it."""
-    if target.startswith(b"/"):
-        return True
-    place = os.path.normpath(os.path.join(os.path.dirname(link), target))
-    return place == b".." or place.startswith(b"../")
+def check_links(manifest: Manifest, targets: Mapping[bytes, bytes], cut: str) -> None:
+    """Refuse a cut of which a link, followed as the system follows it, leads out of the folder.
+
+    Where a link leads depends on the links on its way: `a/up` that is `..`, then `a/up/../x`. So each one is
+    walked through the cut, part by part.
+
+    Raises:
+        CutFailed: nothing was touched.
+    """
+    kinds = {entry.path: entry.kind for entry in manifest.entries}
+    for link in targets:
+        if _leads_out(link, kinds, targets):
+            name = os.fsdecode(link)
+            raise CutFailed(f"cut {cut}", f"the link {name!r} points out of it", do="do not use it")
+
+
+def _leads_out(link: bytes, kinds: Mapping[bytes, str], targets: Mapping[bytes, bytes]) -> bool:
+    place = link.split(b"/")[:-1]
+    left = [targets[link]]
+    for _ in range(_MOST_LINKS):
+        if left[-1].startswith(b"/") or b"\0" in left[-1]:
+            return True
+        parts = b"/".join(reversed(left)).split(b"/")
+        left = []
+        for number, part in enumerate(parts):
+            if part in (b"", b"."):
+                continue
+            if part != b"..":
+                place.append(part)
+                if b"/".join(place) in targets:
+                    left = [b"/".join(parts[number + 1 :]), targets[b"/".join(place)]]
+                    place.pop()
+                    break
+            # Up out of what is no folder of the cut may be up out of anything: a link that is there already.
+            elif not place or kinds.get(b"/".join(place)) != "folder":
+                return True
+            else:
+                place.pop()
+        if not left:
+            return False
+    return True  # links that lead to each other
 
 
 def _unsafe(cut: str, path: bytes) -> CutFailed:

@@ -193,8 +193,8 @@ class Objects:
             return {}
         patterns = [_ref(name) for name in names] or ["refs/cuts"]
         form = "--format=%(refname:lstrip=2) %(objectname) %(contents:subject)"
-        lines = self.run("for-each-ref", form, *patterns).decode(errors="replace").splitlines()
-        parts = [line.split(" ", 2) for line in lines]
+        lines = self.run("for-each-ref", form, *patterns).decode(errors="replace").split("\n")
+        parts = [line.split(" ", 2) for line in lines if line]
         return {cut: (commit, key) for cut, commit, key in parts}
 
     def manifest(self, cut: str) -> bytes:

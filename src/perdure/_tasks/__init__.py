@@ -70,9 +70,10 @@ if TYPE_CHECKING:
         make_handler,
         undelivered,
     )
-    from perdure._tasks.moving import arrival, check_history, dump, leave, payload, take_in
+    from perdure._tasks.moving import arrival, check_history, dump, leave, payload, rehearse, take_in
     from perdure._tasks.retention import Policy
     from perdure._tasks.rotation import Rotation, keys_in_use, rotate
+    from perdure._tasks.task_rows import read_rows
 
 _HOMES = {
     "beginning": ("fail_circle", "settle as settle_blocked"),
@@ -101,7 +102,8 @@ _HOMES = {
     "audit": ("Audit", "export_heads", "verify"),
     "deaths": ("left_by_the_dead",),
     "doctor": ("Finding", "examine"),
-    "moving": ("arrival", "check_history", "dump", "leave", "payload", "take_in"),
+    "moving": ("arrival", "check_history", "dump", "leave", "payload", "rehearse", "take_in"),
+    "task_rows": ("read_rows",),
     "gc": ("Report", "collect", "give_back_space"),
     "retention": ("Policy",),
     "rotation": ("Rotation", "keys_in_use", "rotate"),
@@ -186,6 +188,8 @@ __all__ = [
     "read_checkpoint",
     "read_holder",
     "read_resets",
+    "read_rows",
+    "rehearse",
     "release_all",
     "release_lease",
     "rotate",

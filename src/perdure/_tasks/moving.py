@@ -10,19 +10,25 @@ perdure/_runtime/bundle_file.py.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
+import msgspec
+
 from perdure._ground import codec, envelope
-from perdure._ground.ids import check_id
+from perdure._ground.config import Address
+from perdure._ground.ids import check_id, new_uid
 from perdure._model import FINISHED, GENESIS, Link, Pause, chain, make_pause
 from perdure._model import verify as walk
-from perdure._store import Store
+from perdure._store import Store, share
 from perdure._tasks import leases, moves, refusals
 from perdure._tasks.memories import bound_to
 from perdure._tasks.task import Task
-from perdure.errors import AlreadyExists, InvalidTransition, KeyMissing, RecordDamaged
+from perdure._tasks.task_rows import Departure
+from perdure.errors import AlreadyExists, InvalidInput, InvalidTransition, KeyMissing, PerdureError, RecordDamaged
 
 Rows = dict[str, list[dict[str, Any]]]
 TABLES = (
@@ -96,7 +102,8 @@ def shown(data: bytes) -> str:
 async def take_in(store: Store, rows: Rows, *, origin: Mapping[str, Any], paths: Mapping[str, str]) -> str:
     """Make the task one of this store, in one write; its id. It goes on if it has left where it was.
 
-    A copy of a task that may still be going on elsewhere comes in paused: a person has to say that it is not.
+    A copy of a task that may still be going on elsewhere comes in paused: a person has to say that it is not. So does
+    one that `origin` does not call trusted: what it would do here, with the functions of here, nobody vouches for.
 
     Raises:
         RecordDamaged, KeyMissing: its events are not what they were, or cannot be read; nothing was written.
@@ -107,9 +114,16 @@ async def take_in(store: Store, rows: Rows, *, origin: Mapping[str, Any], paths:
     left = check_history(store, rows)
     now = store.clock.now_ms()
     if left is not None:
-        task.update({name: shown(value) if isinstance(value, bytes) else value for name, value in left.items()})
-    elif task["status"] not in FINISHED:
-        _pause(store, task, origin)
+        before = msgspec.structs.asdict(left)
+        task.update({name: shown(value) if isinstance(value, bytes) else value for name, value in before.items()})
+    if task["status"] in ("pending", "running") or (left is None and task["status"] not in FINISHED):
+        where = origin.get("host") or "another host"
+        if left is None:
+            _pause(
+                store, task, f"This is a copy. The task may still be going on on {where}: resume it only if it is not."
+            )
+        elif not origin.get("trusted", True):
+            _pause(store, task, f"Nobody signed the bundle it came by, from {where}: resume it only if you trust it.")
     _rebind(store, rows, task["namespace"])
     task.update(namespace=store.namespace, is_current=1, archived_at=None, updated_at=now, version=task["version"] + 1)
     for attempt in rows["attempts"]:
@@ -127,7 +141,32 @@ async def take_in(store: Store, rows: Rows, *, origin: Mapping[str, Any], paths:
     return str(id)
 
 
-def check_history(store: Store, rows: Rows) -> dict[str, Any] | None:
+async def rehearse(store: Store, rows: Rows, *, origin: Mapping[str, Any], paths: Mapping[str, str]) -> None:
+    """Take the task into a store in memory and read it there as every listing does.
+
+    Raises:
+        RecordDamaged: it could not be shown, and neither could others on the same page; nothing was written.
+    """
+    from perdure._tasks.tasks import Tasks
+
+    name = f"rehearsal-{new_uid(store.clock.now_ms())}"
+    stage = Store(share(Address("memory", name)), store.ring, store.namespace)
+    tasks = Tasks(stage)
+    try:
+        id = await take_in(stage, copy.deepcopy(rows), origin=origin, paths=paths)
+        await tasks.list()
+        with suppress(KeyMissing, InvalidInput):  # a class that only the code knows; told as such when it is read
+            await tasks.events(id)
+    except PerdureError as error:
+        raise RecordDamaged("the task", error.what, kept="the store as it was") from error
+    except Exception as error:
+        problem = f"it cannot be listed: {type(error).__name__}"
+        raise RecordDamaged("the task", problem, kept="the store as it was") from error
+    finally:
+        await stage.close()
+
+
+def check_history(store: Store, rows: Rows) -> Departure | None:
     """Walk the task's chain of events; if it has left, how it was before it did.
 
     Raises:
@@ -141,16 +180,21 @@ def check_history(store: Store, rows: Rows) -> dict[str, Any] | None:
         body = envelope.unseal(payload(event["body"]), kind="event", bound_to=uid, ring=store.ring)
         hashes = (payload(event["digest"]), payload(event["hash"]))
         links.append(Link(event["number"], event["at"], event["kind"], event["author"], body, *hashes))
-        left = codec.decode(body) if event["kind"] == LEFT else None
+        left = _departure(body) if event["kind"] == LEFT else None
     found = walk(uid, links, task["event_count"], payload(task["event_head"]))
     if found.broken_at is not None:
         raise RecordDamaged(f"the history of task {task['id']!r}", found.problem, kept="the store as it was")
     return left
 
 
-def _pause(store: Store, task: dict[str, Any], origin: Mapping[str, Any]) -> None:
-    where = origin.get("host", "another host")
-    message = f"This is a copy. The task may still be going on on {where}: resume it only if it is not."
+def _departure(body: bytes) -> Departure:
+    try:
+        return msgspec.convert(codec.decode(body), Departure)
+    except msgspec.ValidationError as error:
+        raise RecordDamaged("the event of a task that has left", str(error)) from None
+
+
+def _pause(store: Store, task: dict[str, Any], message: str) -> None:
     author = json.loads(store.presence.author())
     pause = make_pause("checkpoint", message, {}, store.clock.now_ms(), author)
     sealed = store.seal(task["uid"], "pause", pause, Pause)

@@ -13,7 +13,8 @@ import struct
 import sys
 from collections.abc import Callable
 
-_CHANGED = 0x2 | 0x80  # IN_MODIFY, and of a folder IN_MOVED_TO
+CHANGED = 0x2 | 0x80  # IN_MODIFY, and of a folder IN_MOVED_TO
+REMOVED = 0x400 | 0x800  # IN_DELETE_SELF, IN_MOVE_SELF
 _EVENT = struct.Struct("iIII")
 _MOST_AT_ONCE = 256 * _EVENT.size
 
@@ -25,11 +26,14 @@ class Bells:
         self._loop, self._fd = loop, -1
         self._rings: dict[int, Callable[[], None]] = {}
 
-    def watch(self, path: str, ring: Callable[[], None]) -> int | None:
-        """Have `ring` called whenever something was written there, or moved there; the answer is for `leave`."""
+    def watch(self, path: str, ring: Callable[[], None], what: int = CHANGED) -> int | None:
+        """Have `ring` called whenever something was written there, or moved there; the answer is for `leave`.
+
+        With REMOVED, when the folder itself is.
+        """
         if self._fd < 0 and not self._open():
             return None
-        number = int(_libc.inotify_add_watch(self._fd, os.fsencode(path), _CHANGED))
+        number = int(_libc.inotify_add_watch(self._fd, os.fsencode(path), what))
         if number < 0:
             return None
         self._rings[number] = ring

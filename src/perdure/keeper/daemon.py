@@ -31,6 +31,7 @@ from perdure.keeper.bells import Bells
 from perdure.keeper.connection import Connection
 from perdure.keeper.door import Door
 from perdure.keeper.finished import Finished
+from perdure.keeper.home import Home
 from perdure.keeper.kinds import Answer, Call, Gone, Held, Refused, Soon, all_kinds
 from perdure.keeper.limits import Limits
 from perdure.keeper.questions import IN_EVERY_VERSION, QUESTIONS
@@ -65,13 +66,14 @@ class Keeper:
         self._answering: set[asyncio.Future[Any]] = set()
         self._for_end: dict[str, list[Soon]] = {}  # by unit: who waits for its end
         self.limits, self.finished, self.bells = Limits(self), Finished(self), Bells(self.loop)
-        self.door = Door(self)
+        self.door, self.folder = Door(self), Home(self)
 
     def run(self) -> None:
         """Until it is stopped; without an anchor there is nothing to go on for."""
         self.loop.set_exception_handler(self._broke)
         asyncio.set_event_loop(self.loop)
         was_removed = self.door.mend()
+        self.folder.begin()
         self._take_up()
         if was_removed:
             self.door.mend_units()
@@ -193,6 +195,7 @@ class Keeper:
         if not connection.version and not is_frozen:
             raise Refused("say hello first")
         call = Call(connection, request.args, request.body, request.fds)
+        self.folder.look()
         if request.verb == "do":
             return self._ask_unit(connection, call)
         question = QUESTIONS.get(request.verb)

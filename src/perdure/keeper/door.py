@@ -14,6 +14,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perdure.keeper.bells import REMOVED
 from perdure.keeper.connection import Connection
 
 if TYPE_CHECKING:
@@ -35,11 +36,16 @@ class Door:
         self._listen(self._keeper.listener)
         with contextlib.suppress(KeyError):
             self._listen(socket.socket(fileno=self._keeper.anchored.get(_NAME)[0]))
+        self._hear_of_removal()
 
     def watch(self) -> None:
-        """Called now and then."""
+        """Called now and then, and when the folder was removed."""
         if self.mend():
             self.mend_units()
+            self._hear_of_removal()
+
+    def _hear_of_removal(self) -> None:
+        self._keeper.bells.watch(str(self._path.parent), self.watch, REMOVED)
 
     def mend_units(self) -> None:
         for held in list(self._keeper.held.values()):

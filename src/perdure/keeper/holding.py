@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import socket
@@ -22,6 +23,17 @@ def listen(path: str) -> socket.socket:
         os.umask(before)
     listener.listen(64)
     return listener
+
+
+def hold_lock(folder: str) -> int | None:
+    """The lock of a session's folder, which says that it has a process; None if another one has it."""
+    lock = os.open(os.path.join(folder, "lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
 
 
 def tell_starter(what: dict[str, Any]) -> None:

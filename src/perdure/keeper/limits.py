@@ -29,6 +29,7 @@ class Limits:
         # First of all: whatever goes wrong now, a full disk for one, it is looked at again.
         self._keeper.loop.call_later(EVERY_SECONDS, self.watch)
         self._keeper.door.watch()
+        self._keeper.folder.watch()
         for unit in self._keeper.units:
             if unit.is_alive and unit.limits and (what := self._passed(unit)):
                 unit.facts["why"] = f"it had passed its limit: {what}"

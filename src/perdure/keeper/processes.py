@@ -15,6 +15,8 @@ from perdure.keeper.access import is_below
 from perdure.keeper.anchor import start_of
 
 COOKIE = "PERDURE_UNIT"
+# Says whose a service is, for a keeper that has no record of it any more.
+OWNER = "PERDURE_UNIT_OF"
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _HAS_PROC = os.path.exists("/proc/self/stat")
 _MOST_PIDS = 1 << 31
@@ -28,6 +30,10 @@ def is_same(pid: int, start: int) -> bool:
     if not start:
         return not _HAS_PROC and _exists(pid)
     return start_of(pid) == start and _state(pid) not in ("Z", "X")
+
+
+def is_running(pid: int) -> bool:
+    return _state(pid) not in ("Z", "X")
 
 
 def _exists(pid: int) -> bool:
@@ -80,7 +86,12 @@ def below(anchor: int, but: int) -> Iterator[int]:
 
 def with_cookie(cookie: str) -> Iterator[int]:
     """Every process that has a unit's cookie, wherever it stands: also one whose anchor has died."""
-    mark = f"{COOKIE}={cookie}".encode()
+    return with_variable(COOKIE, cookie)
+
+
+def with_variable(name: str, value: str) -> Iterator[int]:
+    """Every process that has this in its environment."""
+    mark = f"{name}={value}".encode()
     return (pid for pid in all_pids() if _carries(pid, mark) and _state(pid) not in ("Z", "X"))
 
 

@@ -79,6 +79,7 @@ class Piped(Spooled):
 
 class Recorder(Service):
     with_token = True
+    is_one_by_name = False
 
 
 KINDS = (Kind("command", Command), Kind("piped", Piped), Kind("recorder", Recorder))

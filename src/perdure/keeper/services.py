@@ -10,32 +10,71 @@ Owns when a service is started again. When it is ready is for whoever waits to f
 
 from __future__ import annotations
 
+import hashlib
+import json
 import signal
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from perdure.keeper import ports, processes
 from perdure.keeper.kinds import Answer, Call, Kind, Refused, Verb
-from perdure.keeper.spawn import CannotStart
+from perdure.keeper.processes import OWNER, is_running
+from perdure.keeper.spawn import CannotStart, Command
 from perdure.keeper.spooled import UNSEEN, Spooled, check_command
+from perdure.keeper.units import Unit
 
 # So many failures, each sooner than this after its start, and nobody tries any more.
 MOST_RESTARTS = 5
 _WELL_SECONDS = 30.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 GRACE_SECONDS = 5.0
+# How long what was killed may take to be gone, with its ports.
+_PATIENCE_SECONDS, _LOOK_SECONDS = 1.0, 0.002
 
 
 class Service(Spooled):
+    is_one_by_name = True  # another one of this name, of a task of this id, is a former one
     _is_wanted = True
 
     def start(self) -> None:
+        self._end_others()
         port = self.unit.recipe.get("port")
         if port and ports.is_taken(port):
             # Whoever has it is none of ours, and is left alone.
             raise Refused("port taken", port=port)
         super().start()
         self.unit.facts["told"] = {"to": [], "is": self._identity, "was": None}
+
+    def _end_others(self) -> None:
+        """End what runs under this task's id and this name already: its records were removed, or its store was and was
+        made again, or the task is another one of the same id now. There are never two of one."""
+        if not self.is_one_by_name:
+            return
+        mine, others = self.unit, set(processes.with_variable(OWNER, self._owner_mark))
+        for unit in self.keeper.units:
+            if unit.is_alive and unit.uid != mine.uid and unit.uid in self.keeper.held and _named(unit) == _named(mine):
+                unit.facts["why"] = "another service of this name was started for a task of the same id"
+                self.keeper.held[unit.uid].superseded()
+                others |= set(processes.of_unit(unit.pid, unit.uid, self.keeper.anchor_pid))
+        processes.kill(iter(others))
+        end = time.monotonic() + _PATIENCE_SECONDS
+        while any(is_running(pid) for pid in others) and time.monotonic() < end:
+            time.sleep(_LOOK_SECONDS)
+        if others:
+            told = f"process {min(others)} ran without a record that could be found; it was ended first"
+            mine.facts |= {"instead_of": "", "why_rebuilt": told}
+
+    @property
+    def _owner_mark(self) -> str:
+        unit = self.unit
+        whose = json.dumps((str(self.keeper.home), *_named(unit)))
+        return hashlib.sha256(whose.encode()).hexdigest()[:32]
+
+    def command(self) -> Command:
+        made = super().command()
+        return replace(made, env={**made.env, OWNER: self._owner_mark}) if self.is_one_by_name else made
 
     @property
     def _identity(self) -> list[int]:
@@ -170,6 +209,10 @@ class Service(Spooled):
 
     verbs: ClassVar[Mapping[str, Verb]] = {**Spooled.verbs, "state": state, "signal": send_signal, "ready": note_ready}
     writes: ClassVar[frozenset[str]] = frozenset({"signal"})
+
+
+def _named(unit: Unit) -> tuple[str, ...]:
+    return unit.owner.namespace, unit.owner.task, unit.kind, unit.name
 
 
 KINDS = (Kind("service", Service),)

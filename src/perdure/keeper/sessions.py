@@ -188,6 +188,20 @@ class Session(Held):
         self._again()
         return unit.is_alive
 
+    def look(self) -> None:
+        if not os.path.exists(self._door):
+            self.mend()
+
+    def mend(self) -> None:
+        """Have its process put its sockets back: it lives, and its transaction with it."""
+        if self.unit.facts.get("is_ready") and processes.is_same(self.unit.pid, self.unit.start):
+            os.makedirs(os.path.dirname(self._door), mode=0o700, exist_ok=True)
+            self.keeper.signal(self.unit, signal.SIGUSR2)
+
+    @property
+    def _door(self) -> str:
+        return os.path.join(str(self.unit.recipe["config"].get("folder")), "control")
+
     def recall(self) -> None:
         self._said.set_result({"error": self.unit.facts.get("why", "it has ended"), "kind": "lost"})
 

@@ -27,7 +27,7 @@ import apsw
 
 from perdure.keeper import holdclock
 from perdure.keeper.access import peer_of
-from perdure.keeper.holding import listen, tell_starter
+from perdure.keeper.holding import hold_lock, listen, tell_starter
 from perdure.keeper.jsons import to_json
 from perdure.keeper.ledger import Call, Ledger, Noted
 
@@ -398,12 +398,24 @@ def main(config: dict[str, Any], answer: Tell | None = None) -> None:
     listener = listen(os.path.join(folder, "control"))
     threading.Thread(target=holder.watch_the_time, daemon=True).start()
     signal.signal(signal.SIGUSR1, _told_to_end)
+    signal.signal(signal.SIGUSR2, lambda *_: _put_back(holder, folder))
     tell({"how": "new", "lost": lost})
     with contextlib.suppress(_Told):
         _serve(holder, listener)
     holder.roll_back("the session was ended")
     holder.connection.close()
-    os.unlink(mark)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(mark)
+
+
+def _put_back(holder: Holder, folder: str) -> None:
+    """SIGUSR2, from the keeper: the folder was removed, and is there again, empty."""
+    hold_lock(folder)
+    with open(os.path.join(folder, "held"), "w"):
+        pass
+    if not os.path.exists(path := os.path.join(folder, "control")):
+        listener = listen(path)
+        threading.Thread(target=_serve, args=(holder, listener), daemon=True).start()
 
 
 class _Told(BaseException):

@@ -84,7 +84,7 @@ class Registry:
 
     def __init__(self, home: Path) -> None:
         self.home = home / "units"
-        self.home.mkdir(mode=0o700, exist_ok=True)
+        self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._by_uid: dict[str, Unit] = {}
         self.unreadable: list[str] = []
         for folder in sorted(self.home.iterdir()):
@@ -141,6 +141,13 @@ class Registry:
         if through_power_loss:
             for place in (folder, self.home):
                 sync_folder(place)
+
+    def write_again(self) -> None:
+        """All of it was removed: have each unit's folder and record again."""
+        self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for unit in self:
+            self.folder(unit).mkdir(mode=0o700, exist_ok=True)
+            self.save(unit)
 
     def remove(self, unit: Unit) -> None:
         """As if it had never been."""

@@ -36,8 +36,11 @@ class Control:
         self._data: dict[int, bytearray] = {}
         self._waiting: list[tuple[socket.socket, Callable[[], bool]]] = []
         self._ended: dict[int, Outcome] = {}  # by connection: of the transaction that it has asked to end
-        proxy.poller.listen(listener, self._arrived)
+        self.listen(listener)
         proxy.on_change = self._tell_those_who_wait
+
+    def listen(self, listener: socket.socket) -> None:
+        self._proxy.poller.listen(listener, self._arrived)
 
     def _arrived(self, link: socket.socket) -> None:
         self._data[link.fileno()] = bytearray()

@@ -6,13 +6,14 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import selectors
 import signal
 import socket
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from perdure.keeper import holdclock as clock
-from perdure.keeper.holding import listen, tell_starter
+from perdure.keeper.holding import hold_lock, listen, tell_starter
 from perdure.keeper.ledger import Ledger
 from perdure.keeper.pgproxy import wire
 from perdure.keeper.pgproxy.adopt import Adopted, Unusable, adopt
@@ -29,6 +30,7 @@ from perdure.keeper.pgproxy.trace import NAME, Server, Trace
 from perdure.keeper.pgproxy.witness import Witness
 
 _UNDUMPABLE = 4  # PR_SET_DUMPABLE
+_DOOR = ".s.PGSQL.5432"
 
 
 Answer = Callable[[dict[str, Any]], None]
@@ -61,8 +63,9 @@ def main(config: dict[str, Any], answer: Answer | None = None) -> None:
     proxy.secret = config.get("secret") or ""
     if "channel" not in config:  # nobody else would ever end it
         proxy.idle_limit = float(config["hold"]) + 3600
-    proxy.poller.listen(listen(os.path.join(folder, ".s.PGSQL.5432")), proxy.arrived)
-    Control(proxy, listen(os.path.join(folder, "control")), how)
+    control = Control(proxy, listen(os.path.join(folder, "control")), how)
+    proxy.poller.listen(listen(os.path.join(folder, _DOOR)), proxy.arrived)
+    _put_back_when_told(proxy, control, folder)
     proxy.write_facts()
     tell(how)
     # Not SIGTERM: whoever sends that only ends the process, and the next one goes on with its connection.
@@ -71,6 +74,29 @@ def main(config: dict[str, Any], answer: Answer | None = None) -> None:
         proxy.run()
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     _end(proxy, parking, config["name"])
+
+
+def _put_back_when_told(proxy: Proxy, control: Control, folder: str) -> None:
+    """SIGUSR2, from the keeper: the folder was removed, and is there again, empty."""
+    heard, bell = socket.socketpair()
+    bell.setblocking(False)
+
+    def put_back() -> None:
+        heard.recv(64)
+        hold_lock(folder)
+        for name, listens in (
+            (_DOOR, lambda door: proxy.poller.listen(door, proxy.arrived)),
+            ("control", control.listen),
+        ):
+            if not os.path.exists(path := os.path.join(folder, name)):
+                listens(listen(path))
+
+    def ring(*_: object) -> None:
+        with contextlib.suppress(BlockingIOError):
+            bell.send(b"!")
+
+    proxy.poller.watch(heard, selectors.EVENT_READ, put_back)
+    signal.signal(signal.SIGUSR2, ring)
 
 
 class _Told(BaseException):

@@ -1,0 +1,100 @@
+"""The keeper's folder on disk, when it is removed while keeper and units live.
+
+The records are in memory too, so the folder is made again with all of them, and with what clients look for: where the
+anchor is, and a lock that says that it lives. The anchor's own lock went with the folder; the new one is given to the
+anchor to hold, so it outlives this keeper. What stays lost are files that programs write into; they are read as long as
+the programs live.
+
+A keeper that begins without its folder has no records. It cannot say whose the processes and descriptors are that it
+finds, so it ends them: what nobody can reach must not run on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import stat
+import time
+from typing import TYPE_CHECKING
+
+from perdure.keeper import processes
+from perdure.keeper.anchor import FORMAT, start_of
+
+if TYPE_CHECKING:
+    from perdure.keeper.daemon import Keeper
+
+log = logging.getLogger("perdure.keeper")
+
+LOCK, ANCHOR = "anchor.lock", "anchor.json"
+_NAME = "home-lock"
+
+
+class Home:
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper, self._path = keeper, keeper.home
+        self._was_missed = False
+
+    @property
+    def is_there(self) -> bool:
+        return (self._path / LOCK).exists()
+
+    def watch(self) -> None:
+        """Called now and then. Whoever removes a tree must not find a new folder in it: so not at the first look."""
+        if self.is_there:
+            self._was_missed = False
+        elif self._was_missed and self._path.parent.is_dir():
+            self.mend()
+        else:
+            self._was_missed = True
+
+    def look(self) -> None:
+        """A client asks for something: it has to find its folder."""
+        if not self.is_there:
+            self.mend()
+
+    def begin(self) -> None:
+        """Have it when the keeper begins; without its records, nothing of what is left can be given to anybody."""
+        if self.is_there:
+            return
+        self.mend()
+        known = {unit.uid for unit in self._keeper.units}
+        if not known:
+            ended = processes.kill(processes.below(self._keeper.anchor_pid, os.getpid()))
+            log.error("the records of units were removed; %d processes that nobody can reach were ended", ended)
+            for name, _ in list(self._keeper.anchored.names()):
+                if "/" in name or name.startswith("token:"):
+                    self._keeper.anchored.drop(name)
+
+    def mend(self) -> None:
+        """Make the folder again, with the record of each unit."""
+        keeper, path = self._keeper, self._path
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = path.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            log.error("%s was removed, and is somebody else's now", path)
+            return
+        path.chmod(0o700)
+        if not self._lock():
+            log.error("%s was removed, and another anchor has it now", path)
+            return
+        pid = keeper.anchor_pid
+        told = {"format": FORMAT, "live": str(keeper.live), "pid": pid, "start": start_of(pid), "since": time.time()}
+        fresh = path / f"{ANCHOR}.new"
+        fresh.write_text(json.dumps(told))
+        fresh.replace(path / ANCHOR)
+        keeper.units.write_again()
+        self._was_missed = False
+        log.warning("%s was removed, and was made again with %d units", path, sum(1 for _ in keeper.units))
+
+    def _lock(self) -> bool:
+        lock = os.open(self._path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._keeper.anchored.put(_NAME, lock)
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(lock)
+        return True
