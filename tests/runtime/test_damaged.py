@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.kit import Place
+from tests.runtime.kit import Place, is_alive, until
 
 
 def without(*names: str) -> Callable[[dict[str, Any]], Any]:
@@ -23,8 +23,13 @@ DAMAGES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "no recipe": without("recipe"),
     "no owner": without("owner"),
     "no pid": without("pid", "start"),
-    "an unknown kind of uid": lambda told: {**told, "uid": ["x"]},
+    "everybody's pid": lambda told: {**told, "pid": -1, "start": 0},
+    "a limit that is none": lambda told: {**told, "limits": {"seconds": "soon"}},
+    "a recipe of numbers": lambda told: {**told, "recipe": {**told["recipe"], "argv": [1, 2]}},
+    "another uid": lambda told: {**told, "uid": ["x"]},
 }
+# Of these not even the name can be read.
+NAMELESS = {"no json", "a list", "no owner"}
 
 
 @pytest.mark.req("R83")
@@ -41,5 +46,10 @@ async def test_a_damaged_record_of_a_unit_stops_no_other(place: Place, damage: s
         assert (await good.run("echo $X")).output == "42\n"
         status = place.ask("status")
         assert [bad.uid in named for named in status["unreadable"]] == [True]
-        assert [told["name"] for told in place.ask("units")["units"]] == ["good"]
-        assert record.exists()
+        told = {one["name"]: one for one in place.ask("units")["units"]}
+        assert told["good"]["ended"] is None and record.exists()
+        until(lambda: not is_alive(bad.pid), "what is called lost lives on")
+        if damage not in NAMELESS:
+            assert told["bad"]["ended"] == -1 and "damaged" in told["bad"]["facts"]["why"]
+            again = await rt.service("bad", ["sleep", "1000"])
+            assert again.level == "rebuilt" and "damaged" in again.verdict.reason and is_alive(again.pid)

@@ -42,6 +42,7 @@ from tests.torture import (
     sessions,
     sleeps,
     storm,
+    unit_files,
     walls,
     writers,
     zombies,
@@ -78,6 +79,7 @@ PARTS = {
     "honesty": Part(honesty.run, range(3_000)),
     "mutants": Part(mutants.run, range(len(mutants.MUTANTS))),
     "s4": Part(s4.run_full, range(2)),
+    "unit files": Part(unit_files.run, range(30)),
     "s2": Part(s2.run, range(90 * s2.REPETITIONS)),
 }
 

@@ -176,10 +176,14 @@ async def opened(
     record, was_made = Record.read(reply.args["unit"]), bool(reply.args["made"])
     if record.is_alive or not (rebuild == "auto" or record.facts.get("released")):
         return record, was_made, "instead_of" in record.facts
+    again: Mapping[str, str]
     again, missing = secrets_of(record)
-    reply = await client.ask(
-        "rebuild", b"", fds, unit=record.uid, secrets=again, missing=missing, limits=dict(record.limits)
-    )
+    fresh: dict[str, Any] = {}
+    if record.facts.get("aside"):  # its record was damaged: what is asked for now is all there is to go by
+        more, again = rest() if rest is not None else ({}, dict(secrets))
+        fresh, missing = {**recipe, **more}, []
+    told = {"secrets": dict(again), "missing": missing, "limits": dict(record.limits)}
+    reply = await client.ask("rebuild", b"", fds, unit=record.uid, fresh=fresh, **told)
     return Record.read(reply.args["unit"]), bool(reply.args["made"]), True
 
 

@@ -26,6 +26,10 @@ class AnchorGone(Exception):
     """The anchor has ended, and with it the reason to go on."""
 
 
+class NotHeld(KeyError):
+    """The anchor has no descriptor of this name."""
+
+
 class Anchored:
     def __init__(self, link: socket.socket) -> None:
         self.link = link
@@ -41,11 +45,11 @@ class Anchored:
         """A descriptor of ours, and what was said about it.
 
         Raises:
-            KeyError: nothing is held under this name.
+            NotHeld: nothing is held under this name.
         """
         answer, fd = self._ask({"do": "get", "name": name})
         if fd is None:
-            raise KeyError(name)
+            raise NotHeld(name)
         os.set_inheritable(fd, False)
         return fd, answer.get("about")
 

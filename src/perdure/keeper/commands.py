@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from perdure.keeper import untrusted
+
 MOST_KEPT = 1000
 LARGEST_OUTPUT = 1 << 20
 
@@ -46,21 +48,21 @@ class Commands:
     def __init__(self, journal: Path, live: Path) -> None:
         """`journal` outlives the machine's running, `live` the keeper."""
         self._live = live
-        live.mkdir(mode=0o700, parents=True, exist_ok=True)
+        untrusted.make_folder(live)
         self.known: dict[str, dict[str, Any]] = _read_journal(journal)
         self.all: dict[str, Command] = {}
-        found = [Command(**json.loads(file.read_text())) for file in live.glob("*.json")]
-        for command in sorted(found, key=lambda one: one.number):
+        found = [_read_command(file) for file in live.glob("*.json")]
+        for command in sorted((one for one in found if one is not None), key=lambda one: one.number):
             self.all[command.id] = command
         self._is_torn = False  # the last line was not written whole
-        self._journal = os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._journal = untrusted.open_file(journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         for command in self.all.values():
             if command.was_asked and command.id not in self.known:
                 self._note(command)
 
     def write_again(self) -> None:
         """The folder of what is live was removed: the outputs in it are gone."""
-        self._live.mkdir(mode=0o700, exist_ok=True)
+        untrusted.make_folder(self._live)
         for command in self.all.values():
             self.save(command)
 
@@ -100,21 +102,19 @@ class Commands:
 
     def ended(self, command: Command, output: bytes) -> None:
         if command.was_asked:
-            (self._live / f"{_name(command.id)}.out").write_bytes(output[-LARGEST_OUTPUT:])
+            untrusted.write(self._live / f"{_name(command.id)}.out", output[-LARGEST_OUTPUT:])
             self.known[command.id] |= {"code": command.code, "cwd": command.cwd}
             self._write(self.known[command.id])
         self.save(command)
 
     def output(self, command: Command) -> bytes:
         try:
-            return (self._live / f"{_name(command.id)}.out").read_bytes()
+            return untrusted.read(self._live / f"{_name(command.id)}.out", LARGEST_OUTPUT)
         except OSError:
             return b""
 
     def save(self, command: Command) -> None:
-        fresh = self._live / "new"
-        fresh.write_text(json.dumps(asdict(command)))
-        fresh.replace(self._live / f"{_name(command.id)}.json")
+        untrusted.write(self._live / f"{_name(command.id)}.json", json.dumps(asdict(command)).encode())
 
     def _write(self, line: dict[str, Any]) -> None:
         data = json.dumps(line).encode() + b"\n"
@@ -135,13 +135,32 @@ def _name(id: str) -> str:
     return hashlib.sha256(id.encode()).hexdigest()[:24]
 
 
+def _read_command(file: Path) -> Command | None:
+    """One command as it was saved; None when it was damaged since."""
+    try:
+        command = Command(**untrusted.read_json(file))
+    except (OSError, ValueError, TypeError):
+        return None
+    numbers = (command.number, command.start, command.end, command.asked_at, command.begun_at, command.ended_at)
+    is_sound = (
+        all(isinstance(text, str) for text in (command.id, command.text, command.cwd))
+        and all(type(number) in (int, float) for number in numbers)
+        and type(command.code) in (int, type(None))
+    )
+    return command if is_sound else None
+
+
 def _read_journal(path: Path) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    if path.exists():
-        for line in path.read_text(errors="replace").splitlines():
-            try:
-                told = json.loads(line)
+    try:
+        text = untrusted.read_text(path, untrusted.MOST_JOURNAL)
+    except FileNotFoundError:
+        return found
+    for line in text.splitlines():
+        try:
+            told = untrusted.json_of(line)
+            if isinstance(told["id"], str) and isinstance(told["digest"], str) and "code" in told:
                 found[told["id"]] = told
-            except (ValueError, KeyError, TypeError):
-                continue  # the last line, cut off by a power cut
+        except (ValueError, KeyError, TypeError):
+            continue  # the last line, cut off by a power cut
     return found

@@ -19,14 +19,14 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import Any
 
 from perdure._ground.ids import boot_id, pid_ns
 from perdure.keeper import access, processes, wire
 from perdure.keeper.anchor import start_of
-from perdure.keeper.anchored import Anchored, AnchorGone, Exit
+from perdure.keeper.anchored import Anchored, AnchorGone, Exit, NotHeld
 from perdure.keeper.bells import Bells
 from perdure.keeper.connection import Connection
 from perdure.keeper.door import Door
@@ -36,7 +36,7 @@ from perdure.keeper.kinds import Answer, Call, Gone, Held, Refused, Soon, all_ki
 from perdure.keeper.limits import Limits
 from perdure.keeper.questions import IN_EVERY_VERSION, QUESTIONS
 from perdure.keeper.spawn import CannotStart, Command, spawn
-from perdure.keeper.units import Registry, Unit
+from perdure.keeper.units import Registry, Unit, shortened
 
 log = logging.getLogger("perdure.keeper")
 
@@ -101,6 +101,8 @@ class Keeper:
                 self._tokens[access.token_id(fd)] = str(unit)
                 os.close(fd)
         exits = {(one.pid, one.start): one for one in self.anchored.exits()}
+        for uid in self.units.aside:
+            self._let_go(uid)
         for unit in self.units:
             if unit.is_alive:
                 self._take_up_one(unit, exits.get((unit.pid, unit.start)))
@@ -116,19 +118,61 @@ class Keeper:
         if unit.pid_ns not in ("", pid_ns()):
             self._gone(unit, "it was another container's, which has ended or cannot be seen from here")
             return
-        held = self.kinds[unit.kind].held(self, unit) if unit.kind in self.kinds else None
-        if held is None:
+        if unit.kind not in self.kinds:
             return  # of a newer keeper: left alone
+        held: Held | None = None
         try:
+            self.kinds[unit.kind].held.check(unit.recipe)
+            held = self.kinds[unit.kind].held(self, unit)
             held.recover()
-        except (Gone, KeyError) as error:
-            self._gone(unit, str(error) if isinstance(error, Gone) else "its descriptors were lost with the anchor")
-            return
-        self.held[unit.uid] = held
-        if unit.pid:
-            self._by_process[unit.pid, unit.start] = unit
-        if ended is not None:
-            self._exited(ended)
+            if held.has_process and unit.is_alive and not self._is_ours(unit):
+                raise ValueError(f"process {unit.pid} is not the one it had")
+        except Gone as error:
+            self._gone(unit, str(error))
+        except NotHeld:
+            self._gone(unit, "its descriptors were lost with the anchor")
+        except AnchorGone:
+            raise
+        except Exception as error:  # whatever its record and its files say, the others go on
+            log.exception("unit %s is set aside", unit.uid, exc_info=error)
+            self._give_up(unit, held, error)
+        else:
+            self.held[unit.uid] = held
+            if unit.pid:
+                self._by_process[unit.pid, unit.start] = unit
+            if ended is not None:
+                self._exited(ended)
+
+    def _is_ours(self, unit: Unit) -> bool:
+        """Whether the process on record is there, or has ended and the anchor knows how."""
+        if unit.pid and (unit.start or not start_of(os.getpid())) and start_of(unit.pid) == unit.start:
+            return True
+        return any((one.pid, one.start) == (unit.pid, unit.start) for one in self.anchored.exits())
+
+    def _give_up(self, unit: Unit, held: Held | None, error: Exception) -> None:
+        """A unit whose record or files are damaged is lost, and so nothing of it may live on."""
+        if held is not None:
+            with contextlib.suppress(Exception):
+                held.forget()
+        if processes.is_same(unit.pid, unit.start) and access.is_below(unit.pid, self.anchor_pid):
+            processes.kill(processes.of_unit(unit.pid, unit.uid, self.anchor_pid))
+        self._let_go(unit.uid)
+        told = error.values.get("what", error) if isinstance(error, Refused) else error
+        why = f"{type(error).__name__}: {shortened(str(told))}"
+        self.units.unreadable.append(f"{unit.uid}: {why}")
+        unit.facts["aside"] = True
+        self._gone(unit, f"its record or its files were damaged ({why}) and are set aside")
+
+    def _let_go(self, uid: str) -> None:
+        """End what is left of a unit, and drop what the anchor has of it."""
+        processes.kill(iter(processes.with_cookie(uid)))
+        self._drop_descriptors(uid)
+
+    def _drop_descriptors(self, uid: str) -> None:
+        for name, _ in list(self.anchored.names()):
+            if name.startswith((f"{uid}/", f"token:{uid}", f"fd:{uid}/")):
+                self.anchored.drop(name)
+        self._tokens = {token: unit for token, unit in self._tokens.items() if unit != uid}
 
     def _revive(self, unit: Unit) -> None:
         if unit.boot != boot_id() or unit.pid_ns not in ("", pid_ns()) or unit.kind not in self.kinds:
@@ -141,7 +185,10 @@ class Keeper:
     def _gone(self, unit: Unit, why: str) -> None:
         unit.ended, unit.ended_at = UNSEEN, self.now()
         unit.facts["why"] = why
-        self.save(unit)
+        try:
+            self.save(unit)
+        except OSError as error:  # its folder is damaged or the disk full: the next keeper finds the same
+            log.warning("the end of a unit could not be written down: %s", error)
 
     # ── connections ─────────────────────────────────────────────────────────────────────────────
 
@@ -222,7 +269,7 @@ class Keeper:
         held = self.kinds[unit.kind].held(self, unit)
         try:
             held.recall()
-        except (Gone, OSError):
+        except (Gone, NotHeld, OSError):
             return None
         self.held[uid] = held
         return held
@@ -250,7 +297,12 @@ class Keeper:
             self._reply(connection, request, done.result())
 
     def _reply(self, connection: Connection, request: wire.Request, answer: Answer) -> None:
-        connection.send(wire.Reply(request.id, answer.values, answer.body, answer.fds))
+        try:
+            connection.send(wire.Reply(request.id, answer.values, answer.body, answer.fds))
+        except wire.BadFrame as error:  # else the client would connect anew and ask for it for ever
+            for fd in answer.fds:
+                os.close(fd)
+            connection.send(wire.Refusal(request.id, "broken", {"what": f"the answer is too large: {error}"}))
 
     def _refuse(self, connection: Connection, request: wire.Request, error: Exception) -> None:
         match error:
@@ -298,7 +350,18 @@ class Keeper:
 
     def _hear(self) -> None:
         for one in self.anchored.hear():
-            self._exited(one)
+            with self.alone("the end of a unit"):
+                self._exited(one)
+
+    @contextlib.contextmanager
+    def alone(self, what: str) -> Iterator[None]:
+        """What goes wrong with one unit is no trouble of the next."""
+        try:
+            yield
+        except AnchorGone:
+            raise
+        except Exception as error:
+            log.exception("%s went wrong", what, exc_info=error)
 
     def _exited(self, one: Exit) -> None:
         unit = self._by_process.pop((one.pid, one.start), None)
@@ -340,6 +403,13 @@ class Keeper:
     def _kill(self, unit: Unit) -> None:
         if unit.is_alive:
             processes.kill(processes.of_unit(unit.pid, unit.uid, self.anchor_pid))
+            self.loop.call_later(1.0, self._see_killed, unit)
+
+    def _see_killed(self, unit: Unit) -> None:
+        """Nobody waits for ever for the end of a process that is gone and that the anchor did not watch."""
+        if unit.is_alive and not self._is_ours(unit) and unit.uid in self.held:
+            self._gone(unit, "it was ended, and nobody saw how")
+            self.held[unit.uid].exited()
 
     def tidy(self) -> None:
         """Forget what has ended, an hour after something new took its place."""
@@ -354,10 +424,7 @@ class Keeper:
         held = self.held.pop(unit.uid, None)
         if held is not None:
             held.forget()
-        for name, _ in list(self.anchored.names()):
-            if name.startswith((f"{unit.uid}/", f"token:{unit.uid}", f"fd:{unit.uid}/")):
-                self.anchored.drop(name)
-        self._tokens = {token: uid for token, uid in self._tokens.items() if uid != unit.uid}
+        self._drop_descriptors(unit.uid)
         self.units.remove(unit)
 
     # ── small things ────────────────────────────────────────────────────────────────────────────

@@ -52,6 +52,7 @@ class Descriptor(Held):
     """What every kind of them has in common."""
 
     parts: tuple[str, ...] = ("fd",)
+    has_process = False
     _fds: tuple[int, ...] = ()
     _pidfd = -1  # of the process that has it
 

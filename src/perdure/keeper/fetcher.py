@@ -19,6 +19,7 @@ import sys
 from typing import Any
 from urllib.parse import urlsplit
 
+MOST_HEADERS = 64 << 10
 CONNECT_SECONDS, SILENCE_SECONDS = 30.0, 900.0
 WHOLE, NOT_SENT, CUT_OFF = 0, 3, 4
 
@@ -33,13 +34,20 @@ def main(head: str) -> int:
     try:
         connection.request(told["method"], target, body or None, told["headers"])
         answer = connection.getresponse()
-        answered = {"status": answer.status, "reason": answer.reason, "headers": answer.getheaders()}
+        answered = _head_of(answer)
         _write(head, answered)
         length, digest = _copy(answer)
     except (OSError, http.client.HTTPException) as error:
         return _trouble(head, error, CUT_OFF, answered)
     _write(head, {**answered, "whole": True, "length": length, "sha256": digest})
     return WHOLE
+
+
+def _head_of(answer: http.client.HTTPResponse) -> dict[str, Any]:
+    headers = answer.getheaders()
+    if sum(len(name) + len(value) for name, value in headers) > MOST_HEADERS:
+        raise http.client.HTTPException(f"the answer's headers have more than {MOST_HEADERS:,} characters")
+    return {"status": answer.status, "reason": answer.reason[:200], "headers": headers}
 
 
 def _read_all(fd: int) -> tuple[dict[str, Any], bytes]:

@@ -14,9 +14,11 @@ import os
 from pathlib import Path
 from typing import Literal
 
+from perdure.keeper import untrusted
+
 State = Literal["begun", "done"]
 _MOST = 20_000
-_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 
 class Inputs:
@@ -24,15 +26,16 @@ class Inputs:
         self._path = path
         self._states: dict[str, State] = {}
         self.last_at = 0  # where the output was when something was last sent
-        if path.exists():
-            for line in path.read_text(errors="replace").splitlines():
+        with contextlib.suppress(FileNotFoundError):
+            for line in untrusted.read_text(path, untrusted.MOST_JOURNAL).splitlines():
                 self._read(line)
-        self._file = os.open(path, _APPEND, 0o600)
+        self._file = untrusted.open_file(path, _APPEND)
 
     def _read(self, line: str) -> None:
         with contextlib.suppress(ValueError, TypeError):  # the last line, cut off
-            id, state, _, offset = json.loads(line)
-            self._states[id], self.last_at = state, int(offset)
+            id, state, _, offset = untrusted.json_of(line)
+            if isinstance(id, str) and state in ("begun", "done"):
+                self._states[id], self.last_at = state, int(offset)
 
     def state(self, id: str) -> State | None:
         return self._states.get(id)
@@ -57,11 +60,10 @@ class Inputs:
 
     def write_again(self) -> None:
         """All that is known, instead of the file as it is, or where it was removed."""
-        fresh = self._path.with_name("inputs.new")
-        fresh.write_text("".join(json.dumps([id, state, 0, self.last_at]) + "\n" for id, state in self._states.items()))
-        fresh.replace(self._path)
+        lines = (json.dumps([id, state, 0, self.last_at]) + "\n" for id, state in self._states.items())
+        untrusted.write(self._path, "".join(lines).encode())
         os.close(self._file)
-        self._file = os.open(self._path, _APPEND, 0o600)
+        self._file = untrusted.open_file(self._path, _APPEND)
 
     def close(self) -> None:
         os.close(self._file)

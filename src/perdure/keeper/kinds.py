@@ -148,6 +148,7 @@ class Held:
 
     verbs: ClassVar[Mapping[str, Verb]] = {}
     writes: ClassVar[frozenset[str]] = frozenset()
+    has_process: ClassVar[bool] = True
     is_idle_since: float = 0.0  # on the loop's clock; for the limit of silence
 
     def __init__(self, keeper: Keeper, unit: Unit) -> None:

@@ -31,11 +31,13 @@ class Limits:
         self._keeper.door.watch()
         self._keeper.folder.watch()
         for unit in self._keeper.units:
-            if unit.is_alive and unit.limits and (what := self._passed(unit)):
-                unit.facts["why"] = f"it had passed its limit: {what}"
-                self._keeper.end(unit)
-                self._keeper.save(unit)
-        self._keeper.tidy()
+            with self._keeper.alone("a limit"):
+                if unit.is_alive and unit.limits and (what := self._passed(unit)):
+                    unit.facts["why"] = f"it had passed its limit: {what}"
+                    self._keeper.end(unit)
+                    self._keeper.save(unit)
+        with self._keeper.alone("tidying"):
+            self._keeper.tidy()
         self._keeper.finished.watch()
 
     def _passed(self, unit: Unit) -> str | None:

@@ -13,7 +13,7 @@ import signal
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from perdure.keeper import processes
+from perdure.keeper import processes, untrusted
 from perdure.keeper.kinds import Answer, Call, Kind, Verb
 from perdure.keeper.services import Service
 from perdure.keeper.spooled import Spooled, check_command
@@ -52,13 +52,13 @@ class Piped(Spooled):
         return os.dup(self.given_fds[0]) if self.given_fds else super().input()
 
     def errors(self, output: int) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
-        self._errors = os.open(self.keeper.units.folder(self.unit) / "errors", flags, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+        self._errors = untrusted.open_file(self.keeper.units.folder(self.unit) / "errors", flags)
         return self._errors
 
     def recall(self) -> None:
         super().recall()
-        self._errors = os.open(self.keeper.units.folder(self.unit) / "errors", os.O_RDONLY | os.O_CLOEXEC)
+        self._errors = untrusted.open_file(self.keeper.units.folder(self.unit) / "errors")
 
     def read_errors(self, call: Call) -> Answer:
         start = max(0, call.get("start", int, 0))

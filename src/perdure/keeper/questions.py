@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from perdure._ground.ids import boot_id
 from perdure.keeper import processes, wire
 from perdure.keeper.connection import Connection
-from perdure.keeper.kinds import Answer, Call, Refused, Soon
+from perdure.keeper.kinds import Answer, Call, Held, Refused, Soon
 from perdure.keeper.limits import NAMES
 from perdure.keeper.units import Owner, Unit
 
@@ -64,9 +64,17 @@ def shown(keeper: Keeper, unit: Unit) -> dict[str, Any]:
         **vars(unit),
         "owner": vars(unit.owner),
         "recipe": {name: value for name, value in unit.recipe.items() if name != "env"},
-        "about": held.about() if held else {},
+        "about": _about(held) if held else {},
         "writer": writer.pid if writer else 0,
     }
+
+
+def _about(held: Held) -> dict[str, Any]:
+    """What its kind says of it; one that cannot say anything hides no other."""
+    try:
+        return held.about()
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        return {"trouble": f"{type(error).__name__}: {error}"[:200]}
 
 
 # ── units ────────────────────────────────────────────────────────────────────────────────────────
@@ -112,7 +120,10 @@ def rebuild(keeper: Keeper, connection: Connection, call: Call) -> Answer:
         raise Refused("alive", unit=old.uid)
     if (held := keeper.held.get(old.uid)) is not None:
         held.superseded()
-    recipe = {**keeper.kinds[old.kind].held.rebuild(keeper, old), **call.get("fresh", dict, {})}
+    if old.kind not in keeper.kinds:
+        raise Refused("unknown kind", kind=old.kind, kinds=sorted(keeper.kinds))
+    known = {} if old.facts.get("aside") else keeper.kinds[old.kind].held.rebuild(keeper, old)
+    recipe = {**known, **call.get("fresh", dict, {})}
     made = _make(keeper, old.kind, old.name, old.owner, recipe, call)
     made.facts |= {
         "instead_of": old.uid,

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from perdure.keeper import untrusted
 from perdure.keeper.kinds import Answer, Call, Kind, Refused, Verb
 from perdure.keeper.processes import COOKIE
 from perdure.keeper.spawn import Command
@@ -23,12 +24,14 @@ from perdure.keeper.spooled import UNSEEN, Spooled
 
 _FETCHER = str(Path(__file__).with_name("fetcher.py"))
 HEAD = "head.json"
+MOST_HEAD = 512 << 10  # as much as fits into one answer of the keeper
 _SCHEMES = ("http://", "https://")
 
 
 class Request(Spooled):
     file = "body"
     kept = 1 << 62  # an answer is kept whole
+    _sent = b""
 
     @classmethod
     def check(cls, recipe: dict[str, Any]) -> None:
@@ -46,9 +49,11 @@ class Request(Spooled):
             raise Refused("invalid", what=f"method is {method!r}")
 
     def start(self) -> None:
-        if self.unit.recipe.get("has_body"):
-            (self.keeper.units.folder(self.unit) / "sent").write_bytes(self.given)
-        super().start()
+        self._sent = self.given  # in memory until it is sent: nobody needs it afterwards
+        try:
+            super().start()
+        finally:
+            self._sent = b""
 
     def command(self) -> Command:
         # Nothing of the agent's environment but what says how to get out and whom to trust.
@@ -61,10 +66,9 @@ class Request(Spooled):
         recipe = self.unit.recipe
         headers = {**recipe["headers"], **self.secrets}
         told = json.dumps({"method": recipe["method"], "url": recipe["url"], "headers": headers}).encode()
-        body = (self.keeper.units.folder(self.unit) / "sent").read_bytes() if recipe.get("has_body") else b""
         fd = os.memfd_create("request", os.MFD_CLOEXEC) if hasattr(os, "memfd_create") else _nameless()
         os.write(fd, len(told).to_bytes(4) + told)
-        view = memoryview(body)
+        view = memoryview(self._sent)
         while view:
             view = view[os.write(fd, view) :]
         os.lseek(fd, 0, os.SEEK_SET)
@@ -111,10 +115,10 @@ class Request(Spooled):
 
     def _head(self) -> dict[str, Any] | None:
         try:
-            head: dict[str, Any] = json.loads((self.keeper.units.folder(self.unit) / HEAD).read_text())
+            head = untrusted.read_json(self.keeper.units.folder(self.unit) / HEAD, MOST_HEAD)
         except (OSError, ValueError):
             return None
-        return head
+        return head if isinstance(head, dict) else None
 
     def about(self) -> dict[str, Any]:
         head = self._head() or {}

@@ -24,7 +24,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from perdure.keeper import processes
+from perdure.keeper import processes, untrusted
 from perdure.keeper.access import is_below
 from perdure.keeper.kinds import Answer, Call, Gone, Held, Kind, Refused, Verb
 from perdure.keeper.processes import COOKIE
@@ -80,7 +80,7 @@ class Session(Held):
         told = _in_memory(json.dumps(whole).encode() + b"\n")
         self._pipe, theirs = os.pipe()
         os.set_blocking(self._pipe, False)
-        log = os.open(folder / "log", os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        log = untrusted.open_file(folder / "log", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
         env = {name: os.environ[name] for name in _ENV if name in os.environ}
         env |= {str(name): str(value) for name, value in self.unit.recipe.get("env", {}).items()}
         program = _PROGRAMS[self.unit.recipe["program"]]

@@ -11,8 +11,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from perdure.keeper import recipes
+from perdure.keeper import recipes, untrusted
 
+# A shell's own dump is some hundred kilobytes; what is larger is not read, and the recipe of the prompt before stays.
+_MOST_STATE, _MOST_NAMES, _MOST_TYPED = 8 << 20, 64 << 10, 4096
 _RC = Path(__file__).with_name("shell.bash")
 
 
@@ -24,16 +26,17 @@ class ShellState:
 
     def write_start(self, recipe: dict[str, Any], nonce: str) -> None:
         """What the shell reads at its start; of one that is made again, also what the old one was."""
-        (self._place / "begun").mkdir(mode=0o700, parents=True)
+        for folder in (self._place, self._place / "begun"):
+            untrusted.make_folder(folder)
         text = _RC.read_text().replace("@PLACE@", str(self._place)).replace("@NONCE@", nonce)
-        (self._place / "rc").write_text(text)
+        untrusted.write(self._place / "rc", text.encode())
         restore = recipe.get("restore")
         if restore:
-            (self._place / "restore").write_text(str(restore))
-            (self._place / "history").write_text(str(recipe.get("history", "")))
+            untrusted.write(self._place / "restore", str(restore).encode(errors="replace"))
+            untrusted.write(self._place / "history", str(recipe.get("history", "")).encode(errors="replace"))
 
     def last_typed(self) -> str:
-        return _text(self._place / "history").rstrip("\n").rpartition("\n")[2]
+        return _text(self._place / "history").rstrip("\n").rpartition("\n")[2][:_MOST_TYPED]
 
     def learn(self, state: str) -> None:
         """The recipe of the shell as it is now, to disk; the dump it was made of goes."""
@@ -51,8 +54,11 @@ class ShellState:
             return
         if was_secret:
             self._facts["tainted"] = sorted({*self._facts.get("tainted", ()), *found.withheld})
-        (self._folder / "restore").write_text(found.script)
-        (self._folder / "history").write_text("\n".join([*recipes.kept_history(history), ""]))
+        if sum(map(len, (found.directory, *found.exported, *found.withheld))) > _MOST_NAMES:
+            return  # the record of a unit is no place for so many names
+        untrusted.write(self._folder / "restore", found.script.encode(errors="replace"))
+        history = "\n".join([*recipes.kept_history(history), ""])
+        untrusted.write(self._folder / "history", history.encode(errors="replace"))
         self._facts["recipe"] = {
             "directory": found.directory,
             "exported": sorted(found.exported),
@@ -76,6 +82,6 @@ def recipe_again(recipe: dict[str, Any], facts: dict[str, Any], folder: Path) ->
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(errors="replace")
+        return untrusted.read_text(file, _MOST_STATE)
     except OSError:
         return ""

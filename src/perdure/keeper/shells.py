@@ -13,18 +13,18 @@ import logging
 import os
 import re
 import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from perdure.keeper import processes, recipes, ttys
-from perdure.keeper.commands import Command, Commands, digest
+from perdure.keeper import processes, recipes, ttys, untrusted
+from perdure.keeper.commands import LARGEST_OUTPUT, Command, Commands, digest
 from perdure.keeper.kinds import Answer, Call, Kind, Refused, Soon, Verb
 from perdure.keeper.marks import Mark, Marks
 from perdure.keeper.shell_state import ShellState, recipe_again
 from perdure.keeper.spawn import Command as Program
 from perdure.keeper.terminals import Terminal
+from perdure.keeper.units import is_uid
 
 if TYPE_CHECKING:
     from perdure.keeper.daemon import Keeper
@@ -67,8 +67,9 @@ class Shell(Terminal):
             former = self.unit.recipe.get("commands_of")
             if former:  # what was asked for before is still known, so a key is good for ever
                 with contextlib.suppress(OSError):
-                    old = self.keeper.units.home / str(former) / "commands"
-                    shutil.copy(old, self.keeper.units.folder(self.unit) / "commands")
+                    old = self.keeper.units.home / _folder_name(former) / "commands"
+                    mine = self.keeper.units.folder(self.unit) / "commands"
+                    untrusted.write(mine, untrusted.read(old, untrusted.MOST_JOURNAL))
             self._open_commands()
         super().start()
 
@@ -79,7 +80,12 @@ class Shell(Terminal):
         return found
 
     def _open_commands(self) -> None:
-        self.commands = Commands(self.keeper.units.folder(self.unit) / "commands", self.place / "commands")
+        live = self.private / "commands"
+        if not live.exists():  # a former keeper had them where the shell could write
+            untrusted.make_folder(live)
+            for file in (self.place / "commands").glob("*.*"):
+                untrusted.take_over(file, live / file.name, LARGEST_OUTPUT)
+        self.commands = Commands(self.keeper.units.folder(self.unit) / "commands", live)
         self._marks = Marks(self.unit.facts["nonce"], int(self.unit.facts.get("looked_at", 0)))
 
     def recover(self) -> None:
@@ -93,10 +99,10 @@ class Shell(Terminal):
     def mend(self) -> None:
         super().mend()
         if self._is_shell:
-            (self.place / "begun").mkdir(mode=0o700, exist_ok=True)
+            untrusted.make_folder(self.place / "begun")
             for command in self.commands.all.values():
                 if command.begun_at and command.was_asked:  # it must not begin a second time
-                    (self.place / "begun" / command.id).touch()
+                    untrusted.write(self.place / "begun" / command.id, b"")
             self.commands.write_again()
 
     # ── what the output says ────────────────────────────────────────────────────────────────────
@@ -175,7 +181,7 @@ class Shell(Terminal):
                         waiter.set_exception(Refused("busy", what="something else was typed on the same line"))
 
     def _has_begun(self, id: str) -> bool:
-        return (self.place / "begun" / id).exists()
+        return os.path.lexists(self.place / "begun" / id)
 
     def exited(self) -> None:
         super().exited()
@@ -265,7 +271,7 @@ class Shell(Terminal):
             f"{{ __perdure_go {command.id}; }} 2>/dev/null",
             command.text,
         ]
-        (self.place / command.id).write_text("\n".join([*lines, ""]))
+        untrusted.write(self.place / command.id, "\n".join([*lines, ""]).encode())
         call = f' . "$__perdure/{command.id}";{{ __perdure_arm;}} 2>/dev/null\r'
         self.write(f"run-{command.id}-{secrets.token_hex(4)}", call.encode())
         self._at_prompt = False
@@ -351,6 +357,13 @@ class Shell(Terminal):
         "command_state": command_state,
     }
     writes: ClassVar[frozenset[str]] = Terminal.writes | {"run"}
+
+
+def _folder_name(uid: object) -> str:
+    """The folder of a unit; a recipe leads nowhere else."""
+    if not is_uid(uid):
+        raise Refused("invalid", what=f"commands of {uid!r}")
+    return str(uid)
 
 
 def _told(command: Command) -> dict[str, Any]:

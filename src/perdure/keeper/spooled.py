@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from perdure.keeper import processes
+from perdure.keeper import processes, untrusted
 from perdure.keeper.access import is_below
 from perdure.keeper.kinds import Answer, Call, Caller, Gone, Held, Refused, Verb
 from perdure.keeper.outlog import give_back
@@ -50,11 +50,11 @@ class Spooled(Held):
     def begin(self) -> None:
         """Start the program."""
         given = self.input()
-        if not os.path.exists(self._path):  # it was removed; what was read before the restart is gone
+        if not os.path.lexists(self._path):  # it was removed; what was read before the restart is gone
             os.close(self._fd)
-            self._fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL, 0o600)
+            self._fd = untrusted.open_file(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         # Its own description, to append with: whatever it writes, and whoever it leaves it to, goes to the end.
-        into = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        into = untrusted.open_file(self._path, os.O_WRONLY | os.O_APPEND)
         try:
             stdio = (given, into, self.errors(into))
             self.keeper.launch(self, self.command(), stdio, is_terminal=False, with_token=self.with_token)
@@ -140,8 +140,8 @@ class Spooled(Held):
             self._pidfd = -1
 
     def _attach(self, *, new: bool, path: str = "") -> None:
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT | os.O_TRUNC if new else 0)
-        self._fd = os.open(path or self._path, flags, 0o600)
+        flags = os.O_RDWR | (os.O_CREAT | os.O_TRUNC if new else 0)
+        self._fd = untrusted.open_file(path or self._path, flags, is_descriptor=bool(path))
         self._followers: dict[Caller, int] = {}
         self._news, self._waiting = asyncio.Event(), 0
         self._bell: int | None = None  # rings while somebody waits

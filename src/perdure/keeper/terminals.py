@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from perdure.keeper import ttys
+from perdure.keeper import ttys, untrusted
 from perdure.keeper.inputs import Inputs
 from perdure.keeper.kinds import Answer, Call, Gone, Held, Refused, Soon, Verb
 from perdure.keeper.outlog import OutLog, Part
@@ -37,8 +37,14 @@ class Terminal(Held):
 
     @property
     def place(self) -> Path:
-        """A folder that outlives the keeper, not the machine's running: in memory where that is possible."""
+        """A folder that outlives the keeper, not the machine's running: in memory where that is possible. The program
+        can write to it, also when it is isolated: what is read from there is not trusted."""
         return self.keeper.live / self.unit.uid
+
+    @property
+    def private(self) -> Path:
+        """The same for the keeper alone; an isolated program does not see it."""
+        return self.keeper.live / f"{self.unit.uid}.kept"
 
     def start(self) -> None:
         recipe, uid = self.unit.recipe, self.unit.uid
@@ -94,15 +100,18 @@ class Terminal(Held):
         self.keeper.loop.add_reader(self._master, self._read)
 
     def _prepare(self) -> None:
-        self.place.mkdir(mode=0o700, exist_ok=True)
-        self._inputs = Inputs(self.place / "inputs")
+        for folder in (self.place, self.private):
+            untrusted.make_folder(folder)
+        untrusted.take_over(self.place / "inputs", self.private / "inputs", untrusted.MOST_JOURNAL)
+        self._inputs = Inputs(self.private / "inputs")
         self._to_write: deque[tuple[str, memoryview, Soon]] = deque()
         self._waiting: list[tuple[Soon, int, float]] = []  # for output after an offset, until a moment
         self._is_writer = False  # the loop tells when more can be written
         self._patience: asyncio.TimerHandle | None = None
 
     def mend(self) -> None:
-        self.place.mkdir(mode=0o700, exist_ok=True)
+        for folder in (self.place, self.private):
+            untrusted.make_folder(folder)
         self._inputs.write_again()
 
     # ── output ──────────────────────────────────────────────────────────────────────────────────
@@ -316,7 +325,8 @@ class Terminal(Held):
                 os.close(self._master)
             self._inputs.close()
             self.log.forget(self.keeper.anchored, f"{self.unit.uid}/out")
-        shutil.rmtree(self.place, ignore_errors=True)
+        for folder in (self.place, self.private):
+            shutil.rmtree(folder, ignore_errors=True)
 
     verbs: ClassVar[Mapping[str, Verb]] = {
         "read": read,

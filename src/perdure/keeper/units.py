@@ -10,8 +10,11 @@ one, the epoch rises and is written down, and what the former holder still sends
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -20,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure._ground.ids import new_uid, pid_ns
+from perdure.keeper import untrusted
 
 FORMAT = 1
 
@@ -58,50 +62,112 @@ class Unit:
         return self.ended is None
 
 
-_NUMBER = (int, float)
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("kind", "name", "boot", "pid_ns"), str),
-    **dict.fromkeys(("pid", "start", "epoch", "task_epoch"), int),
-    **dict.fromkeys(("recipe", "facts", "limits"), dict),
-    "made_at": _NUMBER,
+_UID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MOST_NAME = 1000
+_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("kind", "name", "boot", "pid_ns"), (str,)),
+    **dict.fromkeys(("pid", "start", "epoch", "task_epoch", "format"), (int,)),
+    **dict.fromkeys(("recipe", "facts", "limits"), (dict,)),
+    "made_at": (int, float),
     "ended": (int, type(None)),
-    "ended_at": (*_NUMBER, type(None)),
+    "ended_at": (int, float, type(None)),
 }
 
 
-def _checked(unit: Unit, folder: str) -> Unit:
-    """A record that the keeper can go by: a damaged one must not take all others down with it."""
-    if unit.uid != folder:
-        raise ValueError(f"uid is {unit.uid!r}")
-    for name, kind in _TYPES.items():
-        if not isinstance(getattr(unit, name), kind):
-            raise ValueError(f"{name} is {getattr(unit, name)!r}")
+class Newer(ValueError):
+    """A record that a newer keeper has written; it is left alone."""
+
+
+def is_uid(name: object) -> bool:
+    """Whether this can be the uid of a unit, and so the name of its folder."""
+    return isinstance(name, str) and _UID.fullmatch(name) is not None
+
+
+def _read(told: Any, folder: str) -> Unit:
+    """The unit of a record, if the keeper can go by it: a damaged one must not take all others down with it.
+
+    Raises:
+        Newer: a newer keeper has written it.
+        ValueError, TypeError, KeyError: it is damaged.
+    """
+    if not isinstance(told, dict) or type(told.get("format")) is not int:
+        raise ValueError("it is not the record of a unit")
+    if told["format"] > FORMAT:
+        raise Newer("made by a newer keeper")
+    unit = Unit(**{**told, "owner": _owner_in(told)})
+    if unit.uid != folder or not is_uid(folder):
+        raise ValueError(f"uid is {shortened(unit.uid)}")
+    for name, kinds in _TYPES.items():
+        value = getattr(unit, name)
+        if not isinstance(value, kinds) or isinstance(value, bool) or (isinstance(value, float) and math.isinf(value)):
+            raise ValueError(f"{name} is {shortened(value)}")
+    if not (unit.pid == 0 or 1 < unit.pid < 1 << 31) or unit.start < 0:
+        raise ValueError(f"pid is {shortened(unit.pid)}, start {shortened(unit.start)}")
+    for name, value in unit.limits.items():
+        if type(value) not in (int, float) or not math.isfinite(value):
+            raise ValueError(f"the limit {name} is {shortened(value)}")
     return unit
+
+
+def _owner_in(told: dict[str, Any]) -> Owner:
+    owner = Owner(**told["owner"])
+    for value in vars(owner).values():
+        if not isinstance(value, str) or len(value) > _MOST_NAME:
+            raise ValueError(f"owner is {shortened(told['owner'])}")
+    return owner
+
+
+def _remains(told: Any, folder: str, why: str) -> Unit | None:
+    """What can still be said of a unit whose record is damaged: whose it was, and that it is lost."""
+    try:
+        owner, kind, name = _owner_in(told), told["kind"], told["name"]
+    except (ValueError, TypeError, KeyError):
+        return None
+    is_named = isinstance(kind, str) and isinstance(name, str) and len(kind) + len(name) < _MOST_NAME
+    if not is_named or not is_uid(folder):
+        return None
+    lost = {"why": f"its record was damaged ({why}) and is set aside", "aside": True}
+    return Unit(folder, kind, name, owner, {}, "", 0.0, ended=-1, ended_at=time.time(), facts=lost)
+
+
+def shortened(value: object) -> str:
+    """A value of a damaged record, as an error shows it."""
+    return untrusted.printable(repr(value)[:80])
 
 
 class Registry:
     """All units, on disk and by name."""
 
     def __init__(self, home: Path) -> None:
-        self.home = home / "units"
-        self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.home = _folder_of(home)
         self._by_uid: dict[str, Unit] = {}
-        self.unreadable: list[str] = []
+        self.unreadable: list[str] = []  # folders whose records were set aside, with the reason
+        self.aside: list[str] = []  # the same as uids, as far as they are
         for folder in sorted(self.home.iterdir()):
             self._load(folder)
 
     def _load(self, folder: Path) -> None:
+        told = None
         try:
-            told = json.loads((folder / "unit.json").read_text())
-            if told["format"] > FORMAT:
-                raise ValueError("made by a newer keeper")
-            unit = _checked(Unit(**{**told, "owner": Owner(**told["owner"])}), folder.name)
+            if folder.is_symlink() or not folder.is_dir():
+                raise ValueError("it is not a folder")
+            told = untrusted.read_json(folder / "unit.json")
+            unit = _read(told, folder.name)
         except FileNotFoundError:
             shutil.rmtree(folder, ignore_errors=True)  # it was never finished
+        except Newer as error:
+            self.unreadable.append(f"{untrusted.printable(folder.name)}: {error}")
         except (ValueError, TypeError, KeyError, OSError) as error:
-            self.unreadable.append(f"{folder.name}: {error}")
+            self._set_aside(folder.name, told, untrusted.printable(str(error)))
         else:
             self._by_uid[unit.uid] = unit
+
+    def _set_aside(self, folder: str, told: Any, why: str) -> None:
+        self.unreadable.append(f"{untrusted.printable(folder)}: {why}")
+        if is_uid(folder):
+            self.aside.append(folder)
+        if (lost := _remains(told, folder, why)) is not None:
+            self._by_uid[folder] = lost
 
     def __iter__(self) -> Iterator[Unit]:
         return iter(list(self._by_uid.values()))
@@ -131,13 +197,8 @@ class Registry:
     def save(self, unit: Unit, *, through_power_loss: bool = False) -> None:
         """Replace the unit's file."""
         folder = self.folder(unit)
-        fresh = folder / "unit.json.new"
-        with open(fresh, "w") as file:
-            json.dump(asdict(unit), file)
-            if through_power_loss:
-                file.flush()
-                os.fsync(file.fileno())
-        fresh.replace(folder / "unit.json")
+        data = json.dumps(asdict(unit)).encode()
+        untrusted.write(folder / "unit.json", data, through_power_loss=through_power_loss)
         if through_power_loss:
             for place in (folder, self.home):
                 sync_folder(place)
@@ -153,6 +214,18 @@ class Registry:
         """As if it had never been."""
         self._by_uid.pop(unit.uid, None)
         shutil.rmtree(self.folder(unit), ignore_errors=True)
+
+
+def _folder_of(home: Path) -> Path:
+    """The folder of all units. What else has its name is moved out of the way."""
+    folder = home / "units"
+    try:
+        untrusted.make_folder(folder)
+    except untrusted.Unfit:
+        with contextlib.suppress(OSError):
+            folder.rename(home / f"units.aside-{time.time_ns()}")
+        untrusted.make_folder(folder)
+    return folder
 
 
 def sync_folder(folder: Path) -> None:
