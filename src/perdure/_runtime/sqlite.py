@@ -274,8 +274,12 @@ class SqliteSession:
     def _open(self) -> None:
         if not self.path.parent.is_dir():
             raise InvalidInput(f"there is no folder {self.path.parent}", do="make it, or name another path")
-        is_new = False
-        if ask(self._folder, {"ask": "state"}) is None:
+        is_new, lost = False, ""
+        state = ask(self._folder, {"ask": "state"})
+        if state is not None and state["gone"]:
+            lost = state["gone"]
+            ask(self._folder, {"ask": "end"})
+        if state is None or lost:
             config = {
                 "name": f"sq:{self._folder.name}",
                 "label": self.name,
@@ -284,14 +288,15 @@ class SqliteSession:
                 "hold": self._hold,
                 "busy": self._busy,
             }
-            is_new = started(self._place, "sqlite", config, self._folder)["how"] == "new"
+            answer = started(self._place, "sqlite", config, self._folder)
+            is_new, lost = answer["how"] == "new", lost or answer.get("lost") or ""
         state = self._attach()
         if state["path"] != str(self.path):
             raise InvalidInput(
                 f"the session {self.name!r} is open on {state['path']}", do="choose another name, or end it first"
             )
         self._ask({"ask": "hold", "seconds": self._hold})
-        self.verdict = _verdict(state, is_new)
+        self.verdict = _verdict({**state, "lost": state["lost"] or lost}, is_new)
 
     def _attach(self) -> dict[str, Any]:
         link = socket.socket(socket.AF_UNIX)
@@ -381,13 +386,7 @@ def _value(plain: Any) -> Any:
 
 def _verdict(state: dict[str, Any], is_new: bool) -> Verdict:
     if state["lost"]:
-        return Verdict(
-            "lost",
-            state["lost"],
-            differs=["a new connection: no temp tables, no pragmas, no open transaction"],
-            do_not_assume=["that anything uncommitted is there"],
-            options=["begin the transaction anew"],
-        )
+        return _lost(state, state.get("found") or {})
     if is_new:
         return Verdict("kept", "new; nothing was kept before")
     since = [*state["lost_parts"]]
@@ -398,3 +397,32 @@ def _verdict(state: dict[str, Any], is_new: bool) -> Verdict:
     same = ["the connection with its temp tables and pragmas"]
     same += ["the transaction is open"] if state["transaction"] == "open" else []
     return Verdict("kept", "the holder kept it", same=same, since_you_left=since)
+
+
+def _lost(state: dict[str, Any], found: dict[str, Any]) -> Verdict:
+    """Of a session whose holder has died, or whose file is not the one it was."""
+    differs = ["a new connection: no temp tables, no pragmas, no open transaction"]
+    if state.get("is_another_file"):
+        differs.append(f"another file stands at {state['path']}")
+    since = [_told(found["outcome"])] if found.get("outcome") else []
+    assume, options = ["that anything uncommitted is there"], ["begin the transaction anew"]
+    if found.get("transaction") == "committed":
+        assume = ["that the last transaction was rolled back: it was committed"]
+        options = ["go on after the transaction: it was committed"]
+    elif found.get("transaction") == "uncertain":
+        since.append(f"whether its last transaction was committed is uncertain: {found['why']}")
+        assume = ["that the last transaction was rolled back, or was not"]
+        options = ["look at the data before you do any of it again"]
+    elif not found:
+        assume.append("that a COMMIT sent just before was done, or was not")
+    return Verdict("lost", state["lost"], differs=differs, since_you_left=since, do_not_assume=assume, options=options)
+
+
+def _told(outcome: dict[str, Any]) -> str:
+    said = {
+        "done": "was committed; the answer to it was lost",
+        "undone": "was under way, and was rolled back",
+    }
+    return (
+        f"{outcome['statement'][:80]}: {said.get(outcome['state'], 'was under way; whether it was done is uncertain')}"
+    )

@@ -30,6 +30,7 @@ from perdure.keeper.access import peer_of
 from perdure.keeper.holding import hold_lock, listen, tell_starter
 from perdure.keeper.jsons import to_json
 from perdure.keeper.ledger import Call, Ledger, Noted
+from perdure.keeper.sqlitewitness import COMMITTED, FileGone, Log, Witness
 
 _BATCH = 500  # rows in one answer
 _MOST_KEPT_ROWS = 20_000  # in the answer of a call, which is kept whole or not at all
@@ -41,10 +42,14 @@ HELD_TOO_LONG = "the open transaction was rolled back: nobody came back to it wi
 class Holder:
     """The connection, its client of the moment, and how its last statement ended."""
 
-    def __init__(self, path: str, hold: float, busy: float, lost: str, ledger: Ledger) -> None:
+    def __init__(self, path: str, folder: str, hold: float, busy: float, lost: str, ledger: Ledger) -> None:
         self.ledger = ledger
+        log = Log(path).end()
         self.connection = apsw.Connection(path)
         self.connection.set_busy_timeout(int(busy * 1000))
+        self.witness = Witness(self.connection, path, folder, log)
+        self.found = self.witness.find_out()  # what became of the holder before
+        self.gone = ""  # what was done to the file
         self.path, self.hold, self.lost = path, hold, lost
         self.turn = threading.RLock()  # one statement at a time
         self.changed = threading.Condition()
@@ -56,7 +61,16 @@ class Holder:
         self.outcome: dict[str, Any] | None = None
         self.told: list[str] = []
         self.blocks: dict[str, Any] = {"line": "", "last": 0, "open": [], "ended": {}}
+        self._take_over()
         self._cursor: Iterator[Sequence[Any]] | None = None
+
+    def _take_over(self) -> None:
+        """Go on after the holder before, which has died."""
+        self.blocks |= self.found.get("blocks") or {}
+        self.outcome = self.found.get("outcome")
+        if self.found.get("transaction") == COMMITTED:
+            self.ledger.ended(is_committed=True)
+        self.ledger.connection_lost()
 
     # ── the client ──────────────────────────────────────────────────────────────────────────────
 
@@ -129,6 +143,38 @@ class Holder:
         return {**json.loads(known.answer), **self._transaction()}
 
     def _execute(self, sql: str, bindings: Any, many: bool, most: int = _BATCH) -> dict[str, Any]:
+        try:
+            self._cursor = None
+            self.witness.before(sql, self.blocks)
+        except FileGone as problem:
+            self._lose(str(problem))
+            raise PermissionError(f"{problem}; the statement was not run, and its transaction is rolled back") from None
+        try:
+            answer = self._carry_out(sql, bindings, many, most)
+        finally:
+            self.witness.after(self.blocks)
+        if not self.connection.in_transaction and (trouble := self.witness.look()):
+            self._lose(trouble)
+            raise PermissionError(f"{trouble} while the statement ran: it was done to the file that is gone")
+        return answer
+
+    def _lose(self, why: str) -> None:
+        """The file is not the one it was: nothing more is done to it."""
+        self.gone = self.gone or why
+        self.roll_back(why)
+
+    def _look(self) -> None:
+        """See whether the file is still the one it was; while a statement runs, only at its path."""
+        if not self.turn.acquire(blocking=False):
+            self.gone = self.gone or self.witness.look_at_path()
+            return
+        try:
+            if problem := self.gone or self.witness.look():
+                self._lose(problem)
+        finally:
+            self.turn.release()
+
+    def _carry_out(self, sql: str, bindings: Any, many: bool, most: int) -> dict[str, Any]:
         before = self.connection.total_changes()
         was_open = self.connection.in_transaction
         outcome: dict[str, Any] = {"state": "done", "statement": sql[:400], "error": None, "changes": 0}
@@ -225,8 +271,11 @@ class Holder:
     # ── others ──────────────────────────────────────────────────────────────────────────────────
 
     def state(self) -> dict[str, Any]:
+        self._look()
         return {
-            "gone": None,
+            "gone": self.gone or None,
+            "found": {name: value for name, value in self.found.items() if name != "blocks"},
+            "is_another_file": self.witness.is_another_file,
             "holder": os.getpid(),
             "path": self.path,
             "attached": self.client is not None,
@@ -329,7 +378,7 @@ class _Conversation:
             case "attach":
                 self.epoch = holder.attach(self.link)
                 answer = holder.state()
-                holder.lost, holder.told = "", []  # it was told
+                holder.lost, holder.told, holder.found = "", [], {}  # it was told
                 return answer
             case "execute":
                 return holder.execute(self.epoch, asked["sql"], _bindings(asked["bindings"]), False, _call(asked))
@@ -384,10 +433,8 @@ def main(config: dict[str, Any], answer: Tell | None = None) -> None:
     mark = os.path.join(folder, "held")
     lost = LOST if os.path.exists(mark) else ""
     ledger = Ledger(os.path.join(folder, "ledger"))
-    ledger.connection_lost()  # whoever held it before has died, and SQLite has rolled back
     try:
-        holder = Holder(config["path"], float(config["hold"]), float(config.get("busy", 5)), lost, ledger)
-        holder.connection.cursor().execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+        holder = Holder(config["path"], folder, float(config["hold"]), float(config.get("busy", 5)), lost, ledger)
     except apsw.Error as error:
         tell({"error": str(error), "kind": "open"})
         return
@@ -404,6 +451,7 @@ def main(config: dict[str, Any], answer: Tell | None = None) -> None:
         _serve(holder, listener)
     holder.roll_back("the session was ended")
     holder.connection.close()
+    holder.witness.forget()
     with contextlib.suppress(FileNotFoundError):
         os.unlink(mark)
 
@@ -411,6 +459,7 @@ def main(config: dict[str, Any], answer: Tell | None = None) -> None:
 def _put_back(holder: Holder, folder: str) -> None:
     """SIGUSR2, from the keeper: the folder was removed, and is there again, empty."""
     hold_lock(folder)
+    holder.witness.put_back()
     with open(os.path.join(folder, "held"), "w"):
         pass
     if not os.path.exists(path := os.path.join(folder, "control")):

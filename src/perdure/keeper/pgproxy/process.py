@@ -84,6 +84,7 @@ def _put_back_when_told(proxy: Proxy, control: Control, folder: str) -> None:
     def put_back() -> None:
         heard.recv(64)
         hold_lock(folder)
+        proxy.witness.put_back(os.path.join(folder, NAME))
         for name, listens in (
             (_DOOR, lambda door: proxy.poller.listen(door, proxy.arrived)),
             ("control", control.listen),
@@ -176,8 +177,8 @@ def _proxy_of(adopted: Adopted, config: Mapping[str, Any]) -> Proxy:
     )
     options = {"user": facts["user"], "dbname": facts["database"]}
     trace = _trace_of(config)
-    left = trace.read()
-    witness = Witness(trace, left.server if left is not None else Server())
+    noted = trace.read()
+    witness = Witness(trace, noted.server if noted is not None else Server())
     proxy = Proxy(adopted.session, upstream, adopted.notes, hold, witness, options)
     witness.begin(proxy.session)
     proxy.lost_parts = list(facts["lost_parts"])

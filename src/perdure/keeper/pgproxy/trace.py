@@ -97,6 +97,12 @@ class Trace:
         finally:
             os.close(fd)
 
+    def moved_to(self, path: str) -> Trace:
+        """The same in another file, or in one of the same name where that was removed."""
+        other = Trace(path)
+        other._map[:] = self._map[:]
+        return other
+
     def note(self, left: Left) -> None:
         """Write it down whole; the state last."""
         data = jsons.to_json({**asdict(left), "state": ""}).encode()

@@ -80,6 +80,10 @@ class Witness:
         """The session is this one from now on."""
         self._trace.note(self._left(session, session.status))
 
+    def put_back(self, path: str) -> None:
+        """The session's folder was removed, and is there again, empty."""
+        self._trace = self._trace.moved_to(path)
+
     def forget(self) -> None:
         """It was ended on purpose."""
         self._trace.clear()
