@@ -77,16 +77,16 @@ async def test_a_server_that_died_is_rebuilt_once_from_its_own_recipe(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     number = free_port()
-    monkeypatch.setenv("APP_MODE", "first")
     async with place.runtime() as rt:
-        web = await rt.service("web", serving(number), ready=http(f"http://127.0.0.1:{number}/id"))
+        env = {"APP_MODE": "first"}
+        web = await rt.service("web", serving(number), env=env, ready=http(f"http://127.0.0.1:{number}/id"))
         before = ask(number)
         os.kill(web.pid, signal.SIGKILL)
         until(lambda: not is_alive(web.pid))
 
     monkeypatch.setenv("APP_MODE", "second")
     async with place.runtime() as rt:
-        again = await rt.service("web", serving(number), ready=port(number))
+        again = await rt.service("web", serving(number), env={"APP_MODE": "second"}, ready=port(number))
         assert again.level == "rebuilt"
         assert ask(number) != before
         assert ask(number).endswith("first"), "made from the environment of the one that asks"

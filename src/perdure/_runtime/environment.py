@@ -28,13 +28,27 @@ OF_THE_HOST = frozenset(
     {"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "SSH_AUTH_SOCK", "SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"}
     | {"DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "XDG_SESSION_ID", "HOSTNAME", "TMUX", "TMUX_PANE", "STY"}
 )
+# What a unit gets of the agent's own environment, unless its value looks secret: where programs and people are, how
+# they speak, and where tools keep what they need. All else is passed by name.
+INHERITED = (
+    *("PATH", "MANPATH", "HOME", "USER", "LOGNAME", "SHELL", "HOSTNAME", "TMPDIR", "TMP", "TEMP", "XDG_*"),
+    *("LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "TERMINFO*", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR*"),
+    *("LS_COLORS", "PS1", "EDITOR", "VISUAL", "PAGER", "LESS", "CI", "DEBIAN_FRONTEND"),
+    *("VIRTUAL_ENV", "CONDA_*", "PYENV_*", "PYTHON*", "NODE_ENV", "NODE_PATH", "NVM_*", "GOPATH", "GOROOT", "GOCACHE"),
+    *("CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME", "GEM_HOME", "RBENV_*", "LD_LIBRARY_PATH", "DYLD_*", "PKG_CONFIG_PATH"),
+    *("CUDA_*", "OMP_*", "SSL_CERT_FILE", "SSL_CERT_DIR", "*_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
+    *("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"),
+)
 
 
 class Rules(NamedTuple):
-    """Which variables are kept in clear: patterns over names, `allow` before `deny`, both before the scan."""
+    """Which variables are kept in clear: patterns over names, `allow` before `deny`, both before the scan; and which
+    of the agent's own variables units `inherit`, beside the usual ones."""
 
     allow: Sequence[str] = ()
     deny: Sequence[str] = ()
+    inherit: Sequence[str] = ()
 
     def is_secret(self, name: str, value: str) -> bool:
         if any(fnmatchcase(name, pattern) for pattern in self.allow):
@@ -42,6 +56,12 @@ class Rules(NamedTuple):
         if any(fnmatchcase(name, pattern) for pattern in self.deny):
             return True
         return bool(value) and (redaction.is_telling(name) or redaction.looks_secret(value))
+
+    def is_inherited(self, name: str, value: str) -> bool:
+        """Whether units get this variable of the agent's own environment, although nobody has passed it to them."""
+        if any(fnmatchcase(name, pattern) for pattern in self.inherit):
+            return True
+        return any(fnmatchcase(name, pattern) for pattern in INHERITED) and not self.is_secret(name, value)
 
 
 NO_RULES = Rules()
@@ -57,6 +77,15 @@ class Environment(msgspec.Struct, frozen=True):
     def shown(self) -> dict[str, str]:
         """All of it as it may be shown: secrets as references."""
         return {**self.values, **self.secrets}
+
+
+def inherited(
+    env: Mapping[str, str], rules: Rules = NO_RULES, environ: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """What a unit gets of its task's environment: what the task has set itself, and of what it merely found in its
+    process, the variables that a rule names. Keys and tokens of the agent are the agent's."""
+    found = os.environ if environ is None else environ
+    return {name: value for name, value in env.items() if found.get(name) != value or rules.is_inherited(name, value)}
 
 
 def capture(env: Mapping[str, str], rules: Rules = NO_RULES) -> Environment:

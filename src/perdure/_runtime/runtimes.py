@@ -269,8 +269,9 @@ class Runtime(Continuity):
     def _recipe(
         self, argv: list[str], cwd: str | Path | None, env: Mapping[str, str]
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        """All that a process is made with, and beside it what must not be written down."""
-        rest, secrets = self._rest(env)
+        """All that the task's own command is made with, and beside it what must not be written down: it has the whole
+        environment of whoever started it, as under any other program that starts a command."""
+        rest, secrets = self._rest({**self.env, **env})
         return {**self._sketch(argv, cwd), **rest}, secrets
 
     def _sketch(self, argv: list[str], cwd: str | Path | None) -> dict[str, Any]:
@@ -278,7 +279,8 @@ class Runtime(Continuity):
         return {"argv": argv, "cwd": str(self.cwd / (cwd or ".")), "umask": self.context.umask}
 
     def _rest(self, env: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-        whole = {name: value for name, value in {**self.env, **env}.items() if name not in _OF_ANOTHER}
+        around = environment.inherited(self.env, self.context.rules)
+        whole = {name: value for name, value in {**around, **env}.items() if name not in _OF_ANOTHER}
         captured = environment.capture(whole, self.context.rules)
         most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         rest = {"env": captured.values, "secret_env": captured.secrets, "most_files": most_files}

@@ -3,8 +3,12 @@
 An isolated unit has process, mount and IPC namespaces of its own; without the right to make those, a user namespace
 too, in which the user is itself. Its first process is a small one of ours that reaps orphans, passes signals on, and
 ends everything when the program ends. What the keeper has (its socket, its records, `.perdure` with the store) is
-covered by empty folders. Capabilities are given up for good, so what is covered stays so, and nobody inside can
-become somebody else (no sudo). Files, the network and the user's other folders are as outside.
+covered by empty folders. Terminals (/dev/pts), message queues (/dev/mqueue) and /proc are instances of its own, so no
+terminal of another unit can be opened. Capabilities are given up for good, so what is covered stays so, and nobody
+inside can become somebody else (no sudo).
+
+Not isolated, and said so in docs/guide/shells.md: files outside the covered folders, the network with its abstract
+sockets, the kernel's keyrings, the clock, and control groups.
 
 Owns how it is done; spawn.py calls it between its forks. What the kernel does not allow is refused.
 """
@@ -13,6 +17,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -86,8 +91,28 @@ def settle(isolation: Isolation) -> None:
             os.makedirs(path, mode=0o700)
             _mount(f"/proc/self/fd/{fd}", path, None, _BIND)
         os.close(fd)
-    with _said("a /proc of its own"):
-        _mount("proc", "/proc", "proc", _PLAIN | _NOEXEC)
+    mounted = _mounted()  # as /proc still says it
+    for point in mounted.get("devpts", ()):
+        with _said("terminals of its own"):
+            _mount("devpts", point, "devpts", 0x2 | _NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
+    for point in mounted.get("mqueue", ()):
+        with _said("message queues of its own"):
+            _mount("mqueue", point, "mqueue", _PLAIN | _NOEXEC)
+    for point in {*mounted.get("proc", ()), "/proc"}:
+        with _said("a /proc of its own"):
+            _mount("proc", point, "proc", _PLAIN | _NOEXEC)
+
+
+def _mounted() -> dict[str, list[str]]:
+    """Where file systems are mounted that show what others do, by kind; what is covered is left out."""
+    found: dict[str, list[str]] = {}
+    with open("/proc/self/mountinfo", "rb") as lines:
+        for line in lines:
+            before, _, after = line.partition(b" - ")
+            point = re.sub(rb"\\([0-7]{3})", lambda octal: bytes([int(octal[1], 8)]), before.split()[4])
+            if os.path.isdir(point):
+                found.setdefault(after.split()[0].decode(), []).append(os.fsdecode(point))
+    return {kind: sorted(set(points)) for kind, points in found.items()}
 
 
 def give_up_rights() -> None:
