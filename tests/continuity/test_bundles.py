@@ -262,8 +262,8 @@ async def test_a_copy_comes_in_paused_because_it_may_go_on_elsewhere(url: str, t
             await bring_in(app.tasks, bundle)
 
 
-async def test_a_task_comes_home_again_after_it_was_deleted_here(there: str, bundle: Path, tmp_path: Path) -> None:
-    async with Perdure(there) as app:
+async def test_a_task_comes_home_again_after_it_was_deleted_here(url: str, bundle: Path) -> None:
+    async with Perdure(url) as app:
         await app.tasks.open("deploy", state={"n": 1})
         await export(app.tasks, "deploy", bundle, move=True)
         with pytest.raises(AlreadyExists):
@@ -272,6 +272,8 @@ async def test_a_task_comes_home_again_after_it_was_deleted_here(there: str, bun
         await bring_in(app.tasks, bundle, trust=True)
         record = await app.tasks.get("deploy")
         assert record is not None and record.status == "running"
+        await (await app.tasks.handle("deploy")).delete(force=True)
+        await bring_in(app.tasks, bundle, trust=True)
 
 
 # ── refused, with nothing written ────────────────────────────────────────────────────────────────

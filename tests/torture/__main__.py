@@ -28,6 +28,8 @@ from tests.torture import (
     crowd,
     cuts,
     floods,
+    fuzz_bundle,
+    fuzz_envelope,
     honesty,
     keepers,
     kills,
@@ -78,6 +80,8 @@ PARTS = {
     "sessions": Part(sessions.run, range(3_000)),
     "honesty": Part(honesty.run, range(3_000)),
     "mutants": Part(mutants.run, range(len(mutants.MUTANTS))),
+    "fuzz_bundle": Part(fuzz_bundle.run, range(800)),  # a minute each
+    "fuzz_envelope": Part(fuzz_envelope.run, range(1_200)),
     "s4": Part(s4.run_full, range(2)),
     "unit files": Part(unit_files.run, range(30)),
     "s2": Part(s2.run, range(90 * s2.REPETITIONS)),

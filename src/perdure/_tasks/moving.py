@@ -156,6 +156,7 @@ async def rehearse(store: Store, rows: Rows, *, origin: Mapping[str, Any], paths
         id = await take_in(stage, copy.deepcopy(rows), origin=origin, paths=paths)
         await tasks.list()
         with suppress(KeyMissing, InvalidInput):  # a class that only the code knows; told as such when it is read
+            await tasks.handle(id)
             await tasks.events(id)
     except PerdureError as error:
         raise RecordDamaged("the task", error.what, kept="the store as it was") from error

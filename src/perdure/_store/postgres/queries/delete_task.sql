@@ -7,6 +7,9 @@ WITH gone AS (
 tombstone AS (
   INSERT INTO perdure.tombstones (uid, namespace, id, status, event_count, event_head, created_at, deleted_at, author)
   SELECT uid, namespace, id, status, event_count, event_head, created_at, %(at)s::bigint, %(author)s::text FROM gone
+  ON CONFLICT (uid) DO UPDATE SET
+    namespace = excluded.namespace, id = excluded.id, status = excluded.status, event_count = excluded.event_count,
+    event_head = excluded.event_head, deleted_at = excluded.deleted_at, author = excluded.author
 ),
 no_checkpoints AS (
   DELETE FROM perdure.checkpoints WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)

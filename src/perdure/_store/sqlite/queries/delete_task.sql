@@ -1,7 +1,11 @@
 -- delete_task: nothing of the task stays but its tombstone, which keeps the head of its chain.
+-- A task that was deleted, came home in a bundle and is deleted again has its newest one.
 INSERT INTO tombstones (uid, namespace, id, status, event_count, event_head, created_at, deleted_at, author)
 SELECT uid, namespace, id, status, event_count, event_head, created_at, :at, :author
 FROM tasks WHERE uid = :uid AND version = :version AND status IN ('completed', 'failed', 'cancelled')
+ON CONFLICT (uid) DO UPDATE SET
+  namespace = excluded.namespace, id = excluded.id, status = excluded.status, event_count = excluded.event_count,
+  event_head = excluded.event_head, deleted_at = excluded.deleted_at, author = excluded.author
 RETURNING uid;
 DELETE FROM checkpoints WHERE task_uid = :uid;
 DELETE FROM chunks WHERE task_uid = :uid;
