@@ -505,12 +505,16 @@ def be_heir(link: Link, plan: Plan, where: Where, done: frozenset[str]) -> None:
                 if actor.unit is not None:
                     actor.tell("ended", await _outcome(actor.end()))
             for task in (TASK, MIGRATION):
-                if await app.tasks.get(task) is not None:
-                    for unit in await (await app.runtime(task)).units():
-                        await _outcome(unit.end())
+                say(link, (task, "ended", await _outcome(_end_all(app, task))))
             say(link, ("", "ended", None))
 
     asyncio.run(work())
+
+
+async def _end_all(app: Perdure, task: str) -> None:
+    if await app.tasks.get(task) is not None:
+        for unit in await (await app.runtime(task)).units():
+            await _outcome(unit.end())
 
 
 async def _opened(actor: Actor) -> dict[str, Any]:

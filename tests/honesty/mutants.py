@@ -17,7 +17,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from tests.honesty.oracle import FALSE, REPEATED
+from tests.honesty.oracle import FALSE, ORPHAN, REPEATED
 from tests.honesty.plan import Plan, plan
 
 _HOOK = str(Path(__file__).with_name("mutated.py"))
@@ -79,15 +79,16 @@ def _about(
 
 
 def _believe_a_changed_file() -> None:
-    from perdure._runtime.files import KeptFile
+    from perdure._runtime import files
 
-    KeptFile._damaged = lambda *_, **__: None  # type: ignore[method-assign]
+    files._checksum = lambda *_: 0
 
 
 def _believe_another_file() -> None:
-    from perdure._runtime.files import KeptFile
+    from perdure._runtime import files
 
-    KeptFile._replaced = lambda *_, **__: None  # type: ignore[method-assign]
+    compare = files.damage
+    files.damage = lambda path, facts: compare(path, {**facts, "file": None})
 
 
 def _call_the_dead_alive() -> None:
@@ -110,11 +111,101 @@ def _hide_restarts() -> None:
     Service.about = Spooled.about  # type: ignore[method-assign]
 
 
+def _forget_statements() -> None:
+    from perdure.keeper.ledger import Ledger
+
+    Ledger.find = lambda *_: None  # type: ignore[method-assign]
+
+
+def _guess_that_it_was_rolled_back() -> None:
+    from perdure.keeper.pgproxy import postmortem
+
+    postmortem._ask_outcome = lambda *_: ("aborted", "")
+
+
+def _leave_the_backend_alone() -> None:
+    from perdure.keeper.pgproxy import postmortem
+
+    postmortem._end_backend = lambda *_: ""
+
+
+def _believe_a_broken_connection() -> None:
+    from perdure.keeper.descriptors import Socket
+
+    Socket.look = lambda _: None  # type: ignore[method-assign]
+
+
+def _believe_a_changed_answer() -> None:
+    from perdure.keeper.requests import Request
+
+    Request._damage = lambda _: ""  # type: ignore[method-assign]
+
+
+def _leave_the_other_service() -> None:
+    from perdure.keeper.services import Service
+
+    Service._end_others = lambda _: None  # type: ignore[method-assign]
+
+
+def _do_not_miss_the_folder() -> None:
+    from perdure.keeper.home import Home
+
+    Home.watch = Home.look = Home.begin = lambda _: None  # type: ignore[method-assign]
+
+
 MUTANTS: dict[str, Mutant] = {
+    "a forgotten statement": Mutant(
+        "a statement of a durable function is done once per call",
+        _forget_statements,
+        lambda drawn: (
+            {fault.verb for fault in drawn.faults} <= {"kill agent", "kill keeper", "kill service"}
+            and _about("migration", one_of=("kill agent",))(drawn)
+        ),
+        (REPEATED, "migration"),
+    ),
+    "a guessed outcome": Mutant(
+        "the server is asked how a COMMIT ended whose answer was lost",
+        _guess_that_it_was_rolled_back,
+        lambda drawn: (
+            not drawn.has("kill backend", "restart server")
+            and _about("postgres", ("committing",), one_of=("kill anchor", "end backend"))(drawn)
+        ),
+        (REPEATED, "postgres"),
+    ),
+    "a backend left alone": Mutant(
+        "what is called lost has been ended",
+        _leave_the_backend_alone,
+        _about("postgres", ("open", "committing", "inserting"), one_of=("kill anchor",)),
+        (FALSE, "postgres"),
+    ),
+    "a broken connection": Mutant(
+        "a connection that its other end has reset is lost",
+        _believe_a_broken_connection,
+        lambda drawn: not drawn.has("kill anchor") and _about("socket", one_of=("peer resets",))(drawn),
+        (FALSE, "socket"),
+    ),
+    "a changed answer": Mutant(
+        "an answer is kept if it is what came, by length and digest",
+        _believe_a_changed_answer,
+        _about("request", ("whole",), one_of=("spool cut", "spool overwritten")),
+        (FALSE, "request"),
+    ),
+    "a second service": Mutant(
+        "there are never two of one service",
+        _leave_the_other_service,
+        lambda drawn: drawn.has("remove store") and drawn.part("service") is not None and not drawn.has("kill service"),
+        (REPEATED, "service"),
+    ),
+    "a folder nobody misses": Mutant(
+        "what lives on without its folder is found again or ended",
+        _do_not_miss_the_folder,
+        lambda drawn: drawn.has("remove store") and drawn.part("service") is not None,
+        (ORPHAN, "all"),
+    ),
     "a changed file": Mutant(
         "what stands before the mark is compared with what was marked",
         _believe_a_changed_file,
-        _about("file", one_of=("file rewritten", "file cut")),
+        _about("file", one_of=("file rewritten",)),
         (FALSE, "file"),
     ),
     "another file": Mutant(

@@ -77,7 +77,7 @@ def transaction_told(told: Mapping[str, Any], outcome: list[Any] | None) -> str:
     or none, which says nothing of the one that was there."""
     said = " ".join([told["reason"], *told["same"], *told["since"]])
     if told["level"] == "lost":
-        return _ending_told(said)
+        return _ending_told(" ".join([said, *(line for line in told["assume"] if "rolled back already" in line)]))
     if is_new(told):
         return "rolled back"
     if "transaction is failed" in said:
@@ -88,18 +88,20 @@ def transaction_told(told: Mapping[str, Any], outcome: list[Any] | None) -> str:
 
 
 def _ending_told(said: str) -> str:
-    if any(word in said for word in ("uncertain", "not known", "unknown")):
+    if any(words in said for words in ("uncertain", "not known", "unknown", "rolled back already")):
         return "uncertain"
     return "committed" if "was committed" in said or "is committed" in said else "rolled back"
 
 
 def outcome_told(outcome: list[Any] | None, said: str = "") -> str:
+    if "transaction was committed" in said:
+        return "committed"
     if outcome is None or "COMMIT" not in str(outcome[1]).upper():
         return "uncertain" if "uncertain" in said else "none"
     state, _, has_failed = outcome
-    if state == "done":
-        return "rolled back" if has_failed else "committed"
-    return "uncertain"
+    if has_failed or state == "undone":
+        return "rolled back"
+    return "committed" if state == "done" else "uncertain"
 
 
 class View:
