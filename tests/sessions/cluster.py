@@ -21,7 +21,7 @@ host  all app   127.0.0.1/32 scram-sha-256
 host  all old   127.0.0.1/32 md5
 host  all plain 127.0.0.1/32 password
 """
-_SETTINGS = ("listen_addresses=127.0.0.1", "fsync=off", "log_checkpoints=off")
+_SETTINGS = ("listen_addresses=127.0.0.1", "fsync=off", "log_checkpoints=off", "max_prepared_transactions=4")
 
 
 class Cluster:

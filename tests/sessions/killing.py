@@ -21,7 +21,7 @@ from tests.support.processes import ChildDied, Link, say
 
 ROWS = 6
 WAYS = ("simple", "bound", "prepared", "large", "copy", "pipeline")
-VICTIMS = ("client", "proxy", "both")
+VICTIMS = ("client", "proxy", "both", "all")  # all: also what the connection is parked in
 
 
 async def insert_all(link: Link, session: PostgresSession, number: int, way: str, at: int) -> None:
@@ -55,13 +55,14 @@ class Rounds:
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
-        self.lost = self.kept = 0
+        self.lost = self.kept = self.hopeless = 0
         stage.outside("CREATE TABLE rounds (number int, row int, what text, PRIMARY KEY (number, row))")
         self.eyes = psycopg.connect(stage.url, autocommit=True)
 
     async def round(self, seed: int) -> None:
         dice = random.Random(seed)
         way, victim = dice.choice(WAYS), dice.choice(VICTIMS)
+        self.hopeless += victim == "all"
         session = await self.stage.open()
         told = self._kill_somewhere(dice, seed, way, victim)
         acknowledged = [row for row in told if isinstance(row, int)]
@@ -79,6 +80,8 @@ class Rounds:
             pass
         if victim != "client":
             self.stage.kill_proxy()
+        if victim == "all":
+            self.stage.kill_parking()
         client.kill()
         with contextlib.suppress(psycopg.Error, ChildDied):  # it may have noticed that the proxy was gone
             while True:
@@ -99,6 +102,7 @@ class Rounds:
         if session.level == "lost":
             self.lost += 1
             assert inside in (0, ROWS)
+            self._check_told(session, seen)
         elif inside is None:
             self._check_failed(session)
         else:
@@ -114,6 +118,12 @@ class Rounds:
         outcome = session.last_outcome
         if inside == len(acknowledged) + 1 and seen == 0:
             assert outcome is not None and outcome.state != "never sent", outcome
+
+    def _check_told(self, session: PostgresSession, seen: int) -> None:
+        """What is said about a COMMIT is what has become of it."""
+        outcome = session.last_outcome
+        if outcome is not None and outcome.statement == "COMMIT":
+            assert {"done": ROWS, "undone": 0}[outcome.state] == seen, outcome
 
     def _check_failed(self, session: PostgresSession) -> None:
         """A COPY that was cut fails its transaction; nothing else does."""

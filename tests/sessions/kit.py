@@ -114,6 +114,12 @@ class Stage:
     def kill_proxy(self) -> None:
         self.proxies[-1].kill()
 
+    def kill_parking(self) -> None:
+        """With all that is parked; another one takes its place."""
+        self.parker.kill()
+        self.parking.unlink()
+        self.__enter__()
+
     def outside(self, sql: str) -> Any:
         """What somebody else sees."""
         with psycopg.connect(self.url, autocommit=True) as connection:

@@ -78,9 +78,7 @@ async def opened(stage: Stage, rebuild: Any = "never", url: str = "") -> Postgre
 def kill_all(stage: Stage) -> None:
     """The proxy, and what its connection is parked in."""
     stage.kill_proxy()
-    stage.parker.kill()
-    stage.parking.unlink()
-    stage.__enter__()
+    stage.kill_parking()
 
 
 def is_alive(stage: Stage, pid: int) -> bool:

@@ -115,9 +115,7 @@ async def test_a_large_message_half_on_its_way_ends_the_session_with_a_verdict(s
 async def test_a_session_that_was_parked_nowhere_is_lost_with_its_proxy(stage: Stage) -> None:
     await stage.open()
     stage.kill_proxy()
-    stage.parker.kill()
-    stage.parking.unlink()
-    stage.__enter__()
+    stage.kill_parking()
     session = await stage.open()
     assert session.level == "lost"
     assert "its proxy is gone" in session.verdict.reason
