@@ -18,10 +18,11 @@ from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
 from perdure._ground import secret_forms
-from perdure._ground.secret_forms import HIDDEN, IN_ADDRESS, hide_forms
+from perdure._ground.secret_forms import IN_ADDRESS, hide_forms
 
 # Shorter values are too common to be replaced everywhere: "a" is in every word.
 _SHORTEST = 6
+HIDDEN = secret_forms.HIDDEN
 
 _known: dict[str, str] = {}
 _mutex = threading.Lock()

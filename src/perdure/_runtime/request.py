@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
+from perdure import keeper
+from perdure._ground import secret_forms
 from perdure._model import Verdict
+from perdure._runtime import redaction
 from perdure._runtime.client import Client
 from perdure._runtime.secrets import Secret
 from perdure._runtime.units import Owner, Record, Unit
@@ -121,8 +124,20 @@ def recipe_of(
     method: str, url: str, headers: Mapping[str, str | Secret], data: Any, body: bytes | None
 ) -> tuple[dict[str, Any], dict[str, str], bytes]:
     """How the request is made, what of it is secret, and its body."""
-    plain = {name: value for name, value in headers.items() if isinstance(value, str)}
-    secret = {name: value for name, value in headers.items() if isinstance(value, Secret)}
+    plain: dict[str, str] = {}
+    secret: dict[str, str] = {}  # sent, and written down nowhere
+    references: dict[str, str] = {}
+    for name, value in headers.items():
+        if isinstance(value, Secret):
+            secret[name], references[name] = value.value(), value.reference
+        elif redaction.is_telling(name) or redaction.looks_secret(value):
+            secret[name], references[name] = value, redaction.HIDDEN
+            redaction.know(value)
+        else:
+            plain[name] = value
+    shown = secret_forms.hide_in_address(url)
+    if shown != url:
+        secret[keeper.REAL_URL] = url
     content = body if body is not None else b""
     if data is not None:
         content = json.dumps(data).encode()
@@ -130,10 +145,10 @@ def recipe_of(
             plain["Content-Type"] = "application/json"
     recipe = {
         "method": method.upper(),
-        "url": url,
+        "url": shown,
         "headers": plain,
-        "secret_headers": {name: value.reference for name, value in secret.items()},
+        "secret_headers": references,
         "has_body": body is not None or data is not None,
         "digest": sha256(content).hexdigest(),
     }
-    return recipe, {name: value.value() for name, value in secret.items()}, content
+    return recipe, secret, content

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from perdure import keeper
+from perdure._ground.secret_forms import hide_in_command
 from perdure._model import Level, Rebuild, Verdict
+from perdure._runtime import redaction
 from perdure._runtime.ask import Ask
 from perdure._runtime.client import Client
 from perdure._runtime.secrets import Secret
@@ -165,13 +167,14 @@ async def opened(
         "store": owner.store,
         "epoch": owner.epoch,
     }
+    recipe, hidden = _without_secrets(recipe)
     reply = await client.ask("open", **who, recipe=recipe, find=True) if rest is not None else None
     if reply is None or reply.args["unit"] is None:
         if rest is not None:
             more, secrets = rest()
             recipe = {**recipe, **more}
         reply = await client.ask(
-            "open", body, fds, **who, recipe=recipe, secrets=dict(secrets), limits=dict(limits or {})
+            "open", body, fds, **who, **hidden, recipe=recipe, secrets=dict(secrets), limits=dict(limits or {})
         )
     record, was_made = Record.read(reply.args["unit"]), bool(reply.args["made"])
     if record.is_alive or not (rebuild == "auto" or record.facts.get("released")):
@@ -182,9 +185,22 @@ async def opened(
     if record.facts.get("aside"):  # its record was damaged: what is asked for now is all there is to go by
         more, again = rest() if rest is not None else ({}, dict(secrets))
         fresh, missing = {**recipe, **more}, []
-    told = {"secrets": dict(again), "missing": missing, "limits": dict(record.limits)}
+    if record.recipe.get("argv") != recipe.get("argv") and not fresh:
+        hidden = {}  # another command's secrets are no use to it
+    told = {"secrets": dict(again), "missing": missing, "limits": dict(record.limits), **hidden}
     reply = await client.ask("rebuild", b"", fds, unit=record.uid, fresh=fresh, **told)
     return Record.read(reply.args["unit"]), bool(reply.args["made"]), True
+
+
+def _without_secrets(recipe: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A recipe as it may be written down; and beside it the command line, if that has secrets in it."""
+    argv = recipe.get("argv")
+    if not argv or (shown := hide_in_command(argv)) == list(argv):
+        return recipe, {}
+    for part, clear in zip(argv, shown, strict=True):
+        if part != clear:
+            redaction.know(part.partition("=")[2] if clear.endswith(f"={redaction.HIDDEN}") else part)
+    return {**recipe, "argv": shown, "hides_argv": True}, {"argv": list(argv)}
 
 
 def secrets_of(record: Record) -> tuple[dict[str, str], list[str]]:

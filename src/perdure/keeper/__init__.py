@@ -13,6 +13,7 @@ from perdure.keeper.ports import is_taken as is_port_taken
 from perdure.keeper.spawn import TOKEN_FD
 from perdure.keeper.wire import (
     AT_ONCE,
+    REAL_URL,
     VERSIONS,
     BadFrame,
     Decoder,
@@ -29,6 +30,7 @@ from perdure.keeper.wire import (
 __all__ = [
     "ANCHOR",
     "AT_ONCE",
+    "REAL_URL",
     "TOKEN_FD",
     "VERSIONS",
     "BadFrame",

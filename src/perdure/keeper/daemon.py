@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure._ground.ids import boot_id, pid_ns
+from perdure._ground.secret_forms import hide_forms
 from perdure.keeper import access, processes, wire
 from perdure.keeper.anchor import start_of
 from perdure.keeper.anchored import Anchored, AnchorGone, Exit, NotHeld
@@ -464,6 +465,13 @@ class Keeper:
         self.loop.stop()
 
 
+class _Redacting(logging.Formatter):
+    """The log lies on disk: nothing that has the form of a secret goes there."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return hide_forms(super().format(record))
+
+
 def main(argv: list[str]) -> None:
     """`argv`: how this program is started, then the home, the anchor's link, the listening socket."""
     if argv[-1] == "--check":  # whether all can be imported
@@ -474,7 +482,9 @@ def main(argv: list[str]) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s keeper[%(process)d] %(message)s")
+    logging.basicConfig(level=logging.WARNING)
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(_Redacting("%(asctime)s keeper[%(process)d] %(message)s"))
     os.umask(0o077)
     for fd in (int(link), int(listener)):
         os.set_inheritable(fd, False)

@@ -29,13 +29,19 @@ Nothing here may block: the keeper is one loop, for all units.
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import signal
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from perdure._ground.secret_forms import hide_in_command
+from perdure.keeper.anchored import NotHeld
 from perdure.keeper.isolation import Isolation
+from perdure.keeper.outlog import memory_file
+from perdure.keeper.spawn import CannotStart
 from perdure.keeper.spawn import Command as Program
 
 if TYPE_CHECKING:
@@ -50,6 +56,10 @@ MODULES = (
     "perdure.keeper.requests",
     "perdure.keeper.sessions",
 )
+
+
+HIDDEN_ARGV = "argv"
+WITHOUT_SECRETS = "its command line had secrets in it, which are written down nowhere: open it with its command again"
 
 
 class Refused(Exception):
@@ -162,6 +172,30 @@ class Held:
         """Something happens here."""
         self.is_idle_since = self.keeper.loop.time()
 
+    def hide(self, argv: Sequence[str]) -> None:
+        """Keep a command line that has secrets in it: in memory, with the anchor, and not in the record."""
+        fd = memory_file()
+        try:
+            os.write(fd, json.dumps(list(argv)).encode())
+            self.keeper.anchored.put(f"{self.unit.uid}/{HIDDEN_ARGV}", fd)
+        finally:
+            os.close(fd)
+
+    @property
+    def argv(self) -> list[str]:
+        """What to execute.
+
+        Raises:
+            CannotStart: it had secrets in it, and they are gone.
+        """
+        recipe = self.unit.recipe
+        if not recipe.get("hides_argv"):
+            return list(recipe["argv"])
+        found = hidden_argv(self.keeper, self.unit.uid)
+        if found is None:
+            raise CannotStart(WITHOUT_SECRETS)
+        return found
+
     def program(self, argv: Sequence[str], env: Mapping[str, str], *, shown: Sequence[str] = ()) -> Program:
         """What to execute, as the recipe says; `shown` is what an isolated one still sees of the keeper's folders."""
         recipe = self.unit.recipe
@@ -225,12 +259,27 @@ class Held:
         """Its record is removed: close what is still open."""
 
 
+def hidden_argv(keeper: Keeper, uid: str) -> list[str] | None:
+    """The command line of a unit that has secrets in it, while the anchor holds it."""
+    try:
+        fd, _ = keeper.anchored.get(f"{uid}/{HIDDEN_ARGV}")
+    except NotHeld:
+        return None
+    try:
+        return [str(part) for part in json.loads(os.pread(fd, os.fstat(fd).st_size, 0))]
+    finally:
+        os.close(fd)
+
+
 @dataclass(frozen=True)
 class Kind:
     name: str
     held: type[Held]
     # What must be the same for a second open to mean the same unit.
-    identity: Callable[[dict[str, Any]], Any] = lambda recipe: (recipe.get("argv"), bool(recipe.get("isolate")))
+    identity: Callable[[dict[str, Any]], Any] = lambda recipe: (
+        hide_in_command(recipe.get("argv") or ()),
+        bool(recipe.get("isolate")),
+    )
 
 
 def all_kinds() -> dict[str, Kind]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from perdure._ground.ids import boot_id
 from perdure.keeper import processes, wire
 from perdure.keeper.connection import Connection
-from perdure.keeper.kinds import Answer, Call, Held, Refused, Soon
+from perdure.keeper.kinds import WITHOUT_SECRETS, Answer, Call, Held, Refused, Soon, hidden_argv
 from perdure.keeper.limits import NAMES
 from perdure.keeper.units import Owner, Unit
 
@@ -124,6 +124,8 @@ def rebuild(keeper: Keeper, connection: Connection, call: Call) -> Answer:
         raise Refused("unknown kind", kind=old.kind, kinds=sorted(keeper.kinds))
     known = {} if old.facts.get("aside") else keeper.kinds[old.kind].held.rebuild(keeper, old)
     recipe = {**known, **call.get("fresh", dict, {})}
+    if recipe.get("hides_argv") and (former := hidden_argv(keeper, old.uid)) is not None:
+        call.values.setdefault("argv", former)
     made = _make(keeper, old.kind, old.name, old.owner, recipe, call)
     made.facts |= {
         "instead_of": old.uid,
@@ -138,11 +140,16 @@ def rebuild(keeper: Keeper, connection: Connection, call: Call) -> Answer:
 def _make(keeper: Keeper, kind: str, name: str, owner: Owner, recipe: dict[str, Any], call: Call) -> Unit:
     cls = keeper.kinds[kind].held
     cls.check(recipe)
+    hidden = call.get("argv", list, None)
+    if recipe.get("hides_argv") and not hidden:
+        raise Refused("no recipe", what=WITHOUT_SECRETS)
     unit = keeper.units.new(kind, name, owner, recipe, boot_id())
     unit.limits = {key: float(value) for key, value in call.get("limits", dict, {}).items() if key in NAMES}
     held = cls(keeper, unit)
     held.secrets, held.given, held.given_fds = call.get("secrets", dict, {}), call.body, call.fds
     try:
+        if hidden and recipe.get("hides_argv"):
+            held.hide([str(part) for part in hidden])
         held.start()
     except BaseException:
         unit.ended = -1

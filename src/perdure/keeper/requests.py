@@ -21,6 +21,7 @@ from perdure.keeper.kinds import Answer, Call, Kind, Refused, Verb
 from perdure.keeper.processes import COOKIE
 from perdure.keeper.spawn import Command
 from perdure.keeper.spooled import UNSEEN, Spooled
+from perdure.keeper.wire import REAL_URL
 
 _FETCHER = str(Path(__file__).with_name("fetcher.py"))
 HEAD = "head.json"
@@ -65,7 +66,8 @@ class Request(Spooled):
         """What to ask, with secrets: in memory, and gone when it was read."""
         recipe = self.unit.recipe
         headers = {**recipe["headers"], **self.secrets}
-        told = json.dumps({"method": recipe["method"], "url": recipe["url"], "headers": headers}).encode()
+        url = headers.pop(REAL_URL, recipe["url"])
+        told = json.dumps({"method": recipe["method"], "url": url, "headers": headers}).encode()
         fd = os.memfd_create("request", os.MFD_CLOEXEC) if hasattr(os, "memfd_create") else _nameless()
         os.write(fd, len(told).to_bytes(4) + told)
         view = memoryview(self._sent)

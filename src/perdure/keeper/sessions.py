@@ -24,6 +24,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from perdure._ground.secret_forms import hide_forms
 from perdure.keeper import processes, untrusted
 from perdure.keeper.access import is_below
 from perdure.keeper.kinds import Answer, Call, Gone, Held, Kind, Refused, Verb
@@ -110,7 +111,7 @@ class Session(Held):
 
     def _tell(self, said: dict[str, Any]) -> None:
         if "error" in said:
-            self.unit.facts["why"] = said["error"]
+            self.unit.facts["why"] = hide_forms(str(said["error"]))
         else:
             self.unit.facts["is_ready"] = True
         if not self._said.done():

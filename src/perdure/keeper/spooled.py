@@ -74,7 +74,7 @@ class Spooled(Held):
     def command(self) -> Command:
         recipe = self.unit.recipe
         env = {**recipe["env"], **self.secrets, COOKIE: self.unit.uid}
-        return self.program(recipe["argv"], env)
+        return self.program(self.argv, env)
 
     def recall(self) -> None:
         try:

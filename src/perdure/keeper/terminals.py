@@ -67,7 +67,7 @@ class Terminal(Held):
         recipe = self.unit.recipe
         env = {**recipe["env"], **self.secrets, COOKIE: self.unit.uid}
         env.setdefault("TERM", "xterm-256color")
-        return self.program(recipe["argv"], env, shown=(str(self.place),))
+        return self.program(self.argv, env, shown=(str(self.place),))
 
     @classmethod
     def check(cls, recipe: dict[str, Any]) -> None:

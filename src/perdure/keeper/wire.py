@@ -27,6 +27,8 @@ from typing import Any
 from perdure.keeper.jsons import to_json
 
 VERSIONS = (1,)
+# Among the secrets of an HTTP request: its address, if that has some. No header has a name like it.
+REAL_URL = ":url"
 LARGEST_HEADER = 1 << 20
 LARGEST_BODY = 16 << 20
 MOST_FDS = 16
