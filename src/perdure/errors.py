@@ -277,7 +277,7 @@ class ShellBusy(Conflict):
         self.unit, self.in_front = unit, what
         super().__init__(
             f"the shell is not at its prompt: {what}",
-            kept="what runs there; nothing was typed",
+            kept="what runs there, and what is on its line; nothing was typed",
             do="wait for it, answer it, or stop it with signal(); another shell is free at once",
         )
 

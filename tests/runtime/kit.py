@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import re
@@ -16,6 +17,7 @@ from perdure._ground.config import find_address
 from perdure._ground.hop import drive
 from perdure._runtime import Runtime, Shell, client, places
 from perdure.errors import PerdureError
+from tests.support.processes import Link, nursery
 
 PATIENCE = 30.0
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\][^\x07]*\x07|\r")
@@ -63,12 +65,28 @@ class Place:
         os.kill(keeper, signal.SIGKILL)
         until(lambda: not is_alive(keeper) and not is_alive(anchor))
 
+    def in_another_process(self, shell: str, env: dict[str, str], command: str = "") -> list[Any]:
+        """Open a shell there, and run something in it: its level and process."""
+        with nursery() as children:
+            return list(children.run(_opens, self.url, shell, env, command))
+
     def clear(self) -> None:
         here = client.find(self.home)
         if here is not None:
             with contextlib.suppress(PerdureError):
                 self.ask("stop", units_too=True)
             here.close()
+
+
+def _opens(link: Link, url: str, name: str, env: dict[str, str], command: str) -> list[Any]:
+    async def work() -> list[Any]:
+        async with Perdure(url) as app:
+            shell = await (await app.runtime("work")).shell(name, env=env)
+            if command:
+                await shell.run(command)
+            return [shell.level, shell.record.pid]
+
+    return asyncio.run(work())
 
 
 async def _asked(here: client.Client, verb: str, values: dict[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,14 @@ async def said(shell: Shell, command: str) -> tuple[int | None, str]:
         "PROMPT_COMMAND='(exit 5)'; PS0='>'",
         "trap 'true' DEBUG",
         "exec 2>/dev/null",
+        "set -o vi",
+        "set +o emacs",
+        "set -C",
+        "PS2=; unset PS2; shopt -u promptvars",
+        "declare -x NEVER_SET; declare -a EMPTY; declare -n ALIAS=HOME; readonly FIXED=1",
+        "set -o vi; bind -r '\\C-^'",
+        "unalias -a; unset -f true; FUNCNEST=50",
+        "exec 3>&1 4>&1 5>&1 10>&1",
     ],
 )
 async def test_a_command_ends_whatever_the_one_before_has_set(place: Place, env: dict[str, str], habit: str) -> None:

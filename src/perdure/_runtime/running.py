@@ -171,7 +171,7 @@ async def terminals(rt: Runtime) -> list[Command]:
     reply = await rt._client.ask("units", task_uid=rt._owner.uid)
     records = [Record.read(told) for told in reply.args["units"]]
     return [
-        Command(rt._client, rt._owner, one, verdict_of(one, False, "instead_of" in one.facts))
+        Command(rt._client, rt._owner, one, verdict_of(one, False, bool(one.about.get("is_rebuilt"))))
         for one in sorted(records, key=lambda one: one.uid)
         if one.kind in ("command", "piped", "shell")
     ]

@@ -230,7 +230,7 @@ class Runtime(Continuity):
         reply = await self._client.ask("units", task_uid=self._owner.uid)
         found = [Record.read(told) for told in reply.args["units"]]
         return [
-            Unit(self._client, self._owner, record, verdict_of(record, False, "instead_of" in record.facts))
+            Unit(self._client, self._owner, record, verdict_of(record, False, bool(record.about.get("is_rebuilt"))))
             for record in found
         ]
 

@@ -51,7 +51,7 @@ class CommandResult:
     duration: timedelta
     start: int = 0  # the output's place in all that the shell has put out
     end: int = 0
-    gap: int = 0  # bytes of it that are not kept, from its beginning on
+    gap: int = 0  # bytes of it that are not kept, from its beginning on; at least 1 where their number is not known
 
 
 @dataclass(frozen=True)
@@ -286,6 +286,8 @@ def _id(key: str | None) -> str:
 
 def _result(told: dict[str, Any], output: bytes | None) -> CommandResult:
     size = told.get("end", 0) - told.get("start", 0)
+    if told.get("is_bare"):  # its result was written down, its output is gone
+        size = told["size"] if told.get("size") is not None else 1
     return CommandResult(
         command=told.get("text", ""),
         exit_code=told["code"],

@@ -178,7 +178,7 @@ async def opened(
         )
     record, was_made = Record.read(reply.args["unit"]), bool(reply.args["made"])
     if record.is_alive or not (rebuild == "auto" or record.facts.get("released")):
-        return record, was_made, "instead_of" in record.facts
+        return record, was_made, bool(record.about.get("is_rebuilt"))
     again: Mapping[str, str]
     again, missing = secrets_of(record)
     fresh: dict[str, Any] = {}
@@ -187,7 +187,7 @@ async def opened(
         fresh, missing = {**recipe, **more}, []
     if record.recipe.get("argv") != recipe.get("argv") and not fresh:
         hidden = {}  # another command's secrets are no use to it
-    told = {"secrets": dict(again), "missing": missing, "limits": dict(record.limits), **hidden}
+    told = {"secrets": dict(again), "missing": missing, "limits": dict(record.limits), "epoch": owner.epoch, **hidden}
     reply = await client.ask("rebuild", b"", fds, unit=record.uid, fresh=fresh, **told)
     return Record.read(reply.args["unit"]), bool(reply.args["made"]), True
 

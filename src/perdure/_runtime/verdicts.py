@@ -16,6 +16,10 @@ _GONE_WITH_IT = {
     "pipe": "what was written into it and not read is gone",
     "socket": "the connection is new: its other end has seen the former one end",
 }
+_NEVER_REBUILT = (
+    "not rebuilt, as in every shell: background jobs, open descriptors, limits (ulimit), key bindings, completions, "
+    "the folder stack"
+)
 
 
 def verdict_of(record: Record, was_made: bool, is_rebuilt: bool, asked: Mapping[str, Any] | None = None) -> Verdict:
@@ -105,11 +109,19 @@ def _since(record: Record) -> Sequence[str]:
 def _rebuilt(record: Record) -> Verdict:
     recipe = record.facts.get("rebuilt_from", {})
     same = [f"{recipe[name]} {name}" for name in ("variables", "functions", "history") if recipe.get(name)]
-    if recipe.get("directory"):
-        same.append(f"directory {recipe['directory']}")
+    was_in, is_in = recipe.get("directory"), record.recipe.get("cwd")
+    if was_in and was_in == is_in:
+        same.append(f"directory {was_in}")
     withheld = [name for name in recipe.get("withheld", ()) if name not in record.recipe.get("secret_env", {})]
     differs = [f"variable {name} was not written down, as it may be secret" for name in withheld]
     differs += [f"variable {name} is missing: its secret is not here" for name in record.facts.get("missing", ())]
+    differs += [f"not rebuilt: {what}" for what in record.facts.get("not_rebuilt", recipe.get("not_rebuilt", ()))]
+    if was_in and was_in != is_in:
+        differs.append(f"directory {was_in} is gone: it is in {is_in}")
+    if record.kind == "shell" and recipe:
+        differs.append(_NEVER_REBUILT)
+    elif record.recipe.get("is_shell"):
+        differs.append("nothing was known of its variables, functions and folder: they are as in a new shell")
     why = record.facts.get("why_rebuilt") or "it had ended"
     return Verdict(
         "rebuilt",

@@ -83,6 +83,12 @@ class Commands:
         self._write(known)
         self.known[command.id] = known
 
+    def withdraw(self, command: Command) -> None:
+        """It was asked for and has not begun: as if it had not been asked for."""
+        self.forget(command)
+        if self.known.pop(command.id, None) is not None:
+            self._write({"id": command.id, "withdrawn": True})
+
     def typed(self, offset: int, now: float) -> Command:
         """One that somebody has typed, known by its place in the output; what it says is learnt later."""
         id = f"typed-{offset}"
@@ -103,7 +109,8 @@ class Commands:
     def ended(self, command: Command, output: bytes) -> None:
         if command.was_asked:
             untrusted.write(self._live / f"{_name(command.id)}.out", output[-LARGEST_OUTPUT:])
-            self.known[command.id] |= {"code": command.code, "cwd": command.cwd}
+            size = max(0, command.end - command.start)
+            self.known[command.id] |= {"code": command.code, "cwd": command.cwd, "size": size}
             self._write(self.known[command.id])
         self.save(command)
 
@@ -159,8 +166,10 @@ def _read_journal(path: Path) -> dict[str, dict[str, Any]]:
     for line in text.splitlines():
         try:
             told = untrusted.json_of(line)
-            if isinstance(told["id"], str) and isinstance(told["digest"], str) and "code" in told:
+            if told.get("withdrawn"):
+                found.pop(told["id"], None)
+            elif isinstance(told["id"], str) and isinstance(told["digest"], str) and "code" in told:
                 found[told["id"]] = told
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             continue  # the last line, cut off by a power cut
     return found

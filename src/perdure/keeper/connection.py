@@ -36,6 +36,7 @@ class Connection:
         self.is_open = True
         self.version = 0  # until it has said hello
         self.is_admitted = False  # it may speak, if only about the keeper itself
+        self.is_told: set[str] = set()  # units that were made again for it; what it asks next says that it heard
         self.speaks_for = ""  # the unit whose token it has brought
         self.pid = self.start = 0
         sock.setblocking(False)

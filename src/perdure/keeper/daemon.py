@@ -244,12 +244,21 @@ class Keeper:
             raise Refused("say hello first")
         call = Call(connection, request.args, request.body, request.fds)
         self.folder.look()
+        while connection.is_told:
+            self._heard(connection.is_told.pop())
         if request.verb == "do":
             return self._ask_unit(connection, call)
         question = QUESTIONS.get(request.verb)
         if question is None:
             raise Refused("unknown verb", verb=request.verb)
         return question(self, connection, call)
+
+    def _heard(self, uid: str) -> None:
+        """Whoever had this unit made again knows that it was."""
+        if (unit := self.units.get(uid)) is not None:
+            unit.facts["rebuild_heard"] = True
+            with contextlib.suppress(OSError):  # a full disk: it is told once more
+                self.save(unit)
 
     def _ask_unit(self, connection: Connection, call: Call) -> Answer | Soon | Awaitable[Answer]:
         uid, verb = call.get("unit", str, ""), call.get("do", str, "")
@@ -325,9 +334,17 @@ class Keeper:
     # ── processes ───────────────────────────────────────────────────────────────────────────────
 
     def launch(
-        self, held: Held, command: Command, stdio: tuple[int, int, int], *, is_terminal: bool, with_token: bool = False
+        self,
+        held: Held,
+        command: Command,
+        stdio: tuple[int, int, int],
+        *,
+        is_terminal: bool,
+        with_token: bool = False,
+        line: int | None = None,
     ) -> None:
-        """Start the unit's process; it is on record and watched before it begins.
+        """Start the unit's process; it is on record and watched before it begins. Beside its `stdio` it gets a token,
+        or the end of a line, which is closed here.
 
         Raises:
             CannotStart: it did not begin.
@@ -336,9 +353,13 @@ class Keeper:
         if token is not None:
             self._tokens[access.token_id(token.fileno())] = unit.uid
             self.anchored.put(f"token:{unit.uid}", token.fileno(), unit.uid)
-        waiting = spawn(command, stdio, is_terminal=is_terminal, token=None if token is None else token.fileno())
-        if token is not None:
-            token.close()
+        try:
+            waiting = spawn(command, stdio, is_terminal=is_terminal, token=line if token is None else token.fileno())
+        finally:
+            if token is not None:
+                token.close()
+            if line is not None:
+                os.close(line)
         unit.pid, unit.start = waiting.pid, waiting.start
         try:
             self.anchored.watch(unit.pid, unit.start)

@@ -242,6 +242,10 @@ class Held:
     def mend(self) -> None:
         """The live folder was removed, and is there again, empty: put back what is needed of it."""
 
+    def settled(self) -> Soon | None:
+        """For one that was made again: given when it is known how it came back; None when it is now."""
+        return None
+
     def exited(self) -> None:
         """The record already says how."""
 

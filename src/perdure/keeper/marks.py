@@ -1,13 +1,14 @@
 """Where commands begin and end in a shell's output, by the marks its prompt leaves there. Pure.
 
-The marks are those terminals know (OSC 133), each with this shell's random nonce:
+The marks are those terminals know (OSC 133), each with a number of its own:
 
-    ESC ] 133 ; A ; p=NONCE BEL                 the prompt comes now: the shell takes a command
-    ESC ] 133 ; C ; p=NONCE [; id=ID] BEL       a command begins; with an id, one that `run` asked for
-    ESC ] 133 ; D ; CODE ; p=NONCE ; s=N BEL    it has ended with this exit code; state file N was written before
+    ESC ] 133 ; A ; k=1 ; p=NUMBER BEL            the prompt comes now; k=0: without a line editor
+    ESC ] 133 ; C [; id=ID] ; p=NUMBER BEL        a command begins; with an id, one that `run` asked for
+    ESC ] 133 ; D ; CODE ; s=N ; p=NUMBER BEL     it has ended with this exit code; state file N was written before
+    ESC ] 133 ; K ; busy ; p=NUMBER BEL           the keeper's key was pressed, and the line was not empty
 
-Without the nonce they are plain output: a file that is shown, a nested shell, or the other end of an ssh cannot say
-that a command has ended.
+They only say where something was. Whether it was is said on the shell's line to the keeper (shell_line.py): a file
+that is shown, a nested shell, a program, or the other end of an ssh can write such marks, and they are plain output.
 """
 
 from __future__ import annotations
@@ -16,27 +17,31 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-_MARK = re.compile(rb"\x1b\]133;([ACD])((?:;[^\x07\x1b;]*)*)\x07")
+_MARK = re.compile(rb"\x1b\]133;(([ACDK])((?:;[^\x07\x1b;]*)*))\x07")
 _BEGIN = b"\x1b]133;"
 # A mark is shorter than this; what is longer and has no end is none.
-_LONGEST = 200
+_LONGEST = 300
+_MOST_DIGITS = 9
 
 
 @dataclass(frozen=True)
 class Mark:
-    kind: Literal["A", "C", "D"]
+    kind: Literal["A", "C", "D", "K"]
     start: int  # its own place in the output
     end: int
+    said: str  # all that is in it
     code: int = 0
     id: str = ""
     state: str = ""
+    number: str = ""
+    has_keys: bool = False
 
 
 class Marks:
-    """Finds marks in output that comes in pieces."""
+    """Finds what looks like a mark in output that comes in pieces."""
 
-    def __init__(self, nonce: str, offset: int = 0) -> None:
-        self._nonce, self._offset, self._rest = nonce, offset, b""
+    def __init__(self, offset: int = 0) -> None:
+        self._offset, self._rest = offset, b""
 
     @property
     def looked_at(self) -> int:
@@ -48,22 +53,11 @@ class Marks:
         if start != self.looked_at:
             self._offset, self._rest = start, b""
         data = self._rest + data
-        marks = [self._read(found, self._offset) for found in _MARK.finditer(data)]
+        marks = [_read(found, self._offset) for found in _MARK.finditer(data)]
         keep = self._unfinished(data)
         self._offset += len(data) - keep
         self._rest = data[len(data) - keep :]
-        return [mark for mark in marks if mark is not None]
-
-    def _read(self, found: re.Match[bytes], offset: int) -> Mark | None:
-        parts = found[2].decode("ascii", errors="replace").split(";")[1:]
-        named = dict(part.split("=", 1) for part in parts if "=" in part)
-        if named.get("p") != self._nonce:
-            return None
-        code = parts[0] if parts and parts[0].isdigit() else "0"
-        kind: Literal["A", "C", "D"] = found[1].decode()  # type: ignore[assignment]
-        return Mark(
-            kind, offset + found.start(), offset + found.end(), int(code), named.get("id", ""), named.get("s", "")
-        )
+        return marks
 
     @staticmethod
     def _unfinished(data: bytes) -> int:
@@ -75,3 +69,21 @@ class Marks:
         last = tail[at:]
         is_open = _BEGIN.startswith(last) or (last.startswith(_BEGIN) and b"\x07" not in last)
         return len(last) if is_open else 0
+
+
+def _read(found: re.Match[bytes], offset: int) -> Mark:
+    parts = found[3].decode("ascii", errors="replace").split(";")[1:]
+    named = dict(part.split("=", 1) for part in parts if "=" in part)
+    code = parts[0] if parts and parts[0].isascii() and parts[0].isdigit() and len(parts[0]) <= _MOST_DIGITS else "0"
+    kind: Literal["A", "C", "D", "K"] = found[2].decode()  # type: ignore[assignment]
+    return Mark(
+        kind,
+        offset + found.start(),
+        offset + found.end(),
+        found[1].decode("ascii", errors="replace"),
+        int(code),
+        named.get("id", ""),
+        named.get("s", ""),
+        named.get("p", ""),
+        named.get("k") == "1",
+    )

@@ -57,14 +57,21 @@ def status(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     )
 
 
-def shown(keeper: Keeper, unit: Unit) -> dict[str, Any]:
-    """A unit as clients see it: its record without its environment, and what its kind says of it now."""
+def shown(keeper: Keeper, unit: Unit, to: Connection | None = None, epoch: int = 0) -> dict[str, Any]:
+    """A unit as clients see it: its record without its environment, and what its kind says of it now. That it was
+    made again is told to the attempt it was made again for, and to others until that one has heard it."""
     held, writer = keeper.held.get(unit.uid), keeper.writers.get(unit.uid)
+    about = _about(held) if held else {}
+    if (made_for := unit.facts.get("rebuilt_for")) and to is not None:
+        is_same = made_for == [to.pid, to.start, epoch or made_for[2]]
+        about["is_rebuilt"] = is_same or not unit.facts.get("rebuild_heard")
+        if about["is_rebuilt"]:
+            to.is_told.add(unit.uid)
     return {
         **vars(unit),
         "owner": vars(unit.owner),
         "recipe": {name: value for name, value in unit.recipe.items() if name != "env"},
-        "about": _about(held) if held else {},
+        "about": about,
         "writer": writer.pid if writer else 0,
     }
 
@@ -99,7 +106,7 @@ def open_unit(keeper: Keeper, connection: Connection, call: Call) -> Answer:
         how = " (isolated)" if found.recipe.get("isolate") else ""
         raise Refused("differs", kind=found.kind, argv=found.recipe.get("argv"), how=how)
     _look(keeper, found)
-    told = shown(keeper, found)
+    told = shown(keeper, found, connection, call.get("epoch", int, 0))
     if found.is_alive and (held := keeper.held.get(found.uid)) is not None:
         told["about"] |= held.found([connection.pid, connection.start, call.get("epoch", int, 0)])
     return Answer({"unit": told, "made": False})
@@ -110,12 +117,13 @@ def _look(keeper: Keeper, unit: Unit) -> None:
         held.look()
 
 
-def rebuild(keeper: Keeper, connection: Connection, call: Call) -> Answer:
-    """A new unit in place of one that has ended, from its recipe; `fresh` values of it replace recorded ones."""
+def rebuild(keeper: Keeper, connection: Connection, call: Call) -> Answer | Soon:
+    """A new unit in place of one that has ended, from its recipe; `fresh` values of it replace recorded ones. Answered
+    once it is known how it came back."""
     old = _unit(keeper, call)
     newest = keeper.units.find(old.owner.namespace, old.owner.uid, old.name)
     if newest is not None and newest.uid != old.uid:  # another process was quicker
-        return Answer({"unit": shown(keeper, newest), "made": False})
+        return Answer({"unit": shown(keeper, newest, connection), "made": False})
     if old.is_alive:
         raise Refused("alive", unit=old.uid)
     if (held := keeper.held.get(old.uid)) is not None:
@@ -132,9 +140,16 @@ def rebuild(keeper: Keeper, connection: Connection, call: Call) -> Answer:
         "rebuilt_from": old.facts.get("recipe", {}),
         "why_rebuilt": old.facts.get("why", ""),
         "missing": call.get("missing", list, []),
+        "rebuilt_for": [connection.pid, connection.start, call.get("epoch", int, 0)],
     }
     keeper.save(made, through_power_loss=True)
-    return Answer({"unit": shown(keeper, made), "made": True})
+    answer, settled = Soon(), keeper.held[made.uid].settled()
+
+    def tell() -> None:
+        answer.give(Answer({"unit": shown(keeper, made, connection), "made": True}))
+
+    tell() if settled is None else settled.then(tell)
+    return answer
 
 
 def _make(keeper: Keeper, kind: str, name: str, owner: Owner, recipe: dict[str, Any], call: Call) -> Unit:
@@ -166,7 +181,7 @@ def list_units(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     found = [unit for unit in keeper.units if not task or unit.owner.uid == task]
     for unit in found:
         _look(keeper, unit)
-    return Answer({"units": [shown(keeper, unit) for unit in found]})
+    return Answer({"units": [shown(keeper, unit, connection) for unit in found]})
 
 
 def recipe_of(keeper: Keeper, connection: Connection, call: Call) -> Answer:

@@ -1,8 +1,9 @@
 """Shells that know their commands: bash with marks in its prompt, on a terminal the keeper holds.
 
-`run` types only a short call; the shell reads the command itself from a file, and refuses an id it has begun. So
-typing twice is harmless, and after any death the question "has it begun?" has an answer. Another program on a
-terminal (a REPL, ssh, psql) is a Terminal and no more.
+`run` presses only a key; the shell looks whether its line is empty, takes the id of the command from a file, reads
+the command itself from another, and refuses an id it has begun. No Enter is ever typed: where the key finds another
+program, or somebody's half line, nothing is run and nothing changes. And after any death the question "has it begun?"
+has an answer. Another program on a terminal (a REPL, ssh, psql) is a Terminal and no more.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ import logging
 import os
 import re
 import secrets
+import socket
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from perdure.keeper import processes, recipes, ttys, untrusted
 from perdure.keeper.commands import LARGEST_OUTPUT, Command, Commands, digest
+from perdure.keeper.inputs import OWN
 from perdure.keeper.kinds import Answer, Call, Kind, Refused, Soon, Verb
 from perdure.keeper.marks import Mark, Marks
+from perdure.keeper.shell_line import ShellLine
 from perdure.keeper.shell_state import ShellState, recipe_again
 from perdure.keeper.spawn import Command as Program
 from perdure.keeper.terminals import Terminal
@@ -36,8 +41,13 @@ log = logging.getLogger("perdure.keeper")
 PROMPT_SECONDS = 30.0
 # How long what a former keeper has typed may take to be read.
 ON_ITS_WAY_SECONDS = 2.0
+# How long the shell may take to answer to the key; at its prompt it does so at once.
+ANSWER_SECONDS = 10.0
 # What the shell says instead of an id it has begun before.
 REFUSED = "again"
+# The key (Ctrl-^): once to have the call put on the line, if that is empty, and once to have it taken.
+KEY = b"\x1e\x1e"
+_REVOKED = b"revoked\n"
 _ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
@@ -50,33 +60,47 @@ class Shell(Terminal):
         super().__init__(keeper, unit)
         self._is_shell = bool(unit.recipe.get("is_shell"))
         self._state = ShellState(self.place, keeper.units.folder(unit), unit.facts)
+        self._line: ShellLine | None = None
+        self._functions: dict[str, str] = {}  # for the start of one that is made again
         self._at_prompt = False
+        self._prompt_at = 0  # its place in the output
+        self._has_keys = False  # at this prompt the shell can be asked whether its line is empty
         self._is_coming = True  # the next thing to come is the prompt
-        self._is_typing = False  # somebody has written since the prompt came
+        self._offer: asyncio.Future[str] | None = None  # what the shell answers to the key
         self._now: Command | None = None
         self._waiters: dict[str, list[asyncio.Future[Command]]] = {}
         self._for_prompt: list[asyncio.Future[None]] = []
         self._for_mark: list[asyncio.Future[None]] = []
+        self._is_settled = Soon()  # it has come to its first prompt, and what it is like is known
 
     # ── beginning ───────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
         if self._is_shell:
-            self.unit.facts["nonce"] = secrets.token_hex(16)
-            self._state.write_start(self.unit.recipe, self.unit.facts["nonce"])
+            state, history = self.unit.recipe.pop("state", None), str(self.unit.recipe.pop("history", ""))
+            self._functions = self._state.write_start(state, history)
             former = self.unit.recipe.get("commands_of")
             if former:  # what was asked for before is still known, so a key is good for ever
-                with contextlib.suppress(OSError):
-                    old = self.keeper.units.home / _folder_name(former) / "commands"
-                    mine = self.keeper.units.folder(self.unit) / "commands"
+                old = self.keeper.units.home / _folder_name(former) / "commands"
+                mine = self.keeper.units.folder(self.unit) / "commands"
+                with contextlib.suppress(FileNotFoundError):  # it was never asked anything
                     untrusted.write(mine, untrusted.read(old, untrusted.MOST_JOURNAL))
             self._open_commands()
         super().start()
 
+    def line(self) -> int | None:
+        if not self._is_shell:
+            return None
+        ours, theirs = socket.socketpair()
+        self.keeper.anchored.put(f"{self.unit.uid}/line", ours.fileno())
+        self._line = ShellLine(ours.detach())
+        return theirs.detach()
+
     def command(self) -> Program:
         found = super().command()
         if self._is_shell:
-            found = replace(found, argv=[*found.argv, "--rcfile", str(self.place / "rc"), "-i"])
+            argv = [*found.argv, "--rcfile", str(self.place / "rc"), "-i"]
+            found = replace(found, argv=argv, env={**found.env, **self._functions})
         return found
 
     def _open_commands(self) -> None:
@@ -86,13 +110,15 @@ class Shell(Terminal):
             for file in (self.place / "commands").glob("*.*"):
                 untrusted.take_over(file, live / file.name, LARGEST_OUTPUT)
         self.commands = Commands(self.keeper.units.folder(self.unit) / "commands", live)
-        self._marks = Marks(self.unit.facts["nonce"], int(self.unit.facts.get("looked_at", 0)))
+        self._marks = Marks(int(self.unit.facts.get("looked_at", 0)))
 
     def recover(self) -> None:
         if self._is_shell:
             self._open_commands()
             open_ones = [one for one in self.commands.all.values() if one.begun_at and not one.has_ended]
             self._now = open_ones[-1] if open_ones else None
+            if "nonce" not in self.unit.facts:
+                self._line = ShellLine(self.keeper.anchored.get(f"{self.unit.uid}/line")[0])
         super().recover()
         self.saw()  # what a former keeper had not looked at
 
@@ -112,7 +138,14 @@ class Shell(Terminal):
         if self._is_shell:
             while (part := self.log.read(self._marks.looked_at)).data:
                 for mark in self._marks.feed(part.start, part.data):
-                    self._marked(mark)
+                    if self._is_own(mark):
+                        self._marked(mark)
+
+    def _is_own(self, mark: Mark) -> bool:
+        """Whether the shell itself has made this mark; else it is plain output."""
+        if self._line is None:
+            return mark.number == self.unit.facts.get("nonce")
+        return self._line.was_said(mark.said)
 
     def _marked(self, mark: Mark) -> None:
         for waiter in self._for_mark:
@@ -123,8 +156,11 @@ class Shell(Terminal):
             self._began(mark)
         elif mark.kind == "D":
             self._ended(mark)
+        elif mark.kind == "K":
+            self._answered("busy")
         else:
-            self._at_prompt, self._is_coming, self._is_typing = True, False, False
+            self._at_prompt, self._is_coming = True, False
+            self._prompt_at, self._has_keys = mark.end, mark.has_keys
             for waiter in self._for_prompt:
                 if not waiter.done():
                     waiter.set_result(None)
@@ -132,6 +168,8 @@ class Shell(Terminal):
 
     def _began(self, mark: Mark) -> None:
         self._at_prompt = self._is_coming = False
+        if mark.id:
+            self._answered(mark.id)
         if mark.id == REFUSED:  # a call that was typed twice; the first one counts
             if self._now is not None:
                 self.commands.forget(self._now)
@@ -157,9 +195,20 @@ class Shell(Terminal):
             self._finish(command)
         self._settle_untaken(command)
         self.unit.facts["looked_at"] = mark.end
-        with contextlib.suppress(OSError):  # a full disk: the recipe of the prompt before is still there
+        try:
             self._state.learn(mark.state)
             self.keeper.save(self.unit)
+        except OSError as error:  # a full disk: the recipe of the prompt before is still there
+            log.warning("what a shell is like could not be written down: %s", error)
+        else:
+            if self._line is not None:
+                self._line.settle(mark.said)
+        self._is_settled.give(Answer())
+
+    def _answered(self, answer: str) -> None:
+        """The shell has answered to the key: that it is busy, or with the id of the command that begins."""
+        if self._offer is not None and not self._offer.done():
+            self._offer.set_result(answer)
 
     def _finish(self, command: Command) -> None:
         part = self.log.read(command.start, max(0, command.end - command.start))
@@ -181,7 +230,18 @@ class Shell(Terminal):
                         waiter.set_exception(Refused("busy", what="something else was typed on the same line"))
 
     def _has_begun(self, id: str) -> bool:
-        return os.path.lexists(self.place / "begun" / id)
+        """The shell has written down that it has begun it; not, that we have taken it back."""
+        try:
+            return untrusted.read(self._begun(id), len(_REVOKED)) != _REVOKED
+        except FileNotFoundError:
+            return False
+        except OSError:  # something else has its name: it is not begun again
+            return True
+
+    def _begun(self, id: str) -> Path:
+        folder = self.place / "begun"
+        untrusted.make_folder(folder)
+        return folder / id
 
     def exited(self) -> None:
         super().exited()
@@ -191,6 +251,8 @@ class Shell(Terminal):
                 self._now.code = os.waitstatus_to_exitcode(status) if status >= 0 else None
                 self._now.end, self._now.ended_at = self.log.end, self.keeper.now()
                 self._finish(self._now)
+            self._answered("ended")
+            self._is_settled.give(Answer())
             for waiter in [waiter for waiters in self._waiters.values() for waiter in waiters]:
                 if not waiter.done():
                     waiter.set_exception(Refused("ended", what="the shell has ended"))
@@ -218,9 +280,9 @@ class Shell(Terminal):
             await self._wait_for_prompt()
             self._check_free()
             command = self.commands.ask(id, text, self.keeper.now())
-            self._type(command)
+            await self._hand_over(command)
         elif not await self._has_come_to_begin(command):
-            self._type(command)
+            await self._hand_over(command)
         if command.has_ended:
             return self._result(command, self.commands.known[id])
         waiter: asyncio.Future[Command] = self.keeper.loop.create_future()
@@ -234,9 +296,10 @@ class Shell(Terminal):
 
     async def _has_come_to_begin(self, command: Command) -> bool:
         """Whether a command that was asked for before has begun: it may have been typed, and be on its way."""
+        is_patient = self._inputs.has_any(f"{OWN}{command.id}-")
         while not self._has_begun(command.id):
             await self._wait_for_prompt()
-            if self._at_prompt and not self._has_begun(command.id):
+            if self._at_prompt and not is_patient and not self._has_begun(command.id):
                 self._check_free()
                 return False
             changed: asyncio.Future[None] = self.keeper.loop.create_future()
@@ -244,55 +307,101 @@ class Shell(Terminal):
             try:
                 await asyncio.wait_for(changed, ON_ITS_WAY_SECONDS)
             except TimeoutError:
+                is_patient = False
                 self._check_free()
         return True
 
     async def _wait_for_prompt(self) -> None:
-        """Between one command and the next, and at the start, the prompt is a moment away."""
-        if self._is_coming and not self.has_ended:
+        """Between one command and the next, and at the start, the prompt is a moment away; perhaps also while the shell
+        itself is in front, after what was typed by hand."""
+        seconds = PROMPT_SECONDS if self._is_coming else ON_ITS_WAY_SECONDS
+        is_asked = self._now is not None and self._now.was_asked
+        is_over = self.has_ended or (self._line is not None and self._line.is_over)
+        if self._is_coming or not (self._at_prompt or is_asked or ttys.in_front(self._master) != self.leader):
+            if is_over:
+                return
             waiter: asyncio.Future[None] = self.keeper.loop.create_future()
             self._for_prompt.append(waiter)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(waiter, PROMPT_SECONDS)
+                await asyncio.wait_for(waiter, seconds)
 
     def _check_free(self) -> None:
-        """Only the shell itself, at its prompt, takes a command."""
+        """Only the shell itself, at its prompt, with nothing on its line, takes a command; where that is not known,
+        it does not."""
         if self.has_ended or not self.unit.is_alive:
             raise Refused("ended", what="the shell has ended")
+        if self._line is not None and self._line.is_over:
+            raise Refused("busy", what="it has become another program, or closed its line to the keeper")
         if not self._at_prompt or ttys.in_front(self._master) != self.leader:
             running = (self._now.text if self._now else "") or "another program is in front"
             raise Refused("busy", what=running[:200])
-        if self._is_typing:
+        if self._inputs.typed_at >= self._prompt_at:
             raise Refused("busy", what="something was typed and not sent off")
+        if self._inputs.keys:
+            raise Refused("busy", what="what was typed last is not a whole key, so its line may not be empty")
+        if not self._has_keys and self._inputs.is_typed_last:
+            raise Refused("busy", what="without its line editor it cannot say whether its line is empty")
 
-    def _type(self, command: Command) -> None:
+    async def _hand_over(self, command: Command) -> None:
+        """Have the shell take it.
+
+        Raises:
+            Refused: the shell did not, and will not: its line is not empty, or it does not answer.
+        """
+        untrusted.remove(self._begun(command.id))  # of a time it was taken back
         lines = [
             f'{{ __perdure_begin {command.id} "$?" {recipes.quoted(command.text)}; }} 2>/dev/null || return 125',
             f"{{ __perdure_go {command.id}; }} 2>/dev/null",
             command.text,
         ]
         untrusted.write(self.place / command.id, "\n".join([*lines, ""]).encode())
-        call = f' . "$__perdure/{command.id}";{{ __perdure_arm;}} 2>/dev/null\r'
-        self.write(f"run-{command.id}-{secrets.token_hex(4)}", call.encode())
+        call = f' . "$__perdure/{command.id}";{{ __perdure_arm;}} 2>/dev/null\r'.encode()
+        if self._has_keys:
+            untrusted.write(self.place / "next", f"{command.id}\n".encode())
+            call = KEY
+        offer = self._offer = self.keeper.loop.create_future()
         self._at_prompt = False
+        try:
+            super().write(f"{OWN}{command.id}-{secrets.token_hex(4)}", call)
+            answer = await asyncio.wait_for(offer, ANSWER_SECONDS)
+        except TimeoutError:
+            answer = "silent"
+        finally:
+            if self._offer is offer:
+                self._offer = None
+        if answer in ("busy", "silent") and self._take_back(command):
+            what = "its line is not empty" if answer == "busy" else "it does not answer at its prompt"
+            raise Refused("busy", what=what)
+        if answer == "ended" and not self._has_begun(command.id):
+            raise Refused("ended", what="the shell has ended")
+
+    def _take_back(self, command: Command) -> bool:
+        """Have it not begin any more; False when it has begun."""
+        if not untrusted.create(self._begun(command.id), _REVOKED):
+            return False
+        for name in ("next", command.id):
+            untrusted.remove(self.place / name)
+        self.commands.withdraw(command)
+        # What the key was pressed on is still there; the next prompt tells.
+        self._inputs.typed_at = max(self._inputs.typed_at, self.log.end)
+        self._at_prompt = True
+        return True
 
     def _result(self, command: Command | None, known: dict[str, Any]) -> Answer:
         if command is None:  # from before the machine was restarted: the output is gone
             if known["code"] is None:
                 raise Refused("uncertain", id=known["id"])
-            return Answer({"code": known["code"], "cwd": known.get("cwd", ""), "text": "", "is_bare": True})
+            told = {"code": known["code"], "cwd": known.get("cwd", ""), "text": "", "is_bare": True}
+            return Answer({**told, "start": 0, "end": known.get("size", 0), "size": known.get("size")})
         return Answer(_told(command), self.commands.output(command))
 
     def write(self, id: str, data: bytes) -> Soon:
+        if self._is_shell and not self.has_ended:
+            self._read()  # whether its prompt has come before this is typed
         if self._is_shell and self._asks_for_secret():  # a variable may hold it afterwards
             self.unit.facts["secret_given"] = True
             self.keeper.save(self.unit)
         return super().write(id, data)
-
-    def send(self, call: Call) -> Answer | Soon:
-        answer = super().send(call)
-        self._is_typing = True
-        return answer
 
     def list_commands(self, call: Call) -> Answer:
         """All that are remembered, the oldest first, without their output."""
@@ -348,10 +457,17 @@ class Shell(Terminal):
         super().forget()
         with contextlib.suppress(AttributeError, OSError):
             self.commands.close()
+        if self._line is not None:
+            self._line.close()
+
+    def settled(self) -> Soon | None:
+        if self._is_shell and not self._is_settled.is_given:
+            self.keeper.loop.call_later(PROMPT_SECONDS, self._is_settled.give, Answer())
+            return self._is_settled
+        return None
 
     verbs: ClassVar[Mapping[str, Verb]] = {
         **Terminal.verbs,
-        "send": send,
         "run": run,
         "commands": list_commands,
         "command_state": command_state,

@@ -55,13 +55,22 @@ class Terminal(Held):
             self.keeper.anchored.put(f"{uid}/pty", self._master)
             self._open()
             self.keeper.launch(
-                self, self.command(), (slave, slave, slave), is_terminal=True, with_token=self.with_token
+                self,
+                self.command(),
+                (slave, slave, slave),
+                is_terminal=True,
+                with_token=self.with_token,
+                line=self.line(),
             )
         except BaseException:
             self.keeper.loop.remove_reader(self._master)
             raise
         finally:
             os.close(slave)
+
+    def line(self) -> int | None:
+        """A descriptor the program gets beside its terminal; it is closed here afterwards."""
+        return None
 
     def command(self) -> Command:
         recipe = self.unit.recipe
@@ -217,7 +226,7 @@ class Terminal(Held):
         for waiting, _, done in self._to_write:
             if id == waiting:
                 return done
-        self._inputs.begin(id, len(data), self.log.end)
+        self._inputs.begin(id, data, self.log.end)
         done = Soon()
         self._to_write.append((id, memoryview(data), done))
         self.touch()

@@ -129,6 +129,19 @@ def write(path: Path, data: bytes, *, through_power_loss: bool = False) -> None:
         raise Unfit(errno.EISDIR, "a folder stands in place of a file") from None
 
 
+def create(path: Path, data: bytes) -> bool:
+    """Make a file; False when something has its name already."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, 0o600)
+    except FileExistsError:
+        return False
+    try:
+        os.write(fd, data)
+    finally:
+        os.close(fd)
+    return True
+
+
 def remove(path: Path) -> None:
     """Remove a file, or a link, if one is there."""
     try:

@@ -112,7 +112,8 @@ async def found(record: Record, saved: Any = None) -> Verdict:
         before = [saved["pid"], saved.get("start") or record.start]  # an older save has its pid alone
         if saved["uid"] == record.uid and before != [record.pid, record.start]:
             return restarted(record, before)
-    return told or verdict_of(record, False, "instead_of" in record.facts)
+    is_another = saved is not None and saved["uid"] != record.uid and "instead_of" in record.facts
+    return told or verdict_of(record, False, is_another or bool(record.about.get("is_rebuilt")))
 
 
 async def find(recipe: Any, place: Place) -> Record | None:
