@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from base64 import b64decode
 
@@ -199,7 +200,8 @@ def test_any_conversation_cut_anywhere_leaves_the_session_quiet(data: st.DataObj
         wire.message(b"C", b"Sname\0") + wire.SYNC,
     ]
     said = b"".join(data.draw(st.lists(st.sampled_from(batches), max_size=6)))
-    session.client_said(said[: data.draw(st.integers(0, len(said)))])
+    with contextlib.suppress(wire.Broken):  # a query behind a Flush: whoever says that is cut off
+        session.client_said(said[: data.draw(st.integers(0, len(said)))])
     session.detach()
     owed = sent(session)
     for kind, _ in wire.Frames().feed(owed):

@@ -223,9 +223,8 @@ class Keeper:
             self._refuse(connection, request, error)
             return
         finally:
-            if request.fds and request.verb != "fd.put":  # what else was passed along is not kept
-                for fd in request.fds:
-                    os.close(fd)
+            for fd in request.fds:  # whoever keeps one has made a copy
+                os.close(fd)
         if isinstance(answer, Answer):
             self._reply(connection, request, answer)
         elif isinstance(answer, Soon):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import resource
 import socket
 import stat
 from pathlib import Path
@@ -24,6 +25,7 @@ log = logging.getLogger("perdure.keeper")
 
 _NAME = "door"
 _MOST_WAITING = 128
+_MANY = 1 << 16  # where nothing limits them
 
 
 class Door:
@@ -78,4 +80,12 @@ class Door:
         keeper = self._keeper
         with contextlib.suppress(BlockingIOError, OSError):
             sock, _ = listener.accept()
+            if len(keeper.connections) >= _most_connections():
+                sock.close()  # descriptors are left for units
+                return
             keeper.connections.add(Connection(keeper.loop, sock, asked=keeper.asked, left=keeper.left))
+
+
+def _most_connections() -> int:
+    may_open = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return may_open // 2 if may_open > 0 else _MANY

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from perdure._ground.ids import boot_id
 from perdure.keeper import processes, wire
 from perdure.keeper.connection import Connection
+from perdure.keeper.jsons import to_json
 from perdure.keeper.kinds import WITHOUT_SECRETS, Answer, Call, Held, Refused, Soon, hidden_argv
 from perdure.keeper.limits import NAMES
 from perdure.keeper.units import Owner, Unit
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from perdure.keeper.daemon import Keeper
 
 Question = Callable[["Keeper", Connection, Call], Answer | Soon]
+# Of what the anchor holds for one unit.
+_MOST_FDS_OF_UNIT, _LONGEST_FD_NAME, _LONGEST_ABOUT = 256, 400, 1 << 16
 
 
 def hello(keeper: Keeper, connection: Connection, call: Call) -> Answer:
@@ -279,13 +282,15 @@ def _owner(call: Call) -> Owner:
 
 def put_fd(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     """Hold a descriptor for whoever asks for it by name; the anchor has it, so the keeper's end is no end of it."""
-    try:
-        if len(call.fds) != 1:
-            raise Refused("invalid", what=f"{len(call.fds)} descriptors came; one is put at a time")
-        keeper.anchored.put(_fd_name(connection, call), call.fds[0], call.values.get("about"))
-    finally:
-        for fd in call.fds:
-            os.close(fd)
+    if len(call.fds) != 1:
+        raise Refused("invalid", what=f"{len(call.fds)} descriptors came; one is put at a time")
+    name, about = _fd_name(connection, call), call.values.get("about")
+    if len(name) > _LONGEST_FD_NAME or len(to_json(about)) > _LONGEST_ABOUT:
+        raise Refused("invalid", what="what is said about a descriptor is too long")
+    others = sum(held.startswith(name.partition("/")[0] + "/") for held, _ in keeper.anchored.names() if held != name)
+    if others >= _MOST_FDS_OF_UNIT:
+        raise Refused("invalid", what=f"{others} descriptors are held for this unit already")
+    keeper.anchored.put(name, call.fds[0], about)
     return Answer()
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import array
 import json
 import os
+import re
 import socket
 import struct
 from collections import deque
@@ -32,6 +33,8 @@ REAL_URL = ":url"
 LARGEST_HEADER = 1 << 20
 LARGEST_BODY = 16 << 20
 MOST_FDS = 16
+DEEPEST = 100  # nesting of a header, far from where a recursive reader or writer gives up
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[^][{}]')  # all that is none
 # Read at once: so little that no new memory has to be had from the system for it.
 _MOST_AT_ONCE = 1 << 15
 _FDS_SPACE = socket.CMSG_SPACE(MOST_FDS * array.array("i").itemsize)
@@ -125,6 +128,8 @@ class Decoder:
         """
         self._bytes += data
         self._fds.extend(fds)
+        if len(self._fds) > 2 * MOST_FDS:  # those of the last frame, and of one that is not whole yet
+            raise BadFrame(f"{len(self._fds)} descriptors that no frame has claimed")
         while len(self._bytes) >= _LENGTHS.size:
             head, body = _LENGTHS.unpack_from(self._bytes)
             if head > LARGEST_HEADER or body > LARGEST_BODY:
@@ -141,18 +146,20 @@ class Decoder:
     def _message(self, header: bytearray, body: bytes) -> Message:
         try:
             text = header.decode()
+            if text.count("[") + text.count("{") > DEEPEST and _depth(text) > DEEPEST:
+                raise BadFrame("a header that is nested too deeply")
             head, end = _read_json(text)
             args, count = head.get("args", {}), head.get("fds", 0)
             if end != len(text) or not isinstance(args, dict) or not 0 <= count <= len(self._fds):
                 raise BadFrame("a header that does not fit its frame")
             fds = tuple(self._fds.popleft() for _ in range(count)) if count else ()
             if "ask" in head:
-                return Request(int(head["ask"]), str(head["verb"]), args, body, fds)
+                return Request(_id(head["ask"]), str(head["verb"]), args, body, fds)
             if "news" in head:
                 return News(str(head["news"]), args, body, fds)
             if "error" in head:
-                return Refusal(int(head["re"]), str(head["error"]), args, body, fds)
-            return Reply(int(head["re"]), args, body, fds)
+                return Refusal(_id(head["re"]), str(head["error"]), args, body, fds)
+            return Reply(_id(head["re"]), args, body, fds)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise BadFrame(f"a header that is none: {error}") from None
 
@@ -160,6 +167,21 @@ class Decoder:
         """Close the descriptors that no message has claimed."""
         while self._fds:
             os.close(self._fds.popleft())
+
+
+def _id(given: Any) -> int:
+    if not isinstance(given, int) or given.bit_length() > 63:
+        raise BadFrame("an id that is not a number")
+    return given
+
+
+def _depth(text: str) -> int:
+    """How deeply brackets are nested, those in strings left out."""
+    depth = deepest = 0
+    for bracket in _BRACKETS.sub("", text):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def receive(sock: socket.socket, how: int = 0) -> tuple[bytes, list[int]]:

@@ -64,6 +64,9 @@ def adopt(name: str, parking: Parking, ledger: Ledger) -> Adopted | None:
     except OSError as problem:
         _shut(link)
         raise Unusable(f"the connection to the server broke: {problem}") from None
+    except (wire.Broken, KeyError, ValueError, TypeError, IndexError) as problem:
+        _shut(link)  # a proxy that dies here would leave it open for ever
+        raise Unusable(f"what was written down or said about it cannot be understood: {problem}") from None
 
 
 def _shut(link: socket.socket) -> None:

@@ -13,9 +13,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
+import selectors
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +25,10 @@ from perdure.keeper.pgproxy.loop import Proxy
 from perdure.keeper.pgproxy.making import as_text
 from perdure.keeper.pgproxy.outcome import TRANSACTION, Outcome
 
-_LONGEST = 1 << 16
+_LONGEST, _LONGEST_ERROR = 1 << 16, 1000
+_MOST_LINKS = 256
+_MOST_UNREAD = 4 << 20  # bytes of answers to somebody who does not read them
+_LONGEST_HOLD = 30 * 86400.0  # seconds
 
 
 class Control:
@@ -33,7 +36,8 @@ class Control:
 
     def __init__(self, proxy: Proxy, listener: socket.socket, how: dict[str, Any]) -> None:
         self._proxy, self._how = proxy, how
-        self._data: dict[int, bytearray] = {}
+        self._data: dict[int, bytearray] = {}  # by descriptor: what was said, up to a whole line
+        self._out: dict[int, bytearray] = {}  # what has not been taken yet
         self._waiting: list[tuple[socket.socket, Callable[[], bool]]] = []
         self._ended: dict[int, Outcome] = {}  # by connection: of the transaction that it has asked to end
         self.listen(listener)
@@ -43,32 +47,48 @@ class Control:
         self._proxy.poller.listen(listener, self._arrived)
 
     def _arrived(self, link: socket.socket) -> None:
-        self._data[link.fileno()] = bytearray()
+        if len(self._data) >= _MOST_LINKS:
+            link.close()
+            return
+        self._data[link.fileno()], self._out[link.fileno()] = bytearray(), bytearray()
         self._proxy.poller.watch(link, 1, lambda: self._event(link))
 
     def _event(self, link: socket.socket) -> None:
-        data = b""
-        with contextlib.suppress(BlockingIOError, ConnectionError):
+        self._flush(link)
+        if link.fileno() < 0:
+            return
+        try:
             data = link.recv(_LONGEST)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
         said = self._data[link.fileno()]
         said += data
         if not data or len(said) > _LONGEST:
             self._hang_up(link)
             return
-        line, newline, rest = said.partition(b"\n")
-        if not newline:
-            return
-        said[:] = rest
+        while b"\n" in said and link.fileno() in self._data:
+            line, _, rest = said.partition(b"\n")
+            said[:] = rest
+            self._answer(link, line)
+
+    def _answer(self, link: socket.socket, line: bytes | bytearray) -> None:
         try:
             asked = json.loads(line)
+            if not isinstance(asked, dict):
+                raise TypeError("a question is an object")
             self._do(link, asked)
-        except (ValueError, KeyError, TypeError) as problem:
-            self._tell(link, {"error": f"{type(problem).__name__}: {problem}"})
+        except (ValueError, KeyError, TypeError, RecursionError) as problem:
+            self._tell(link, {"error": f"{type(problem).__name__}: {problem}"[:_LONGEST_ERROR]})
 
     def _hang_up(self, link: socket.socket) -> None:
+        if link.fileno() < 0:
+            return
         self._waiting = [(other, until) for other, until in self._waiting if other is not link]
         self._data.pop(link.fileno(), None)
         self._ended.pop(link.fileno(), None)
+        self._out.pop(link.fileno(), None)
         self._proxy.poller.forget(link)
 
     def _do(self, link: socket.socket, asked: dict[str, Any]) -> None:
@@ -94,7 +114,7 @@ class Control:
             case "recipe":
                 self._tell(link, {"recipe": as_text(getattr(session, "recipe", None))})
             case "hold":
-                proxy.hold.limit = float(asked["seconds"])
+                proxy.hold.limit = _seconds(asked["seconds"])
                 proxy.write_facts()
                 self._tell(link, self.state())
             case "end":
@@ -123,12 +143,25 @@ class Control:
             self._tell(link, self.state() | ({"ended": ended.facts()} if ended else {}))
 
     def _tell(self, link: socket.socket, what: dict[str, Any]) -> None:
-        data = json.dumps(what).encode() + b"\n"
-        with contextlib.suppress(OSError):
-            link.setblocking(True)
-            link.settimeout(5)
-            link.sendall(data)
-            link.setblocking(False)
+        """As soon as the other end takes it; the session does not wait for somebody who asks and does not listen."""
+        if (out := self._out.get(link.fileno())) is None:
+            return
+        out += json.dumps(what).encode() + b"\n"
+        self._flush(link)
+        if len(out) > _MOST_UNREAD:
+            self._hang_up(link)
+
+    def _flush(self, link: socket.socket) -> None:
+        out = self._out[link.fileno()]
+        try:
+            while out:
+                del out[: link.send(out)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._hang_up(link)
+            return
+        self._proxy.poller.watch(link, selectors.EVENT_READ | (selectors.EVENT_WRITE if out else 0))
 
     def state(self) -> dict[str, Any]:
         proxy, session = self._proxy, self._proxy.session
@@ -148,3 +181,10 @@ class Control:
             "hold_seconds": limit,
             "hold_by": whose,
         }
+
+
+def _seconds(given: Any) -> float:
+    seconds = float(given)
+    if not 0 < seconds <= _LONGEST_HOLD:  # also what is not a number
+        raise ValueError(f"{given!r} is not between nothing and 30 days")
+    return seconds

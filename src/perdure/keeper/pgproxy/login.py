@@ -267,8 +267,7 @@ def _exchange(link: socket.socket, options: Mapping[str, str], route: dict[str, 
         elif not login.is_complete:
             raise wire.Broken(f"{chr(kind)!r} instead of a demand for authentication")
         elif kind == _PARAMETER_STATUS:
-            name, at = wire.text(body)
-            parameters[name.decode("utf-8", "replace")] = wire.text(body, at)[0].decode("utf-8", "replace")
+            wire.set_parameter(parameters, body)
         elif kind == _KEY:
             pid, key = wire.number(body), body[4:260]
         elif kind == _READY:

@@ -120,7 +120,11 @@ class Proxy:
             if not data:
                 self.server_lost("the server closed the connection")
                 return
-            self.session.server_said(self._heard_by_witness(data) if self.witness.is_asking else data)
+            try:
+                self.session.server_said(self._heard_by_witness(data) if self.witness.is_asking else data)
+            except wire.Broken as problem:
+                self.server_lost(f"the server cannot be understood any more: {problem}")
+                return
             if self.session.is_quiet:
                 self.on_rest()  # before the client hears of it: what it has heard of can be built anew
             self._hand_to_client()
@@ -214,6 +218,8 @@ class Proxy:
             return
         self.is_cut = True
         self.session.lost(why)
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)  # the parked copy of it too: what is lost is not left open
         self._forget(self._server)
         self.write_facts()
         if self.client is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perdure.keeper.ledger import Ledger
-from perdure.keeper.pgproxy import login
+from perdure.keeper.pgproxy import login, wire
 from perdure.keeper.pgproxy.blocks import Blocks
 from perdure.keeper.pgproxy.login import Upstream
 from perdure.keeper.pgproxy.loop import Proxy
@@ -38,8 +38,15 @@ def make(options: dict[str, str], recipe: Recipe | None) -> Made:
     """A session, logged in; without a recipe a plain one.
 
     Raises:
-        LoginFailed: the server refuses us, or stays away.
+        LoginFailed: the server refuses us, stays away, or says what no server says.
     """
+    try:
+        return _make(options, recipe)
+    except (wire.Broken, OSError) as problem:
+        raise login.LoginFailed(f"the server cannot be understood: {problem}", "protocol") from None
+
+
+def _make(options: dict[str, str], recipe: Recipe | None) -> Made:
     if recipe is None or not (recipe.shaping or recipe.open or recipe.spoiled):
         return _plain(options, recipe)
     try:
@@ -71,7 +78,7 @@ def _built(options: dict[str, str], recipe: Recipe) -> Made:
     upstream.socket.settimeout(None)
     try:
         status = rebuild(upstream.socket, recipe, upstream.parameters)
-    except (Differs, OSError):
+    except (Differs, OSError, wire.Broken):
         upstream.socket.close()  # the server rolls back
         raise
     session = RecordingSession(status, upstream.parameters, recipe)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+_LONGEST_TEXT = 2000
 TRANSACTION = {b"I": "none", b"T": "open", b"E": "failed"}
 
 
@@ -20,7 +21,7 @@ class Outcome:
     handed_over: bool = False  # to a client that was there; whether it read it, nobody knows
 
     def failed(self, fields: dict[str, str]) -> None:
-        self.error = {"code": fields.get("C", ""), "message": fields.get("M", "")}
+        self.error = {"code": fields.get("C", "")[:10], "message": fields.get("M", "")[:_LONGEST_TEXT]}
 
     @property
     def rows(self) -> int | None:

@@ -22,6 +22,8 @@ from typing import Any, Protocol
 from perdure.keeper.channel import TOKEN_FD, Channel
 
 _LENGTH = struct.Struct(">I")
+_LONGEST = 4 << 20
+_MOST_HELD = 512
 
 
 class Parking(Protocol):
@@ -118,22 +120,44 @@ def send(link: socket.socket, what: dict[str, Any], fd: int | None = None) -> No
 
 
 def receive(link: socket.socket) -> tuple[dict[str, Any], int | None] | None:
+    """A message and its descriptor; None at the end, or when it is no message."""
     head, beside, _, _ = link.recvmsg(4, socket.CMSG_SPACE(4))
     fds = array.array("i")
     for level, kind, data in beside:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-            fds.frombytes(data[:4])
-    if len(head) < 4:
+            fds.frombytes(data[: len(data) - len(data) % fds.itemsize])
+    for fd in fds:
+        os.set_inheritable(fd, False)
+    try:
+        what = _read_object(link, head)
+    except BaseException:
+        _close(fds)
+        raise
+    if what is None or len(fds) > 1:
+        _close(fds)
         return None
-    left, body = _LENGTH.unpack(head)[0], b""
+    return what, fds[0] if fds else None
+
+
+def _read_object(link: socket.socket, head: bytes) -> dict[str, Any] | None:
+    if len(head) < 4 or _LENGTH.unpack(head)[0] > _LONGEST:
+        return None
+    left, body = _LENGTH.unpack(head)[0], bytearray()
     while left > len(body):
         part = link.recv(left - len(body))
         if not part:
             return None
         body += part
+    try:
+        what = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return what if isinstance(what, dict) else None
+
+
+def _close(fds: array.array[int]) -> None:
     for fd in fds:
-        os.set_inheritable(fd, False)
-    return json.loads(body), fds[0] if fds else None
+        os.close(fd)
 
 
 # ── the stand-alone process ──────────────────────────────────────────────────────────────────────
@@ -165,13 +189,15 @@ def serve(listener: socket.socket) -> None:
 
 
 def _answer(link: socket.socket, held: dict[str, tuple[int, str]], asked: dict[str, Any], fd: int | None) -> None:
-    name, out, facts = asked["name"], None, ""
-    if asked["do"] == "take":
+    name, what, out, facts = str(asked.get("name", "")), asked.get("do"), None, ""
+    if what == "take":
         out, facts = held.get(name, (None, ""))
-    elif name in held:
+    elif what in ("put", "drop") and name in held:
         os.close(held.pop(name)[0])
-    if asked["do"] == "put" and fd is not None:
-        held[name] = (fd, asked["facts"])
+    if what == "put" and fd is not None and len(held) < _MOST_HELD:
+        held[name] = (fd, str(asked.get("facts", "")))
+    elif fd is not None:
+        os.close(fd)
     send(link, {"facts": facts}, out)
 
 

@@ -68,12 +68,11 @@ def _ask(link: socket.socket, batch: bytes, parameters: dict[str, str]) -> Entry
         elif kind == 0x45:  # E
             found.failed = True
         elif kind == 0x53:  # S
-            name, at = wire.text(body)
-            parameters[name.decode()] = wire.text(body, at)[0].decode("utf-8", "replace")
+            wire.set_parameter(parameters, body)
         elif kind == 0x47:  # G
             link.sendall(wire.copy_fail("a COPY is not built anew"))
         elif kind == 0x5A:  # Z
-            found.status = body.decode()
+            found.status = body.decode("ascii", "replace")
             break
     found.rows = digest.hexdigest()
     return found

@@ -19,7 +19,8 @@ class RecordingSession(Session):
         self._messages: list[bytes] = []
         self._parsed: dict[bytes, bytes] = {}  # by name: what the present client has prepared
         self._digest = blake2b(digest_size=16)
-        self._half = b""
+        self._head = b""  # of a message of the server that has come in part
+        self._kind = self._left = 0  # of the message that is coming, and how many bytes of it are still to come
 
     def attach(self, *, guarded: bool = False) -> int:
         self._messages, self._parsed = [], {}
@@ -54,27 +55,35 @@ class RecordingSession(Session):
                 used.add(message[6:-1])
         return {name: self._parsed[name] for name in used - own if name in self._parsed}
 
-    @property
-    def is_between(self) -> bool:
-        return super().is_between and not self._half
-
     def server_said(self, data: bytes) -> None:
-        """As any session, but answer by answer, and with a look at each row."""
-        buffer = self._half + data
+        """As any session, but answer by answer, and with a look at each row, of which no more is kept than came."""
         at = begin = 0
-        while at + 5 <= len(buffer):
-            kind, stop = buffer[at], at + 1 + wire.LENGTH.unpack_from(buffer, at + 1)[0]
-            if stop > len(buffer):
-                break
-            if kind == _ROW:
-                self._digest.update(buffer[at:stop])
-            at = stop
-            if kind == _READY:
-                super().server_said(buffer[begin:at])
-                begin = at
-        if at > begin:
-            super().server_said(buffer[begin:at])
-        self._half = buffer[at:]
+        while at < len(data):
+            if self._left:
+                at = self._go_on(data, at)
+                if not self._left and self._kind == _READY:
+                    super().server_said(data[begin:at])
+                    begin = at
+                continue
+            part = data[at : at + 5 - len(self._head)]
+            self._head += part
+            at += len(part)
+            if len(self._head) == 5:
+                self._begin_message()
+        super().server_said(data[begin:])
+
+    def _begin_message(self) -> None:
+        self._kind, self._left = self._head[0], max(wire.number(self._head, 1) - 4, 0)
+        if self._kind == _ROW:
+            self._digest.update(self._head)
+        self._head = b""
+
+    def _go_on(self, data: bytes, at: int) -> int:
+        stop = min(at + self._left, len(data))
+        if self._kind == _ROW:
+            self._digest.update(data[at:stop])
+        self._left -= stop - at
+        return stop
 
     def _look(self, kind: int, body: bytes) -> bool:
         entry = self._cycles[0].entry if self._cycles else None

@@ -28,6 +28,7 @@ from perdure.keeper.pgproxy.outcome import TRANSACTION, Outcome
 
 _MOST_NOTIFICATIONS = 1000
 _MOST_MISSED = 50
+_LONGEST_TEXT = 2000
 OURS = 0  # the number of no client: cycles that the session itself asked for
 _ENDING = -1  # a cycle of ours that also ends what a dead client had begun
 
@@ -35,6 +36,9 @@ _GOODBYE, _QUERY, _SYNC, _FLUSH, _PARSE, _BIND, _CLOSE = b"XQSHPBC"
 _READY, _COMPLETE, _ERROR, _STATUS, _NOTIFY, _COPY_IN = b"ZCESAG"
 _AT_BOUNDARY = frozenset(b"QSHF")
 _COPY_KINDS = frozenset(b"dcf")
+_IN_COPY = frozenset(b"dcfHSX")
+_ALONE = frozenset(b"QF")
+_OF_BATCH = frozenset(b"PBDECH")
 _LOOKED_AT = frozenset(b"CESAG")
 # What a server says that is only passed on, in any size: rows, COPY data, descriptions.
 _PASSED_ON = frozenset(b"DdTtn123VcHIs")
@@ -88,6 +92,7 @@ class Session:
         self._refusing = False  # a batch of the client is being left out, up to its Sync
         self._guard = Guard()
         self._asked_by: calls.Asked | None = None  # the call that the next statement belongs to
+        self._is_in_batch = False  # the client has begun a batch and not sent its Sync
         self._rest = b""
         self._in_row = 0  # bytes of a message that is passed on, still to come
 
@@ -104,7 +109,7 @@ class Session:
         self.client, self.is_guarded = self._numbers, guarded
         self._inherits = self.status != b"I"
         self._frames, self._batch, self._refusing = wire.Frames(), bytearray(), False
-        self._guard = Guard()
+        self._guard, self._is_in_batch = Guard(), False
         self._batch_outcome, self._asked_by = Outcome(), None
         return self.client
 
@@ -192,40 +197,55 @@ class Session:
             Broken: it says what is no message.
         """
         sent = 0
-        for kind, message in self._frames.feed(data):
-            if kind == _GOODBYE:
-                self._send(sent)
-                return False
-            if kind == calls.KIND:
-                self._send(sent)
-                sent, self._asked_by = 0, calls.Asked.of(message)
-                continue
-            if self._refusing or self._ends_foreign_work(kind, message):
-                self._send(sent)
-                sent = 0
-                self._refuse(kind)
-                continue
-            self._batch += message
-            if len(self._batch) > wire.LONGEST_MESSAGE:
-                raise wire.Broken("a batch without an end")
-            self._note(kind, message)
-            if kind in _AT_BOUNDARY:
-                asked = self._asked_by
-                if asked is not None and calls.executes(self._batch, sent):
-                    self._asked_by = None
-                    if (answer := self._known_answer(asked)) is not None:
-                        self._answer(answer, sent)
-                        continue
-                else:
-                    asked = None
-                self._boundary(kind, message)
-                if asked is not None and self._cycles:
-                    self._cycles[-1].asked = asked
-                sent = len(self._batch)
-            elif kind in _COPY_KINDS:
-                sent = len(self._batch)
-        self._send(sent)
+        try:
+            for kind, message in self._frames.feed(data):
+                if kind == _GOODBYE:
+                    return False
+                if kind == calls.KIND:
+                    self._send(sent)
+                    sent, self._asked_by = 0, calls.Asked.of(message)
+                    continue
+                wire.check_from_client(kind, len(message))
+                self._check_order(kind)
+                if self._refusing or self._ends_foreign_work(kind, message):
+                    self._send(sent)
+                    sent = 0
+                    self._refuse(kind)
+                    continue
+                self._batch += message
+                if len(self._batch) > wire.LONGEST_MESSAGE:
+                    raise wire.Broken("a batch without an end")
+                self._note(kind, message)
+                if kind in _AT_BOUNDARY:
+                    asked = self._asked_by
+                    if asked is not None and calls.executes(self._batch, sent):
+                        self._asked_by = None
+                        if (answer := self._known_answer(asked)) is not None:
+                            self._answer(answer, sent)
+                            continue
+                    else:
+                        asked = None
+                    self._boundary(kind, message)
+                    if asked is not None and self._cycles:
+                        self._cycles[-1].asked = asked
+                    sent = len(self._batch)
+                elif kind in _COPY_KINDS and (self.copying or not self._is_in_batch):
+                    sent = len(self._batch)  # and no part of a batch whose Sync may never come
+        finally:
+            self._send(sent)  # whatever follows it: its answer is waited for
         return True
+
+    def _check_order(self, kind: int) -> None:
+        """A server passes over a query in a batch that has failed, and in a COPY: nobody could tell its answer then.
+
+        Raises:
+            Broken: a query stands where its answer may never come.
+        """
+        if kind in _ALONE and self._is_in_batch:
+            raise wire.Broken("a query within a batch that no Sync has ended")
+        if self.copying and kind not in _IN_COPY:
+            raise wire.Broken("another statement within a COPY")
+        self._is_in_batch = kind in _OF_BATCH or (self._is_in_batch and kind != _SYNC)
 
     def _send(self, size: int) -> None:
         if size:
@@ -357,7 +377,11 @@ class Session:
     # ── the server ──────────────────────────────────────────────────────────────────────────────
 
     def server_said(self, data: bytes) -> None:
-        """Take what the server says: pass it on, or count it where nobody is."""
+        """Take what the server says: pass it on, or count it where nobody is.
+
+        Raises:
+            Broken: it says what no server says; it cannot be understood any more.
+        """
         buffer = self._rest + data if self._rest else data
         at = begin = 0
         end = len(buffer)
@@ -368,6 +392,8 @@ class Session:
         while at + 5 <= end:
             kind = buffer[at]
             stop = at + 1 + length(buffer, at + 1)[0]
+            if kind not in _PASSED_ON or stop < at + 5:
+                wire.check_from_server(kind, stop - at - 1)
             if kind in _PASSED_ON:
                 if stop > end:
                     self._in_row = stop - end
@@ -405,6 +431,8 @@ class Session:
             self.discarded += end - begin
 
     def _ready(self, status: bytes) -> Cycle:
+        if status not in TRANSACTION:
+            raise wire.Broken(f"the server is ready in a state that is none: {status!r}")
         cycle = self._cycles.popleft() if self._cycles else Cycle(OURS, "query", Outcome())
         self.copying = False
         self._call_ended(cycle, self.status, status)
@@ -431,20 +459,19 @@ class Session:
     def _look(self, kind: int, body: bytes) -> bool:
         """Take note of a message; False when it is not to be passed on where it stands."""
         if kind == _COMPLETE:
-            tag = self._current().tag = body[:-1].decode("utf-8", "replace")
+            tag = self._current().tag = body[:-1][:_LONGEST_TEXT].decode("utf-8", "replace")
             # COMMIT AND CHAIN, or a BEGIN after it: what is open then is the client's own.
             self._inherits = self._inherits and tag != "COMMIT"
         elif kind == _ERROR:
             said = wire.fields(body)
             if said.get("V") in ("FATAL", "PANIC"):
-                self.gone = said.get("M", "the server ended the session")
+                self.gone = said.get("M", "the server ended the session")[:_LONGEST_TEXT]
             if resync.POISON not in said.get("M", "") and "perdure" not in said.get("M", "")[:7]:
                 self._current().failed(said)
             self.copying = False
         elif kind == _STATUS:
             self.changes += 1
-            name, after = wire.text(body)
-            self.parameters[name.decode()] = wire.text(body, after)[0].decode("utf-8", "replace")
+            wire.set_parameter(self.parameters, body)
             return self._told_at_once(wire.message(b"S", body))
         elif kind == _NOTIFY:
             if not self.client:

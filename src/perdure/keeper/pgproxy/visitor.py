@@ -17,6 +17,8 @@ from perdure.keeper.pgproxy import wire
 
 _UTF8 = frozenset({"utf8", "utf-8", "unicode", "'utf-8'", "'utf8'", "auto"})
 _OWN = frozenset({"user", "database", "client_encoding", "application_name", "options", "replication"})
+_LONGEST_PASSWORD = 10_000
+_MOST_SAID = 1 << 20  # by a client that has not been let in yet
 _GUARD = re.compile(r"(?:^|\s)-c\s*perdure\.guard=on(?=\s|$)")
 
 
@@ -37,6 +39,8 @@ class Visitor:
         Broken: it is no PostgreSQL client.
         """
         self._data += data
+        if len(self._data) > _MOST_SAID:
+            raise wire.Broken("more than a client says before it is let in")
         while not (self.is_in or self.is_over) and self._step():
             pass
 
@@ -97,7 +101,12 @@ class Visitor:
             self.is_in = True
 
     def _password(self) -> bool:
-        if len(self._data) < 5 or len(self._data) < (size := 1 + wire.LENGTH.unpack_from(self._data, 1)[0]):
+        if len(self._data) < 5:
+            return False
+        size = 1 + wire.number(self._data, 1)
+        if not 5 <= size <= _LONGEST_PASSWORD:
+            raise wire.Broken(f"a password of {size} bytes")
+        if len(self._data) < size:
             return False
         given = bytes(self._data[5 : size - 1])
         is_right = self._data[0] == 0x70 and hmac.compare_digest(given, self.secret.encode())

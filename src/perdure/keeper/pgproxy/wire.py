@@ -15,6 +15,12 @@ PROTOCOL = 196608  # 3.0
 _CANCEL, _TLS, _GSS = 80877102, 80877103, 80877104
 LONGEST_STARTUP = 10_000  # as the server's own limit
 LONGEST_MESSAGE = 0x4000_0000  # 1 GiB, as the server's own limit
+# A server ends the session of a client that sends other messages, or longer ones of the kinds that carry only names.
+_FROM_CLIENTS, _SHORT, _LONGEST_SHORT = frozenset(b"QPBDECSHFdcfX"), frozenset(b"DECSHcfX"), 10_000
+# What a server says is kept until it is whole, but for rows and the like; an error may carry a long text.
+_LONGEST_TOLD, _LONGEST_FACT = 16 << 20, 30_000
+_MAY_BE_LONG = frozenset(b"EN")
+MOST_PARAMETERS, _MOST_OF_PARAMETERS = 200, 1 << 16
 
 SYNC = b"S\0\0\0\4"
 FLUSH = b"H\0\0\0\4"
@@ -89,7 +95,7 @@ def text(body: bytes, at: int = 0) -> tuple[bytes, int]:
     return body[at:end], end + 1
 
 
-def number(body: bytes, at: int = 0) -> int:
+def number(body: bytes | bytearray, at: int = 0) -> int:
     """The unsigned number of four bytes that stands there.
 
     Raises:
@@ -98,6 +104,40 @@ def number(body: bytes, at: int = 0) -> int:
     if len(body) < at + 4:
         raise Broken("a message that ends too early")
     return int(LENGTH.unpack_from(body, at)[0])
+
+
+def check_from_client(kind: int, size: int) -> None:
+    """Stop what would make a server end the whole session, whoever else needs it.
+
+    Raises:
+        Broken: no client sends this.
+    """
+    if kind not in _FROM_CLIENTS:
+        raise Broken(f"no client sends messages of kind {chr(kind)!r}")
+    if kind in _SHORT and size > _LONGEST_SHORT:
+        raise Broken(f"a message of kind {chr(kind)!r} with {size} bytes")
+
+
+def check_from_server(kind: int, size: int) -> None:
+    """Of messages that are kept until they are whole; `size` as it is written in them.
+
+    Raises:
+        Broken: no server sends this.
+    """
+    if not 4 <= size <= (_LONGEST_TOLD if kind in _MAY_BE_LONG else _LONGEST_FACT):
+        raise Broken(f"the server announces a message of kind {chr(kind)!r} with {size} bytes")
+
+
+def set_parameter(parameters: dict[str, str], body: bytes) -> None:
+    """Take note of what a ParameterStatus says.
+
+    Raises:
+        Broken: it is none, or there are more of them than any server has.
+    """
+    name, at = text(body)
+    parameters[name.decode("utf-8", "replace")] = text(body, at)[0].decode("utf-8", "replace")
+    if len(parameters) > MOST_PARAMETERS or sum(map(len, parameters.values())) > _MOST_OF_PARAMETERS:
+        raise Broken("the server reports parameters without end")
 
 
 def startup_message(parameters: Mapping[str, str]) -> bytes:
