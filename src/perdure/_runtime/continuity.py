@@ -170,10 +170,11 @@ class Continuity:
         return found
 
     def rate_limits(self, name: str = "rate-limits") -> RateLimits:
-        """Counters of what was used of each provider's allowance."""
+        """Counters of what was used of each provider's allowance; what is taken stays taken, saved or not."""
         if name not in self.context.units:
             self.hold(name, "rate_limits", RateLimits(self._store.clock))
         found: RateLimits = self[name]
+        found.keep_in(saves.home_of(self._store) / "limits" / f"{self._uid}-{name}", self._store.ring)
         return found
 
     def queue(self, name: str) -> RequestQueue:
