@@ -694,7 +694,10 @@ class Task:
         done: int | None = None,
         total: int | None = None,
     ) -> None:
-        """Say how far `operation` has come; shown to people, and there for the next attempt to go on from."""
+        """Say how far `operation` has come; shown to people, and there for the next attempt to go on from.
+
+        Each operation keeps what was said of it last: `(await task.record()).progress.of("copy")`.
+        """
         drive(self._inner.mark_progress(operation, percent=percent, cursor=cursor, done=done, total=total))
 
     def complete(self, result: Json = None) -> None:

@@ -27,6 +27,7 @@ from perdure._ground import codec, crash
 from perdure._ground.clock import moment
 from perdure._model import Entry, Progress, name_of, progress_of
 from perdure._store import Write
+from perdure._tasks import held_lease
 from perdure.errors import InvalidInput, PerdureError
 
 Json = Any
@@ -187,6 +188,8 @@ class _Mark:
         seen = Progress(
             operation=name_of(self._path), percent=percent, cursor=self.cursor, done=done, total=total, at=moment(at)
         )
+        if (hold := held_lease(store, run.uid)) is not None and hold.progress is not None:
+            seen = hold.progress = seen.beside(hold.progress)
         params = {"progress": store.seal(run.uid, "progress", seen, Progress), "at": at}
         write = store.verb("mark_progress", run.uid, params, key=run.task_id, fence=run.fence)
         return store.committer.submit(write, urgent=False)

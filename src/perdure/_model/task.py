@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from perdure._model.checkpoint import Checkpoint
 from perdure._model.dependency import POLICIES, Policy
@@ -91,8 +92,11 @@ class Config(Struct, frozen=True, kw_only=True):
                 raise InvalidInput(f"{name} is {length}; it must be longer than nothing")
 
 
+_MOST_OPERATIONS = 100  # of one task; the one that was marked longest ago is forgotten
+
+
 class Progress(Struct, frozen=True, kw_only=True):
-    """How far an operation has come."""
+    """How far an operation has come; the last one that was marked, with the others of its task beside it."""
 
     operation: str
     percent: float | None = None
@@ -100,10 +104,21 @@ class Progress(Struct, frozen=True, kw_only=True):
     done: int | None = None
     total: int | None = None
     at: datetime
+    others: Sequence[Progress] = ()  # the task's other operations, as each was marked last, the newest first
 
     @property
     def remaining(self) -> int | None:
         return None if self.done is None or self.total is None else max(self.total - self.done, 0)
+
+    def of(self, operation: str) -> Progress | None:
+        """How far this operation of the task has come, as it was marked last; None when it never was."""
+        return next((one for one in (self, *self.others) if one.operation == operation), None)
+
+    def beside(self, before: Progress | None) -> Progress:
+        """The same, with the other operations that were known before."""
+        known = () if before is None else (before, *before.others)
+        others = [replace(one, others=()) for one in known if one.operation != self.operation]
+        return replace(self, others=tuple(others[:_MOST_OPERATIONS]))
 
 
 def progress_of(operation: str, percent: float | None, done: int | None, total: int | None) -> float | None:

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from perdure._ground.hop import Nap
 from perdure._ground.ids import Process, is_proven_dead
-from perdure._model import FINISHED, Holder, Sighting, refuse_move
+from perdure._model import FINISHED, Holder, Progress, Sighting, refuse_move
 from perdure._store import Fence, HolderRow, Store, TaskRow, Write
 from perdure._tasks.dependencies import dependencies_of
 from perdure._tasks.snapshots import Snapshot
@@ -42,6 +42,7 @@ class Hold(Struct, eq=False):
     store: Store  # of the app that took it, and gives it back
     is_exclusive: bool = False
     snapshot: Snapshot | None = None
+    progress: Progress | None = None  # as it was last marked, once this process has read or marked it
 
 
 def held(store: Store, uid: str) -> Hold | None:

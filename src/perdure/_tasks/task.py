@@ -46,7 +46,7 @@ from perdure._tasks.frames import TaskFrames
 from perdure._tasks.leases import Hold
 from perdure._tasks.overdue import config_of, fail_overdue
 from perdure._tasks.snapshots import Snapshot
-from perdure.errors import InvalidInput, InvalidTransition, StaleVersion
+from perdure.errors import InvalidInput, InvalidTransition, RecordDamaged, StaleVersion
 
 if TYPE_CHECKING:
     from perdure._tasks.tasks import Tasks
@@ -173,13 +173,18 @@ class Task:
         done: int | None = None,
         total: int | None = None,
     ) -> None:
-        """Say how far `operation` has come; shown to people, and there for the next attempt to go on from."""
+        """Say how far `operation` has come; shown to people, and there for the next attempt to go on from.
+
+        Each operation keeps what was said of it last: `(await task.record()).progress.of("copy")`.
+        """
         percent = progress_of(operation, percent, done, total)
         at = self._store.clock.now_ms()
         progress = Progress(operation=operation, percent=percent, cursor=cursor, done=done, total=total, at=moment(at))
-        sealed = self._store.seal(self.uid, "progress", progress, Progress)
         while True:
             hold = await self._take()
+            before = hold.progress or await self._read_progress()
+            hold.progress = progress.beside(hold.progress or before)  # somebody else here may have marked meanwhile
+            sealed = self._store.seal(self.uid, "progress", hold.progress, Progress)
             params = {"progress": sealed, "at": at}
             if await self._store.verb("mark_progress", self.uid, params, key=self.id, fence=hold.fence) is not None:
                 return
@@ -398,6 +403,13 @@ class Task:
                     await history.set_aside(self, row, snapshot.seq, damaged)
                 hold.snapshot = snapshot
         return hold.snapshot
+
+    async def _read_progress(self) -> Progress | None:
+        row = await refusals.current_row(self._store, self.id, self.uid)
+        try:
+            return self._store.unseal(self.uid, "progress", row.progress, Progress) if row.progress else None
+        except RecordDamaged:
+            return None  # it was there to be looked at, and is named there
 
     def _event(self, kind: str, data: Any) -> dict[str, Any]:
         return self._store.event(self.uid, kind, data, self._agent)

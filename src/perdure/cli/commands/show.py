@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perdure._model import FINISHED, Attempt, Checkpoint, Config, Event, Pause, TaskRecord
+from perdure._model import FINISHED, Attempt, Checkpoint, Config, Event, Pause, Progress, TaskRecord
 from perdure._tasks import Task, blockers, has_carried, questions_of
 from perdure.cli import plans, words
 from perdure.cli.drawing import Block, Cell, Fields, Piece, Table
@@ -91,6 +91,10 @@ def _saved(record: TaskRecord, events: Sequence[Event]) -> Pairs:
     return [] if saved is None or saved.is_nothing else [("saved", [str(saved)])]
 
 
+def _at(progress: Progress) -> str:
+    return f", at {words.short(progress.cursor)}" if progress.cursor is not None else ""
+
+
 def _about(record: TaskRecord, now: datetime, place: str, full: bool) -> Pairs:
     most = None if full else _STATE_LINES
     pairs: Pairs = [(name, [value]) for name, value in _named(record).items() if value]
@@ -99,10 +103,10 @@ def _about(record: TaskRecord, now: datetime, place: str, full: bool) -> Pairs:
     if record.progress is not None:
         left = record.progress.remaining
         rest = f", {left:,} left" if left is not None else ""
-        cursor = f", at {words.short(record.progress.cursor)}" if record.progress.cursor is not None else ""
-        text = f"{words.progress(record.progress)}{rest}{cursor} ({words.age(record.progress.at, now)})"
+        text = f"{words.progress(record.progress)}{rest}{_at(record.progress)} ({words.age(record.progress.at, now)})"
         drawn = bar(record.progress.percent)
-        pairs.append(("progress", [text, drawn] if drawn else [text]))
+        others = [f"{words.progress(one)}{_at(one)} ({words.age(one.at, now)})" for one in record.progress.others]
+        pairs.append(("progress", [text, *([drawn] if drawn else []), *others]))
     if record.error is not None:
         pairs.append(("error", [Cell(text, "failed") for text in words.whole(_readable(record.error), most)]))
     if record.result is not None or record.status == "completed":
