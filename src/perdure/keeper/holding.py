@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
@@ -34,6 +35,42 @@ def hold_lock(folder: str) -> int | None:
         os.close(lock)
         return None
     return lock
+
+
+def read_config() -> dict[str, Any]:
+    """What standard input says, with credentials: read once. It is emptied behind us, as a file in memory would be
+    there to be read for as long as we live, and the copies that were made on the way are overwritten."""
+    data = bytearray()
+    while not data.endswith(b"\n") and (part := os.read(0, 1 << 16)):
+        data += part
+        wipe(part)
+    text = data.decode()
+    data[:] = bytes(len(data))
+    config: dict[str, Any] = json.loads(text)
+    wipe(text)
+    with contextlib.suppress(OSError):  # a pipe has nothing left
+        size = os.fstat(0).st_size
+        os.pwrite(0, bytes(size), 0)
+        os.ftruncate(0, 0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return config
+
+
+def forget_passwords(options: dict[str, str]) -> None:
+    """Drop the credentials of a session that is logged in."""
+    for name in [name for name in options if "password" in name]:
+        wipe(options.pop(name))
+
+
+def wipe(secret: str | bytes) -> None:
+    """Overwrite a text that nobody else has. CPython only, and only this copy: what libraries, the interpreter or the
+    system have copied elsewhere stays until that memory is used again."""
+    if sys.implementation.name != "cpython" or len(secret) < 2 or (isinstance(secret, str) and not secret.isascii()):
+        return  # texts of one character are shared by all who have them
+    # The characters stand at the end of the object, before a zero byte.
+    ctypes.memset(id(secret) + sys.getsizeof(secret) - len(secret) - 1, 0, len(secret))
 
 
 def tell_starter(what: dict[str, Any]) -> None:

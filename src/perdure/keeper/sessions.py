@@ -76,9 +76,11 @@ class Session(Held):
         return json.dumps(self.unit.recipe["config"]).encode()
 
     def _begin(self, config: bytes) -> None:
-        whole = {**json.loads(config), "channel": str(self.keeper.listener.getsockname())}
+        whole = bytearray(config.rstrip()[:-1])  # put together as bytes: these can be overwritten
+        whole += b', "channel": ' + json.dumps(str(self.keeper.listener.getsockname())).encode() + b"}\n"
         folder = self.keeper.units.folder(self.unit)
-        told = _in_memory(json.dumps(whole).encode() + b"\n")
+        told = _in_memory(whole)
+        whole[:] = bytes(len(whole))
         self._pipe, theirs = os.pipe()
         os.set_blocking(self._pipe, False)
         log = untrusted.open_file(folder / "log", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
@@ -251,16 +253,17 @@ def _is_socket(fd: int) -> bool:
     return stat.S_ISSOCK(os.fstat(fd).st_mode)
 
 
-def _in_memory(data: bytes) -> int:
+def _in_memory(data: bytes | bytearray) -> int:
     """A descriptor to read it from; no file has it."""
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("session", os.MFD_CLOEXEC)
     else:
         with tempfile.TemporaryFile() as file:
             fd = os.dup(file.fileno())
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
+    written = 0
+    while written < len(data):
+        with memoryview(data) as view, view[written:] as rest:
+            written += os.write(fd, rest)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
 

@@ -17,7 +17,6 @@ import json
 import os
 import signal
 import socket
-import sys
 import threading
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +26,7 @@ import apsw
 
 from perdure.keeper import holdclock
 from perdure.keeper.access import peer_of
-from perdure.keeper.holding import hold_lock, listen, tell_starter
+from perdure.keeper.holding import hold_lock, listen, read_config, tell_starter
 from perdure.keeper.jsons import to_json
 from perdure.keeper.ledger import Call, Ledger, Noted
 from perdure.keeper.sqlitewitness import COMMITTED, FileGone, Log, Witness
@@ -485,4 +484,4 @@ def _serve(holder: Holder, listener: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.stdin.readline()))
+    main(read_config())

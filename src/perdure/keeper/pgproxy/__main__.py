@@ -13,10 +13,8 @@ The answer is {"how": "kept" | "new", "lost": why the one before is lost} or {"e
 
 from __future__ import annotations
 
-import json
-import sys
-
+from perdure.keeper.holding import read_config
 from perdure.keeper.pgproxy.process import main
 
 if __name__ == "__main__":
-    main(json.loads(sys.stdin.readline()))
+    main(read_config())

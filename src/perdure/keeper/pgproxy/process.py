@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from perdure.keeper import holdclock as clock
-from perdure.keeper.holding import hold_lock, listen, tell_starter
+from perdure.keeper.holding import forget_passwords, hold_lock, listen, tell_starter
 from perdure.keeper.ledger import Ledger
 from perdure.keeper.pgproxy import wire
 from perdure.keeper.pgproxy.adopt import Adopted, Unusable, adopt
@@ -60,6 +60,7 @@ def main(config: dict[str, Any], answer: Answer | None = None) -> None:
         recipe, _ = kept_recipe(config, parking)
         tell({"error": str(problem), "kind": "lost", "recipe": as_text(recipe)})
         return
+    forget_passwords(config.get("options") or {})
     proxy.secret = config.get("secret") or ""
     if "channel" not in config:  # nobody else would ever end it
         proxy.idle_limit = float(config["hold"]) + 3600

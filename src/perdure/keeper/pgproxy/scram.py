@@ -12,6 +12,8 @@ import hmac
 import unicodedata
 from base64 import b64decode, b64encode
 
+from perdure.keeper.holding import wipe
+
 _MOST_ITERATIONS = 10_000_000  # a server that asks for more wants to keep us busy
 _LONGEST = 4096  # of what a server says in an exchange
 
@@ -56,6 +58,8 @@ class Scram:
         if not 1 <= rounds <= _MOST_ITERATIONS:
             raise Refused(f"the server asks for {rounds} SCRAM iterations")
         salted = hashlib.pbkdf2_hmac("sha256", self._password, salt, rounds)
+        wipe(self._password)
+        self._password = b""
         client_key = hmac.digest(salted, b"Client Key", "sha256")
         unsigned = f"c={b64encode(self._channel).decode()},r={nonce}"
         signed = f"{self._bare},{said},{unsigned}".encode()
