@@ -55,6 +55,9 @@ class Context:
     brought: set[str] = field(default_factory=set)
     # What only the code can bring back or look at, once it has come to it again: saved units, recorded fingerprints.
     waiting: dict[str, Any] = field(default_factory=dict)
+    # What a restore could not bring back, by unit: whoever opens a new one of that name is told.
+    lost: dict[str, str] = field(default_factory=dict)
+    replaced: set[str] = field(default_factory=set)  # of these a new one was made
     unlooked: dict[tuple[str, str], Any] = field(default_factory=dict)
 
     def begin(self, epoch: int) -> None:
@@ -62,6 +65,7 @@ class Context:
         if epoch not in (0, self.epoch):
             self.epoch = epoch
             self.variables, self.messages, self.partial_results = {}, None, {}
+            self.lost, self.replaced = {}, set()
 
     def anew(self, epoch: int) -> Context:
         """As in a fresh process, but for the functions this one has been given."""

@@ -6,6 +6,8 @@ from typing import Any
 
 from perdure._model import Verdict
 
+NEW_SESSION = "new; nothing was kept before"
+
 
 def verdict_of(answer: dict[str, Any], state: dict[str, Any], lost: str) -> Verdict:
     """Of a session whose proxy was started just now; `lost` says why the one before is gone, if there was one."""
@@ -15,7 +17,7 @@ def verdict_of(answer: dict[str, Any], state: dict[str, Any], lost: str) -> Verd
     if answer["how"] == "rebuilt":
         return _rebuilt(lost, answer, state, found)
     if not lost and not found:
-        return Verdict("kept", "new; nothing was kept before")
+        return Verdict("kept", NEW_SESSION)
     return _lost(lost or "its process is gone, and with it the connection", answer.get("refused", ""), found)
 
 

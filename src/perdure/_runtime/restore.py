@@ -120,6 +120,7 @@ async def carry_out(task: Task, context: Context, prepared: Prepared) -> Restore
         raise RestoreFailed(doing, told, left) from error
     for one in back:
         await _let_go(one, prepared.place)
+    context.lost = {line.name: line.verdict.reason for line in lines if line.level == "lost"}
     context.waiting = {unit.name: unit for unit in prepared.units if unit.name in _waiting(lines)}
     context.units.update({b.unit.name: Held(b.unit.name, b.unit.kind, b.live, b.unit.after) for b in _outer(back)})
     return Restored(task, context, cut_of(prepared.checkpoint, prepared.saved), report)

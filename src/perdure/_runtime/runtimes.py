@@ -14,13 +14,14 @@ from typing import Any, Literal
 from perdure._durable import inside
 from perdure._ground.hop import Call
 from perdure._ground.ids import check_id
-from perdure._model import Rebuild
+from perdure._model import Level, Rebuild, Verdict
 from perdure._runtime import environment, places
 from perdure._runtime.client import Client, client_for
 from perdure._runtime.continuity import Continuity
 from perdure._runtime.files import KeptFile, KeptListener, KeptPipe, KeptSocket, absolute, mode_of
 from perdure._runtime.kept_sessions import place_of, refuse_own_store
 from perdure._runtime.postgres import PostgresSession, open_postgres
+from perdure._runtime.postgres_verdicts import NEW_SESSION
 from perdure._runtime.ready import Ready
 from perdure._runtime.request import KeptRequest
 from perdure._runtime.request import recipe_of as request_recipe
@@ -196,7 +197,10 @@ class Runtime(Continuity):
         """
         check_id(name, "name of a session")
         place = await Call(lambda: place_of(self._client, self._owner))
-        return await open_postgres(place, name, secret_value(dsn), hold=hold, rebuild=rebuild)
+        session = await open_postgres(place, name, secret_value(dsn), hold=hold, rebuild=rebuild)
+        is_new = session.verdict.reason == NEW_SESSION
+        session.verdict = self._told(f"session postgres:{name}", session.verdict, is_new=is_new)
+        return session
 
     async def sqlite(self, name: str, path: str | Path, *, hold: str | timedelta = "10m") -> SqliteSession:
         """A connection to a SQLite file that outlives this process, in its transaction if one was open.
@@ -208,7 +212,10 @@ class Runtime(Continuity):
         check_id(name, "name of a session")
         refuse_own_store(self._client.home, Path(path))
         place = await Call(lambda: place_of(self._client, self._owner))
-        return await open_sqlite(place, name, path, hold=hold)
+        session = await open_sqlite(place, name, path, hold=hold)
+        is_new = session.verdict.reason == NEW_SESSION
+        session.verdict = self._told(f"session sqlite:{name}", session.verdict, is_new=is_new)
+        return session
 
     async def release(self, name: str) -> None:
         """Let go of a unit: what the keeper holds is ended, and its marks are forgotten; opened again, it is a new one.
@@ -262,9 +269,24 @@ class Runtime(Continuity):
             body=body,
             fds=fds,
         )
-        unit = cls(self._client, self._owner, record, verdict_of(record, was_made, is_rebuilt, recipe))
+        verdict = verdict_of(record, was_made, is_rebuilt, recipe)
+        verdict = self._told(f"{kind} {name}", verdict, is_new=was_made and not is_rebuilt)
+        unit = cls(self._client, self._owner, record, verdict)
         unit.was_made = was_made
         return unit
+
+    def _told(self, unit: str, verdict: Verdict, *, is_new: bool) -> Verdict:
+        """The verdict on a unit that was opened. A new one in place of one that a restore could not bring back (it was
+        on another machine, say) is not called kept, for as long as this attempt goes on."""
+        gone = self.context.lost.get(unit)
+        if gone is None or verdict.level != "kept":
+            return verdict
+        if not is_new and unit not in self.context.replaced:
+            return verdict
+        self.context.replaced.add(unit)
+        level: Level = "lost" if unit.startswith("session ") else "rebuilt"
+        differs = ("all that the former one had in it",)
+        return Verdict(level, f"{gone}; a new one was made in its place", differs=differs)
 
     def _recipe(
         self, argv: list[str], cwd: str | Path | None, env: Mapping[str, str]

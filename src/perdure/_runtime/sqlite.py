@@ -26,6 +26,7 @@ from perdure._durable import UnitCall, current_run, patched, step, unit_call
 from perdure._ground.hop import Call
 from perdure._model import Level, Verdict
 from perdure._runtime.blocks import check_unfinished, end_transaction, kept_block
+from perdure._runtime.postgres_verdicts import NEW_SESSION
 from perdure._runtime.sessions import ONCE, SessionPlace, ask, seconds_of, started
 from perdure._runtime.statements import IN_A_STEP, LONGEST_ANSWER, call_in_step, control_of, refuse
 from perdure.errors import (
@@ -388,7 +389,7 @@ def _verdict(state: dict[str, Any], is_new: bool) -> Verdict:
     if state["lost"]:
         return _lost(state, state.get("found") or {})
     if is_new:
-        return Verdict("kept", "new; nothing was kept before")
+        return Verdict("kept", NEW_SESSION)
     since = [*state["lost_parts"]]
     if state["outcome"]:
         error = state["outcome"]["error"]
