@@ -340,3 +340,12 @@ def test_what_became_of_a_session_is_judged_by_what_is_known(
 ) -> None:
     found = judge(Left(**{"state": "W", "server": Server(), **left}), said, why, "")
     assert (found.transaction, found.outcome.state if found.outcome else None) == (transaction, state)
+
+
+def test_the_outer_block_is_noted_however_many_are_open_in_it(tmp_path: Path) -> None:
+    trace = Trace(str(tmp_path / "trace"))
+    blocks = {"line": "uid/1", "last": 5000, "open": list(range(1, 5000)), "ended": {}}
+    trace.note(Left("W", Server(), "T", "COMMIT", endings.COMMIT, blocks=blocks))
+    left = trace.read()
+    assert left is not None and left.blocks == {**blocks, "open": [1]}
+    assert judge(left, "committed", "", "").blocks["ended"] == {"number": 1, "how": "COMMIT"}

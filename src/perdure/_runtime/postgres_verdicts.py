@@ -76,6 +76,8 @@ def _lost(why: str, refused: str, found: dict[str, Any]) -> Verdict:
     elif transaction == "uncertain":
         assume.append(f"that the last transaction was rolled back, or was not: that is uncertain, {reason}")
         options = ["look at the data before you do any of it again"]
+    elif not found:
+        assume.append("that anything uncommitted is there, or that a COMMIT sent just before was done, or was not")
     elif found.get("backend"):
         assume.append(f"that what was not committed is rolled back already: {found['backend']}")
     else:

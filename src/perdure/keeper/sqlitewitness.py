@@ -227,7 +227,8 @@ class Witness:
     def _write(self, facts: dict[str, Any]) -> None:
         body = to_json(facts).encode()
         if len(body) > _PAGE - 8:
-            body = to_json({**facts, "blocks": {}}).encode()
+            outer = {**facts["blocks"], "open": facts["blocks"]["open"][:1]}  # the one whose outcome counts
+            body = to_json({**facts, "blocks": outer}).encode()
         data = len(body).to_bytes(4) + zlib.crc32(body).to_bytes(4) + body
         os.pwrite(self._fd, data, 0)  # within one page: all of it or nothing
 

@@ -107,7 +107,8 @@ class Trace:
         """Write it down whole; the state last."""
         data = jsons.to_json({**asdict(left), "state": ""}).encode()
         if len(data) > _PAGE - _SLOT.size:
-            data = jsons.to_json({**asdict(left), "state": "", "statement": "", "blocks": {}}).encode()
+            outer = {**left.blocks, "open": left.blocks["open"][:1]}  # the one whose outcome counts
+            data = jsons.to_json({**asdict(left), "state": "", "statement": "", "blocks": outer}).encode()
         turn = 1 - self._map[_TURN]
         at = _FIRST + turn * _PAGE
         self._map[at + _SLOT.size : at + _SLOT.size + len(data)] = data
