@@ -200,3 +200,4 @@ async def test_the_hold_limit_runs_in_a_proxy_whose_anchor_has_died(
     assert eyes.execute(idle).fetchone() == (1,)
     clock.advance(seconds=601)
     until(lambda: eyes.execute(idle).fetchone() == (0,))
+    assert place.keeper  # the next one has taken the proxy up, and ends it
