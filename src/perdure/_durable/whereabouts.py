@@ -22,6 +22,7 @@ from perdure._durable.wishes import wish_of
 from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
 from perdure._ground.ids import is_proven_dead
+from perdure._ground.secret_forms import hide_forms
 from perdure._model import FINISHED, Entry, Progress, TaskRecord, name_of, scope_of
 from perdure._store import Store
 from perdure._tasks import COULD_NOT_BEGIN, Question, Tasks, blockers, current_row, questions_of, read_holder
@@ -29,6 +30,7 @@ from perdure.errors import JournalDamaged, PerdureError
 
 # How the ends of attempts begin that were none of the function's own.
 _CUT_OFF = ("its process died", "silent for a whole lease", "stalled", "given up", "interrupted")
+_MOST_RETURNED, _LARGEST_SHOWN, _SHOWN = 5, 4096, 120  # calls, bytes, characters
 _BLOCKED = "it begins when what it depends on has completed"
 
 
@@ -55,6 +57,7 @@ class Where(Struct, frozen=True, kw_only=True):
     last: str  # the newest of them, by name
     last_path: str = ""  # and by its place: chapter#7
     last_at: datetime | None
+    returned: Sequence[str] = ()  # what the last calls gave back, the newest last: chapter#7 -> 'done'
     frames: Sequence[CallFrame] = ()
     waits_for: Sequence[str] = ()
     percent: float | None = None
@@ -108,6 +111,7 @@ async def where(tasks: Tasks, id: str) -> Where:
         last=name_of(ends[-1].path) if ends else "",
         last_path=ends[-1].path.removeprefix("|") if ends else "",
         last_at=moment(ends[-1].at) if ends and ends[-1].at else None,
+        returned=[_returned(entry) for entry in ends[-_MOST_RETURNED:]],
         frames=frames,
         waits_for=[question.waits_for for question in questions] or _pause_of(record) or blocked,
         percent=record.progress.percent if record.progress else None,
@@ -183,6 +187,20 @@ def _frames(entries: Sequence[Entry], questions: Sequence[Question], *, at_work:
             note=question.text,
         )
     return sorted(open_.values(), key=lambda frame: (frame.scope, frame.name))
+
+
+def _returned(entry: Entry) -> str:
+    """What a call gave back, for people: short, and without what looks like a secret."""
+    path = entry.path.removeprefix("|")
+    if entry.error is not None:
+        return f"{path} raised"
+    if entry.value is None or len(entry.value) > _LARGEST_SHOWN:
+        return f"{path} -> {'None' if entry.value is None else f'{len(entry.value):,} bytes'}"
+    try:
+        text = hide_forms(repr(codec.decode(entry.value)))
+    except (PerdureError, ValueError):
+        return f"{path} -> what cannot be shown"
+    return f"{path} -> {text if len(text) <= _SHOWN else text[:_SHOWN] + '…'}"
 
 
 def _unseen(record: TaskRecord, frames: Sequence[CallFrame], ends: Sequence[Entry], dead: str) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from perdure._durable import Where, where
+from perdure._durable import CallFrame, Where, where
 from perdure._model import FINISHED, Checkpoint, Verdict
-from perdure._runtime import fingerprints
+from perdure._runtime import fingerprints, redaction
 from perdure._runtime.context import Context
 from perdure._runtime.fingerprints import Finding
 from perdure._runtime.kinds import all_of, found
@@ -28,6 +28,7 @@ from perdure.errors import Incompatible, NotFound, PerdureError, SecretMissing
 _OF_RUNS = frozenset({"command", "piped", "recorder"})
 # What neither starts a process nor touches a file, whoever wrote its recipe.
 HARMLESS = frozenset({"variables", "directory", "blob", "rate_limits"})
+_MOST_FRAMES, _LONGEST_CALL = 20, 200
 WAITS = "when the code comes to it: only that knows how"
 _UNSIGNED = "the task came in by a bundle that nobody signed: what its recipe would start or change is left to you"
 
@@ -87,6 +88,7 @@ async def prepare(
         findings=findings,
         skipped=stands.done,
         rerun=_cut_off(stands),
+        then=_then(stands),
         missing=_missing(units) if is_trusted else [],
         damaged=damaged,
     )
@@ -103,7 +105,14 @@ async def plan_for(task: Task, at: str | None = None) -> RestorePlan:
         if at is not None:
             raise
         stands = await where(task._tasks, task.id)
-        return RestorePlan(task_id=task.id, checkpoint="", units=others, skipped=stands.done, rerun=_cut_off(stands))
+        return RestorePlan(
+            task_id=task.id,
+            checkpoint="",
+            units=others,
+            skipped=stands.done,
+            rerun=_cut_off(stands),
+            then=_then(stands),
+        )
     saved = {line.name for line in plan.units}
     return replace(plan, units=[*plan.units, *(line for line in others if line.name not in saved)])
 
@@ -126,7 +135,31 @@ async def _is_function(task: Task) -> bool:
 
 
 def _cut_off(stands: Where) -> list[str]:
-    return [frame.name for frame in stands.frames if frame.state in ("under way", "uncertain")]
+    return [frame.name for frame in stands.frames if frame.state in ("under way", "cut off", "uncertain")]
+
+
+def _then(stands: Where) -> list[str]:
+    """What the next attempt does, in its order; bounded, as a person reads it."""
+    if stands.function is None:
+        return [stands.next] if stands.next else []
+    told = [_fate(frame) for frame in stands.frames[:_MOST_FRAMES]]
+    if len(stands.frames) > _MOST_FRAMES:
+        told.append(f"and {len(stands.frames) - _MOST_FRAMES} calls more")
+    after = f"after {stands.last_path}" if stands.last_path else "from its beginning"
+    told.append(f"{stands.function} goes on {after}")
+    return [*told, stands.next] if stands.next and not stands.next.startswith("the next attempt") else told
+
+
+def _fate(frame: CallFrame) -> str:
+    call = redaction.redact(frame.call or frame.path)[:_LONGEST_CALL]
+    if frame.state == "uncertain":
+        return (
+            f"{call} is uncertain: whether it happened is settled first, by its verify, by its key if it is keyed, "
+            f"or by a person (`perdure inbox`)"
+        )
+    if frame.state == "waiting":
+        return f"{call} waits: {redaction.redact(frame.note)[:_LONGEST_CALL]}"
+    return f"{call} was cut off, and runs again"
 
 
 async def as_here(task: Task, checkpoint: str, data: Any) -> tuple[Saved, bool]:

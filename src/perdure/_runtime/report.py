@@ -47,6 +47,7 @@ class RestorePlan:
     missing: Sequence[tuple[str, str]] = ()  # secrets that are not here: reference, reason
     damaged: Sequence[str] = ()  # newer checkpoints that cannot be read
     notes: Sequence[str] = ()
+    then: Sequence[str] = ()  # what happens after it, in order: what runs next, what is settled first and how
 
     @property
     def refusals(self) -> list[Finding]:

@@ -32,6 +32,7 @@ from perdure.errors import NotStorable
 
 CAUSE, PART = "save", "runtime"
 # What every save captures of the context itself, in the order it comes back in.
+_MOST_FRAMES, _LONGEST_CALL = 200, 500  # of a call stack
 SURROUNDINGS = ("environment", "directory", "variables")
 
 
@@ -98,8 +99,17 @@ async def call_stack(task: Task) -> list[dict[str, Any]]:
     if found.function is None:
         return []
     base = {"function": found.function, "arguments": found.arguments, "returned": found.done, "last": found.last}
+    base["results"] = list(found.returned)
     frames = [
-        {"name": frame.name, "scope": frame.scope, "state": frame.state, "note": frame.note} for frame in found.frames
+        {
+            "name": frame.name,
+            "scope": frame.scope,
+            "path": frame.path,
+            "call": frame.call[:_LONGEST_CALL],
+            "state": frame.state,
+            "note": frame.note[:_LONGEST_CALL],
+        }
+        for frame in found.frames[:_MOST_FRAMES]
     ]
     return [redaction.redact_value(frame) for frame in [base, *frames]]
 

@@ -26,6 +26,7 @@ def blocks(plan: RestorePlan) -> list[Block]:
         *(("damaged", [name]) for name in plan.damaged),
         *(("run again", [name]) for name in plan.rerun),
         ("skipped", [f"{plan.skipped} calls that ended are not run again"]),
+        *([("then", list(plan.then))] if plan.then else []),
     ]
     return [*found, Fields(pairs)]
 

@@ -47,6 +47,7 @@ def _lines(found: Where) -> list[tuple[str, str]]:
         ("function", found.function or "none: a task with checkpoints"),
         ("arguments", _arguments(found)),
         ("done", _done(found)),
+        *(("returned", text) for text in found.returned),
         ("then", found.unseen),
         ("damaged", ", ".join(f"entry {position} of its journal cannot be read" for position in found.damaged)),
         *((frame.state, _frame(frame)) for frame in found.frames),
