@@ -15,6 +15,7 @@ from typing import IO
 
 import msgspec
 
+from perdure._runtime import beneath
 from perdure._runtime.workspace_objects import Blob, oid_of
 from perdure._runtime.workspace_sealing import PIECE, Sealer, sealed_size
 from perdure._runtime.workspace_walk import Found, Walked
@@ -127,23 +128,22 @@ class Contents:
             self.removed.append(found.path)
 
     def _read(self, found: Found) -> Blob:
-        place = os.path.join(self._root, found.path)
         if found.kind == "link":
-            target = _as_stored(os.readlink(place), self._sealer)
+            target = _as_stored(beneath.read_link(self._root, found.path), self._sealer)
             return Blob(oid_of(len(target), [target]), len(target), target)
-        before, source, size, after = self._take(place)
+        before, source, size, after = self._take(found.path)
         for _ in range(_TRIES):
             if _times(before) == _times(after):
                 break
-            before, source, size, after = self._take(place)
+            before, source, size, after = self._take(found.path)
         now = Found(found.path, "file", stat.S_IMODE(after.st_mode), size, after.st_ino, *_times(after)[1:])
         self._walked.found[found.path] = now
         stored = len(source) if isinstance(source, bytes) else source.stat().st_size
         return Blob(oid_of(stored, _parts(source)), stored, source)
 
-    def _take(self, place: bytes) -> tuple[os.stat_result, bytes | Path, int, os.stat_result]:
+    def _take(self, path: bytes) -> tuple[os.stat_result, bytes | Path, int, os.stat_result]:
         """The contents as they are stored, and their size in clear; how the file looked before and after."""
-        with open(place, "rb") as file:
+        with beneath.open_file(self._root, path) as file:
             before = os.fstat(file.fileno())
             source: bytes | Path
             if before.st_size <= _IN_MEMORY:
@@ -165,11 +165,10 @@ class Contents:
 
 def oid_at(root: Path | bytes, found: Found, sealer: Sealer | None = None) -> str:
     """The name of a thing's contents as they are now."""
-    place = os.path.join(os.fsencode(root), found.path)
     if found.kind == "link":
-        target = _as_stored(os.readlink(place), sealer)
+        target = _as_stored(beneath.read_link(os.fsencode(root), found.path), sealer)
         return oid_of(len(target), [target])
-    with open(place, "rb") as file:
+    with beneath.open_file(os.fsencode(root), found.path) as file:
         if sealer is None:
             return oid_of(found.size, _pieces(file, found.size))
         if found.size <= _IN_MEMORY:

@@ -5,6 +5,8 @@ and what is replaced or removed is moved into the stage, not deleted. So every s
 another process: a record of the steps is on disk first, locked by the process that takes them. If that process
 dies, whoever finds the record next undoes it; but a file that somebody has changed since stays as it is.
 
+No link is followed on the way to a step (beneath.py), though one was put in the place of a folder since.
+
 Folders stay the folders they were: a shell that stands in one still stands there afterwards.
 """
 
@@ -23,6 +25,7 @@ from typing import Literal
 import msgspec
 
 from perdure._ground import crash
+from perdure._runtime import beneath
 from perdure._runtime.workspace_manifest import Entry, Manifest
 from perdure._runtime.workspace_walk import STAGE, Found, Walked
 from perdure.errors import RestoreFailed
@@ -210,21 +213,22 @@ class _Place:
     """Where one step's thing is, is to come from, and is to be put aside."""
 
     def __init__(self, record: Record, number: int) -> None:
-        self.target = os.path.join(record.root, record.steps[number].path)
+        self.root, self.path = record.root, record.steps[number].path
         self.new = os.path.join(record.stage, b"new", b"%d" % number)
         self.old = os.path.join(record.stage, b"old", b"%d" % number)
 
 
 def _take(step: Step, place: _Place) -> None:
-    if step.act == "mkdir":
-        os.mkdir(place.target, 0o700)
-    elif step.act == "settle":
-        _settle(place.target, step.after)
-    else:
-        if step.act == "remove" or os.path.lexists(place.target):
-            os.rename(place.target, place.old)
-        if step.act == "put":
-            os.rename(place.new, place.target)
+    with beneath.parent_of(place.root, place.path) as (parent, name):
+        if step.act == "mkdir":
+            os.mkdir(name, 0o700, dir_fd=parent)
+        elif step.act == "settle":
+            _settle(parent, name, step.after)
+        else:
+            if step.act == "remove" or beneath.is_there(parent, name):
+                os.rename(name, place.old, src_dir_fd=parent)
+            if step.act == "put":
+                os.rename(place.new, name, dst_dir_fd=parent)
 
 
 def _undo(record: Record) -> list[str]:
@@ -246,19 +250,27 @@ def unmake(folders: Sequence[bytes]) -> None:
 
 def _take_back(step: Step, place: _Place) -> None:
     """Undo one step, whether it was taken, half taken or not at all: the stage tells."""
+    try:
+        with beneath.parent_of(place.root, place.path) as (parent, name):
+            _take_back_in(parent, name, step, place)
+    except FileNotFoundError:
+        if os.path.lexists(place.old):  # else there is nothing to be taken back
+            raise
+
+
+def _take_back_in(parent: int, name: bytes, step: Step, place: _Place) -> None:
     if step.act == "mkdir":
-        with suppress(FileNotFoundError):
-            os.rmdir(place.target)
+        os.rmdir(name, dir_fd=parent)
     elif step.act == "settle":
-        with suppress(FileNotFoundError):
-            _settle(place.target, step.before)
+        _settle(parent, name, step.before)
     else:
-        if step.act == "put" and not os.path.lexists(place.new) and os.path.lexists(place.target):
-            if step.after is not None and _was_written(os.lstat(place.target).st_mtime_ns, step.after[1]):
+        if step.act == "put" and not os.path.lexists(place.new) and beneath.is_there(parent, name):
+            written = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mtime_ns
+            if step.after is not None and _was_written(written, step.after[1]):
                 raise OSError(errno.EBUSY, "it was changed since")
-            os.rename(place.target, place.new)
+            os.rename(name, place.new, src_dir_fd=parent)
         if os.path.lexists(place.old):
-            os.rename(place.old, place.target)
+            os.rename(place.old, name, dst_dir_fd=parent)
 
 
 def _was_written(now_ns: int, put_ns: int) -> bool:
@@ -267,10 +279,10 @@ def _was_written(now_ns: int, put_ns: int) -> bool:
     return abs(now_ns - put_ns) > _COARSE_NS if is_coarse else now_ns != put_ns
 
 
-def _settle(path: bytes, looks: Looks | None) -> None:
+def _settle(parent: int, name: bytes, looks: Looks | None) -> None:
     if looks is not None:
-        os.chmod(path, looks[0])
-        os.utime(path, ns=(looks[1], looks[1]))
+        beneath.set_mode(parent, name, looks[0])
+        os.utime(name, ns=(looks[1], looks[1]), dir_fd=parent, follow_symlinks=False)
 
 
 # ── the stage, and what a dead process left ──────────────────────────────────────────────────────
