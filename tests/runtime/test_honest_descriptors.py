@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from perdure import log_line
+from perdure._runtime import client
 from perdure.errors import NotFound, RequestFailed, UnitEnded
 from tests.runtime.kit import Place, is_alive, until
 from tests.runtime.test_files import agent, kill
@@ -310,3 +311,42 @@ async def test_a_unit_is_released_from_the_command_line(place: Place) -> None:
         assert done.returncode == 0 and not is_alive(web.pid)
         none = subprocess.run([*CLI, "units", "work", "--release", "shop"], env=environment(place), capture_output=True)
         assert none.returncode == 3
+
+
+@pytest.mark.req("R75", "R89")
+async def test_what_cannot_be_made_again_after_the_anchor_died_is_lost_with_the_reason(
+    place: Place, tmp_path: Path
+) -> None:
+    number, text = free_port(), tmp_path / "lines"
+    text.write_bytes(b"one\ntwo\n")
+    async with place.runtime() as rt:
+        (await rt.file(text, "rb")).close()
+        (await rt.listener(number)).close()
+    place.kill_anchor()
+    text.unlink()
+    async with place.runtime() as rt:
+        with socket.create_server(("127.0.0.1", number)):
+            file, listener = await rt.file(text, "rb"), await rt.listener(number)
+        assert (file.level, listener.level) == ("lost", "lost")
+        assert "No such file" in file.verdict.reason and "in use" in listener.verdict.reason
+        with pytest.raises(UnitEnded):  # what never was there is no unit
+            await rt.file(tmp_path / "none", "rb")
+
+
+@pytest.mark.req("R77", "R89")
+async def test_a_keeper_that_stands_still_holds_no_connection_after_its_anchor_died(place: Place) -> None:
+    with other_end() as (server, number):
+        async with place.runtime() as rt:
+            kept = await rt.socket("feed", "127.0.0.1", number)
+            feed, _ = server.accept()
+            feed.settimeout(30)
+            kept.close()
+        keeper, anchor = place.keeper, place.anchor
+        client.client_for(place.home).close()
+        os.kill(keeper, signal.SIGSTOP)
+        os.kill(anchor, signal.SIGKILL)
+        until(lambda: not is_alive(anchor))
+        async with place.runtime() as rt:
+            assert (await rt.socket("feed", "127.0.0.1", number)).level == "lost"
+            assert feed.recv(1) == b"" and not is_alive(keeper)
+        feed.close()

@@ -116,7 +116,7 @@ async def _saved(place_url: str, number: int, root: Path) -> tuple[str, str]:
         rt = await app.runtime("work")
         rt.context.cwd = root
         argv = [*serving(number)[:1], str(root / "server.py"), str(number)]
-        web = await rt.service("web", argv, ready=port(number))
+        web = await rt.service("web", argv, env={"APP_MODE": "first"}, ready=port(number))
         first = ask(number)
         rt.workspace(root)
         await rt.save()
@@ -130,7 +130,6 @@ async def test_a_service_comes_back_at_another_home_and_host(
     number, bundle = free_port(), tmp_path / "task.perdure"
     old, new = tmp_path / "home-a", tmp_path / "home-b"
     monkeypatch.setenv("HOME", str(old))
-    monkeypatch.setenv("APP_MODE", "first")
     monkeypatch.setenv("SSH_AUTH_SOCK", "/tmp/agent")
     first, _ = await _saved(place.url, number, old / "desk")
     async with Perdure(place.url, key=KEY) as app:
@@ -166,7 +165,6 @@ async def test_a_service_comes_back_when_the_home_of_its_keeper_is_gone(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     number = free_port()
-    monkeypatch.setenv("APP_MODE", "first")
     first, _ = await _saved(place.url, number, tmp_path / "desk")
     place.clear()
     until(lambda: not listens(number))
@@ -213,3 +211,17 @@ async def test_a_service_that_cannot_be_started_here_is_lost_and_the_rest_comes_
             assert back.report.level("service web") == "lost"
             assert f"there is no {what}" in back.report.units[-1].verdict.reason or what == "port"
             assert rt.variables == {"seen": 1}
+
+
+@pytest.mark.req("R89")
+async def test_a_service_whose_command_line_has_a_secret_is_not_started_with_stars_in_its_place(place: Place) -> None:
+    async with place.runtime() as rt:
+        await rt.service("web", ["sh", "-c", "sleep 1000", "--password=hunter2-of-this-test"])
+        await rt.save()
+    place.clear()
+    shutil.rmtree(place.home)
+    contexts.forget_contexts()
+    async with place.runtime() as rt:
+        back = await rt.restore()
+        assert back.report.level("service web") == "lost"
+        assert "command line has a secret" in back.report.units[-1].verdict.reason

@@ -34,7 +34,7 @@ from perdure._runtime.sqlite import SqliteSession, open_sqlite
 from perdure._runtime.units import Owner, Record, Rest, U, Unit, opened
 from perdure._runtime.verdicts import verdict_of
 from perdure._store import Store
-from perdure.errors import NoTask
+from perdure.errors import NoTask, UnitEnded
 
 _CONNECT_SECONDS = 30.0
 Limit = Literal["seconds", "idle_seconds", "memory", "grace"]
@@ -114,7 +114,7 @@ class Runtime(Continuity):
         """
         path, mode = absolute(name), mode_of(mode)
         recipe = {"path": path, "mode": mode, "mask": 0o666 & ~environment.umask_now()}
-        file = await self._opened(KeptFile, "file", str(name), recipe, rebuild="auto")
+        file = await self._opened_or_lost(KeptFile, "file", str(name), recipe)
         file.path, file.mode = path, mode
         if file.level != "lost":
             facts = await file.attach(take=take)
@@ -124,8 +124,9 @@ class Runtime(Continuity):
     async def listener(self, port: int, *, host: str = "127.0.0.1", take: bool = False) -> KeptListener:
         """A listening socket; connections that come while nobody is there wait for the next process."""
         recipe = {"host": host, "port": port}
-        listener = await self._opened(KeptListener, "listener", f"{host}:{port}", recipe, rebuild="auto")
-        await listener.attach(take=take)
+        listener = await self._opened_or_lost(KeptListener, "listener", f"{host}:{port}", recipe)
+        if listener.level != "lost":
+            await listener.attach(take=take)
         return listener
 
     async def socket(
@@ -287,6 +288,16 @@ class Runtime(Continuity):
         level: Level = "lost" if unit.startswith("session ") else "rebuilt"
         differs = ("all that the former one had in it",)
         return Verdict(level, f"{gone}; a new one was made in its place", differs=differs)
+
+    async def _opened_or_lost(self, cls: type[U], kind: str, name: str, recipe: dict[str, Any]) -> U:
+        """The same; one that was there and cannot be made again is lost, and says why."""
+        try:
+            return await self._opened(cls, kind, name, recipe, rebuild="auto")
+        except UnitEnded as gone:
+            unit = await self._opened(cls, kind, name, recipe, rebuild="never")
+            why = f"{unit.verdict.reason}; it cannot be made again: {gone.why}"
+            unit.level, unit.verdict = "lost", Verdict("lost", why, do_not_assume=unit.verdict.do_not_assume)
+            return unit
 
     def _recipe(
         self, argv: list[str], cwd: str | Path | None, env: Mapping[str, str]

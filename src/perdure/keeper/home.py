@@ -17,6 +17,7 @@ import logging
 import os
 import stat
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from perdure.keeper import processes
@@ -55,7 +56,10 @@ class Home:
             self.mend()
 
     def begin(self) -> None:
-        """Have it when the keeper begins; without its records, nothing of what is left can be given to anybody."""
+        """Have it, alone, when the keeper begins; without records, nothing of what is left can be given to anybody."""
+        # One whose anchor was killed while it stood still has descriptors that are called lost.
+        former = [pid for pid in _keepers_of(str(self._path)) if pid != os.getpid()]
+        processes.kill(iter(former))
         if self.is_there:
             return
         self.mend()
@@ -98,3 +102,11 @@ class Home:
         finally:
             os.close(lock)
         return True
+
+
+def _keepers_of(home: str) -> Iterator[int]:
+    """Every process that is a keeper of this home, by how it was started: daemon.main is given its home."""
+    for pid in processes.all_pids():
+        command = processes.command_of(pid)
+        if len(command) > 3 and command[-3] == home and any("perdure.keeper.daemon" in part for part in command):
+            yield pid

@@ -103,6 +103,15 @@ def _carries(pid: int, mark: bytes) -> bool:
         return False
 
 
+def command_of(pid: int) -> list[str]:
+    """What it was started with; empty when it cannot be seen."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return [os.fsdecode(part) for part in file.read().rstrip(b"\0").split(b"\0")]
+    except OSError:
+        return []
+
+
 def kill(pids: Iterator[int], number: int = signal.SIGKILL) -> int:
     """How many were there to get it."""
     count = 0

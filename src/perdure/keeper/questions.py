@@ -103,7 +103,11 @@ def open_unit(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     if found is None and call.get("find", bool, False):
         return Answer({"unit": None, "made": False})
     if found is None:
-        return Answer({"unit": shown(keeper, _make(keeper, kind, name, owner, recipe, call)), "made": True})
+        made = _make(keeper, kind, name, owner, recipe, call)
+        if "instead_of" in made.facts:  # of one whose record was gone: see services.py
+            made.facts["rebuilt_for"] = [connection.pid, connection.start, call.get("epoch", int, 0)]
+            keeper.save(made)
+        return Answer({"unit": shown(keeper, made, connection, call.get("epoch", int, 0)), "made": True})
     identity = keeper.kinds[kind].identity
     if found.kind != kind or (found.is_alive and identity(found.recipe) != identity(recipe)):
         how = " (isolated)" if found.recipe.get("isolate") else ""

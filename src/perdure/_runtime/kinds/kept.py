@@ -66,6 +66,9 @@ class KeptType(UnitType):
         missing = _missing(recipe)
         if missing:
             return Verdict("lost", f"{gone}; it is not made anew without {', '.join(missing)}")
+        if record is None and recipe["recipe"].get("hides_argv"):
+            why = "its command line has a secret in it, which was not written down"
+            return Verdict("lost", f"{gone}; {why}", options=options)
         is_there = record is not None and record.is_alive  # a fingerprint wants another one in its place
         if not is_there and (hindrance := _hindrance(recipe["recipe"], place)):
             return Verdict("lost", f"{gone}; it cannot be started here: {hindrance}", options=options)
@@ -145,7 +148,8 @@ def _as_here(recipe: Any, place: Place) -> dict[str, Any]:
     """The recipe with an environment: its own, or, from a save that has none, the one the task had then."""
     env, secret_env = recipe.get("env"), recipe.get("secret_env", {})
     if env is None:
-        captured = environment.capture(place.context.env, place.context.rules)
+        rules = place.context.rules
+        captured = environment.capture(environment.inherited(place.context.env, rules), rules)
         env, secret_env = captured.values, {**captured.secrets, **secret_env}
     gone = environment.OF_THE_HOST if place.has_moved else frozenset()
     return {
