@@ -57,10 +57,14 @@ def judge(case: Case) -> list[Violation]:
         told = case.told.get(part.kind) or {"error": "nothing", "text": "it was never opened"}
         if part.kind == "migration":
             found += _migration(case, part, told)
+            if "failed" in case.said.get(part.kind, {}):
+                continue  # its session broke under the agent, and the function failed by that: what is told is true
         if "error" in told:
             found.append(Violation(SILENT, part.kind, f"{told['error']}: {told['text']}"))
             continue
         view = View(case, part, told)
+        if view.is_new and case.plan.has(*_FORGETS) and part.kind != "service":
+            continue
         found += view.common()
         found += _RULES[part.kind](view)
     return found
@@ -267,7 +271,7 @@ def _sqlite(view: View) -> Iterator[Violation]:
 
 
 def _request(view: View) -> Iterator[Violation]:
-    if view.seen["posts"] > 1 and not view.case.plan.has(*_FORGETS):
+    if view.seen["posts"] > 1:
         yield view.repeated(f"it was sent {view.seen['posts']} times")
     body, expected = view.used.get("body"), view.seen["body"]
     if isinstance(body, bytes) and body != expected:
