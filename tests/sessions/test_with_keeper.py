@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import signal
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
+import psycopg.conninfo
 import pytest
 
 from perdure._runtime.sessions import ask
@@ -146,3 +151,31 @@ async def test_no_credential_is_written_down(place: Place, url: str) -> None:
         files = [file for folder in (place.home, live) for file in folder.rglob("*") if file.is_file()]
         assert len(files) > 3
         assert [file for file in files if secret.encode() in file.read_bytes()] == []
+
+
+async def test_a_session_that_was_being_made_when_its_keeper_died_is_told_as_what_it_is(place: Place, url: str) -> None:
+    """Its process goes on logging in; the next keeper hears what it says at its start."""
+    real = psycopg.conninfo.conninfo_to_dict(url)
+    with socket.create_server(("127.0.0.1", 0)) as gate:
+        through = f"host=127.0.0.1 port={gate.getsockname()[1]} user={real['user']} dbname={real['dbname']}"
+        async with place.runtime() as rt:
+            opening = asyncio.create_task(rt.postgres("main", f"{through} sslmode=disable", hold="10m"))
+            arrived, _ = await asyncio.to_thread(gate.accept)  # it is about to log in
+            place.kill_keeper()
+            with socket.socket(socket.AF_UNIX) as server, arrived:
+                server.connect(f"{real['host']}/.s.PGSQL.{real.get('port', 5432)}")
+                pumps = [threading.Thread(target=pump, args=pair) for pair in ((arrived, server), (server, arrived))]
+                for one in pumps:
+                    one.start()
+                session = await opening
+                assert (session.level, session.verdict.reason) == ("kept", "new; nothing was kept before")
+                await session.end()
+                for one in pumps:
+                    one.join()
+
+
+def pump(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)

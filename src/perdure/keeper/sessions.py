@@ -83,6 +83,8 @@ class Session(Held):
         whole[:] = bytes(len(whole))
         self._pipe, theirs = os.pipe()
         os.set_blocking(self._pipe, False)
+        # What it says at its start is for whoever opens it next, also when this keeper does not live to hear it.
+        self.keeper.anchored.put(self._pipe_name, self._pipe)
         log = untrusted.open_file(folder / "log", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
         env = {name: os.environ[name] for name in _ENV if name in os.environ}
         env |= {str(name): str(value) for name, value in self.unit.recipe.get("env", {}).items()}
@@ -94,12 +96,16 @@ class Session(Held):
         try:
             self.keeper.launch(self, command, (told, theirs, log), is_terminal=False, with_token=True)
         except BaseException:
-            os.close(self._pipe)
+            self._close_pipe()
             raise
         finally:
             for fd in (told, theirs, log):
                 os.close(fd)
         self.keeper.loop.add_reader(self._pipe, self._hear)
+
+    @property
+    def _pipe_name(self) -> str:
+        return f"{self.unit.uid}/said"
 
     def _hear(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -107,9 +113,9 @@ class Session(Held):
             self._heard += data
             if data and b"\n" not in self._heard:
                 return
-            self._close_pipe()
             with contextlib.suppress(ValueError):
                 self._tell(json.loads(self._heard))
+            self._close_pipe()
 
     def _tell(self, said: dict[str, Any]) -> None:
         if "error" in said:
@@ -125,6 +131,8 @@ class Session(Held):
             self.keeper.loop.remove_reader(self._pipe)
             os.close(self._pipe)
             self._pipe = -1
+            with contextlib.suppress(KeyError):
+                self.keeper.anchored.drop(self._pipe_name)
 
     async def answer(self, call: Call) -> Answer:
         """What the process says at its start; nothing when it was started by a former keeper."""
@@ -172,9 +180,22 @@ class Session(Held):
         if not has_exited and not processes.is_same(unit.pid, unit.start):
             unit.facts["is_over"] = True
             raise Gone("its process ended with the anchor, and its connection with it")
-        self._said.set_result({"how": "kept"} if unit.facts.get("is_ready") else {})
+        if unit.facts.get("is_ready"):
+            self._said.set_result({"how": "kept"})
+        else:
+            self._hear_on()
         if not has_exited and not is_below(unit.pid, self.keeper.anchor_pid):
             self._watch_orphan()
+
+    def _hear_on(self) -> None:
+        """The keeper that started it has died before it was ready: its answer is still to come."""
+        try:
+            self._pipe = self.keeper.anchored.get(self._pipe_name)[0]
+        except KeyError:  # it was lost with the anchor, or a former perdure did not keep it
+            self._said.set_result({"how": "kept"})
+            return
+        os.set_blocking(self._pipe, False)
+        self.keeper.loop.add_reader(self._pipe, self._hear)
 
     def _watch_orphan(self) -> None:
         """Its anchor has died, and it lives on: nobody else will be told of its end."""
@@ -209,7 +230,9 @@ class Session(Held):
         self._said.set_result({"error": self.unit.facts.get("why", "it has ended"), "kind": "lost"})
 
     def exited(self) -> None:
-        self._close_pipe()
+        if self._pipe >= 0:
+            self._hear()  # its last words
+            self._close_pipe()
         unit = self.unit
         lived = (unit.ended_at or 0.0) - unit.facts.get("started_at", unit.made_at)
         self._deaths = 1 if lived >= _WELL_SECONDS else self._deaths + 1
