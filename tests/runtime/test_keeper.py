@@ -268,3 +268,47 @@ async def test_two_hundred_units_at_once(place: Place) -> None:
         await until_text(shells[0], "first\nfirst")
         await until_text(shells[-1], "last\nlast")
         assert all(unit.level == "kept" for unit in await rt.units())
+
+
+# ── stopped ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_keeper_that_was_stopped_is_replaced_by_itself(place: Place) -> None:
+    async with place.runtime() as rt:
+        shell = await rt.shell("main", env={"HOME": "/"})
+        await shell.run("x=1")
+        pid, keeper = shell.record.pid, place.keeper
+        os.kill(keeper, signal.SIGSTOP)
+        assert (await shell.run("echo $x")).output == "1\n"  # nobody else has done anything about it
+        assert place.keeper != keeper and not is_alive(keeper)
+        assert (shell.record.pid, is_alive(pid)) == (pid, True)
+        children = Path(f"/proc/{place.anchor}/task/{place.anchor}/children").read_text().split()
+        names = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children]
+        assert sum(b"perdure.keeper.daemon" in name for name in names) == 1
+
+
+async def test_a_keeper_that_was_continued_and_a_unit_that_is_stopped_are_left_alone(place: Place) -> None:
+    async with place.runtime() as rt:
+        shell = await rt.shell("main", ["cat"])
+        keeper, pid = place.keeper, shell.record.pid
+        os.kill(pid, signal.SIGSTOP)
+        until(lambda: state_of(pid) == "T")
+        os.kill(keeper, signal.SIGSTOP)
+        until(lambda: state_of(keeper) == "T")
+        os.kill(keeper, signal.SIGCONT)
+        stopped = await rt.shell("stopped", ["cat"])
+        os.kill(stopped.record.pid, signal.SIGSTOP)
+        until(lambda: state_of(stopped.record.pid) == "T")
+        os.kill(keeper, signal.SIGSTOP)  # stopped anew: the time begins anew
+        until(lambda: state_of(keeper) == "T")
+        os.kill(keeper, signal.SIGCONT)
+        os.kill(pid, signal.SIGCONT)
+        await shell.send("still\n")
+        await until_text(shell, "still\nstill")
+        assert (place.keeper, state_of(stopped.record.pid)) == (keeper, "T")
+        os.kill(stopped.record.pid, signal.SIGKILL)
+        assert await stopped.ended() == -signal.SIGKILL
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -2,8 +2,7 @@
 
 It holds what would be lost with a process: the listening socket, so that connections queue while the keeper is
 replaced; descriptors by name (terminals, logs, sockets); exit statuses of watched processes, as the subreaper of
-all that units leave behind. It starts the keeper, and starts it again when it ends.
-
+all that units leave behind. It starts the keeper, and starts it again when it ends, or was stopped and stays so.
 Run as a file (`python -I -S anchor.py CONFIG`), it imports nothing of perdure and lives as long as the machine is
 up; so what keeper and anchor say to each other is frozen. A message is a length of four bytes, big-endian, and
 JSON; at most one descriptor rides on it. The keeper asks, the anchor answers in order:
@@ -36,11 +35,10 @@ import sys
 import time
 from typing import Any
 
-FORMAT = 1
-_LENGTH = struct.Struct(">I")
+FORMAT, _LENGTH = 1, struct.Struct(">I")
 _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 4, 36
-# A keeper that lived this long was well; one that did not is started again after a growing pause.
-_WELL_SECONDS, _LONGEST_PAUSE = 0.3, 1.0
+# A keeper that lived so long was well, else it is started again after a growing pause; stopped so long, it is ended.
+_WELL_SECONDS, _LONGEST_PAUSE, _STOPPED_SECONDS = 0.3, 1.0, 5.0
 
 
 class Anchor:
@@ -48,9 +46,8 @@ class Anchor:
         self.home, self.argv = home, argv
         self.store: dict[str, tuple[Any, int]] = {}
         self.watched: dict[tuple[int, int], int | None] = {}
-        self.keeper = 0
+        self.keeper, self.started, self.pause, self.stopped = 0, 0.0, 0.0, 0.0
         self.link: socket.socket | None = None
-        self.started = self.pause = 0.0
         self.selector = selectors.DefaultSelector()
         path = os.path.join(live, "sock")
         with contextlib.suppress(FileNotFoundError):
@@ -68,10 +65,13 @@ class Anchor:
     def live(self) -> None:
         """Until it is told to stop."""
         while True:
-            rest = max(0.0, self.started + self.pause - time.monotonic())
+            until = self.stopped + _STOPPED_SECONDS if self.keeper else self.started + self.pause
+            rest = max(0.0, until - time.monotonic())
             if not self.keeper and not rest:
                 self.start_keeper()
-            for key, _ in self.selector.select(None if self.keeper else rest):
+            elif self.stopped and not rest:
+                os.kill(self.keeper, signal.SIGKILL)
+            for key, _ in self.selector.select(rest if self.stopped or not self.keeper else None):
                 if key.fileobj is self.link:
                     self.answer()
                 else:
@@ -99,7 +99,7 @@ class Anchor:
         os._exit(127)
 
     def keeper_ended(self) -> None:
-        self.keeper = 0
+        self.keeper, self.stopped = 0, 0.0
         while self.link is not None:  # what it said last still counts: a descriptor on its way is not lost
             self.answer()
         lived = time.monotonic() - self.started
@@ -116,12 +116,15 @@ class Anchor:
         while True:
             found = None
             with contextlib.suppress(ChildProcessError):
-                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WSTOPPED | os.WCONTINUED | os.WNOHANG | os.WNOWAIT)
             if found is None:
                 return
             start = start_of(found.si_pid)  # while it is still there to be asked
-            pid, status = os.waitpid(found.si_pid, 0)
-            if pid == self.keeper:
+            pid, status = os.waitpid(found.si_pid, os.WUNTRACED | os.WCONTINUED)
+            if os.WIFSTOPPED(status) or os.WIFCONTINUED(status):  # a unit may be, as long as it likes
+                if pid == self.keeper:
+                    self.stopped = time.monotonic() if os.WIFSTOPPED(status) else 0.0
+            elif pid == self.keeper:
                 self.keeper_ended()
             elif (pid, start) in self.watched:
                 self.watched[pid, start] = status
@@ -144,8 +147,7 @@ class Anchor:
                 self.drop(name)
                 self.store[name] = (asked.get("about"), fd)
             case {"do": "get", "name": name}:
-                about, kept = self.store[name]
-                return {"about": about}, kept
+                return {"about": self.store[name][0]}, self.store[name][1]
             case {"do": "drop", "name": name}:
                 self.drop(name)
             case {"do": "names"}:
@@ -197,11 +199,9 @@ def start_of(pid: int) -> int:
 
 
 def _say_where(home: str, live: str) -> None:
-    pid = os.getpid()
-    about = {"format": FORMAT, "live": live, "pid": pid, "start": start_of(pid), "since": time.time()}
-    path = os.path.join(home, "anchor.json")
+    path, me = os.path.join(home, "anchor.json"), os.getpid()
     with open(f"{path}.new", "w") as out:
-        json.dump(about, out)
+        json.dump({"format": FORMAT, "live": live, "pid": me, "start": start_of(me), "since": time.time()}, out)
     os.replace(f"{path}.new", path)
 
 
