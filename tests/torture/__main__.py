@@ -34,6 +34,7 @@ from tests.torture import (
     keeper_fuzz,
     keepers,
     kills,
+    migrations,
     mutants,
     outages,
     powerloss,
@@ -81,6 +82,7 @@ PARTS = {
     "outages": Part(outages.run, range(2)),
     "sessions": Part(sessions.run, range(3_000)),
     "honesty": Part(honesty.run, range(3_000)),
+    "migrations": Part(migrations.run, range(400)),
     "mutants": Part(mutants.run, range(len(mutants.MUTANTS))),
     "fuzz_bundle": Part(fuzz_bundle.run, range(800)),  # a minute each
     "fuzz_envelope": Part(fuzz_envelope.run, range(1_200)),

@@ -55,6 +55,10 @@ class InBlocks(Protocol):
 
     async def undo_block(self, number: int) -> None: ...
 
+    async def roll_back(self) -> None:
+        """Roll the open transaction back, whoever began it."""
+        ...
+
     def cut_off(self) -> None:
         """Neither commit nor roll back: the next attempt goes on here."""
         ...
@@ -129,8 +133,10 @@ async def check_unfinished(run: Run, way: InBlocks) -> None:
     """A client has come to a session: find the transaction that the journal left open. Does not return when that is
     gone: then it is run again."""
     known, line = await way.known(), line_of(run)
-    if known["line"] == line and known["open"]:
+    if known["open"] and known["line"] == line:
         way.block = str(known["open"][0])
+    elif known["open"] and known["line"].startswith(f"{run.uid}/"):
+        await way.roll_back()  # of a line of the journal that the task has left
     block = run.part(BlocksOnRecord).unfinished(way.label)
     if block is None or block.name == way.block:
         return

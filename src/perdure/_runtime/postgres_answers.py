@@ -11,13 +11,13 @@ from typing import Any
 
 from psycopg.pq import ExecStatus
 
-from perdure.keeper.pgproxy import wire
+from perdure.keeper import pgproxy
 
 _COLUMN = struct.Struct("!IHIhiH")
 
 
 def only_tag(tag: str) -> bytes:
-    return wire.message(b"C", tag.encode() + b"\0")
+    return pgproxy.message(b"C", tag.encode() + b"\0")
 
 
 def answer_of(cursor: Any) -> bytes:
@@ -27,13 +27,13 @@ def answer_of(cursor: Any) -> bytes:
 
 def _answer(result: Any) -> bytes:
     if result.status == ExecStatus.EMPTY_QUERY:
-        return wire.message(b"I")
+        return pgproxy.message(b"I")
     parts = []
     if result.status == ExecStatus.TUPLES_OK:
         parts.append(_description(result))
         parts += [_row(result, row) for row in range(result.ntuples)]
     tag = result.command_status or b""
-    return b"".join(parts) + wire.message(b"C", tag + b"\0")
+    return b"".join(parts) + pgproxy.message(b"C", tag + b"\0")
 
 
 def _description(result: Any) -> bytes:
@@ -50,7 +50,7 @@ def _description(result: Any) -> bytes:
                 result.fformat(column),
             )
         )
-    return wire.message(b"T", b"".join(parts))
+    return pgproxy.message(b"T", b"".join(parts))
 
 
 def _row(result: Any, row: int) -> bytes:
@@ -58,4 +58,4 @@ def _row(result: Any, row: int) -> bytes:
     for column in range(result.nfields):
         value = result.get_value(row, column)
         parts.append(b"\xff\xff\xff\xff" if value is None else struct.pack("!I", len(value)) + value)
-    return wire.message(b"D", b"".join(parts))
+    return pgproxy.message(b"D", b"".join(parts))

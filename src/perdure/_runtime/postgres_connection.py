@@ -25,8 +25,7 @@ from perdure._runtime import postgres_answers
 from perdure._runtime.blocks import check_unfinished, end_transaction, kept_block
 from perdure._runtime.statements import IN_A_STEP, LONGEST_ANSWER, call_in_step, control_of, refuse
 from perdure.errors import ReplayDiverged, StatementUnanswered, TransactionLost
-from perdure.keeper.ledger import digest_of
-from perdure.keeper.pgproxy import calls
+from perdure.keeper import digest_of, pgproxy
 
 if TYPE_CHECKING:
     from perdure._runtime.postgres import PostgresSession
@@ -212,15 +211,15 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
             raise TransactionLost(self.label, self.over)
         path = place.next_path(self.label)
         block = self._block_of(path, text)
-        cursor._about = calls.note(call_in_step(place, self.label, digest, text, block, path))
+        cursor._about = pgproxy.note(call_in_step(place, self.label, digest, text, block, path))
         try:
             await act()
         except psycopg.Error as error:
-            if error.sqlstate == calls.ANOTHER:
+            if error.sqlstate == pgproxy.ANOTHER:
                 known = error.diag.message_hint or "another statement"
                 diverged = ReplayDiverged(place.run.task_id, place.run.cursor.last, known, text)
                 raise place.run.poison(diverged) from None
-            if error.sqlstate in (calls.NOT_KEPT, calls.UNCERTAIN, calls.UNWRITTEN):
+            if error.sqlstate in (pgproxy.NOT_KEPT, pgproxy.UNCERTAIN, pgproxy.UNWRITTEN):
                 raise StatementUnanswered(self.label, text, error.diag.message_primary or "") from None
             raise
 
@@ -235,7 +234,7 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
 
     async def _answer(self, cursor: KeptCursor, answer: bytes, act: Callable[[], Awaitable[Any]]) -> None:
         """Have a statement answered as it was before, without the server."""
-        cursor._about, cursor._is_answered = calls.give(answer), True
+        cursor._about, cursor._is_answered = pgproxy.give(answer), True
         await act()
 
     @asynccontextmanager
@@ -250,7 +249,7 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
             if place.run.is_ending:
                 raise
             cursor = super().cursor()
-            self.tell(calls.undo(path))
+            self.tell(pgproxy.undo(path))
             await psycopg.AsyncCursor.execute(cursor, f"ROLLBACK TO SAVEPOINT {name}; RELEASE SAVEPOINT {name}")
             if not _asks_to_be_undone(error):
                 raise
@@ -338,6 +337,9 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
         else:
             await self._plainly(f"ROLLBACK TO SAVEPOINT perdure_{number}")
             await self._plainly(f"RELEASE SAVEPOINT perdure_{number}")
+
+    async def roll_back(self) -> None:
+        await super().rollback()
 
     async def _plainly(self, sql: str) -> None:
         await psycopg.AsyncCursor.execute(super().cursor(), sql.encode())

@@ -37,8 +37,7 @@ from perdure.errors import (
     StatementUnanswered,
     TransactionLost,
 )
-from perdure.keeper.ledger import Call as LedgerCall
-from perdure.keeper.ledger import digest_of
+from perdure.keeper import StatementCall, digest_of
 
 Bindings = Sequence[Any] | Mapping[str, Any]
 _VALUES = (str, int, float, bytes, type(None))
@@ -263,6 +262,9 @@ class SqliteSession:
     async def undo_block(self, number: int) -> None:
         await Call(lambda: self._ask({"ask": "leave", "number": number, "commit": False}))
 
+    async def roll_back(self) -> None:
+        await Call(lambda: self._execute("execute", "ROLLBACK", []))
+
     def cut_off(self) -> None:
         """Nothing of this process is heard any more. Blocks for a moment."""
         if self._link is not None:
@@ -310,7 +312,7 @@ class SqliteSession:
         weakref.finalize(self, link.close)
         return self._ask({"ask": "attach"})
 
-    def _execute(self, verb: str, sql: str, bindings: Any, call: LedgerCall | None = None) -> dict[str, Any]:
+    def _execute(self, verb: str, sql: str, bindings: Any, call: StatementCall | None = None) -> dict[str, Any]:
         told = {} if call is None else {"call": list(call)}
         answer = self._ask({"ask": verb, "sql": sql, "bindings": bindings, **told})
         while answer.get("more"):

@@ -14,7 +14,7 @@ from typing import Literal
 
 from perdure._durable import Block, UnitCall, belongs_to, is_in_effect
 from perdure.errors import InvalidInput
-from perdure.keeper.ledger import Call
+from perdure.keeper import StatementCall
 
 Control = Literal["begin", "commit", "rollback", ""]
 LONGEST_ANSWER = 1 << 20
@@ -36,7 +36,7 @@ def control_of(text: str) -> Control:
     return "rollback" if _ROLLBACK.match(text, at) else ""
 
 
-def call_in_step(place: UnitCall, unit: str, digest: str, text: str, block: str, path: str) -> Call:
+def call_in_step(place: UnitCall, unit: str, digest: str, text: str, block: str, path: str) -> StatementCall:
     """The call of a statement in a body that is running."""
     if block:
         if is_in_effect():
@@ -46,7 +46,7 @@ def call_in_step(place: UnitCall, unit: str, digest: str, text: str, block: str,
                 do="put it beside the effect: a transaction can still be rolled back, and an effect cannot",
             )
         belongs_to(Block(unit, block))
-    return Call(place.line, path, digest, block, text)
+    return StatementCall(place.line, path, digest, block, text)
 
 
 def refuse(unit: str, what: str, do: str) -> InvalidInput:

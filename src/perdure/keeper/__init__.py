@@ -1,14 +1,17 @@
 """The daemon that holds live things for tasks, and the small process under it: processes of their own.
 
-What others may know of it: how it is started, what is spoken with it, and how small programs put descriptors into
-its keeping.
+What others may know of it: how it is started, what is spoken with it, how small programs put descriptors into its
+keeping, and how a statement on a kept session says which call it belongs to.
 """
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from perdure.keeper import pgproxy
 from perdure.keeper.channel import Channel, ChannelRefused
+from perdure.keeper.ledger import Call as StatementCall
+from perdure.keeper.ledger import digest_of
 from perdure.keeper.ports import is_taken as is_port_taken
 from perdure.keeper.spawn import TOKEN_FD
 from perdure.keeper.wire import (
@@ -42,10 +45,13 @@ __all__ = [
     "Refusal",
     "Reply",
     "Request",
+    "StatementCall",
+    "digest_of",
     "encode",
     "is_port_taken",
     "is_same_program",
     "keeper_argv",
+    "pgproxy",
     "receive",
     "send",
 ]

@@ -21,3 +21,8 @@ goes on inside them. Run as `python -m perdure.keeper.pgproxy`, with its configu
     rebuild   a session made anew from its recipe
     process   the loop that moves the bytes
 """
+
+from perdure.keeper.pgproxy.calls import ANOTHER, NOT_KEPT, UNCERTAIN, UNWRITTEN, give, note, undo
+from perdure.keeper.pgproxy.wire import message
+
+__all__ = ["ANOTHER", "NOT_KEPT", "UNCERTAIN", "UNWRITTEN", "give", "message", "note", "undo"]
