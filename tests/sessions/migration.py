@@ -196,6 +196,7 @@ class Migrations:
         """What others see."""
         if self.engine == "sqlite":
             other = apsw.Connection(self.url)
+            other.set_busy_timeout(10_000)
             try:
                 return [row[0] for row in other.execute(sql)]
             finally:

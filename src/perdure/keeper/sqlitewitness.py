@@ -60,7 +60,8 @@ class Witness:
         """Have the marker; without one less can be told."""
         try:
             self._connection.execute(f"ATTACH ? AS {_SCHEMA}", (os.path.join(self._folder, _MARKER),))
-            self._connection.execute(f"PRAGMA {_SCHEMA}.synchronous = OFF")  # it is for the death of a process only
+            # Not OFF: SQLite commits files without it one after the other, and a death in between parts them.
+            self._connection.execute(f"PRAGMA {_SCHEMA}.synchronous = NORMAL")
             self._connection.execute(f"CREATE TABLE IF NOT EXISTS {_SCHEMA}.marker (token TEXT)")
             if self._marked() is None:
                 self._connection.execute(f"INSERT INTO {_SCHEMA}.marker VALUES ('')")  # noqa: S608
@@ -97,6 +98,7 @@ class Witness:
             self._has_marker = False  # the folder was removed; a journal for it could not even be made
         mode, of_marker = self._mode("main"), self._mode(_SCHEMA) if self._has_marker else ""
         both = mode in _ROLLBACK_MODES and of_marker in _ROLLBACK_MODES
+        both = both and bool(self._connection.pragma("synchronous", schema="main"))  # else they are not one commit
         is_marked = is_pure and bool(of_marker) and (both or mode == "wal")
         if is_marked and self._connection.txn_state("main") == apsw.SQLITE_TXN_WRITE:
             self._connection.execute(f"UPDATE {_SCHEMA}.marker SET token = ?", (self._token,))  # noqa: S608
