@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure._ground.ids import boot_id, pid_ns
-from perdure._ground.secret_forms import hide_forms
-from perdure.keeper import access, processes, wire
+from perdure.keeper import access, keeper_log, processes, wire
 from perdure.keeper.anchor import start_of
 from perdure.keeper.anchored import Anchored, AnchorGone, Exit, NotHeld
 from perdure.keeper.bells import Bells
@@ -128,10 +127,8 @@ class Keeper:
             held.recover()
             if held.has_process and unit.is_alive and not self._is_ours(unit):
                 raise ValueError(f"process {unit.pid} is not the one it had")
-        except Gone as error:
-            self._gone(unit, str(error))
-        except NotHeld:
-            self._gone(unit, "its descriptors were lost with the anchor")
+        except (Gone, NotHeld) as error:
+            self._gone(unit, str(error) if isinstance(error, Gone) else "its descriptors were lost with the anchor")
         except AnchorGone:
             raise
         except Exception as error:  # whatever its record and its files say, the others go on
@@ -158,8 +155,7 @@ class Keeper:
         if processes.is_same(unit.pid, unit.start) and access.is_below(unit.pid, self.anchor_pid):
             processes.kill(processes.of_unit(unit.pid, unit.uid, self.anchor_pid))
         self._let_go(unit.uid)
-        told = error.values.get("what", error) if isinstance(error, Refused) else error
-        why = f"{type(error).__name__}: {shortened(str(told))}"
+        why = f"{type(error).__name__}: {shortened(str(getattr(error, 'values', error)))}"
         self.units.unreadable.append(f"{unit.uid}: {why}")
         unit.facts["aside"] = True
         self._gone(unit, f"its record or its files were damaged ({why}) and are set aside")
@@ -485,13 +481,6 @@ class Keeper:
         self.loop.stop()
 
 
-class _Redacting(logging.Formatter):
-    """The log lies on disk: nothing that has the form of a secret goes there."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return hide_forms(super().format(record))
-
-
 def main(argv: list[str]) -> None:
     """`argv`: how this program is started, then the home, the anchor's link, the listening socket."""
     if argv[-1] == "--check":  # whether all can be imported
@@ -502,9 +491,7 @@ def main(argv: list[str]) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
-    logging.basicConfig(level=logging.WARNING)
-    for handler in logging.getLogger().handlers:
-        handler.setFormatter(_Redacting("%(asctime)s keeper[%(process)d] %(message)s"))
+    keeper_log.begin()
     os.umask(0o077)
     for fd in (int(link), int(listener)):
         os.set_inheritable(fd, False)
