@@ -81,7 +81,9 @@ async def test_it_comes_back_as_it_was(place: Place, env: dict[str, str], name: 
         assert [told for told in made.verdict.differs if told.startswith("not rebuilt:")] == []
 
 
-@pytest.mark.parametrize("folder", ["li\nne; touch ../pwned", "it's $(touch ../pwned)", "#perdure umask", "\t `a` \\"])
+@pytest.mark.parametrize(
+    "folder", ["li\nne; touch ../pwned", "it's $(touch ../pwned)", "x\n#perdure traps\ncd; touch pwned\n#", "\t `a` \\"]
+)
 async def test_a_folder_of_any_name_is_a_name(place: Place, env: dict[str, str], tmp_path: Path, folder: str) -> None:
     (tmp_path / folder.replace("/", "_")).mkdir()
     target = tmp_path / folder.replace("/", "_")
