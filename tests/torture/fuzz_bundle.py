@@ -1,6 +1,6 @@
 """Bundles with something changed in them, and a seal that fits: refused in our own words, or taken in and harmless.
 
-Each seed changes honest bundles, and those of tests/security/corpus, in a few places each: bytes of the file, fields of
+Each seed changes bundles of tests/security/corpus, honest ones and attacks: bytes of the file, fields of
 the header, columns and rows, what is inside a record, the pack. Whatever comes in, the tasks that were there before are
 listed as before, nobody is contacted, and the one that came in can be looked at in every way.
 """
@@ -138,19 +138,9 @@ def _nobody_is_contacted() -> Iterator[None]:
 
 @cache
 def _bases() -> list[bytes]:
-    found = [path.read_bytes() for path in sorted(CORPUS.glob("*.perdure"))]
-    with fast_folder() as folder:
-        for number, plant in enumerate((None, _files)):
-            place = folder / str(number)
-            place.mkdir()
-            found += [hostile.honest(place, workspace=plant).read_bytes()] * 4  # most are changed from these
-    return found
-
-
-def _files(root: Path) -> None:
-    (root / "a" / "b").mkdir(parents=True)
-    (root / "a" / "b" / "file").write_text("x" * 300)
-    (root / "link").symlink_to("a/b")
+    """The same for every run, so that a seed repeats what it did; most are changed from the honest ones."""
+    files = sorted(CORPUS.glob("*.perdure"))
+    return [file.read_bytes() for file in files for _ in range(4 if file.stem.startswith("honest") else 1)]
 
 
 # ── changing ─────────────────────────────────────────────────────────────────────────────────────
