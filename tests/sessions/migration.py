@@ -97,6 +97,24 @@ async def _move(con: Any, number: int, shape: str) -> None:
             assert found == row + 2, f"{found} rows in the transaction, not {row + 2}"
 
 
+@durable(name="sessions.many-steps")
+async def many_steps(number: int, rows: int) -> int:
+    con = await _opened(number)
+    async with con.transaction():
+        for row in range(rows):
+            await insert(con, number, row)
+            if row % 500 == 250:
+                place["begun"]()
+    return rows
+
+
+async def be_long_agent(link: Link, where: dict[str, Any], store: str, number: int, rows: int) -> int:
+    place.update(where, begun=lambda: say(link, "begun"))
+    async with Perdure(store) as app:
+        found: int = await app.run(f"steps-{number}", many_steps, number, rows)
+        return found
+
+
 async def be_agent(link: Link, where: dict[str, Any], store: str, number: int, shape: str) -> int:
     place.update(where, begun=lambda: say(link, "begun"))
     async with Perdure(store) as app:
