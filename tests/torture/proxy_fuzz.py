@@ -162,15 +162,13 @@ def end() -> None:
     _things.close()
 
 
-atexit.register(end)
-
-
 @lru_cache(maxsize=1)
 def _rig() -> Rig:
     """One real server, one that lies, and a session at each, for all seeds of this process."""
     things = _things
     folder = Path(things.enter_context(tempfile.TemporaryDirectory(prefix="pds-")))
     children = things.enter_context(nursery())
+    atexit.register(end)  # after the nursery's own, so that it comes before it
     url = things.enter_context(postgres.fresh_database())
     liar = things.enter_context(Liar().serving())
     return Rig(things.enter_context(Stage(children, folder, url)), liar)
