@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import threading
@@ -179,3 +180,24 @@ def pump(source: socket.socket, target: socket.socket) -> None:
         while data := source.recv(65536):
             target.sendall(data)
         target.shutdown(socket.SHUT_WR)
+
+
+async def test_a_sqlite_session_whose_process_and_notes_are_gone_is_not_called_kept(
+    place: Place, tmp_path: Path
+) -> None:
+    def holder() -> int:
+        return int(place.ask("units")["units"][0]["pid"])
+
+    async with place.runtime() as rt:
+        session = await rt.sqlite("books", tmp_path / "books.db")
+        await session.execute("CREATE TABLE books (title)")
+        await session.execute("BEGIN")
+        await session.execute("INSERT INTO books VALUES ('Walden')")
+        first = holder()
+        shutil.rmtree(session.folder)
+        session.folder.mkdir(mode=0o700)
+        os.kill(first, signal.SIGKILL)
+        until(lambda: holder() != first)
+        again = await rt.sqlite("books", tmp_path / "books.db")
+        assert again.level == "lost" and "not known" in again.verdict.reason
+        assert await again.fetch("SELECT * FROM books") == []

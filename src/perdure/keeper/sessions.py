@@ -252,8 +252,9 @@ class Session(Held):
         unit = self.unit
         unit.facts["started_at"] = self.keeper.now()
         unit.ended = unit.ended_at = None
+        config = {**unit.recipe["config"], "is_again": bool(unit.facts.get("is_ready"))}
         try:
-            self._begin(self._without_credentials())
+            self._begin(json.dumps(config).encode())
         except (CannotStart, OSError) as error:
             unit.ended, unit.ended_at = -1, self.keeper.now()
             unit.facts["why"] = f"it could not be started again: {error}"

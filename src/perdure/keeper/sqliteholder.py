@@ -34,6 +34,8 @@ from perdure.keeper.sqlitewitness import COMMITTED, FileGone, Log, Witness
 _BATCH = 500  # rows in one answer
 _MOST_KEPT_ROWS = 20_000  # in the answer of a call, which is kept whole or not at all
 _LONGEST_LINE = 64 << 20
+# It was there before, says the keeper, and its folder was removed with all that it had noted.
+UNNOTED = "its process died and its notes were removed: whether its last statement was done is not known"
 LOST = "its process died, and SQLite rolled back what was not committed"
 HELD_TOO_LONG = "the open transaction was rolled back: nobody came back to it within the hold limit"
 
@@ -430,7 +432,7 @@ def main(config: dict[str, Any], answer: Tell | None = None) -> None:
         tell({"error": "the session has a holder already", "kind": "twice"})
         return
     mark = os.path.join(folder, "held")
-    lost = LOST if os.path.exists(mark) else ""
+    lost = LOST if os.path.exists(mark) else UNNOTED if config.get("is_again") else ""
     ledger = Ledger(os.path.join(folder, "ledger"))
     try:
         holder = Holder(config["path"], folder, float(config["hold"]), float(config.get("busy", 5)), lost, ledger)
