@@ -153,6 +153,25 @@ def _do_not_miss_the_folder() -> None:
     Home.watch = Home.look = Home.begin = lambda _: None  # type: ignore[method-assign]
 
 
+def _believe_in_a_moved_database() -> None:
+    from perdure.keeper.sqlitewitness import Witness
+
+    Witness.look = Witness.look_at_path = lambda _: ""  # type: ignore[method-assign]
+
+
+def _type_over_a_line() -> None:
+    from perdure.keeper import shell_state, shells
+
+    class Careless:
+        text = shell_state._RC.read_text().replace("-n $READLINE_LINE ||", "")
+
+        def read_text(self) -> str:
+            return self.text
+
+    shell_state._RC = Careless()  # type: ignore[assignment]
+    shells.Shell._check_free = lambda _: None  # type: ignore[method-assign]
+
+
 MUTANTS: dict[str, Mutant] = {
     "a forgotten statement": Mutant(
         "a statement of a durable function is done once per call",
@@ -177,6 +196,23 @@ MUTANTS: dict[str, Mutant] = {
         _leave_the_backend_alone,
         _about("postgres", ("open", "committing", "inserting"), one_of=("kill anchor",)),
         (FALSE, "postgres"),
+    ),
+    "a moved database": Mutant(
+        "a database file is the one that was opened, before every verdict and every COMMIT",
+        _believe_in_a_moved_database,
+        lambda drawn: (
+            not drawn.has("kill anchor", "kill holder")
+            and _about("sqlite", one_of=("database removed", "database replaced", "database moved"))(drawn)
+        ),
+        (FALSE, "sqlite"),
+    ),
+    "a half-typed line": Mutant(
+        "a shell that is not at its own empty prompt is busy",
+        _type_over_a_line,
+        lambda drawn: (
+            not drawn.has("kill anchor", "kill shell") and _about("shell", ("half",), one_of=("kill agent",))(drawn)
+        ),
+        (FALSE, "shell"),
     ),
     "a broken connection": Mutant(
         "a connection that its other end has reset is lost",
