@@ -21,6 +21,7 @@ from perdure._ground import codec, envelope
 from perdure._ground.clock import from_environment
 from perdure._ground.crypto import KeyRing
 from perdure._model import Entry, decode_entry
+from perdure._replay import TIMERS, WAKING
 from perdure._store import Fence, Write
 
 Journal = list[tuple[int, Entry]]
@@ -98,7 +99,8 @@ class Played:
 
     @property
     def paths(self) -> list[str]:
-        return [entry.path for _, entry in self.journal]
+        """Of all calls; timers and threads that woke the code are left out."""
+        return [entry.path for _, entry in self.journal if entry.op not in WAKING | {TIMERS}]
 
 
 def new_run(

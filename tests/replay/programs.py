@@ -70,13 +70,18 @@ class World:
                 continue
             nexts: list[tuple[int, Any]] = [(order, body) for body, order in self._bodies.items()]
             for timer in loop._scheduled:
-                if not timer.cancelled() and timer.when() in self._lengths:
-                    nexts.append((self._lengths[timer.when()], timer))
+                order = None if timer.cancelled() else self._order_of(timer.when())
+                if order is not None:
+                    nexts.append((order, timer))
             if nexts:
                 quiet = 0
                 self._happen(min(nexts, key=lambda found: found[0])[1])
             elif quiet > 50 and not playing.done():
                 self._nothing_happens(loop, playing)
+
+    def _order_of(self, when: float) -> int | None:
+        """Of a timer that the program has set; a sleep that goes on after a crash is some seconds shorter."""
+        return next((order for length, order in self._lengths.items() if -1 < length - when < 300), None)
 
     def _nothing_happens(self, loop: Any, playing: asyncio.Task[Any]) -> None:
         timers = [timer for timer in loop._scheduled if not timer.cancelled()]
@@ -246,6 +251,98 @@ class Player:
         async with timeout(world.get().length(here)):
             return await self.block(block, f"{here}/0", value)
 
+    # ── time that passes ────────────────────────────────────────────────────────────────────────
+
+    async def slept(self, here: str, value: int, block: Block) -> int:
+        await asyncio.sleep(world.get().length(here))
+        return await self.block(block, f"{here}/0", value)
+
+    async def raced(self, here: str, value: int, block: Block) -> int:
+        work = asyncio.create_task(self.block(block, f"{here}/0", value))
+        late = asyncio.create_task(asyncio.sleep(world.get().length(here)))
+        done, pending = await asyncio.wait({work, late}, return_when=asyncio.FIRST_COMPLETED)
+        self.see(here, "came first", work in done, late in done)
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+        return await fetch(here, value + (work in done))
+
+    async def waited(self, here: str, value: int, block: Block) -> int:
+        tasks = [asyncio.create_task(self.block(block, f"{here}/{n}", value + n)) for n in range(3)]
+        done, _ = await asyncio.wait(tasks, timeout=world.get().length(here))
+        self.see(here, "in time", [task in done for task in tasks])
+        value = await fetch(here, value + len(done))
+        return value + sum(await asyncio.gather(*tasks))
+
+    async def queue_timed(self, here: str, value: int, block: Block) -> int:
+        queue: asyncio.Queue[int] = asyncio.Queue()
+
+        async def produce(n: int) -> None:
+            queue.put_nowait(await self.block(block, f"{here}/{n}", value + n))
+
+        tasks = [asyncio.create_task(produce(n)) for n in range(2)]
+        for n in range(3):
+            try:
+                value += await asyncio.wait_for(queue.get(), world.get().length(f"{here} {n}"))
+                self.see(here, "got", value)
+            except TimeoutError:
+                value = await fetch(f"{here} {n}", value + 7)
+        await asyncio.gather(*tasks)
+        return value
+
+    async def event_timed(self, here: str, value: int, block: Block) -> int:
+        event = asyncio.Event()
+
+        async def set_it() -> int:
+            found = await self.block(block, f"{here}/0", value)
+            event.set()
+            return found
+
+        task = asyncio.create_task(set_it())
+        try:
+            await asyncio.wait_for(event.wait(), world.get().length(here))
+        except TimeoutError:
+            value += await fetch(here, value)
+        return value + await task
+
+    async def shielded(self, here: str, value: int, block: Block) -> int:
+        task = asyncio.create_task(self.block(block, f"{here}/0", value))
+        try:
+            return await asyncio.wait_for(asyncio.shield(task), world.get().length(here))
+        except TimeoutError:
+            return await fetch(here, value) + await task
+
+    async def beaten(self, here: str, value: int, block: Block) -> int:
+        beats = 0
+
+        async def beat() -> None:
+            nonlocal beats
+            for n in range(5):
+                await asyncio.sleep(world.get().length(f"{here} {n}"))
+                beats += 1
+
+        beating = asyncio.create_task(beat())
+        value = await self.block(block, f"{here}/0", value)
+        beating.cancel()
+        return await fetch(here, value + beats)
+
+    async def completed_in_time(self, here: str, value: int, block: Block) -> int:
+        made = [self.block(block, f"{here}/{n}", value + n) for n in range(2)]
+        for first in asyncio.as_completed(made, timeout=world.get().length(here)):
+            value = await first * 2 - value
+            self.see(here, "completed", value)
+        return value
+
+    async def lock_timed(self, here: str, value: int, block: Block) -> int:
+        holder = asyncio.create_task(self.locked(f"{here}/0", value))
+        await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(world.get().length(here)), self.lock:
+                value = await fetch(here, value)
+        except TimeoutError:
+            value += 5
+        return value + await holder
+
 
 async def program(block: Block) -> int:
     return await Player().block(block, "", 1)
@@ -256,6 +353,9 @@ async def program(block: Block) -> int:
 _LEAVES = ("fetch", "fetch", "fetch", "think", "locked")
 _FORKS = ("gather", "group", "as_completed", "wait", "queued")
 _STOPS = ("cancelled", "timed", "waited_for", "run_out")
+_TIMES = (
+    "slept", "raced", "waited", "queue_timed", "event_timed", "shielded", "beaten", "completed_in_time", "lock_timed",
+)  # fmt: skip
 
 
 def make_program(seed: int) -> Block:
@@ -270,13 +370,12 @@ def make_program(seed: int) -> Block:
             return (chance.choice(leaves),)
         if kind < 0.55:
             return ("branch", block(depth + 1), block(depth + 1))
-        if kind < 0.85:
+        if kind < 0.75:
             return (chance.choice(_FORKS), [block(depth + 1) for _ in range(chance.randint(2, 3))])
+        if kind < 0.93:
+            return (chance.choice(_TIMES), block(depth + 1))
         stop = chance.choice(_STOPS)
-        if stop == "cancelled":
-            return (stop, block(depth + 1, (*_LEAVES, "stubborn")))
-        # A time-out of asyncio's own has a place in the order only when it ends a call.
-        return (stop, block(depth + 1) if stop == "run_out" else [("fetch",)])
+        return (stop, block(depth + 1, (*_LEAVES, "stubborn") if stop == "cancelled" else _LEAVES))
 
     return block(0)
 

@@ -170,14 +170,14 @@ async def recorded(name: str, asked: bytes, put: Callable[[Run, str], Awaitable[
     path = answer.path
     position = 0
     # What was answered is on disk as the answer. That it was handed to the code may follow, as a short step's result.
-    is_kept = path in run.answers and run.scopes == 1
+    is_kept = path in run.answers and run.ordered == 1
     try:
         # A call under way, until its answer comes to the gate: unwound before that, the attempt would wait for others
         # with an answer that the code was to go on with.
         with run.not_at_rest():
             entry, copy = await _put(run, name, path, asked, put, as_type)
             position, write = run.record(entry, urgent=not is_kept)
-            if run.scopes > 1:
+            if run.ordered > 1:
                 run.gate.expect(position)
             if not is_kept:
                 await write
@@ -189,7 +189,7 @@ async def recorded(name: str, asked: bytes, put: Callable[[Run, str], Awaitable[
             # First the cut: a question that is open for nobody does no harm, one that nobody can answer would.
             place = cut(run, name, path, asked)
             close_question(run, path, "withdrawn", {"withdrawn": True})
-            if place is not None and (run.scopes > 1 or run.always_replay):
+            if place is not None and (run.ordered > 1 or run.always_replay):
                 await run.hand_out(place[0])
         raise
     if entry.error is not None:

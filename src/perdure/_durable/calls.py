@@ -170,7 +170,7 @@ async def cut_off(
         return
     if in_body:
         run.cursor.learn(*found)
-    elif run.scopes > 1 or run.always_replay:
+    elif run.ordered > 1 or run.always_replay:
         await run.hand_out(found[0])
 
 
@@ -181,7 +181,7 @@ async def never(run: Run, position: int) -> Any:
     try:
         await ever
     except asyncio.CancelledError:
-        if run.scopes > 1 and not run.is_ending:
+        if run.ordered > 1 and not run.is_ending:
             await run.gate.turn(position)
         raise
     finally:

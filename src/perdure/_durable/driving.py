@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any
 
-from perdure._durable import scopes
+from perdure._durable import alarms, scopes
 from perdure._durable.run import Run
 from perdure._durable.scopes import ScopeTask
 from perdure._durable.unwinding import Paused
@@ -28,6 +28,7 @@ async def carry_out(run: Run, function: Callable[..., Any], args: Any, kwargs: A
     """
     loop = run.loop
     scopes.install(loop)
+    alarms.install(loop)
     context = copy_context()
     context.run(scopes.current.set, run.main)
     work = function(*args, **kwargs) if is_async else _in_thread(context.copy(), function, args, kwargs)

@@ -292,7 +292,7 @@ class Walk(Limited, eq=False):
         """Record what most effects come to: a value, in a function of one scope, where it goes out at once. Its bytes
         and what the caller gets; None when it is something else, and nothing was recorded."""
         run, task = self.run, self.task
-        if self.is_body or run.scopes > 1 or run.always_replay:
+        if self.is_body or run.ordered > 1 or run.always_replay:
             return None
         if task is not None and task.cancelling() > self._before:
             return None
@@ -339,7 +339,7 @@ class Walk(Limited, eq=False):
         settling.tell_inbox(self, outcome)
         if self.is_body:
             pass
-        elif self.is_inline or run.scopes > 1 or run.always_replay:
+        elif self.is_inline or run.ordered > 1 or run.always_replay:
             await self._hand_out(position)
         else:
             run.passed(position)

@@ -204,7 +204,7 @@ def _called_on_loop(call: EffectCall) -> Callable[..., Any]:
 
 
 async def _turn(run: Run, answer: Recorded) -> None:
-    if answer.entry.op == "effect" and run.scopes > 1:
+    if answer.entry.op == "effect" and run.ordered > 1:
         await run.gate.turn(answer.position, absorbs="absorbed" in (answer.entry.note or {}))
         if run.pausing:
             run.look_for_unwinding()

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from bisect import insort
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context
 from typing import Any, Protocol
 
@@ -52,6 +52,19 @@ class Owner(Protocol):
         ...
 
 
+class Waking(Protocol):
+    """Timers and threads of the code's own."""
+
+    @property
+    def has_kept_back(self) -> bool:
+        """Whether some wait until everything recorded has been handed out."""
+        ...
+
+    def arm_all(self) -> None: ...
+
+    def sleeps_until(self, may_call: Callable[[Context], bool]) -> float | None: ...
+
+
 class _Nobody:
     """Of an attempt that is over nothing is ours any more."""
 
@@ -65,6 +78,19 @@ class _Nobody:
         return False
 
 
+class _NoAlarms:
+    """Most attempts set no timers of their own."""
+
+    has_kept_back = False
+
+    def arm_all(self) -> None:
+        pass
+
+    def sleeps_until(self, may_call: Callable[[Context], bool]) -> float | None:
+        return None
+
+
+_NO_ALARMS = _NoAlarms()
 _NO_OWNER = _Nobody()
 
 
@@ -82,9 +108,10 @@ class Gate:
         ready = getattr(loop, "_ready", None)
         self._ready: Any = ready if isinstance(ready, deque) else None  # uvloop shows none
         self.timers = Timers(loop, entries)
+        self.alarms: Waking = _NO_ALARMS
         self._expected = deque(recorded)  # in order; each comes to the gate, or is passed over
         self._live: dict[int, None] = {}  # of these, the ones recorded by this attempt
-        self._last_recorded = self._expected[-1] if self._expected else 0
+        self.last_recorded = self._expected[-1] if self._expected else 0
         self.loose: dict[int, None] = {}  # results that have no place in the order: handed out when asked for
         self._handed: dict[int, None] = {}
         self._waiting: dict[int, asyncio.Future[None]] = {}
@@ -110,13 +137,13 @@ class Gate:
 
     def passed(self, position: int) -> None:
         """Handed out, or never to be."""
-        if position <= self._last_recorded:
+        if position <= self.last_recorded:
             self._handed[position] = None
             self.timers.handed(position)
         elif position in self._live:
             self._handed[position] = None
-        if self._waiting:
-            self._look_soon()
+        if self._waiting or self.alarms.has_kept_back:
+            self.look_soon()
 
     def wait_for_ever(self, future: asyncio.Future[None]) -> None:
         """Somebody waits for a cancellation, and for nothing that is handed out."""
@@ -145,10 +172,10 @@ class Gate:
         if position in self.loose:
             future.set_result(None)
             return future
-        if position > self._last_recorded:
+        if position > self.last_recorded:
             self.expect(position)
         self._waiting[position] = future
-        self._look_soon()
+        self.look_soon()
         return future
 
     def leave(self, position: int) -> None:
@@ -192,11 +219,14 @@ class Gate:
 
     def sleeps_until(self) -> float | None:
         """When the next scope that may yet make a call wakes from asyncio.sleep."""
-        return self.timers.first_of(_WAKES, self._owner.may_call)
+        may_call = self._owner.may_call
+        moments = (self.timers.first_of(_WAKES, may_call), self.alarms.sleeps_until(may_call))
+        return min((moment for moment in moments if moment is not None), default=None)
 
     # ── handing out ─────────────────────────────────────────────────────────────────────────────
 
-    def _look_soon(self) -> None:
+    def look_soon(self) -> None:
+        """Look whether something can be handed out, once the code is at rest."""
         if not self._is_looking:
             self._is_looking = True
             self.begin_to_rest()
@@ -229,7 +259,7 @@ class Gate:
     def is_before_frontier(self) -> bool:
         """Whether something recorded has not been handed out."""
         self._forget_handed()
-        return bool(self._expected) and self._expected[0] <= self._last_recorded
+        return bool(self._expected) and self._expected[0] <= self.last_recorded
 
     def _forget_handed(self) -> None:
         expected, handed = self._expected, self._handed
@@ -243,26 +273,30 @@ class Gate:
         if self._poll is not None:
             self._poll.cancel()
             self._poll = None
-        if not expected or expected[0] > self._last_recorded:
+        if not expected or expected[0] > self.last_recorded:
             self.timers.let_go_all()
+            self.alarms.arm_all()
         elif self.timers.wait_for(expected[0]):
-            self._look_soon()
+            self.look_soon()
             return
         if expected and expected[0] in self._waiting:
             self._give(expected.popleft())
-        elif expected and expected[0] <= self._last_recorded and (self._waiting or self.timers.held):
+        elif expected and expected[0] <= self.last_recorded and self._somebody_waits():
             self._quiet = self._blocked = 0.0
             self._poll = self._loop.call_later(_POLL_SECONDS, self._lose_patience, context=NOBODY)
 
+    def _somebody_waits(self) -> bool:
+        return bool(self._waiting or self.timers.held) or self.alarms.has_kept_back
+
     def _give(self, position: int) -> None:
-        if position <= self._last_recorded:
+        if position <= self.last_recorded:
             self.timers.handed(position)
         self._live.pop(position, None)
         future = self._waiting.pop(position)
         if not future.done():
             future.set_result(None)
             self._is_sure_busy = True  # whoever gets it runs before the next look, and sets something off
-        self._look_soon()
+        self.look_soon()
 
     def _lose_patience(self) -> None:
         """Nobody has come for the next result. If the code does not wait for a moment of its own, go on."""
@@ -271,11 +305,13 @@ class Gate:
         self._quiet = 0.0 if timers.has_any(owner.may_call) else self._quiet + _POLL_SECONDS
         longest = PATIENCE_SECONDS + timers.lasted(self._expected[0], owner.is_alive)
         if self._blocked >= longest and timers.let_go_first():
-            self._look_soon()
+            self.look_soon()
         elif self._quiet < longest:
             self._poll = self._loop.call_later(_POLL_SECONDS, self._lose_patience, context=NOBODY)
         elif self._waiting:
             self._pass_over(min(self._waiting))
+        else:
+            self.alarms.arm_all()
 
     def _pass_over(self, position: int) -> None:
         self._expected.remove(position)

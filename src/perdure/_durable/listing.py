@@ -14,7 +14,22 @@ from perdure._model import Entry, scope_of
 from perdure._tasks import Tasks, current_row
 
 # Beside the calls: what was noted while one of them ran.
-MARKS = frozenset({"progress", "stream", "patched", "model", "spent", "try", "compensate", "again", "begun"})
+MARKS = frozenset(
+    {
+        "progress",
+        "stream",
+        "patched",
+        "model",
+        "spent",
+        "try",
+        "compensate",
+        "again",
+        "begun",
+        "timers",
+        "timer",
+        "thread",
+    }
+)
 
 
 class JournalLine(Struct, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from operator import attrgetter
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from perdure._durable.alarms import Alarms
 from perdure._durable.gate import NOBODY, Gate
 from perdure._durable.scopes import Scope, current
 from perdure._durable.unwinding import Late, Paused, Unwinding, making
@@ -54,9 +55,9 @@ class Run(Unwinding):
     __slots__ = (
         "__weakref__", "_params", "_thread", "alive", "always_replay", "answers", "at_work", "began", "body",
         "cancelled", "carried", "cursor", "deadline_at", "driver", "effects", "entries", "epoch", "fence", "fresh",
-        "inline", "is_over", "is_restarting", "key", "line", "loop", "made_gate", "main", "near_until", "near_up_to",
-        "pausing", "point", "replayed", "scopes", "signature", "store", "task", "task_id", "touched", "uid",
-        "under_way",
+        "inline", "is_over", "is_restarting", "key", "line", "loop", "made_alarms", "made_gate", "main", "near_until",
+        "near_up_to", "ordered", "pausing", "point", "replayed", "scopes", "signature", "store", "task", "task_id",
+        "touched", "uid", "under_way",
     )  # fmt: skip
 
     def __init__(
@@ -82,6 +83,8 @@ class Run(Unwinding):
         if cursor.loose and self.made_gate is not None:
             self.made_gate.loose = cursor.loose
         self.scopes = 1
+        self.ordered = 1  # the scopes, and the timers and threads that may wake one: above one, results go in order
+        self.made_alarms: Alarms | None = None
         self.alive: dict[int, tuple[asyncio.Future[Any], Scope]] = {}  # the scopes that are tasks, until they end
         self.effects: dict[str, Any] = {}  # by name: the effects this attempt has called, to undo them by
         self._late: Late | None = None
@@ -124,7 +127,28 @@ class Run(Unwinding):
         gate = self.made_gate
         if gate is None:
             gate = self.made_gate = Gate(self.loop, self.cursor.in_order(), self, self.entries)
+            if self.made_alarms is not None:
+                gate.alarms = self.made_alarms
         return gate
+
+    @property
+    def alarms(self) -> Alarms:
+        """The timers and threads of its own code; from the first one on."""
+        alarms = self.made_alarms
+        if alarms is None:
+            alarms = self.made_alarms = Alarms(self)
+            if self.made_gate is not None:
+                self.made_gate.alarms = alarms
+        return alarms
+
+    def dated_timer(
+        self, when: float, callback: Any, args: tuple[Any, ...], context: Context | None
+    ) -> asyncio.TimerHandle | None:
+        """A timer of the code's own, dated by entries; None where timers are recorded."""
+        gate, since = self.made_gate, self.cursor.timers_from
+        if gate is None or not gate.is_before_frontier() or (since is not None and gate.timers.last >= since):
+            return None
+        return gate.timers.set(when, callback, args, context)
 
     def part(self, make: Callable[[Run], T]) -> T:
         """What another module keeps for this attempt, made when it is first asked for, by whichever thread."""
@@ -162,6 +186,12 @@ class Run(Unwinding):
         return (gate is not None and gate.is_before_frontier()) or self.cursor.next_unasked() is not None
 
     @property
+    def is_before_frontier(self) -> bool:
+        """Whether some recorded result has its turn yet to come."""
+        gate = self.made_gate
+        return gate is not None and gate.is_before_frontier()
+
+    @property
     def is_ending(self) -> bool:
         """Whether the attempt itself is being ended: then a cancellation is not the code's own."""
         driver = self.driver
@@ -186,6 +216,7 @@ class Run(Unwinding):
 
     def _scope_ended(self, task: asyncio.Future[Any]) -> None:
         self.scopes -= 1
+        self.ordered -= 1
         del self.alive[id(task)]
         if self.is_ending and not task.cancelled():
             task.exception()  # nobody will look at it, and nobody should be told so
@@ -295,7 +326,7 @@ class Run(Unwinding):
         if self.always_replay and position > self.cursor.last:
             self.is_restarting = True
             await self.suspend(f"~replay {position}")
-        if self.scopes > 1:
+        if self.ordered > 1:
             await self.gate.turn(position)
             if self.pausing:
                 self.look_for_unwinding()

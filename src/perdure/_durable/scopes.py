@@ -43,6 +43,7 @@ class Scope(Struct, eq=False):
     task: asyncio.Task[Any] | None = None  # of a body: the one that runs it
     batch: _Batch | None = None
     _children: dict[str, int] | None = None
+    _alarms: dict[str, int] | None = None
     made_track: Track | None = None
 
     __repr__ = object.__repr__
@@ -62,6 +63,14 @@ class Scope(Struct, eq=False):
         number = children[name] = children.get(name, 0) + 1
         return Scope(self.run, f"{self.path}/{name}#{number}")
 
+    def next_alarm(self, op: str) -> str:
+        """The path of the next timer or thread that its code waits for."""
+        alarms = self._alarms
+        if alarms is None:
+            alarms = self._alarms = {}
+        number = alarms[op] = alarms.get(op, 0) + 1
+        return f"{self.path}|~{op}#{number}"
+
     def whose(self) -> asyncio.Future[Any] | None:
         """The task whose end is the end of this scope; not the one of a helper, as `wait_for` makes it."""
         if self.is_body:
@@ -71,11 +80,14 @@ class Scope(Struct, eq=False):
 
     def numbers(self) -> tuple[dict[str, int], dict[str, int]]:
         """How many calls and scopes of each name it has made."""
-        return self.track.counts, dict(self._children or {})
+        return {**self.track.counts, **{f"~{op}": n for op, n in (self._alarms or {}).items()}}, dict(
+            self._children or {}
+        )
 
     def begin_at(self, calls: dict[str, int], scopes: dict[str, int]) -> None:
         """Go on numbering after so many."""
-        self.track.begin_at(calls)
+        self._alarms = {name[1:]: n for name, n in calls.items() if name.startswith("~")}
+        self.track.begin_at({name: n for name, n in calls.items() if not name.startswith("~")})
         self._children = dict(scopes)
 
 
@@ -178,10 +190,12 @@ def install(loop: asyncio.AbstractEventLoop) -> None:
         # Counted before it is made: an eager task runs inside make().
         run = scope.run
         run.scopes += 1
+        run.ordered += 1
         try:
             task = make(coro, child.path, loop, context, **how)
         except BaseException:
             run.scopes -= 1
+            run.ordered -= 1
             raise
         run.scope_is(task, child)
         return task

@@ -361,7 +361,7 @@ async def recorded_call(
         with run.not_at_rest():
             entry = await _ended(run, answer.path, asked, as_type, partial(body, answer.path) if takes_path else body)
             position, write = run.record(entry, urgent=True)
-            if run.scopes > 1:
+            if run.ordered > 1:
                 run.gate.expect(position)
             await write
             run.check()

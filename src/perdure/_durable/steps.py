@@ -47,7 +47,7 @@ def async_step(call: Call) -> Callable[..., Any]:
         answer = (scope.made_track or scope.track).ask(name, asked)
         if type(answer) is not Fresh:
             if type(answer) is Recorded:
-                if run.scopes > 1:
+                if run.ordered > 1:
                     await _turn(run, answer)
                 elif (gate := run.made_gate) is not None:
                     gate.passed(answer.position)
@@ -91,7 +91,7 @@ def async_step(call: Call) -> Callable[..., Any]:
             if run.is_over:
                 raise asyncio.CancelledError  # the function has ended without it
             if ending is None:
-                if task.cancelling() == before and run.scopes == 1 and not run.always_replay:
+                if task.cancelling() == before and run.ordered == 1 and not run.always_replay:
                     kept = _keep(call, run, path, asked, value, took)
                     if kept is not None:
                         return kept[1]
@@ -113,7 +113,7 @@ def async_step(call: Call) -> Callable[..., Any]:
             run.bodies -= 1
             if run.pausing or run.stopping:
                 run.look_for_unwinding()
-        if ending.was_cut is not None or run.scopes > 1 or run.always_replay:
+        if ending.was_cut is not None or run.ordered > 1 or run.always_replay:
             await _hand_out(run, ending)
         else:
             run.passed(ending.position)
@@ -232,7 +232,7 @@ class _Ending:
             _, self.trouble, self.copy = self.call.end(None, problem)
             entry = Entry("result", op, self.path, self.asked, None, self.trouble, *how)
             self.position, write = run.record(entry, urgent=wait)
-        if op == "step" and (wait or run.scopes > 1):
+        if op == "step" and (wait or run.ordered > 1):
             run.gate.expect(self.position)
         return write if wait else None
 

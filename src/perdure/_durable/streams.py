@@ -205,7 +205,7 @@ class _Walk:
         position, write = run.record(entry, urgent=wait)
         if self._scope.is_body:
             run.cursor.learn(position, entry)
-        elif run.scopes > 1:
+        elif run.ordered > 1:
             run.gate.expect(position)
         if wait:
             await write

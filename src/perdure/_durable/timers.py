@@ -5,11 +5,11 @@ replay would be over while another branch still sleeps towards a call that came 
 place in the journal. But entries know when they were recorded: a timer that is set when the code gets a result is dated
 by it, and kept back until everything that was recorded by then has reached the code.
 
-While something is replayed, its loop's `call_at` goes by here: each timer is dated when it is set, however many others
-there are. Owns which timers run out and which are kept back; when the code is at rest, and what it gets next, is in
-gate.py. Not dated, and never kept back, is what was set at another moment, or before the attempt that recorded what
-comes next had its first result: such timers are as far apart as they were. A date may be wrong, as clocks are set: so
-nothing is kept back for much longer than what comes next took to come.
+This is for journals that were written before timers were recorded (alarms.py). While one is replayed, each timer is
+dated when it is set, however many others there are. Owns which timers run out and which are kept back; when the code is
+at rest, and what it gets next, is in gate.py. Not dated, and never kept back, is what was set at another moment, or
+before the attempt that recorded what comes next had its first result: such timers are as far apart as they were. A
+date may be wrong, as clocks are set: so nothing is kept back for much longer than what comes next took to come.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from perdure._durable.scopes import current
+from perdure._durable.alarms import plain_call_at
 from perdure._model import Entry, scope_of
 
 _EXACT_MS = 20  # about so exactly is known when a timer ran out
@@ -53,7 +53,6 @@ class Timers:
         self._entries: dict[int, Entry] = {}
         self._last, self._since, self._is_dating = 0, 0.0, False  # what the code has got, and when
         self._next: Entry | None = None  # what it waits for, if that was recorded as a result
-        self._listening = _listen(loop) if entries else None
         self.held: list[Timer] = []
 
     def handed(self, position: int) -> None:
@@ -67,12 +66,26 @@ class Timers:
         self._is_dating = False
         return bool(self.held) and self._let_go([timer for timer in self.held if not self._is_early(timer)])
 
-    def dated(self, when: float, callback: Any, args: tuple[Any, ...]) -> Timer | None:
-        """The timer that the code sets, if it can be dated."""
+    @property
+    def last(self) -> int:
+        """The position of what the code has got last."""
+        return self._last
+
+    def last_at(self) -> int | None:
+        """When that was recorded, in milliseconds."""
+        found = self._entry(self._last)
+        return None if found is None else found.at
+
+    def set(self, when: float, callback: Any, args: tuple[Any, ...], context: Context | None) -> asyncio.TimerHandle:
+        """Set a timer of the code's own, dated if it can be."""
+        call_at = plain_call_at(self._loop)
         last = self._entry(self._last) if self._is_dating else None
         if last is None:
-            return None
-        return Timer(last.at + (when - self._since) * 1000, last.epoch, callback, args)
+            return call_at(when, callback, *args, context=context)
+        timer = Timer(last.at + (when - self._since) * 1000, last.epoch, callback, args)
+        handle: asyncio.TimerHandle = call_at(when, self.run_out, timer, context=context)
+        timer.handle = handle
+        return handle
 
     def run_out(self, timer: Timer) -> None:
         if self._is_early(timer):
@@ -89,9 +102,6 @@ class Timers:
         self._next, self._is_dating = None, False
         if self.held:
             self._let_go(self.held)
-        if self._listening is not None:
-            _leave(self._loop, self._listening)
-            self._listening = None
 
     def has_any(self, may_call: Callable[[Context], bool]) -> bool:
         """Whether one that was not kept back has yet to run out, of code that may make a call then."""
@@ -152,41 +162,3 @@ def _does(handle: Any) -> Any:
     """What it does, though it may have to ask here first."""
     asks = handle._args and isinstance(handle._args[0], Timer)
     return handle._args[0].callback if asks else handle._callback
-
-
-# ── the loop ─────────────────────────────────────────────────────────────────────────────────────
-
-
-class _Listening:
-    """A loop's `call_at`, as long as something is replayed on it."""
-
-    def __init__(self, call_at: Callable[..., asyncio.TimerHandle]) -> None:
-        self._call_at = call_at
-        self.many = 0
-
-    def __call__(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> asyncio.TimerHandle:
-        scope = current.get() if context is None else context.get(current)
-        gate = None if scope is None or scope.is_body else scope.run.made_gate
-        timer = None if gate is None else gate.timers.dated(when, callback, args)
-        if gate is None or timer is None:
-            return self._call_at(when, callback, *args, context=context)
-        timer.handle = self._call_at(when, gate.timers.run_out, timer, context=context)
-        return timer.handle  # type: ignore[no-any-return]
-
-
-def _listen(loop: asyncio.AbstractEventLoop) -> _Listening | None:
-    if not isinstance(loop, asyncio.BaseEventLoop):  # uvloop has its own
-        return None
-    own = vars(loop)
-    here = own.get("call_at")
-    if not isinstance(here, _Listening):
-        here = own["call_at"] = _Listening(loop.call_at)
-    here.many += 1
-    return here
-
-
-def _leave(loop: asyncio.AbstractEventLoop, here: _Listening) -> None:
-    here.many -= 1
-    own = vars(loop)
-    if not here.many and own.get("call_at") is here:
-        del own["call_at"]

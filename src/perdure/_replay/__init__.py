@@ -2,7 +2,9 @@
 
 from perdure._replay.cursor import (
     LOOSE,
+    TIMERS,
     UNCOUNTED,
+    WAKING,
     Answer,
     Cursor,
     Cut,
@@ -18,7 +20,9 @@ from perdure._replay.digest import SPELLED, digest, is_same, plain_digest
 __all__ = [
     "LOOSE",
     "SPELLED",
+    "TIMERS",
     "UNCOUNTED",
+    "WAKING",
     "Answer",
     "Cursor",
     "Cut",

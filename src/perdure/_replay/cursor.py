@@ -62,8 +62,12 @@ class Diverged(msgspec.Struct, frozen=True, gc=False):
 
 Answer = Recorded | Fresh | Cut | Uncertain | Diverged
 
+# Says that timers and threads are recorded in this journal, and after which position.
+TIMERS = "timers"
+# What wakes the code beside results: a timer that ran out, a thread that ended. Code may set other ones.
+WAKING = frozenset({"timer", "thread"})
 # Marks that decide something once per task; code may stop asking for them.
-UNCOUNTED = frozenset({"patched", "progress", "stream", "again", "begun", "lost"})
+UNCOUNTED = frozenset({"patched", "progress", "stream", "again", "begun", "lost", TIMERS})
 # Calls that may be made once more.
 _REPEATABLE = frozenset({"step", "inline"})
 # In the note of a loose result.
@@ -181,7 +185,7 @@ class Cursor:
 
     __slots__ = (
         "__weakref__", "_reached", "_tracks", "cuts", "intents", "is_empty", "last", "loose", "marks", "open",
-        "sequence",
+        "sequence", "timers", "timers_from",
     )  # fmt: skip
 
     def __init__(self, entries: Iterable[tuple[int, Entry]], after: int = 0) -> None:
@@ -194,6 +198,8 @@ class Cursor:
         self.marks: dict[str, Entry] = _NOTHING
         self.sequence: list[Recorded] = _NOTHING  # results outside of bodies, in order
         self.loose: dict[int, None] = _NOTHING  # positions of loose results
+        self.timers: dict[str, int] = {}  # by path: the position of each timer and thread that has woken the code
+        self.timers_from: int | None = None  # the position after which they are recorded
         self.last = self._reached = 0
         for position, entry in entries:
             self.last = position
@@ -209,8 +215,13 @@ class Cursor:
             self.intents[path] = (position, entry)
             if "|" not in scope_of(path):
                 self.open[path] = None
+        elif entry.op in WAKING:
+            self.timers[path] = position
         elif entry.op in UNCOUNTED:
             self.marks[path] = entry
+            if entry.op == TIMERS and entry.note is not None:
+                since = entry.note.get("from")
+                self.timers_from = since if isinstance(since, int) else 0
         elif entry.kind == "cut":
             # Perhaps after a result that was not handed out, because the code was cancelled first.
             self.track(scope_of(path)).withdraw(path)
@@ -244,7 +255,7 @@ class Cursor:
             found.position for found in self.sequence if found.entry.op not in INLINE and found.path not in self.cuts
         ]
         cuts = [found.position for found in self.cuts.values() if "|" not in scope_of(found.path)]
-        return sorted(results + cuts) if cuts else results
+        return sorted([*results, *cuts, *self.timers.values()]) if cuts or self.timers else results
 
     def next_unasked(self) -> Recorded | None:
         """The first result, in order, that nobody has asked for."""
