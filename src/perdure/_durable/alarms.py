@@ -357,22 +357,28 @@ class _Listening:
             when -= _ahead(context)
             found: asyncio.TimerHandle = self.call_at(when, callback, *args, context=context)
             return found
-        dated = scope.run.dated_timer(when, callback, args, context)
-        if dated is not None:
-            return dated
-        return scope.run.alarms.set(scope, when, callback, args, copy_context() if context is None else context)
+        return _set(scope, when, callback, args, context)
 
     def _later(self, delay: float, callback: Any, *args: Any, context: Context | None = None) -> asyncio.TimerHandle:
         scope = _whose(self._loop, context)
         if scope is None:
             found: asyncio.TimerHandle = self._call_later(delay, callback, *args, context=context)
             return found
-        return self._at(scope.run.alarms.time() + delay, callback, *args, context=context)
+        return _set(scope, scope.run.alarms.time() + delay, callback, args, context)
 
     def _in_executor(self, executor: Any, function: Any, *args: Any) -> Any:
         future = self._run_in_executor(executor, function, *args)
         scope = _whose(self._loop, None)
         return future if scope is None else scope.run.alarms.follow(scope, future)
+
+
+def _set(
+    scope: Scope, when: float, callback: Any, args: tuple[Any, ...], context: Context | None
+) -> asyncio.TimerHandle:
+    dated = scope.run.dated_timer(when, callback, args, context)
+    if dated is not None:
+        return dated
+    return scope.run.alarms.set(scope, when, callback, args, copy_context() if context is None else context)
 
 
 def _listening(loop: Any) -> _Listening:
