@@ -340,6 +340,31 @@ async def test_a_journal_from_before_timers_were_recorded_goes_on_with_them() ->
         assert (await play_again(program, journal=resumed.journal)).result() == resumed.result()
 
 
+async def test_a_limit_that_is_left_while_a_replay_waits_leaves_no_look_behind(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop's own log would tell of an exception in a callback."""
+    monkeypatch.setattr("perdure._durable.gate._POLL_SECONDS", 0.00001)
+    doors = [asyncio.Event(), asyncio.Event()]  # nothing of ours
+
+    async def program() -> str:
+        async with asyncio.timeout(3600):
+            await doors[0].wait()
+        found = await note("after")
+        await doors[1].wait()
+        return found
+
+    doors[0].set(), doors[1].set()
+    first = await play(program)
+    doors[0].clear(), doors[1].clear()
+    replaying = asyncio.create_task(play(program, journal=first.journal))
+    for door in doors:
+        await until_rest(50)
+        door.set()
+    assert (await replaying).result() == "after"
+    assert not caplog.records
+
+
 @pytest.mark.req("R67")
 async def test_a_thread_that_ends_early_in_a_replay_waits_for_its_place() -> None:
     slow = threading.Event()

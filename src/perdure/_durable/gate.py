@@ -300,6 +300,9 @@ class Gate:
 
     def _lose_patience(self) -> None:
         """Nobody has come for the next result. If the code does not wait for a moment of its own, go on."""
+        if not self.is_before_frontier():  # it has been handed out since, and no look followed
+            self.look_soon()
+            return
         timers, owner = self.timers, self._owner
         self._blocked += _POLL_SECONDS
         self._quiet = 0.0 if timers.has_any(owner.may_call) else self._quiet + _POLL_SECONDS
