@@ -208,8 +208,7 @@ def test_any_conversation_cut_anywhere_leaves_the_session_quiet(data: st.DataObj
         if kind in b"QS":
             session.server_said(wire.ready(session.status))
     assert session.is_quiet
-    assert not session.statements
-    assert not session.portals
+    assert not session.names
 
 
 def test_a_pool_may_not_end_what_it_did_not_begin() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from perdure.keeper.ledger import Ledger
 from perdure.keeper.pgproxy import calls, resync, wire
 from perdure.keeper.pgproxy.blocks import Blocks
+from perdure.keeper.pgproxy.names import Names
 from perdure.keeper.pgproxy.notebook import IDLE, LARGE, SENDING, Notebook
 from perdure.keeper.pgproxy.outcome import TRANSACTION, Outcome
 from perdure.keeper.pgproxy.parking import Parking
@@ -192,6 +193,5 @@ def _close_names(session: Session, facts: dict[str, Any]) -> None:
     if facts["statements"] is None:
         session.ask(wire.query("DEALLOCATE ALL"))
         return
-    session.statements = {name.encode("utf-8", "surrogateescape") for name in facts["statements"]}
-    session.portals = {name.encode("utf-8", "surrogateescape") for name in facts["portals"]}
+    session.names = Names.of(facts)
     session.end_names()

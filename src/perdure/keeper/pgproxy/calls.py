@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from perdure.keeper.ledger import LONGEST_ANSWER, Call, Noted
+from perdure.keeper.ledger import LONGEST_ANSWER, Call, Ledger, Noted
 from perdure.keeper.pgproxy import wire
+from perdure.keeper.pgproxy.outcome import Outcome
 
 KIND = 0x7E  # ~
 _QUERY, _PARSE, _BIND, _DESCRIBE, _EXECUTE, _CLOSE = b"QPBDEC"
@@ -124,5 +125,32 @@ def answer_of(known: Noted, call: Call) -> bytes:
     return known.answer
 
 
-def unwritten(problem: OSError) -> bytes:
-    return wire.complaint(b"E", "ERROR", UNWRITTEN, f"the statement could not be written down first: {problem}")
+def known_answer(ledger: Ledger, asked: Asked) -> bytes | None:
+    """What a statement came to before; None when it is new, and goes out now."""
+    if asked.given is not None:
+        return asked.given
+    if asked.call is None:
+        return None
+    known = ledger.find(asked.call)
+    if known is not None:
+        return answer_of(known, asked.call)
+    try:
+        ledger.begin(asked.call)
+    except OSError as problem:
+        text = f"the statement could not be written down first: {problem}"
+        return wire.complaint(b"E", "ERROR", UNWRITTEN, text)
+    return None
+
+
+def write_down(ledger: Ledger, asked: Asked | None, outcome: Outcome, before: bytes, status: bytes) -> None:
+    """Note what a statement came to; `before` and `status`: of the transaction around it and after it."""
+    if asked is not None and asked.call is not None:
+        if status == b"I" and outcome.error:
+            ledger.never_ran()  # it was rolled back, by itself or with its transaction
+        else:
+            answer = kept(asked.gathered) if outcome.state == "done" else None
+            ledger.done(answer, is_open=status != b"I" or before != b"I")
+    if asked is not None and asked.undone and not outcome.error:
+        ledger.forget(asked.undone)
+    if status == b"I" and before != b"I":
+        ledger.ended(is_committed=outcome.tag == "COMMIT")

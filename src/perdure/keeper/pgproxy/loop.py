@@ -411,8 +411,7 @@ class Proxy:
         session = self.session
         return {
             "parameters": session.parameters,
-            "statements": sorted(name.decode("utf-8", "surrogateescape") for name in session.statements),
-            "portals": sorted(name.decode("utf-8", "surrogateescape") for name in session.portals),
+            **session.names.facts(),
             "blocks": session.blocks.facts(),
             "missed": [outcome.facts() for outcome in session.missed],
             "gone": session.gone,

@@ -24,6 +24,7 @@ from perdure.keeper.ledger import Ledger
 from perdure.keeper.pgproxy import calls, endings, resync, wire
 from perdure.keeper.pgproxy.blocks import Blocks
 from perdure.keeper.pgproxy.guard import Guard
+from perdure.keeper.pgproxy.names import Names
 from perdure.keeper.pgproxy.outcome import TRANSACTION, Outcome
 
 _MOST_NOTIFICATIONS = 1000
@@ -68,8 +69,7 @@ class Session:
         self.changes = 0  # counts up with each change of names, parameters, blocks or missed outcomes
         self.unsynced = False  # something was sent that no Sync has followed
         self.copying = False  # the server waits for COPY data
-        self.statements: set[bytes] = set()
-        self.portals: set[bytes] = set()
+        self.names = Names()
         self.blocks = Blocks()
         self.ledger = Ledger()
         self.outcome: Outcome | None = None  # of the last statement that has ended
@@ -80,7 +80,6 @@ class Session:
         self.gone: str | None = None  # why there is no server any more
         self.discarded = 0  # bytes of results that nobody was there to read
         self.notifications: deque[bytes] = deque(maxlen=_MOST_NOTIFICATIONS)
-        self._endings: dict[bytes, str] = {}  # by name of a statement: what it may do to the transaction
         self._numbers = 0
         self._cycles: deque[Cycle] = deque()  # one for each ReadyForQuery to come
         self._ended_by = ""  # why the session itself ended a transaction
@@ -141,11 +140,8 @@ class Session:
 
     def end_names(self) -> None:
         """Close the statements and portals of a client that is gone: the next one will use the same names."""
-        if self.statements or self.portals:
-            self.to_server += b"".join(map(wire.close_portal, sorted(self.portals)))
-            self.to_server += b"".join(map(wire.close_statement, sorted(self.statements)))
-            self.statements.clear()
-            self.portals.clear()
+        if self.names:
+            self.to_server += self.names.close_all()
             self.changes += 1
             self.ask(wire.SYNC)
 
@@ -175,7 +171,7 @@ class Session:
     def rested(self) -> None:
         """All that was asked has been answered."""
         self.batches = 0
-        if self.status == b"I" or not self.portals:  # a portal may still end it
+        if self.status == b"I" or not self.names.portals:  # a portal may still end it
             self.ending = endings.NONE
 
     def fail_waiting(self, fields: dict[str, str]) -> None:
@@ -220,7 +216,7 @@ class Session:
                     asked = self._asked_by
                     if asked is not None and calls.executes(self._batch, sent):
                         self._asked_by = None
-                        if (answer := self._known_answer(asked)) is not None:
+                        if (answer := calls.known_answer(self.ledger, asked)) is not None:
                             self._answer(answer, sent)
                             continue
                     else:
@@ -254,21 +250,6 @@ class Session:
 
     # ── calls ───────────────────────────────────────────────────────────────────────────────────
 
-    def _known_answer(self, asked: calls.Asked) -> bytes | None:
-        """What a statement came to before; None when it is new, and goes out now."""
-        if asked.given is not None:
-            return asked.given
-        if asked.call is None:
-            return None
-        known = self.ledger.find(asked.call)
-        if known is not None:
-            return calls.answer_of(known, asked.call)
-        try:
-            self.ledger.begin(asked.call)
-        except OSError as problem:
-            return calls.unwritten(problem)
-        return None
-
     def _answer(self, answer: bytes, begin: int) -> None:
         """Answer the batch in the server's place."""
         if any(cycle.client == self.client for cycle in self._cycles):
@@ -285,21 +266,13 @@ class Session:
 
     def _call_ended(self, cycle: Cycle, before: bytes, status: bytes) -> None:
         """Write down what a statement came to, before its client hears of it."""
-        asked, is_whole = cycle.asked, cycle.outcome.state == "done"
+        asked = cycle.asked
         if asked is not None and asked.call is not None:
             call = asked.call
             if call.block and status != b"I" and not self.blocks.open:
                 self.changes += 1
                 self.blocks.enter(call.line, call.block)
-            if status == b"I" and cycle.outcome.error:
-                self.ledger.never_ran()  # it was rolled back, by itself or with its transaction
-            else:
-                answer = calls.kept(asked.gathered) if is_whole else None
-                self.ledger.done(answer, is_open=status != b"I" or before != b"I")
-        if asked is not None and asked.undone and not cycle.outcome.error:
-            self.ledger.forget(asked.undone)
-        if status == b"I" and before != b"I":
-            self.ledger.ended(is_committed=cycle.outcome.tag == "COMMIT")
+        calls.write_down(self.ledger, asked, cycle.outcome, before, status)
 
     def _gather(self, data: bytes, begin: int, end: int) -> None:
         """Keep the answer of a statement that belongs to a call, as long as it is not too large."""
@@ -309,22 +282,14 @@ class Session:
 
     def _note(self, kind: int, message: bytes) -> None:
         """Remember which names a message makes or ends."""
-        if kind == _PARSE:  # name, statement
-            name, at = wire.text(message, 5)
-            if name:
-                self.statements.add(name)
-                self.changes += 1
-            self._asked(sql := wire.text(message, at)[0])
-            self._endings[name] = endings.ending_of(sql)
-        elif kind == _BIND:  # portal, statement
-            name, at = wire.text(message, 5)
-            self.ending = endings.together(self.ending, self._endings.get(wire.text(message, at)[0], endings.NONE))
-            if name:
-                self.portals.add(name)
-                self.changes += 1
-        elif kind == _CLOSE:  # what, name
-            (self.statements if message[5:6] == b"S" else self.portals).discard(message[6:-1])
-            self.changes += 1
+        before = len(self.names)
+        if kind == _PARSE:
+            self._asked(self.names.parse(message))
+        elif kind == _BIND:
+            self.ending = endings.together(self.ending, self.names.bind(message))
+        elif kind == _CLOSE:
+            self.names.close(message)
+        self.changes += len(self.names) != before
 
     def _asked(self, sql: bytes) -> None:
         self._batch_outcome.statement = sql[:400].decode("utf-8", "replace")
