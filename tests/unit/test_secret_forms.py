@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from perdure._ground import secret_forms
@@ -32,11 +34,13 @@ HARMLESS = {
 }
 
 
-def recipe_with(name: str, value: str) -> tuple[str, tuple[str, ...]]:
-    dump = f"#perdure directory\n/usr\0\n#perdure variables\ndeclare -x {name}='{value}'\n"
-    recipe = recipe_of(dump)
+def recipe_with(name: str, value: str) -> tuple[str, list[str]]:
+    """What a shell's recipe says, and which variables it withholds."""
+    told = f"declare -x {name}='{value}'\n"
+    parts = ("perdure-shell-1", "directory", "/usr", "variable", name, told, "1", "0", value, "end")
+    recipe = recipe_of(b"".join(part.encode() + b"\0" for part in parts))
     assert recipe is not None
-    return recipe.script, recipe.withheld
+    return json.dumps(recipe.as_json()), recipe.withheld
 
 
 @pytest.mark.req("R142")
@@ -48,7 +52,7 @@ def test_what_is_secret_in_an_environment_is_so_in_a_shells_recipe_and_in_a_repo
     redaction.forget_all()
     script, withheld = recipe_with(name, value)
     assert captured.values == {} and name in captured.secrets
-    assert value not in script and withheld == (name,)
+    assert json.dumps(value)[1:-1] not in script and withheld == [name]
     assert kept_history(f"ls\nexport {name}='{value}'\n") == ["ls"]
     assert value not in secret_forms.hide_in_command([f"--{name.lower()}={value}"])[0]
     assert name == "NOISE" or value not in str(redaction.redact_value({name: value}))  # no text is searched for noise
@@ -59,7 +63,7 @@ def test_what_is_not_secret_passes_all_of_them(name: str) -> None:
     value = HARMLESS[name]
     assert environment.capture({name: value}).values == {name: value}
     script, withheld = recipe_with(name, value)
-    assert value in script and withheld == ()
+    assert json.dumps(value) in script and withheld == []
 
 
 @pytest.mark.parametrize(

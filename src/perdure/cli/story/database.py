@@ -21,8 +21,6 @@ class Database(Protocol):
 
     async def insert(self, number: int) -> None: ...
 
-    async def has(self, number: int) -> bool: ...
-
     async def shape(self) -> None:
         """Another isolation level than the usual one, and a setting."""
         ...
@@ -53,10 +51,6 @@ class _Postgres:
 
     async def insert(self, number: int) -> None:
         await self._connection.execute("INSERT INTO applied (n) VALUES (%s)", [number])
-
-    async def has(self, number: int) -> bool:
-        rows = await self._connection.execute("SELECT 1 FROM applied WHERE n = %s", [number])
-        return await rows.fetchone() is not None
 
     async def shape(self) -> None:
         await self._connection.execute("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -92,9 +86,6 @@ class _Sqlite:
 
     async def insert(self, number: int) -> None:
         await self.session.execute("INSERT INTO applied (n) VALUES (?)", (number,))
-
-    async def has(self, number: int) -> bool:
-        return bool(await self.session.fetch("SELECT 1 FROM applied WHERE n = ?", (number,)))
 
     async def shape(self) -> None:
         await self.session.execute("PRAGMA cache_size = -7000")
