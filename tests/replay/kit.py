@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from threading import Lock
 from types import SimpleNamespace
@@ -109,12 +110,17 @@ def new_run(
     async def verb(name: str, uid: str, params: dict[str, Any], **_: Any) -> tuple[Any, ...]:
         return (params["path"],)
 
+    async def query(name: str, **_: Any) -> list[tuple[Any, ...]]:
+        return [(1, "worker")]
+
     store: Any = SimpleNamespace(
         clock=from_environment(),
         committer=paper or Paper(),
         ring=_RING,
         namespace="default",
         verb=verb,
+        query=query,
+        presence=SimpleNamespace(lease=timedelta(seconds=5)),
         seal=lambda uid, kind, value: codec.encode(value),
     )
     fence = Fence("the-task", UID, 1, "worker")

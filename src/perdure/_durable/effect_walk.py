@@ -30,7 +30,7 @@ from perdure._durable.values import decode_error
 from perdure._ground import crash
 from perdure._model import Entry
 from perdure._store import Write
-from perdure.errors import EffectUncertain, LeaseLost, NotStorable, ResultNotStorable, TooLarge
+from perdure.errors import EffectUncertain, NotStorable, ResultNotStorable, TooLarge
 
 # Nothing was stopped for long, whatever the lease, if a commit was waited for no longer than this.
 _NO_STOP_SECONDS = 0.05
@@ -229,19 +229,10 @@ class Walk(Limited, eq=False):
                 raise run.fence.closed
             if clock.boottime() - before < max(_NO_STOP_SECONDS, run.store.presence.lease.total_seconds() / 3):
                 return
-            await self._check_holder()  # and it has a new one, for the old one's deadline means nothing
+            await run.check_holder()  # and it has a new one, for the old one's deadline means nothing
             before = clock.boottime()
             crash.place("effect.before_intent")
             await self._on_disk(self._intend(self.run.store.clock.now_ms()))
-
-    async def _check_holder(self) -> None:
-        """Raises LeaseLost when another attempt has taken over; the call did not run."""
-        run = self.run
-        rows = await run.store.query("read_holder", uid=run.uid)
-        if not rows or (rows[0][0], rows[0][1]) != (run.epoch, run.fence.worker):
-            error = LeaseLost(run.task_id, "another attempt took over while this one stood still")
-            run.fence.close(error)
-            raise error
 
     # ── trouble ─────────────────────────────────────────────────────────────────────────────────
 

@@ -23,11 +23,12 @@ from perdure._durable.gate import NOBODY, Gate
 from perdure._durable.scopes import Scope, current
 from perdure._durable.unwinding import Late, Paused, Unwinding, making
 from perdure._ground import crash, envelope
+from perdure._ground.hop import drive
 from perdure._model import LEASE, Entry, encode_entry
 from perdure._replay import Cursor, Diverged
 from perdure._store import Fence, Store, Write
 from perdure._tasks import Task
-from perdure.errors import PerdureError, ReplayDiverged
+from perdure.errors import LeaseLost, PerdureError, ReplayDiverged
 
 if TYPE_CHECKING:
     from perdure._durable.at_work import AtWork
@@ -55,9 +56,9 @@ class Run(Unwinding):
     __slots__ = (
         "__weakref__", "_params", "_thread", "alive", "always_replay", "answers", "at_work", "began", "body",
         "cancelled", "carried", "cursor", "deadline_at", "driver", "effects", "entries", "epoch", "fence", "fresh",
-        "inline", "is_over", "is_restarting", "key", "line", "loop", "made_alarms", "made_gate", "main", "near_until",
-        "near_up_to", "ordered", "pausing", "point", "replayed", "scopes", "signature", "store", "task", "task_id",
-        "touched", "uid", "under_way",
+        "inline", "is_over", "is_restarting", "key", "line", "looked_at", "loop", "made_alarms", "made_gate", "main",
+        "near_until", "near_up_to", "ordered", "pausing", "point", "replayed", "scopes", "signature", "store", "task",
+        "task_id", "touched", "uid", "under_way",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +74,7 @@ class Run(Unwinding):
         self.store, self.fence, self.line, self.loop = store, fence, line, loop
         self.task_id, self.uid, self.epoch = fence.task_id, fence.uid, fence.epoch
         self.began = store.clock.now_ms()
+        self.looked_at = store.clock.boottime()  # when it was last seen not to have stood still
         self.entries = entries  # as this attempt found them
         self.point = point  # where this attempt begins, if not at the journal's beginning
         self.cursor = cursor = Cursor(entries, 0 if point is None else point.position)
@@ -292,6 +294,8 @@ class Run(Unwinding):
         self.check()
         if self.stopping or self.draining:
             await self.suspend(f"~stop {len(self.pausing)}")
+        if self._stood_still():
+            await self.check_holder()
         while (oldest := self.behind()) is not None:
             await oldest
             self.check()
@@ -302,9 +306,28 @@ class Run(Unwinding):
         if self.stopping or self.draining:
             raise Paused
         if perf_counter() > self.near_until or self.fence.position > self.near_up_to:
+            if self._stood_still():
+                drive(self.check_holder())
             while (oldest := self.behind()) is not None:
                 self.wait_here(oldest)
                 self.check()
+
+    def _stood_still(self) -> bool:
+        """Whether so much time has passed since this was asked last that the lease may have been taken."""
+        store, before = self.store, self.looked_at
+        now = self.looked_at = store.clock.boottime()
+        return now - before > store.presence.lease.total_seconds() / 3
+
+    async def check_holder(self) -> None:
+        """
+        Raises:
+            LeaseLost: another attempt has taken over; the call did not run.
+        """
+        rows = await self.store.query("read_holder", uid=self.uid)
+        if not rows or (rows[0][0], rows[0][1]) != (self.epoch, self.fence.worker):
+            error = LeaseLost(self.task_id, "another attempt took over while this one stood still")
+            self.fence.close(error)
+            raise error
 
     def wait_here(self, write: Write) -> None:
         self.store.committer.wait(write, may_commit=threading.get_ident() != self._thread)
