@@ -22,9 +22,12 @@ def carry_out(verb: str, round: Round) -> None:
 
 def _kill(role: str, number: int = signal.SIGKILL) -> Callable[[Round], None]:
     def act(round: Round) -> None:
-        for process in round.family.alive(role):
-            with suppress(ProcessLookupError):
-                os.kill(process.pid, number)
+        found = round.family.alive(role)
+        copies = {process.pid for process in found}  # a child between fork and exec looks like its parent
+        for process in found:
+            if process.parent not in copies:
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid, number)
 
     return act
 
