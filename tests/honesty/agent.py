@@ -408,6 +408,9 @@ class Migration(Actor):
         self.tell("finished", None)
 
     async def open(self) -> None:
+        task = await self.app.tasks.get(MIGRATION)
+        if task is not None and task.status == "failed":
+            self.tell("failed", "under the agent, which did not live to tell")
         options = self.part.options
         target = self.where.dsn if options["engine"] == "postgres" else self.where.path("moved.db")
         in_steps = self.part.state == "in steps"

@@ -1,0 +1,18 @@
+"""Sixty rounds of random faults: no false verdict, nothing done twice, nothing left behind. Torture has more."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.honesty import rounds
+from tests.honesty.plan import plan
+
+ROUNDS, TOGETHER = 60, 6
+
+
+@pytest.mark.req("R79")
+@pytest.mark.parametrize("first", range(0, ROUNDS, TOGETHER))
+def test_every_verdict_is_true_nothing_is_repeated_and_nothing_left_behind(first: int) -> None:
+    for seed in range(first, first + TOGETHER):
+        violations = rounds.run(seed)
+        assert not violations, "\n  ".join([str(plan(seed)), *map(str, violations)])
