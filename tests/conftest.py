@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -24,9 +25,19 @@ settings.register_profile("perdure", deadline=None, print_blob=True, derandomize
 settings.load_profile("perdure")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     _hear_signals()
+    if not hasattr(config, "workerinput"):  # a worker has that of the process that started it
+        _live_in_a_home_of_ones_own(config)
     postgres.own_the_run()
+
+
+def _live_in_a_home_of_ones_own(config: pytest.Config) -> None:
+    """A shell reads what is in its home folder, and one that is killed may leave locks there. Tests neither depend on
+    the home of the person who runs them nor change it."""
+    home = tempfile.TemporaryDirectory(prefix="perdure-home-", ignore_cleanup_errors=True)
+    config.add_cleanup(home.cleanup)
+    os.environ["HOME"] = home.name
 
 
 def _hear_signals() -> None:

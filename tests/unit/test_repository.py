@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+import pwd
 import re
 import subprocess
 import tempfile
@@ -45,7 +47,8 @@ def named(files: list[Path]) -> list[str]:
 def own_places() -> list[str]:
     """Folders of this machine that mean nothing on another one."""
     common = {Path("/"), Path("/home"), Path("/usr/src"), Path("/var/tmp"), Path(tempfile.gettempdir()), Path("/tmp")}
-    return [f"{place}/" for place in (ROOT, ROOT.parent, Path.home()) if place not in common]
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    return [f"{place}/" for place in (ROOT, ROOT.parent, home) if place not in common]
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a git checkout")
