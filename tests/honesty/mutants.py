@@ -178,7 +178,8 @@ MUTANTS: dict[str, Mutant] = {
         _forget_statements,
         lambda drawn: (
             {fault.verb for fault in drawn.faults} <= {"kill agent", "kill keeper", "kill service"}
-            and _about("migration", one_of=("kill agent",))(drawn)
+            and _about("migration", one_of=("kill agent",), rows=150)(drawn)
+            and sum(fault.gap for fault in drawn.faults) > 0.01  # it is in the middle of its rows by then
         ),
         (REPEATED, "migration"),
     ),
