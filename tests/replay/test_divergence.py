@@ -51,6 +51,19 @@ async def test_a_recorded_call_with_other_arguments() -> None:
     assert "patched" in error.do and "version" in error.do
 
 
+async def test_recorded_calls_in_another_order() -> None:
+    async def first() -> None:
+        await search("x")
+        await summarise("y")
+
+    async def after() -> None:
+        await summarise("y")
+        await search("x")
+
+    error = await diverging(after, first)
+    assert (error.position, error.recorded, error.asked) == (1, "search('x')", "summarise('y')")
+
+
 async def test_a_fresh_call_before_an_unasked_result() -> None:
     async def after() -> str:
         await summarise("early")

@@ -8,8 +8,8 @@ The cursor reads no clock, opens no file and awaits nothing. For each call it an
     Uncertain   its intent is on record and its outcome is not; settle that first.
     Diverged    the code has changed: nothing may run.
 
-A function has diverged when a recorded call is made with other arguments; when a fresh call is made while
-its scope still has a result that nobody asked for; or when it ends with such a result. Not counted are
+A function has diverged when a recorded call is made with other arguments; when a call is made while its scope
+still has an earlier result that nobody asked for; or when it ends with such a result. Not counted are
 calls that were cut, intents without an outcome, what was recorded inside a step, marks of `patched`,
 progress and streams, scopes that do not exist yet or still go on, and loose results: what stays of a transaction
 block that is run again, and is given to the code whenever it asks for it, if it does.
@@ -112,7 +112,12 @@ class Track(msgspec.Struct, eq=False):
             return self._unknown(path, name, digest, in_body)
         if found.entry.digest != digest:
             return _changed(found.position, found.entry, name, digest)
+        if self._unasked and not in_body and (missed := self._first()).position < found.position:
+            return Diverged(missed.position, call_of(missed.entry), _call(name, digest))
         return found
+
+    def _first(self) -> Recorded:
+        return next(iter(self._unasked.values()))
 
     def look(self, name: str, digest: bytes) -> tuple[str, Recorded | Cut | Diverged | None]:
         """Like `ask`, for a call that leaves an entry only sometimes: an unasked result before it is no change."""
