@@ -105,8 +105,14 @@ class Home:
 
 
 def _keepers_of(home: str) -> Iterator[int]:
-    """Every process that is a keeper of this home, by how it was started: daemon.main is given its home."""
+    """Every process that is a keeper of this home, by how it was started: daemon.main is given its home.
+
+    The first process of an isolated unit was forked by a keeper and has its name, but a namespace of its own.
+    """
     for pid in processes.all_pids():
         command = processes.command_of(pid)
-        if len(command) > 3 and command[-3] == home and any("perdure.keeper.daemon" in part for part in command):
+        is_keeper = (
+            len(command) > 3 and command[-3] == home and any("perdure.keeper.daemon" in part for part in command)
+        )
+        if is_keeper and not processes.is_in_inner_namespace(pid):
             yield pid

@@ -112,6 +112,15 @@ def command_of(pid: int) -> list[str]:
         return []
 
 
+def is_in_inner_namespace(pid: int) -> bool:
+    """Whether it is in a process namespace inside ours: then it has a number there too."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            return any(line.startswith(b"NSpid:") and len(line.split()) > 2 for line in file)
+    except OSError:
+        return False
+
+
 def kill(pids: Iterator[int], number: int = signal.SIGKILL) -> int:
     """How many were there to get it."""
     count = 0
