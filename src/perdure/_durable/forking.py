@@ -19,6 +19,7 @@ import base64
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from shlex import quote
 from typing import Any
 
@@ -31,7 +32,7 @@ from perdure._durable.spending import Budget, carried, seal_budget
 from perdure._durable.versions import function_for
 from perdure._ground import codec, envelope
 from perdure._ground.ids import check_id
-from perdure._model import Entry, encode_entry, name_of, scope_of, seq_of
+from perdure._model import AFTER, Entry, encode_entry, name_of, scope_of, seq_of
 from perdure._store import Store
 from perdure._tasks import Task, current_row, read_checkpoint
 from perdure.errors import AlreadyExists, Conflict, InvalidInput, JournalDamaged, NotFound, PerdureError, TooLarge
@@ -226,16 +227,17 @@ def settled_by(entries: Entries, upto: int) -> list[tuple[int, Entry]]:
 
 
 def packed(store: Store, uid: str, entries: Entries) -> str:
-    """Entries as the store takes them with another write: sealed for their task, all or none.
+    """Entries as the store takes them with another write: sealed for their task, all or none. Each names the one
+    before it, as there are gaps between their positions.
 
     Raises:
         TooLarge: nothing was written.
     """
-    ring = store.ring
-    pairs = [
-        (position, envelope.seal(encode_entry(entry), kind="entry", bound_to=uid, ring=ring).hex())
-        for position, entry in entries
-    ]
+    ring, before, pairs = store.ring, 0, []
+    for position, entry in sorted(entries, key=itemgetter(0)):
+        named = msgspec.structs.replace(entry, note={**(entry.note or {}), AFTER: before})
+        pairs.append((position, envelope.seal(encode_entry(named), kind="entry", bound_to=uid, ring=ring).hex()))
+        before = position
     size = sum(len(digits) // 2 for _, digits in pairs)
     if size > MAX_COPIED:
         raise TooLarge("the journal that would be copied", size, MAX_COPIED)

@@ -22,7 +22,7 @@ from perdure._durable.calls import Call
 from perdure._durable.lost_blocks import without_lost
 from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
-from perdure._model import Entry, decode_entry, name_of, path_of
+from perdure._model import Entry, decode_entry, missing_in, name_of, path_of
 from perdure._replay import SPELLED, call_of
 from perdure._store import AttemptRow, Row, Store, TaskRow
 from perdure.errors import JournalDamaged, RecordDamaged
@@ -233,7 +233,7 @@ async def read_line(store: Store, uid: str, line: int) -> list[tuple[int, Entry]
     """A line of the journal, as it was written.
 
     Raises:
-        JournalDamaged: one of its entries cannot be read.
+        JournalDamaged: one of its entries cannot be read, or is missing.
     """
     rows = await store.query("read_journal", uid=uid, line=line)
     try:
@@ -247,34 +247,24 @@ def opened(store: Store, uid: str, rows: Sequence[Row], task_id: str = "") -> li
     """Rows of read_journal, with the entries that are in them.
 
     Raises:
-        JournalDamaged: one of them cannot be read.
+        JournalDamaged: one of them cannot be read, or is missing.
     """
     ring = store.ring
     try:
-        return [
+        entries = [
             (position, decode_entry(envelope.unseal(sealed, kind="entry", bound_to=uid, ring=ring)))
             for position, sealed in rows
         ]
     except (RecordDamaged, DecodeError):
-        first, problem = damaged_in(store, uid, rows)[0]
+        first, problem = readable_of(store, uid, rows).damaged[0]
         raise JournalDamaged(task_id or uid, first, problem) from None
-
-
-def damaged_in(store: Store, uid: str, rows: Sequence[Row]) -> list[tuple[int, str]]:
-    """The positions of the entries that cannot be read, and why."""
-    found = []
-    for position, sealed in rows:
-        try:
-            decode_entry(envelope.unseal(sealed, kind="entry", bound_to=uid, ring=store.ring))
-        except RecordDamaged as error:
-            found.append((position, error.problem))
-        except DecodeError as error:
-            found.append((position, str(error)))
-    return found
+    for first, problem in missing_in(entries):
+        raise JournalDamaged(task_id or uid, first, problem)
+    return entries
 
 
 class Readable(NamedTuple):
-    """What can be read of a line of the journal, and the positions of what cannot, with the reason."""
+    """What can be read of a line of the journal, and the positions of what cannot or is missing, with the reason."""
 
     entries: list[tuple[int, Entry]]
     damaged: list[tuple[int, str]]
@@ -282,10 +272,24 @@ class Readable(NamedTuple):
 
 async def read_readable(store: Store, uid: str, line: int) -> Readable:
     """The same for people, who want to see what there is; the function itself does not go on from such a line."""
-    rows = await store.query("read_journal", uid=uid, line=line)
-    damaged = damaged_in(store, uid, rows)
-    bad = {position for position, _ in damaged}
-    return Readable(opened(store, uid, [row for row in rows if row[0] not in bad]), damaged)
+    return readable_of(store, uid, await store.query("read_journal", uid=uid, line=line))
+
+
+def readable_of(store: Store, uid: str, rows: Sequence[Row]) -> Readable:
+    """Rows of read_journal: what can be read of them."""
+    found: list[tuple[int, Entry | None]] = []
+    damaged: list[tuple[int, str]] = []
+    for position, sealed in rows:
+        entry = None
+        try:
+            entry = decode_entry(envelope.unseal(sealed, kind="entry", bound_to=uid, ring=store.ring))
+        except RecordDamaged as error:
+            damaged.append((position, error.problem))
+        except DecodeError as error:
+            damaged.append((position, str(error)))
+        found.append((position, entry))
+    entries = [(position, entry) for position, entry in found if entry is not None]
+    return Readable(entries, sorted(damaged + missing_in(found)))
 
 
 async def read_entries(store: Store, uid: str, line: int) -> list[tuple[int, Entry]]:

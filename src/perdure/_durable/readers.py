@@ -11,6 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from perdure._durable.ledger import opened
 from perdure._durable.models import ModelCall, model_calls
 from perdure._durable.pumps import Kept, Marker
 from perdure._durable.savings import Savings, savings_in, savings_of
@@ -218,7 +219,7 @@ async def row_of(store: Store, task_id: str) -> TaskRow:
 
 async def entries_of(store: Store, row: TaskRow) -> list[tuple[int, Entry]]:
     rows = await store.query("read_journal", uid=row.uid, line=row.line)
-    return [(position, _open(store, row.uid, sealed)) for position, sealed in rows]
+    return opened(store, row.uid, rows, row.id)
 
 
 def _open(store: Store, uid: str, sealed: bytes) -> Entry:

@@ -23,7 +23,7 @@ from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
 from perdure._durable.unwinding import Paused
 from perdure._ground import codec
-from perdure._model import Entry
+from perdure._model import CARRIED, Entry
 from perdure._replay import Diverged, Recorded, digest
 from perdure._store import Store
 from perdure.errors import BudgetExhausted, InvalidInput, NoTask
@@ -212,7 +212,7 @@ def carried(entries: Iterable[Entry], begun_with: bytes = b"") -> Entry:
     """
     spent = spent_in(entries)
     note = spent_note(spent.tokens, spent.money, spent_ms=int(spent.time.total_seconds() * 1000))
-    return Entry("result", "spent", "|carried|spent", begun_with, note=note)
+    return Entry("result", "spent", CARRIED, begun_with, note=note)
 
 
 def was_begun_with(entries: Sequence[Entry]) -> bytes:

@@ -84,6 +84,8 @@ def unseal(data: bytes, *, kind: str, bound_to: str, ring: KeyRing, limit: int =
         KeyMissing: its key is not in the ring.
     """
     try:
+        if type(data) is not bytes:
+            raise ValueError(f"it is not bytes but {type(data).__name__}")
         head, flags, found_kind, key_id, length = _read_head(data)
         _check(data, found_kind, kind)
         if length > limit:

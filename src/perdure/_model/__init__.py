@@ -21,7 +21,17 @@ from perdure._model.checkpoint import Change, Checkpoint, ToolCall, checkpoint_i
 from perdure._model.dependency import POLICIES, Policy, find_circle, what_blocks, what_follows
 from perdure._model.event import GENESIS, ChainCheck, Event, Link, chain, digest, verify
 from perdure._model.frame import Frame, Frames, Gone, check_frame
-from perdure._model.journal import Entry, decode_entry, encode_entry, name_of, path_of, scope_of
+from perdure._model.journal import (
+    AFTER,
+    CARRIED,
+    Entry,
+    decode_entry,
+    encode_entry,
+    missing_in,
+    name_of,
+    path_of,
+    scope_of,
+)
 from perdure._model.lease import LEASE, Holder, Sighting
 from perdure._model.pause import REASONS, Pause, Reason, make_pause
 from perdure._model.schedule import MISSED, Missed, Plan, check_cron, check_every, check_missed, tick_id, tick_name

@@ -6,6 +6,7 @@ is in that scope. An entry's position is its place in the order in which results
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -36,6 +37,47 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Entry)
 encode_entry = _encoder.encode
 decode_entry = _decoder.decode
+
+
+# In the note of an entry that was copied from another line or task: the position of the one that stands before it.
+AFTER = "after"
+# The path of the entry that stands for what earlier lines have cost: the last that is copied by a rollback.
+CARRIED = "|carried|spent"
+
+
+def missing_in(rows: Sequence[tuple[int, Entry | None]], last: int = 0) -> list[tuple[int, str]]:
+    """The positions where something has to stand and nothing does, and how that is known. Pure.
+
+    Attempts count positions up by one, without a gap. Copied entries keep the positions that they had, with gaps, and
+    name the one before them; those that an older perdure copied do not. `None` is an entry that cannot be read. `last`
+    is the least length that the line is known to have.
+    """
+    found: list[tuple[int, str]] = []
+    before = 0
+    if [position for position, _ in rows] == list(range(1, len(rows) + 1)):  # most are so
+        before = len(rows)
+    else:
+        copied = max((position for position, entry in rows if entry is not None and entry.path == CARRIED), default=0)
+        for position, entry in rows:
+            gap = _gap(before, position, entry, position <= copied)
+            if gap:
+                found.append((gap, f"it is missing: entry {position} stands after {before or 'the beginning'}"))
+            before = position
+    if before < last:
+        found.append((before + 1, f"it is missing: the journal has had {last} entries, and ends after {before}"))
+    return found
+
+
+def _gap(before: int, position: int, entry: Entry | None, was_copied: bool) -> int:
+    """The first position that is missing between two entries, 0 if none is."""
+    if entry is None:
+        return 0  # it says so itself
+    after = (entry.note or {}).get(AFTER)
+    if isinstance(after, int):
+        return 0 if after == before else after
+    if position == before + 1 or position == before == 0 or was_copied or entry.epoch < 0:
+        return 0
+    return before + 1
 
 
 def path_of(scope: str, name: str, occurrence: int) -> str:

@@ -11,20 +11,24 @@ from __future__ import annotations
 import importlib.util
 import stat
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
+from msgspec import DecodeError
+
+from perdure._ground import envelope
 from perdure._ground.clock import moment
 from perdure._ground.config import is_there
 from perdure._ground.hop import Call
 from perdure._ground.ids import Process
-from perdure._model import FINISHED
+from perdure._model import FINISHED, Entry, decode_entry, missing_in
 from perdure._store import FrameRow, Store, TaskRow
 from perdure._tasks import audit, gc, rotation, snapshots
 from perdure._tasks.deaths import left_by_the_dead, see_workers
-from perdure._tasks.upkeep import every_task, outline
+from perdure._tasks.upkeep import every_task, has_functions, outline
 from perdure.errors import JournalDamaged, KeyMissing, NotFound, PerdureError, RecordDamaged
 
 Level = Literal["ok", "note", "problem"]
@@ -72,6 +76,8 @@ async def _examine(store: Store) -> AsyncIterator[Finding]:
     async for finding in _states(store):
         yield finding
     async for finding in _records(store):
+        yield finding
+    async for finding in _journals(store):
         yield finding
     async for finding in _chains(store):
         yield finding
@@ -266,6 +272,45 @@ async def _records(store: Store) -> AsyncIterator[Finding]:
         yield Finding("problem", subject, f"{record} cannot be read: {why}", do)
     if is_whole:
         yield Finding("ok", "records", "all that can be opened here can be read")
+
+
+async def _journals(store: Store) -> AsyncIterator[Finding]:
+    """Whether every journal has all of its entries, and every entry a task."""
+    if not await has_functions(store):
+        return
+    lines: dict[tuple[str, int], list[int]] = {}
+    async for uid, line, position in rotation.places_of_entries(store):
+        lines.setdefault((uid, line), []).append(position)
+    named = {row.uid: row async for row in every_task(store, None)}
+    is_whole = True
+    for (uid, line), positions in lines.items():
+        row = named.get(uid)
+        if row is None or line > row.line:
+            if not await store.query("read_journal", uid=uid, line=line):
+                continue  # its task was deleted while we were reading
+            is_whole = False
+            what = f"entries {_some([str(position) for position in positions])} of line {line} of {uid} have no journal"
+            yield Finding("problem", "journals", what, "restore the store from a backup: a task lacks these entries")
+            continue
+        if positions == list(range(1, len(positions) + 1)):
+            continue
+        for position, why in await _missing(store, uid, line):
+            is_whole = False
+            damaged = JournalDamaged(row.id, position, why)
+            do = damaged.do if line == row.line else "nothing: the task has gone on from another line of its journal"
+            yield Finding("problem", f"task {row.id}", damaged.what, do)
+    if is_whole:
+        yield Finding("ok", "journals", f"{len(lines):,} have all of their entries")
+
+
+async def _missing(store: Store, uid: str, line: int) -> list[tuple[int, str]]:
+    found: list[tuple[int, Entry | None]] = []
+    for position, sealed in await store.query("read_journal", uid=uid, line=line):
+        entry = None
+        with suppress(RecordDamaged, KeyMissing, DecodeError):  # told under records, and under keys
+            entry = decode_entry(envelope.unseal(sealed, kind="entry", bound_to=uid, ring=store.ring))
+        found.append((position, entry))
+    return missing_in(found)
 
 
 async def _chains(store: Store) -> AsyncIterator[Finding]:

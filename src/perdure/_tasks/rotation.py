@@ -102,6 +102,13 @@ async def unreadable(store: Store) -> AsyncIterator[Stuck]:
                 yield Stuck(_name(kind, found), error.what)
 
 
+async def places_of_entries(store: Store) -> AsyncIterator[tuple[str, int, int]]:
+    """Task, line and position of each entry of a journal."""
+    async for found in _walk(store, _ENTRY_KIND):
+        line, position = found.place
+        yield found.uid, line, position
+
+
 def _name(kind: _Kind, found: _Sealed) -> str:
     return f"{kind.name} {found.uid}{''.join(f'.{part}' for part in found.place)}"
 
@@ -259,11 +266,12 @@ def _write(store: Store, verb: str, uid: str, params: dict[str, Any]) -> Write:
     return store.verb(verb, uid, params, key=uid)
 
 
+_ENTRY_KIND = _Kind("entry", "heads_of_entries", {"line": -1, "number": -1}, _reseal_entry)
 _KINDS = (
     _Kind("task", "heads_of_tasks", {}, _reseal_task),
     _Kind("checkpoint", "heads_of_checkpoints", {"number": -1}, _reseal_checkpoint),
     _Kind("event", "heads_of_events", {"number": -1}, _reseal_event),
-    _Kind("entry", "heads_of_entries", {"line": -1, "number": -1}, _reseal_entry),
+    _ENTRY_KIND,
 )
 _FUNCTION_KINDS = (
     _Kind("call", "heads_of_calls", {}, _reseal_call),
