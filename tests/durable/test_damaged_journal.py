@@ -154,9 +154,7 @@ async def test_an_entry_that_is_missing_is_noticed_before_anything_runs(
 
 
 @pytest.mark.req("R34")
-async def test_an_entry_that_a_fork_has_copied_is_missed_too(
-    home: Home, children: Nursery, tmp_path: Path
-) -> None:
+async def test_an_entry_that_a_fork_has_copied_is_missed_too(home: Home, children: Nursery, tmp_path: Path) -> None:
     killed_in_its_third_effect(children, home, tmp_path)
     async with home.open() as app:
         await (await app.tasks.handle("t")).fork("fork", at="7")

@@ -58,6 +58,9 @@ from perdure._model.trigger import REMEMBERED_MS, Incoming, Trigger, incoming_ke
 from perdure._model.unit import Level, Rebuild, Verdict
 
 __all__ = [
+    "AFTER",
+    "CARRIED",
+    "missing_in",
     "FINISHED",
     "GENESIS",
     "LEASE",

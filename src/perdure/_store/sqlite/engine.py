@@ -25,7 +25,7 @@ from perdure._model import GENESIS, chain
 from perdure._store import migrate
 from perdure._store.contract import Params, Row
 from perdure._store.sql import Queries, split
-from perdure._store.sqlite import place, sets
+from perdure._store.sqlite import place, sets, wal
 from perdure._store.sqlite.gate import Gate
 from perdure._store.sqlite.line import SqliteLine
 from perdure._store.sqlite.plan import Plan, plan_of
@@ -33,7 +33,7 @@ from perdure._store.sqlite.trouble import Trouble
 from perdure._store.sqlite.turn import Turnstile
 from perdure._store.sqlite.wide import Statement
 from perdure._store.write import Write
-from perdure.errors import StoreUnavailable
+from perdure.errors import StoreDamaged, StoreUnavailable
 
 _HERE = Path(__file__).parent
 # "perd": lets `file` and `doctor` tell our stores from other SQLite files.
@@ -227,7 +227,7 @@ class SqliteEngine:
                     self._turnstile.open()
                     # Two processes may open a new store at once: one makes it, the other then finds it made.
                     with self._turnstile:
-                        self._writer = self._prepare(self._connect())
+                        self._writer = self._prepare(self._connect_whole())
                 except BaseException:
                     self._turnstile.close()
                     raise
@@ -239,6 +239,27 @@ class SqliteEngine:
         connection.execute(f"PRAGMA synchronous = {self._synchronous}").fetchall()
         connection.execute("PRAGMA mmap_size = 0").fetchall()
         connection.create_scalar_function("chain", _chain, 2, deterministic=True)
+        return connection
+
+    def _connect_whole(self) -> apsw.Connection:
+        """A connection to a store of which nothing that was acknowledged is missing, as far as its log tells."""
+        log = wal.read_log(self.path)
+        connection = self._connect()
+        try:
+            # Whoever closes the last connection clears the log away: not one that holds what cannot be read.
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            missing = wal.what_is_missing(log, connection)
+            if missing:
+                raise StoreDamaged(
+                    f"{self.place} lacks what was written last: {missing}",
+                    kept="the file and its log, unchanged; nothing was run",
+                    do="restore the store from a backup. To go on without those transactions instead, and have their "
+                    f"effects done again, copy the store away and open it once by `sqlite3 {self.place} .tables`",
+                )
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _prepare(self, connection: apsw.Connection) -> apsw.Connection:

@@ -1,0 +1,85 @@
+"""Notice that SQLite has left out the end of a write-ahead log.
+
+When nobody has the file open any more, the next process reads the log up to the first frame whose checksum is wrong,
+and takes the rest for a transaction that was never finished. That is right after a power cut: only the last
+transaction can be torn, as each is synced before the next one begins. When whole transactions lie behind that frame,
+they were acknowledged, and the frame has been damaged since.
+
+Owns the question "is the end of the log missing?". Damage inside the last transaction cannot be told from a torn one.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from struct import Struct
+from typing import NamedTuple
+
+import apsw
+
+_HEADER, _FRAME = Struct(">8I"), Struct(">4I")
+_FRAME_HEADER = 24
+_MAGIC = 0x377F0682  # the lowest bit says in which byte order checksums are made
+_MASK = 0xFFFFFFFF
+
+
+class Log(NamedTuple):
+    """What a write-ahead log holds by its headers alone."""
+
+    is_damaged: bool  # its own header is
+    frames: int  # the last one that was written since the log was last begun anew
+    commits: list[int]  # those that end a transaction
+
+
+def read_log(path: Path) -> Log | None:
+    """None when there is none, or nothing is in it."""
+    try:
+        log = os.open(path.with_name(path.name + "-wal"), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        header = os.pread(log, _HEADER.size, 0)
+        size = os.fstat(log).st_size
+        if len(header) < _HEADER.size or not any(header):
+            return None
+        magic, _, page, _, *salts, _, _ = _HEADER.unpack(header)
+        if magic & ~1 != _MAGIC or not _is_whole(header, big=bool(magic & 1)):
+            return Log(size > _HEADER.size + _FRAME_HEADER, 0, [])
+        width, last, commits = _FRAME_HEADER + page, 0, []
+        for number in range(1, (size - _HEADER.size) // width + 1):
+            _, pages, *own = _FRAME.unpack(os.pread(log, _FRAME.size, _HEADER.size + (number - 1) * width))
+            # One is enough: a flipped bit in the other is what is looked for. Older frames have neither.
+            if own[0] == salts[0] or own[1] == salts[1]:
+                last = number
+                if pages:
+                    commits.append(number)
+        return Log(False, last, commits)
+    finally:
+        os.close(log)
+
+
+def _is_whole(header: bytes, *, big: bool) -> bool:
+    words = Struct(">8I" if big else "<8I").unpack(header)
+    one = two = 0
+    for at in range(0, 6, 2):
+        one = (one + words[at] + two) & _MASK
+        two = (two + words[at + 1] + one) & _MASK
+    return (one, two) == _HEADER.unpack(header)[6:]
+
+
+def what_is_missing(log: Log | None, connection: apsw.Connection) -> str:
+    """What the log holds and SQLite does not read; empty when it reads all that was ever acknowledged."""
+    if log is None:
+        return ""
+    if log.is_damaged:
+        return "the header of its write-ahead log is damaged, and nothing in the log can be read"
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # only a read has the log looked at
+    row = connection.execute("PRAGMA wal_checkpoint(NOOP)").fetchall()[0]
+    read = int(row[1])  # type: ignore[arg-type]
+    behind = [number for number in log.commits if number > read]
+    if not behind or behind[0] == log.frames:
+        return ""
+    return (
+        f"its write-ahead log is damaged after frame {read:,} of {log.frames:,}: "
+        f"{len(behind):,} transactions that were written can no longer be read"
+    )
