@@ -229,22 +229,35 @@ def _said_of(line: int, answers: Mapping[str, Any]) -> dict[str, Any]:
     return {path.removeprefix(left): answer for path, answer in answers.items() if path.startswith(left)}
 
 
+async def least_length(store: Store, uid: str, line: int) -> int:
+    """How many entries a line has had at least. To be asked before its entries are: meanwhile there may be more."""
+    found = await store.query("get_call", uid=uid)
+    return length_of(found[0], line) if found else 0
+
+
+def length_of(call: Row, line: int) -> int:
+    """The same, of a row of get_call."""
+    *_, end, position = call
+    return int(position) if end == line else 0
+
+
 async def read_line(store: Store, uid: str, line: int) -> list[tuple[int, Entry]]:
     """A line of the journal, as it was written.
 
     Raises:
         JournalDamaged: one of its entries cannot be read, or is missing.
     """
+    least = await least_length(store, uid, line)
     rows = await store.query("read_journal", uid=uid, line=line)
     try:
-        return opened(store, uid, rows)
+        return opened(store, uid, rows, least=least)
     except JournalDamaged as damaged:
         found = await store.query("get_task_by_uid", uid=uid)
         raise JournalDamaged(TaskRow(*found[0]).id, damaged.position, damaged.problem) from None
 
 
-def opened(store: Store, uid: str, rows: Sequence[Row], task_id: str = "") -> list[tuple[int, Entry]]:
-    """Rows of read_journal, with the entries that are in them.
+def opened(store: Store, uid: str, rows: Sequence[Row], task_id: str = "", least: int = 0) -> list[tuple[int, Entry]]:
+    """Rows of read_journal, with the entries that are in them; `least`: so far the line has come.
 
     Raises:
         JournalDamaged: one of them cannot be read, or is missing.
@@ -258,7 +271,7 @@ def opened(store: Store, uid: str, rows: Sequence[Row], task_id: str = "") -> li
     except (RecordDamaged, DecodeError):
         first, problem = readable_of(store, uid, rows).damaged[0]
         raise JournalDamaged(task_id or uid, first, problem) from None
-    for first, problem in missing_in(entries):
+    for first, problem in missing_in(entries, least):
         raise JournalDamaged(task_id or uid, first, problem)
     return entries
 
@@ -272,10 +285,11 @@ class Readable(NamedTuple):
 
 async def read_readable(store: Store, uid: str, line: int) -> Readable:
     """The same for people, who want to see what there is; the function itself does not go on from such a line."""
-    return readable_of(store, uid, await store.query("read_journal", uid=uid, line=line))
+    least = await least_length(store, uid, line)
+    return readable_of(store, uid, await store.query("read_journal", uid=uid, line=line), least)
 
 
-def readable_of(store: Store, uid: str, rows: Sequence[Row]) -> Readable:
+def readable_of(store: Store, uid: str, rows: Sequence[Row], least: int = 0) -> Readable:
     """Rows of read_journal: what can be read of them."""
     found: list[tuple[int, Entry | None]] = []
     damaged: list[tuple[int, str]] = []
@@ -289,7 +303,7 @@ def readable_of(store: Store, uid: str, rows: Sequence[Row]) -> Readable:
             damaged.append((position, str(error)))
         found.append((position, entry))
     entries = [(position, entry) for position, entry in found if entry is not None]
-    return Readable(entries, sorted(damaged + missing_in(found)))
+    return Readable(entries, sorted(damaged + missing_in(found, least)))
 
 
 async def read_entries(store: Store, uid: str, line: int) -> list[tuple[int, Entry]]:

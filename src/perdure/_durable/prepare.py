@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from perdure._durable.asking import Open
-from perdure._durable.ledger import opened, without_failed
+from perdure._durable.ledger import length_of, opened, without_failed
 from perdure._durable.run import Run
 from perdure._durable.savepoints import begin_at, resume_point
 from perdure._ground.hop import Call
@@ -33,8 +33,9 @@ def read_past(store: Store, uid: str) -> Call[Past]:
     def read(engine: Engine) -> Past:
         query, which = engine.query, {"uid": uid}
         line = query("get_task_by_uid", which)[0][6]
+        call = query("get_call", which)  # it says how long the journal has to be
         journal = query("read_journal", {"uid": uid, "line": line})
-        call, pauses, signals = (query(name, which) for name in ("get_call", "read_pauses", "read_signals"))
+        pauses, signals = query("read_pauses", which), query("read_signals", which)
         return Past(call[0] if call else (), line, journal, pauses, signals)
 
     return store.read(read)
@@ -46,7 +47,8 @@ async def prepare(
     """An attempt that knows its journal and how its questions were answered."""
     past = past or await read_past(store, task.uid)
     line, pauses = past.line, past.pauses
-    entries = await without_failed(store, task.uid, opened(store, task.uid, past.journal, task.id))
+    least = length_of(past.call, line) if past.call else 0
+    entries = await without_failed(store, task.uid, opened(store, task.uid, past.journal, task.id, least))
     point = await resume_point(store, task.uid, entries)
     answers = {row[0]: store.unseal(task.uid, "answer", row[6]) for row in pauses if row[6] is not None}
     run = Run(store, hold.fence, line, entries, answers, loop, point)

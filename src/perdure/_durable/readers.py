@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from perdure._durable.ledger import opened
+from perdure._durable.ledger import least_length, opened
 from perdure._durable.models import ModelCall, model_calls
 from perdure._durable.pumps import Kept, Marker
 from perdure._durable.savings import Savings, savings_in, savings_of
@@ -218,8 +218,9 @@ async def row_of(store: Store, task_id: str) -> TaskRow:
 
 
 async def entries_of(store: Store, row: TaskRow) -> list[tuple[int, Entry]]:
+    least = await least_length(store, row.uid, row.line)
     rows = await store.query("read_journal", uid=row.uid, line=row.line)
-    return opened(store, row.uid, rows, row.id)
+    return opened(store, row.uid, rows, row.id, least)
 
 
 def _open(store: Store, uid: str, sealed: bytes) -> Entry:

@@ -279,12 +279,17 @@ async def _journals(store: Store) -> AsyncIterator[Finding]:
     if not await has_functions(store):
         return
     lines: dict[tuple[str, int], list[int]] = {}
+    ends: dict[tuple[str, int], int] = {}  # read first: meanwhile there may be more
+    async for task in every_task(store, None):
+        for *_, line, position in await store.query("get_call", uid=task.uid):
+            if position:
+                ends[task.uid, line], lines[task.uid, line] = position, []
     async for uid, line, position in rotation.places_of_entries(store):
         lines.setdefault((uid, line), []).append(position)
     named = {row.uid: row async for row in every_task(store, None)}
     is_whole = True
     for (uid, line), positions in lines.items():
-        row = named.get(uid)
+        row, least = named.get(uid), ends.get((uid, line), 0)
         if row is None or line > row.line:
             if not await store.query("read_journal", uid=uid, line=line):
                 continue  # its task was deleted while we were reading
@@ -292,9 +297,9 @@ async def _journals(store: Store) -> AsyncIterator[Finding]:
             what = f"entries {_some([str(position) for position in positions])} of line {line} of {uid} have no journal"
             yield Finding("problem", "journals", what, "restore the store from a backup: a task lacks these entries")
             continue
-        if positions == list(range(1, len(positions) + 1)):
+        if positions == list(range(1, len(positions) + 1)) and len(positions) >= least:
             continue
-        for position, why in await _missing(store, uid, line):
+        for position, why in await _missing(store, uid, line, least):
             is_whole = False
             damaged = JournalDamaged(row.id, position, why)
             do = damaged.do if line == row.line else "nothing: the task has gone on from another line of its journal"
@@ -303,14 +308,14 @@ async def _journals(store: Store) -> AsyncIterator[Finding]:
         yield Finding("ok", "journals", f"{len(lines):,} have all of their entries")
 
 
-async def _missing(store: Store, uid: str, line: int) -> list[tuple[int, str]]:
+async def _missing(store: Store, uid: str, line: int, least: int) -> list[tuple[int, str]]:
     found: list[tuple[int, Entry | None]] = []
     for position, sealed in await store.query("read_journal", uid=uid, line=line):
         entry = None
         with suppress(RecordDamaged, KeyMissing, DecodeError):  # told under records, and under keys
             entry = decode_entry(envelope.unseal(sealed, kind="entry", bound_to=uid, ring=store.ring))
         found.append((position, entry))
-    return missing_in(found)
+    return missing_in(found, least)
 
 
 async def _chains(store: Store) -> AsyncIterator[Finding]:

@@ -188,7 +188,8 @@ def begin_line(tables: Tables, p: Params) -> Row | None:
 
 
 def get_call(tables: Tables, p: Params) -> list[Row]:
-    return [tables.calls[p["uid"]][:11]] if p["uid"] in tables.calls else []
+    end = tables.journal_ends.get(p["uid"], (0, 0))
+    return [(*tables.calls[p["uid"]][:11], *end)] if p["uid"] in tables.calls else []
 
 
 def read_pauses(tables: Tables, p: Params) -> list[Row]:

@@ -93,7 +93,11 @@ def _put(tables: Tables, table: dict[str, dict[Any, Any]], kind: _Kind, columns:
     uid = columns["task_uid"] if "task_uid" in columns else columns["owner"]
     key = tuple(columns[name] for name in kind.key)
     place = key if len(key) > 1 else key[0]
-    if place not in table.get(uid, {}):
+    if place in table.get(uid, {}):
+        return
+    if kind is _OF_TASK["journal"]:
+        tables.put_entry(uid, place, columns[kind.value])
+    else:
         tables.put_of(table, uid, place, columns[kind.value] if kind.row is None else _made(kind.row, columns))
 
 

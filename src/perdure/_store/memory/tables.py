@@ -64,6 +64,7 @@ class Tables:
         self.attempts: dict[str, dict[int, AttemptRow]] = {}
         self.events: dict[str, dict[int, EventRow]] = {}
         self.journal: dict[str, dict[tuple[int, int], bytes]] = {}  # by line and position
+        self.journal_ends: dict[str, tuple[int, int]] = {}  # line and position
         self.chunks: dict[str, dict[tuple[str, int], bytes]] = {}  # by owner and number
         self.calls: dict[str, Any] = {}  # these three: rows of functions.py
         self.pauses: dict[str, dict[str, Any]] = {}  # by path
@@ -91,6 +92,11 @@ class Tables:
     def remove(self, table: dict[K, Any], key: K) -> None:
         if key in table:
             self._undo.append((table, key, table.pop(key)))
+
+    def put_entry(self, uid: str, place: tuple[int, int], entry: bytes) -> None:
+        """Put an entry of a journal, and know how far that has come."""
+        self.put_of(self.journal, uid, place, entry)
+        self.put(self.journal_ends, uid, max(place, self.journal_ends.get(uid, place)))
 
     # ── the end of a transaction ────────────────────────────────────────────────────────────────
 

@@ -119,7 +119,7 @@ def delete_task(tables: Tables, p: Params) -> Row | None:
     tables.put(tables.tombstones, uid, tombstone)
     for table in (tables.checkpoints, tables.chunks, tables.journal, tables.attempts, tables.events, tables.leases):
         tables.remove(table, uid)
-    for further in (tables.calls, tables.pauses, tables.signals, tables.shelf, tables.deliveries):
+    for further in (tables.journal_ends, tables.calls, tables.pauses, tables.signals, tables.shelf, tables.deliveries):
         tables.remove(further, uid)
     remembering.forget_task(tables, task.namespace, task.id, "" if task.is_current else uid)
     if task.is_current:
@@ -192,7 +192,7 @@ def append_entry(tables: Tables, p: Params) -> Row | None:
     place = (p["line"], p["position"])
     if not tables.may_write(p["uid"], p["epoch"], p["worker"]) or place in tables.journal.get(p["uid"], {}):
         return None
-    tables.put_of(tables.journal, p["uid"], place, p["entry"])
+    tables.put_entry(p["uid"], place, p["entry"])
     return (p["position"],)
 
 
@@ -274,7 +274,7 @@ def put_entries(tables: Tables, uid: str, line: int, p: Params) -> None:
     """The first entries of a line, which come with it."""
     for position, digits in json.loads(p["entries"]):
         if (line, position) not in tables.journal.get(uid, {}):
-            tables.put_of(tables.journal, uid, (line, position), bytes.fromhex(digits))
+            tables.put_entry(uid, (line, position), bytes.fromhex(digits))
 
 
 def forget_asked(tables: Tables, uid: str, line: int) -> None:

@@ -20,6 +20,9 @@ no_chunks AS (
 no_journal AS (
   DELETE FROM perdure.journal WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)
 ),
+no_end AS (
+  DELETE FROM perdure.journal_ends WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)
+),
 no_attempts AS (
   DELETE FROM perdure.attempts WHERE task_uid = %(uid)s::text AND EXISTS (SELECT 1 FROM gone)
 ),

@@ -10,6 +10,7 @@ RETURNING uid;
 DELETE FROM checkpoints WHERE task_uid = :uid;
 DELETE FROM chunks WHERE task_uid = :uid;
 DELETE FROM journal WHERE task_uid = :uid;
+DELETE FROM journal_ends WHERE task_uid = :uid;
 DELETE FROM attempts WHERE task_uid = :uid;
 DELETE FROM events WHERE task_uid = :uid;
 DELETE FROM leases WHERE task_uid = :uid;
