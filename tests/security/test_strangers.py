@@ -117,6 +117,10 @@ def test_without_a_pidfd_of_the_peer_a_dead_one_is_refused_all_the_same(monkeypa
         access.check_descent(ours, os.getpid(), 2**30)
 
 
-@pytest.mark.parametrize("pid, start", [(-1, 0), (0, 0), (1, 0), (-os.getpid(), 0), (os.getpid(), 0), (True, 1)])
+@pytest.mark.parametrize(
+    "pid, start",
+    [(-1, 0), (0, 0), (1, 0), (-os.getpid(), 0), (os.getpid(), 0), (True, 1)],
+    ids=["everybody", "group", "init", "own group", "itself", "truth"],  # each process that collects says the same
+)
 def test_no_record_makes_the_keeper_signal_everybody(pid: int, start: int) -> None:
     assert not processes.is_same(pid, start)

@@ -11,6 +11,7 @@ from perdure._runtime.sessions import ask
 from perdure.errors import SessionLost
 from perdure.keeper.pgproxy.notebook import LARGE, Notebook
 from perdure.keeper.pgproxy.parking import SocketParking
+from tests.runtime.kit import until
 from tests.sessions import acts
 from tests.sessions.acts import IDENTITY, one
 from tests.sessions.kit import Stage
@@ -60,6 +61,7 @@ async def test_both_die_while_a_statement_runs(
     client = stage.client(acts.send_and_die, "INSERT INTO t VALUES (0)", sql)
     client.heard()
     client.wait()
+    until(lambda: stage.outside(f"SELECT query FROM pg_stat_activity WHERE pid = {pid}") == sql)
     stage.kill_proxy()
 
     session = await stage.open()
