@@ -627,17 +627,22 @@ class SqlFailed(PerdureError):
 class TransactionLost(PerdureError):
     """A transaction that was open in an earlier attempt is not there any more."""
 
-    def __init__(self, session: str, why: str) -> None:
-        self.session, self.why = session, why
+    def __init__(self, session: str, why: str, is_uncertain: bool = False) -> None:
+        """`is_uncertain`: it may have been committed."""
+        self.session, self.why, self.is_uncertain = session, why, is_uncertain
         super().__init__(
             f"a transaction of the session {session!r} is over: {why}",
-            kept="what was committed before it",
-            do="begin the transaction anew, in a new attempt or a block of its own",
+            kept="what was committed before it; nothing was run again"
+            if is_uncertain
+            else "what was committed before it",
+            do="look at the data whether it is there, before any of it is done again"
+            if is_uncertain
+            else "begin the transaction anew, in a new attempt or a block of its own",
         )
-        self.args = (session, why)  # what it is made of again when it is read from a journal
+        self.args = (session, why, is_uncertain)  # what it is made of again when it is read from a journal
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (TransactionLost, (self.session, self.why))
+        return (TransactionLost, (self.session, self.why, self.is_uncertain))
 
 
 class StatementUnanswered(PerdureError):

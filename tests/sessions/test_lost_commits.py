@@ -348,4 +348,4 @@ def test_the_outer_block_is_noted_however_many_are_open_in_it(tmp_path: Path) ->
     trace.note(Left("W", Server(), "T", "COMMIT", endings.COMMIT, blocks=blocks))
     left = trace.read()
     assert left is not None and left.blocks == {**blocks, "open": [1]}
-    assert judge(left, "committed", "", "").blocks["ended"] == {"number": 1, "how": "COMMIT"}
+    assert judge(left, "committed", "", "").blocks["ended"] == {"number": 1, "how": "COMMIT", "outcome": "committed"}

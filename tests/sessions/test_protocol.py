@@ -269,5 +269,5 @@ def test_blocks_are_read_from_the_statements_that_pass() -> None:
     assert blocks.facts() == {"line": "uid/1", "last": 2, "open": [1, 2], "ended": {}}
     blocks.asked(b"RELEASE SAVEPOINT perdure_2")
     blocks.transaction_ended("COMMIT")
-    assert Blocks.of(blocks.facts()).ended == {"number": 1, "how": "COMMIT"}
+    assert Blocks.of(blocks.facts()).ended == {"number": 1, "how": "COMMIT", "outcome": "committed"}
     assert not blocks.asked(b"SELECT 'BEGIN /* perdure.block x 9 */'") or blocks.open == []

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from perdure._durable.instructions import instruction
     from perdure._durable.ledger import EffectRecord
     from perdure._durable.listing import JournalLine, journal_of
-    from perdure._durable.lost_blocks import Block, BlocksOnRecord, belongs_to, run_again
+    from perdure._durable.lost_blocks import Block, BlocksOnRecord, Commit, belongs_to, note_commit, run_again
     from perdure._durable.marking import plain_progress, progress
     from perdure._durable.models import ModelCall, Price, Usage, model_call
     from perdure._durable.pauses import Approval, pause
@@ -84,7 +84,7 @@ _HOMES = {
     "instructions": ("instruction",),
     "ledger": ("EffectRecord",),
     "listing": ("JournalLine", "journal_of"),
-    "lost_blocks": ("Block", "BlocksOnRecord", "belongs_to", "run_again"),
+    "lost_blocks": ("Block", "BlocksOnRecord", "Commit", "belongs_to", "note_commit", "run_again"),
     "marking": ("plain_progress", "progress"),
     "models": ("ModelCall", "Price", "Usage", "model_call"),
     "pauses": ("Approval", "pause"),
@@ -235,8 +235,10 @@ __all__ = [
     "CallFrame",
     "Block",
     "BlocksOnRecord",
+    "Commit",
     "UnitCall",
     "belongs_to",
+    "note_commit",
     "run_again",
     "unit_call",
     "savings_in",

@@ -28,6 +28,8 @@ MARKS = frozenset(
         "timers",
         "timer",
         "thread",
+        "lost",
+        "committing",
     }
 )
 

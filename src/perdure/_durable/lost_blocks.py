@@ -5,12 +5,14 @@ entries carry the unit and the block. When a block is found to be lost, that is 
 does not read what was recorded in the block before. Effects and answers of people are not part of a transaction: they
 stay, and are not repeated.
 
+Before a COMMIT goes out, the journal notes by what its outcome can be asked for, should all that held the session die.
+
 Owns which entries belong to which block. How a block is found to be lost is in perdure/_runtime/blocks.py.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -20,7 +22,7 @@ from perdure._ground import codec
 from perdure._model import Entry
 from perdure._replay import LOOSE
 
-LOST = "lost"
+LOST, COMMITTING = "lost", "committing"
 _UNIT, _BLOCK, _LEFT, _ENTERED = "unit", "block", "left", "entered"
 
 
@@ -42,24 +44,47 @@ def belongs_to(block: Block, *, left: str = "", entered: bool = False) -> None:
     scope.run.touched[scope.path] = note
 
 
+class Commit(NamedTuple):
+    """A COMMIT that was about to go out."""
+
+    line: str  # of the task that sent it
+    note: dict[str, Any]  # by what its database knows it
+
+
+def note_commit(run: Run, block: Block, commit: Commit) -> None:
+    """Put on record that a block is about to be committed; the caller waits for the disk before it is."""
+    path = f"~{COMMITTING} {block.unit} {block.name} {run.fence.position}"
+    about: dict[str, str | int | float | None] = {_UNIT: block.unit, _BLOCK: block.name}
+    now = run.store.clock.now_ms()
+    run.record(Entry("result", COMMITTING, path, b"", codec.encode(list(commit)), note=about, at=now, epoch=run.epoch))
+
+
 class BlocksOnRecord:
     """What the journal knows of blocks, as this attempt found it."""
 
     def __init__(self, run: Run) -> None:
         self._used: dict[Block, bool] = {}
         self._left: set[Block] = set()
+        self._commits: dict[Block, Commit] = {}
         for _, entry in run.entries:
             block = _block_of(entry)
             if block is None:
                 continue
             note = entry.note or {}
-            if _LEFT in note and entry.error is None:
+            if entry.op == COMMITTING:
+                if entry.value is not None:
+                    self._commits[block] = Commit(*codec.decode(entry.value, list[Any]))
+            elif _LEFT in note and entry.error is None:
                 self._left.add(block)
             elif _ENTERED not in note:
                 self._used[block] = True
 
     def is_left(self, block: Block) -> bool:
         return block in self._left
+
+    def commit_of(self, block: Block) -> Commit | None:
+        """Its COMMIT, if that may have gone out."""
+        return self._commits.get(block)
 
     def is_used(self, block: Block) -> bool:
         """Whether anything was recorded in it."""

@@ -67,7 +67,7 @@ TIMERS = "timers"
 # What wakes the code beside results: a timer that ran out, a thread that ended. Code may set other ones.
 WAKING = frozenset({"timer", "thread"})
 # Marks that decide something once per task; code may stop asking for them.
-UNCOUNTED = frozenset({"patched", "progress", "stream", "again", "begun", "lost", TIMERS})
+UNCOUNTED = frozenset({"patched", "progress", "stream", "again", "begun", "lost", "committing", TIMERS})
 # Calls that may be made once more.
 _REPEATABLE = frozenset({"step", "inline"})
 # In the note of a loose result.

@@ -21,7 +21,8 @@ from perdure._model import Level, Verdict
 from perdure._runtime import postgres_address
 from perdure._runtime.postgres_verdicts import kept, verdict_of
 from perdure._runtime.sessions import ONCE, SessionPlace, ask, seconds_of, started
-from perdure.errors import Conflict, SessionLost, SqlFailed
+from perdure.errors import Conflict, SessionLost, SessionUnavailable, SqlFailed
+from perdure.keeper import pgproxy
 
 if TYPE_CHECKING:
     from perdure._runtime.postgres_connection import KeptConnection
@@ -145,6 +146,29 @@ class PostgresSession:
         state = self._state()
         self._know(state)
         return state
+
+    def commit_note(self) -> dict[str, Any]:
+        """By what the server will know the COMMIT of the open transaction. Blocks for a moment."""
+        try:
+            state = self._ask({"ask": "number"})
+        except SessionUnavailable:  # a proxy of an earlier version, or a server that is slow to answer
+            return {}
+        return {"number": state["number"], "server": state["server"], "refused": state["number_refused"]}
+
+    def outcome_of(self, note: dict[str, Any], *, is_over: bool) -> tuple[str, str]:
+        """How the COMMIT ended that was noted so: committed, rolled back or uncertain, and why that. Asks the server,
+        and blocks until it has answered.
+
+        Raises:
+            SessionUnavailable: the server cannot be asked now.
+        """
+        backend = (note.get("server") or {}).get("backend")
+        try:
+            return pgproxy.outcome_of_commit(
+                postgres_address.options_of(self._dsn), note, is_over=is_over and backend != self.backend_pid
+            )
+        except ConnectionError as problem:
+            raise SessionUnavailable(self.name, str(problem)) from None
 
     # ── finding, starting ───────────────────────────────────────────────────────────────────────
 

@@ -22,7 +22,7 @@ from psycopg.sql import Composable
 from perdure._durable import UnitCall, current_run, step, unit_call
 from perdure._ground.hop import Call
 from perdure._runtime import postgres_answers
-from perdure._runtime.blocks import check_unfinished, end_transaction, kept_block
+from perdure._runtime.blocks import Over, check_unfinished, end_transaction, kept_block
 from perdure._runtime.statements import IN_A_STEP, LONGEST_ANSWER, call_in_step, control_of, refuse
 from perdure.errors import ReplayDiverged, StatementUnanswered, TransactionLost
 from perdure.keeper import digest_of, pgproxy
@@ -96,7 +96,7 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
     """psycopg's connection, into a kept session."""
 
     session: PostgresSession
-    over: str = ""
+    over: Over | None = None
     block: str = ""
     depth: int = 0
     is_answered: bool = False
@@ -116,8 +116,8 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
         return self._savepoint(place)
 
     def cursor(self, *args: Any, **kwargs: Any) -> Any:
-        if self.over and (not self.is_once or unit_call() is None):
-            raise TransactionLost(self.label, self.over)
+        if self.over is not None and (not self.is_once or unit_call() is None):
+            raise self.over.error(self.label)
         if args or kwargs.get("name"):
             self.refuse_in_function("a named cursor", "fetch the rows of execute(), in parts if there are many")
         before = self.cursor_factory
@@ -207,8 +207,8 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
     async def _in_step(
         self, place: UnitCall, cursor: KeptCursor, text: str, digest: str, act: Callable[[], Awaitable[Any]]
     ) -> None:
-        if self.over:
-            raise TransactionLost(self.label, self.over)
+        if self.over is not None:
+            raise self.over.error(self.label)
         path = place.next_path(self.label)
         block = self._block_of(path, text)
         cursor._about = pgproxy.note(call_in_step(place, self.label, digest, text, block, path))
@@ -321,6 +321,18 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
             await self._plainly(f"BEGIN {mark}" if self.autocommit else mark)
         else:
             await self._plainly(f"SAVEPOINT perdure_{number}")
+
+    async def commit_note(self) -> dict[str, Any]:
+        if self.info.transaction_status != TransactionStatus.INTRANS:
+            return {}
+        note = await Call(self.session.commit_note)
+        if refused := note.pop("refused", ""):
+            await super().rollback()
+            raise TransactionLost(self.label, f"the server refused a question before its COMMIT: {refused}")
+        return note
+
+    async def outcome_of(self, note: dict[str, Any], *, is_over: bool) -> tuple[str, str]:
+        return await Call(lambda: self.session.outcome_of(note, is_over=is_over))
 
     async def commit_block(self, number: int) -> None:
         if not await self._is_outer(number):

@@ -25,7 +25,7 @@ from typing import Any
 from perdure._durable import UnitCall, current_run, patched, step, unit_call
 from perdure._ground.hop import Call
 from perdure._model import Level, Verdict
-from perdure._runtime.blocks import check_unfinished, end_transaction, kept_block
+from perdure._runtime.blocks import Over, check_unfinished, end_transaction, kept_block
 from perdure._runtime.postgres_verdicts import NEW_SESSION
 from perdure._runtime.sessions import ONCE, SessionPlace, ask, seconds_of, started
 from perdure._runtime.statements import IN_A_STEP, LONGEST_ANSWER, call_in_step, control_of, refuse
@@ -33,9 +33,9 @@ from perdure.errors import (
     InvalidInput,
     ReplayDiverged,
     SessionLost,
+    SessionUnavailable,
     SqlFailed,
     StatementUnanswered,
-    TransactionLost,
 )
 from perdure.keeper import StatementCall, digest_of
 
@@ -90,7 +90,7 @@ async def open_sqlite(
 class SqliteSession:
     """One kept connection to a SQLite file. `level` and `verdict` tell how it came back."""
 
-    over: str = ""
+    over: Over | None = None
     block: str = ""
     depth: int = 0
     is_once: bool = True  # False in a task that was begun before statements were done once per call
@@ -179,8 +179,8 @@ class SqliteSession:
     async def _do(self, verb: str, sql: str, bindings: Any) -> SqliteResult:
         place = unit_call()
         if place is None or not self.is_once:
-            if self.over:
-                raise TransactionLost(self.name, self.over)
+            if self.over is not None:
+                raise self.over.error(self.name)
             return _result(await Call(lambda: self._execute(verb, sql, bindings)))
         control = control_of(sql)
         if place.is_body:
@@ -210,8 +210,8 @@ class SqliteSession:
         return _result(json.loads(await _statement(self.name, _digest(verb, sql, bindings), carry_out)))
 
     async def _in_step(self, place: UnitCall, verb: str, sql: str, bindings: Any) -> dict[str, Any]:
-        if self.over:
-            raise TransactionLost(self.name, self.over)
+        if self.over is not None:
+            raise self.over.error(self.name)
         path = place.next_path(self.name)
         if not self.block and (self.in_transaction or control_of(sql) == "begin"):
             self.block = path
@@ -255,6 +255,17 @@ class SqliteSession:
 
     async def enter_block(self, line: str, number: int) -> None:
         await Call(lambda: self._ask({"ask": "enter", "line": line, "number": number}))
+
+    async def commit_note(self) -> dict[str, Any]:
+        try:
+            answer = await Call(lambda: ask(self._folder, {"ask": "promise"}))
+        except SessionUnavailable:  # a holder of an earlier version
+            return {}
+        return (answer or {}).get("note") or {}
+
+    async def outcome_of(self, note: dict[str, Any], *, is_over: bool) -> tuple[str, str]:
+        answer = await Call(lambda: self._ask({"ask": "outcome", "note": note}))
+        return answer["ended"], answer["why"]
 
     async def commit_block(self, number: int) -> None:
         await Call(lambda: self._ask({"ask": "leave", "number": number, "commit": True}))

@@ -26,10 +26,11 @@ import apsw
 
 from perdure.keeper import holdclock
 from perdure.keeper.access import peer_of
+from perdure.keeper.commit_outcome import COMMITTED, ROLLED_BACK
 from perdure.keeper.holding import hold_lock, listen, read_config, tell_starter
 from perdure.keeper.jsons import to_json
 from perdure.keeper.ledger import Call, Ledger, Noted
-from perdure.keeper.sqlitewitness import COMMITTED, FileGone, Log, Witness
+from perdure.keeper.sqlitewitness import FileGone, Log, Witness
 
 _BATCH = 500  # rows in one answer
 _MOST_KEPT_ROWS = 20_000  # in the answer of a call, which is kept whole or not at all
@@ -224,7 +225,8 @@ class Holder:
     def _transaction_ended(self, how: str) -> None:
         self.ledger.ended(is_committed=how == "COMMIT")
         if self.blocks["open"]:
-            self.blocks["ended"] = {"number": self.blocks["open"][0], "how": how}
+            outcome = COMMITTED if how == "COMMIT" else ROLLED_BACK
+            self.blocks["ended"] = {"number": self.blocks["open"][0], "how": how, "outcome": outcome}
             self.blocks["open"] = []
 
     def enter(self, epoch: int, line: str, number: int) -> dict[str, Any]:
@@ -263,6 +265,17 @@ class Holder:
                 self._cursor = None
                 self.connection.cursor().execute("ROLLBACK")
                 self._transaction_ended(why)
+
+    def promise(self) -> dict[str, Any]:
+        """What tells later whether the next COMMIT was done, for a note outside this session's folder."""
+        with self.turn:
+            return {"note": self.witness.promise() if self.connection.in_transaction else {}}
+
+    def outcome_of(self, note: dict[str, Any]) -> dict[str, Any]:
+        """How a COMMIT ended of which nothing is left but such a note."""
+        with self.turn:
+            outcome, why = self.witness.outcome_of(note)
+        return {"ended": outcome, "why": why}
 
     def _busy(self, is_busy: bool) -> None:
         with self.changed:
@@ -394,6 +407,10 @@ class _Conversation:
                 return holder.enter(self.epoch, asked["line"], asked["number"])
             case "leave":
                 return holder.leave(self.epoch, asked["number"], asked["commit"])
+            case "promise":
+                return holder.promise()
+            case "outcome":
+                return holder.outcome_of(asked["note"])
             case "state":
                 return holder.state()
             case "wait":
@@ -473,6 +490,7 @@ class _Told(BaseException):
 
 
 def _told_to_end(*_: object) -> None:
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # a second one would cut its end short
     raise _Told
 
 

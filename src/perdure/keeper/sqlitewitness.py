@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from perdure.keeper.commit_outcome import COMMITTED, ROLLED_BACK, UNCERTAIN
 from perdure.keeper.jsons import to_json
 
 _TRACE, _MARKER, _SCHEMA = "trace", "marker.db", "perdure_marker"
@@ -34,7 +35,6 @@ _PURE = re.compile(
 )
 _WORDS = re.compile(r"\b(?:COMMIT|END|RELEASE|ROLLBACK)\b", re.IGNORECASE)
 _ROLLBACK_MODES = frozenset({"delete", "truncate", "persist"})
-COMMITTED, ROLLED_BACK, UNCERTAIN = "committed", "rolled back", "uncertain"
 
 
 class FileGone(Exception):
@@ -49,12 +49,13 @@ class Witness:
         self._fd = self._open()
         self.left = self._read()  # by the holder before
         connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()  # it is recovered if its writer has died
+        self._begun = Log(path).end()
         self._file = _identity(path)
         self._had_bytes = False
         self._counter: bytes | None = None  # of the open transaction
         self._has_marker = self._attach()
         self._marker = _identity(os.path.join(folder, _MARKER))
-        self._token = ""
+        self._promised = ""  # the token that the next COMMIT brings with it
 
     def _attach(self) -> bool:
         """Have the marker; without one less can be told."""
@@ -64,7 +65,8 @@ class Witness:
             self._connection.execute(f"PRAGMA {_SCHEMA}.synchronous = NORMAL")
             self._connection.execute(f"CREATE TABLE IF NOT EXISTS {_SCHEMA}.marker (token TEXT)")
             if self._marked() is None:
-                self._connection.execute(f"INSERT INTO {_SCHEMA}.marker VALUES ('')")  # noqa: S608
+                # Not an empty one: a marker that was made anew is told from one in which nothing was committed.
+                self._connection.execute(f"INSERT INTO {_SCHEMA}.marker VALUES (?)", (_token(),))  # noqa: S608
         except apsw.Error:
             return False
         return True
@@ -93,18 +95,29 @@ class Witness:
 
     def _mark(self, is_pure: bool) -> dict[str, Any]:
         """Have the next COMMIT bring a token with it."""
-        self._token = os.urandom(8).hex()
+        terms = self._terms(is_pure)
+        if terms.get("token"):
+            self._connection.execute(f"UPDATE {_SCHEMA}.marker SET token = ?", (terms["token"],))  # noqa: S608
+        self._promised = ""
+        return terms
+
+    def promise(self) -> dict[str, Any]:
+        """By what the next COMMIT is known later, also without what is in the session's folder."""
+        self._promised = _token()
+        terms = self._terms(is_pure=True)
+        return {"commits": True, **terms, "before": self._marked() if self._has_marker else None, "file": self._file}
+
+    def _terms(self, is_pure: bool) -> dict[str, Any]:
         if _identity(os.path.join(self._folder, _MARKER)) != self._marker:
             self._has_marker = False  # the folder was removed; a journal for it could not even be made
         mode, of_marker = self._mode("main"), self._mode(_SCHEMA) if self._has_marker else ""
         both = mode in _ROLLBACK_MODES and of_marker in _ROLLBACK_MODES
         both = both and bool(self._connection.pragma("synchronous", schema="main"))  # else they are not one commit
         is_marked = is_pure and bool(of_marker) and (both or mode == "wal")
-        if is_marked and self._connection.txn_state("main") == apsw.SQLITE_TXN_WRITE:
-            self._connection.execute(f"UPDATE {_SCHEMA}.marker SET token = ?", (self._token,))  # noqa: S608
-        elif is_marked:
+        if is_marked and self._connection.txn_state("main") != apsw.SQLITE_TXN_WRITE:
             return {"wrote_nothing": True}
-        about = {"token": self._token if is_marked else "", "both": both and is_marked}
+        token = (self._promised or _token()) if is_marked else ""
+        about = {"token": token, "both": both and is_marked}
         return {**about, **self._place()}
 
     def _place(self) -> dict[str, Any]:
@@ -178,7 +191,7 @@ class Witness:
         if not note:
             transaction = ROLLED_BACK if left.get("is_open") else ""
             return {"transaction": transaction, "why": "", "outcome": None, "blocks": _blocks(left, transaction, "")}
-        state, why = self._outcome(left, note)
+        state, why = self._outcome(note, self._found, is_another_file=self.is_another_file)
         transaction = (state or UNCERTAIN) if note["was_open"] else ""
         outcome = {
             "state": {COMMITTED: "done", ROLLED_BACK: "undone"}.get(state, "uncertain"),
@@ -189,23 +202,45 @@ class Witness:
         }
         return {"transaction": transaction, "why": why, "outcome": outcome, "blocks": _blocks(left, transaction, why)}
 
-    def _outcome(self, left: dict[str, Any], note: dict[str, Any]) -> tuple[str, str]:
+    def outcome_of(self, note: dict[str, Any]) -> tuple[str, str]:
+        """How a COMMIT ended that was promised: committed, rolled back or uncertain, and why that.
+
+        The number of a file's device may be another one after a restart of the machine; its inode is the same.
+        """
+        if not note:
+            return UNCERTAIN, "nothing was noted of it"
+        if self._connection.in_transaction:
+            return UNCERTAIN, "another transaction is open in its session"
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")  # so that nobody is just committing it
+        except apsw.Error as problem:
+            return UNCERTAIN, f"its file is locked: {problem}"
+        try:
+            is_another = list(note.get("file") or ())[1:] != list(self._file or ())[1:]
+            log = self._found if Log(self._path).end() == self._begun else WalPlace()
+            state, why = self._outcome(note, log, is_another_file=is_another)
+        finally:
+            self._connection.execute("ROLLBACK")
+        return state or UNCERTAIN, why
+
+    def _outcome(self, note: dict[str, Any], log: WalPlace, *, is_another_file: bool) -> tuple[str, str]:
         """committed, rolled back, or nothing and why not."""
         if not note.get("commits"):
             return ROLLED_BACK, ""
         if note.get("wrote_nothing"):
             return COMMITTED, ""
-        if self.is_another_file:
+        if is_another_file:
             return "", "its file is another one now"
         token = note.get("token")
-        if token and self._has_marker and self._marked() == token:
+        marked = self._marked() if token and self._has_marker else None
+        if marked is not None and marked == token:
             return COMMITTED, ""
-        if token and self._has_marker and note.get("both"):
+        if marked is not None and note.get("both") and note.get("before", marked) == marked:
             return ROLLED_BACK, ""
         is_wal = self._mode("main") == "wal"
         if not is_wal and note["counter"] == self._header()[_COUNTER].hex():
             return ROLLED_BACK, ""
-        if is_wal and self._found.salts and note["log"] == list(self._found):
+        if is_wal and log.salts and note["log"] == list(log):
             return ROLLED_BACK, ""
         return "", "its file was written to since, by its last statement or by another process"
 
@@ -289,5 +324,10 @@ def _blocks(left: dict[str, Any], transaction: str, why: str) -> dict[str, Any]:
     if not blocks.get("open"):
         return blocks
     how = {COMMITTED: "COMMIT", ROLLED_BACK: "ROLLBACK"}.get(transaction)
-    ended = {"number": blocks["open"][0], "how": how or f"whether it was committed is uncertain: {why}"}
+    how = how or f"whether it was committed is uncertain: {why}"
+    ended = {"number": blocks["open"][0], "how": how, "outcome": transaction}
     return {**blocks, "open": [], "ended": ended}
+
+
+def _token() -> str:
+    return os.urandom(8).hex()

@@ -22,7 +22,33 @@ goes on inside them. Run as `python -m perdure.keeper.pgproxy`, with its configu
     process   the loop that moves the bytes
 """
 
+from typing import Any
+
 from perdure.keeper.pgproxy.calls import ANOTHER, NOT_KEPT, UNCERTAIN, UNWRITTEN, give, note, undo
 from perdure.keeper.pgproxy.wire import message
 
-__all__ = ["ANOTHER", "NOT_KEPT", "UNCERTAIN", "UNWRITTEN", "give", "message", "note", "undo"]
+__all__ = [
+    "ANOTHER",
+    "NOT_KEPT",
+    "UNCERTAIN",
+    "UNWRITTEN",
+    "give",
+    "message",
+    "note",
+    "outcome_of_commit",
+    "undo",
+]
+
+
+def outcome_of_commit(options: dict[str, str], note: dict[str, Any], *, is_over: bool) -> tuple[str, str]:
+    """How a COMMIT ended of which nothing is left but its note: committed, rolled back or uncertain, and why that.
+
+    Raises:
+        ConnectionError: the server refuses us, stays away, or the connection broke.
+    """
+    from perdure.keeper.pgproxy import login, postmortem  # seldom needed, and all of TLS comes with them
+
+    try:
+        return postmortem.outcome_of_commit(options, note, is_over=is_over)
+    except (login.LoginFailed, OSError) as problem:
+        raise ConnectionError(str(problem)) from None

@@ -12,6 +12,7 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
+from perdure.keeper.commit_outcome import UNCERTAIN
 from perdure.keeper.ledger import Ledger
 from perdure.keeper.pgproxy import calls, resync, wire
 from perdure.keeper.pgproxy.blocks import Blocks
@@ -22,6 +23,7 @@ from perdure.keeper.pgproxy.parking import Parking
 from perdure.keeper.pgproxy.recipe import Recipe
 from perdure.keeper.pgproxy.recording import RecordingSession
 from perdure.keeper.pgproxy.session import Session
+from perdure.keeper.pgproxy.witness import ONLY_NUMBER
 
 
 class Unusable(Exception):
@@ -87,14 +89,17 @@ def _quieten(
     session.blocks = Blocks.of(facts["blocks"])
     session.missed.extend(map(Outcome.of, facts["missed"]))
     session.outcome = Outcome.of(facts["outcome"]) if facts["outcome"] else None
-    if asking:
+    if asking == ONLY_NUMBER:
+        pass
+    elif asking:
         session.outcome = Outcome("never sent", asking, transaction=TRANSACTION[answer.status])
         session.missed.append(session.outcome)
     elif phase != IDLE:
         session.outcome = _outcome(phase, answer, status)
         session.missed.append(session.outcome)
     if answer.status == b"I" and status != b"I":
-        session.blocks.transaction_ended((session.outcome.tag if session.outcome else None) or "unknown")
+        tag = (session.outcome.tag if session.outcome else None) or "unknown"
+        session.blocks.transaction_ended(tag, "" if tag in ("COMMIT", "ROLLBACK") else UNCERTAIN)
     session.ledger = ledger
     _settle(session, phase, answer.past if is_all_there and not answer.is_short else None, status)
     session.server_said(answer.rest)

@@ -17,6 +17,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from perdure.keeper.commit_outcome import COMMITTED, ROLLED_BACK
+
 _OUTER = re.compile(rb"(?:BEGIN[A-Z ,]* )?/\* perdure\.block (\S{1,200}) (\d{1,9}) \*/\0?")
 _INNER = re.compile(rb"(SAVEPOINT|RELEASE SAVEPOINT) perdure_(\d{1,9})\0?")
 
@@ -26,7 +28,7 @@ class Blocks:
         self.line = ""
         self.last = 0  # the highest number that was entered
         self.open: list[int | str] = []
-        self.ended: dict[str, Any] = {}  # the last outer one: number, how
+        self.ended: dict[str, Any] = {}  # the last outer one: number, how, outcome
 
     def asked(self, sql: bytes) -> bool:
         """Read a statement that is on its way to the server; whether it was about a block."""
@@ -58,9 +60,11 @@ class Blocks:
         self.open = [number]
         self.last = max(self.last, number)
 
-    def transaction_ended(self, how: str) -> None:
+    def transaction_ended(self, how: str, outcome: str = "") -> None:
+        """`how` is for people; `outcome` says which it is where that does not follow from a COMMIT or ROLLBACK."""
         if self.open:
-            self.ended = {"number": self.open[0], "how": how}
+            outcome = outcome or (COMMITTED if how == "COMMIT" else ROLLED_BACK)
+            self.ended = {"number": self.open[0], "how": how, "outcome": outcome}
             self.open = []
 
     def facts(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@
 {"ask": "fence", "why"}          the present client is not heard any more
 {"ask": "cancel"}                the running statement is cancelled
 {"ask": "commit" | "rollback"}   of the open transaction
+{"ask": "number"}                the state, with the number of the open transaction and the server that gave it
 {"ask": "hold", "seconds"}       from now on
 {"ask": "recipe"}                what it takes to build the session anew
 {"ask": "end"}                   rolls back, closes the session, ends the process
@@ -18,6 +19,7 @@ import os
 import selectors
 import socket
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from perdure.keeper.pgproxy import wire
@@ -111,6 +113,9 @@ class Control:
                 outcome = session.commit() if what == "commit" else session.ask(wire.query("ROLLBACK"))
                 self._waiting.append((link, lambda: session.is_quiet))
                 self._ended[link.fileno()] = outcome
+            case "number":
+                proxy.ask_number()
+                self._waiting.append((link, lambda: not proxy.is_asking_number))
             case "recipe":
                 self._tell(link, {"recipe": as_text(getattr(session, "recipe", None))})
             case "hold":
@@ -172,6 +177,9 @@ class Control:
             **facts,
             **self._how,
             "proxy": os.getpid(),
+            "number": proxy.witness.number,
+            "number_refused": proxy.witness.failure.get("M", ""),
+            "server": asdict(proxy.witness.server),
             "transaction": TRANSACTION[session.status],
             "attached": proxy.client is not None,
             "busy": not session.is_quiet,

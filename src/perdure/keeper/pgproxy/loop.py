@@ -26,7 +26,7 @@ from perdure.keeper.pgproxy.notebook import IDLE, LARGE, SENDING, SENT, Notebook
 from perdure.keeper.pgproxy.poller import Poller
 from perdure.keeper.pgproxy.session import Session
 from perdure.keeper.pgproxy.visitor import Visitor
-from perdure.keeper.pgproxy.witness import Witness
+from perdure.keeper.pgproxy.witness import ONLY_NUMBER, Witness
 
 _MOST_AT_ONCE = 1 << 18
 _FIRST_WORDS = 1 << 14
@@ -120,15 +120,17 @@ class Proxy:
             if not data:
                 self.server_lost("the server closed the connection")
                 return
+            is_of_witness = self.witness.is_asking and self.session.is_quiet
             try:
                 self.session.server_said(self._heard_by_witness(data) if self.witness.is_asking else data)
             except wire.Broken as problem:
                 self.server_lost(f"the server cannot be understood any more: {problem}")
                 return
-            if self.session.is_quiet:
+            is_at_rest = self.session.is_quiet and not is_of_witness
+            if is_at_rest:
                 self.on_rest()  # before the client hears of it: what it has heard of can be built anew
             self._hand_to_client()
-            if self.session.is_quiet:
+            if is_at_rest and self.session.is_quiet:
                 self._came_to_rest()
             elif self.notes.phase != IDLE:
                 self.notes.taken = True
@@ -200,6 +202,16 @@ class Proxy:
         else:
             notes.phase = LARGE
         del out[:sent]
+
+    def ask_number(self) -> None:
+        """Have the number of the open transaction asked for. A COMMIT that comes next goes out at once."""
+        if self.notes.phase == IDLE and self.session.gone is None and self.witness.may_ask(self.session):
+            self._question += self.witness.question()
+            self.write_facts()
+
+    @property
+    def is_asking_number(self) -> bool:
+        return bool(self._question) or self.witness.is_asking
 
     @property
     def _has_to_send(self) -> bool:
@@ -404,7 +416,7 @@ class Proxy:
             "status": session.status.decode(),
             "outcome": session.outcome.facts() if session.outcome else None,
             "began": self.hold.began,
-            "asking": self.session.asked_last if self.witness.is_asking else "",
+            "asking": (self.session.asked_last or ONLY_NUMBER) if self.witness.is_asking else "",
         }
 
     def _lasting_facts(self) -> dict[str, Any]:

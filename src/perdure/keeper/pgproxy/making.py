@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from perdure.keeper.commit_outcome import COMMITTED
 from perdure.keeper.ledger import Ledger
 from perdure.keeper.pgproxy import login, wire
 from perdure.keeper.pgproxy.blocks import Blocks
@@ -15,7 +16,7 @@ from perdure.keeper.pgproxy.login import Upstream
 from perdure.keeper.pgproxy.loop import Proxy
 from perdure.keeper.pgproxy.notebook import Notebook, to_json
 from perdure.keeper.pgproxy.parking import Parking
-from perdure.keeper.pgproxy.postmortem import COMMITTED, Finding, server_of
+from perdure.keeper.pgproxy.postmortem import Finding, server_of
 from perdure.keeper.pgproxy.rebuild import Differs, rebuild
 from perdure.keeper.pgproxy.recipe import Recipe
 from perdure.keeper.pgproxy.recording import RecordingSession

@@ -15,14 +15,15 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from perdure.keeper.commit_outcome import COMMITTED, ROLLED_BACK, UNCERTAIN
 from perdure.keeper.pgproxy import endings, login, questions, wire
 from perdure.keeper.pgproxy.blocks import Blocks
 from perdure.keeper.pgproxy.login import Upstream
 from perdure.keeper.pgproxy.outcome import Outcome
 from perdure.keeper.pgproxy.recipe import Recipe
-from perdure.keeper.pgproxy.trace import Left, Server
+from perdure.keeper.pgproxy.trace import UNDER_WAY, Left, Server
 
-COMMITTED, ROLLED_BACK, PREPARED, UNCERTAIN = "committed", "rolled back", "prepared", "uncertain"
+PREPARED = "prepared"
 # For a COMMIT that still runs, and for a backend that was told to end.
 _COMMIT_SECONDS, _END_SECONDS, _LOOK_SECONDS = 30.0, 10.0, 0.02
 _IN_THE_FUTURE = "22023"
@@ -96,6 +97,27 @@ def examine(options: dict[str, str], left: Left) -> Finding:
             link.sendall(wire.TERMINATE)
         link.close()
     return judge(left, said, why, backend)
+
+
+def outcome_of_commit(options: dict[str, str], note: dict[str, Any], *, is_over: bool) -> tuple[str, str]:
+    """How a COMMIT ended of which nothing is left but its note: committed, rolled back or uncertain, and why that.
+
+    `is_over`: nobody works on that connection any more, so what is left of it may be ended.
+
+    Raises:
+        LoginFailed: the server refuses us, or stays away.
+        OSError: the connection broke.
+    """
+    if not note.get("server"):
+        return UNCERTAIN, "its number was not noted"
+    server, number = Server(**note["server"]), note.get("number")
+    if not is_over:
+        server.backend = 0
+    left = Left(UNDER_WAY.decode(), server, "T", "COMMIT", endings.COMMIT, number is not None, number or "", blocks={})
+    finding = examine(options, left)
+    if finding.transaction == PREPARED:
+        return UNCERTAIN, "it is prepared"
+    return finding.transaction, finding.why
 
 
 def _end_backend(link: socket.socket, left: Left, here: Server) -> str:
@@ -207,5 +229,8 @@ def _blocks(left: Left, finding: Finding) -> dict[str, Any]:
         return {}
     blocks = Blocks.of(left.blocks)
     how = {COMMITTED: "COMMIT", ROLLED_BACK: "ROLLBACK"}.get(finding.transaction)
-    blocks.transaction_ended(how or f"whether it was committed is uncertain: {finding.why}")
+    if how is None:
+        blocks.transaction_ended(f"whether it was committed is uncertain: {finding.why}", UNCERTAIN)
+    else:
+        blocks.transaction_ended(how)
     return blocks.facts()

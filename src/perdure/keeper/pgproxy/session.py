@@ -20,6 +20,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
+from perdure.keeper.commit_outcome import ROLLED_BACK, UNCERTAIN
 from perdure.keeper.ledger import Ledger
 from perdure.keeper.pgproxy import calls, endings, resync, wire
 from perdure.keeper.pgproxy.blocks import Blocks
@@ -404,7 +405,12 @@ class Session:
         if status == b"I" and self.status != b"I":
             tag = cycle.outcome.tag or ""
             self.changes += 1
-            self.blocks.transaction_ended(tag if tag in ("COMMIT", "ROLLBACK") else self._ended_by or tag or "ROLLBACK")
+            if tag in ("COMMIT", "ROLLBACK"):
+                self.blocks.transaction_ended(tag)
+            elif self._ended_by or not tag:
+                self.blocks.transaction_ended(self._ended_by or "ROLLBACK", ROLLED_BACK)
+            else:
+                self.blocks.transaction_ended(tag, UNCERTAIN)  # it was prepared, or a batch has ended it
         if status == b"I":
             self._inherits = False
         self.status = status
@@ -484,7 +490,8 @@ class Session:
             outcome.state, outcome.transaction = "uncertain", "none"
             self.outcome = outcome
         self.ledger.connection_lost()
-        self.blocks.transaction_ended(f"lost: {self.gone}")
+        may_have_committed = self._cycles and self.ending in (endings.COMMIT, endings.MIXED)
+        self.blocks.transaction_ended(f"lost: {self.gone}", UNCERTAIN if may_have_committed else ROLLED_BACK)
         self._cycles.clear()
         self.unsynced, self.status = False, b"I"
 

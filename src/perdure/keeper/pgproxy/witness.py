@@ -1,7 +1,8 @@
 """Sees to it that the outcome of a COMMIT can be asked for later: its number is noted before it goes out.
 
 Before a batch that may end a transaction, and only if nothing else is under way, the server is asked for the number of
-that transaction. The answer is heard here and not by the session. Then the batch is noted in the session's trace, with
+that transaction. The answer is heard here and not by the session. A client may have it asked before, to note it in a
+place of its own. Then the batch is noted in the session's trace, with
 the number, and sent. A batch that is sent behind another one without waiting is noted without: if its answer is
 lost, its outcome is uncertain.
 """
@@ -13,16 +14,17 @@ from perdure.keeper.pgproxy.session import Session
 from perdure.keeper.pgproxy.trace import LONGEST_STATEMENT, UNDER_WAY, Left, Server, Trace
 
 _ROW, _ERROR, _READY = b"DEZ"
+ONLY_NUMBER = "-"  # what is asked when no statement waits for the number
 _HEARD_HERE = frozenset(b"1DCE23sZ")
 
 
 class Witness:
     def __init__(self, trace: Trace, server: Server) -> None:
-        self._trace, self._server = trace, server
+        self._trace, self.server = trace, server
         self.rests = 0
         self.is_asking = False
         self.failure: dict[str, str] = {}  # of the question, and with it of the transaction
-        self._number: str | None = None  # of the transaction, once it was asked for
+        self.number: str | None = None  # of the transaction, once it was asked for
         self._noted = 0
         self._changes = -1
         self._before = b"I"
@@ -31,8 +33,14 @@ class Witness:
     def must_ask(self, session: Session, *, is_idle: bool) -> bool:
         """Whether the number of the transaction is needed before what waits is sent."""
         may_commit = session.ending in (endings.COMMIT, endings.MIXED) and session.status == b"T"
-        can_ask = self._server.tells and is_idle and session.is_between
-        return may_commit and can_ask and self._number is None
+        return may_commit and is_idle and self._can_ask(session)
+
+    def may_ask(self, session: Session) -> bool:
+        """Whether the number of the open transaction can be asked for by itself."""
+        return session.status == b"T" and session.is_quiet and not session.to_server and self._can_ask(session)
+
+    def _can_ask(self, session: Session) -> bool:
+        return self.server.tells and session.is_between and self.number is None
 
     def question(self) -> bytes:
         self.is_asking, self.failure, self._frames = True, {}, wire.Frames()
@@ -45,7 +53,7 @@ class Witness:
             if not self.is_asking or kind not in _HEARD_HERE or _is_fatal(kind, message):
                 others += message
             elif kind == _ROW:
-                self._number = questions.row_of(message[5:])[0] or ""
+                self.number = questions.row_of(message[5:])[0] or ""
             elif kind == _ERROR:
                 self.failure = wire.fields(message[5:])
             elif kind == _READY:
@@ -68,7 +76,7 @@ class Witness:
     def rest(self, session: Session) -> None:
         """All that was sent has been answered."""
         self.rests += 1
-        self._number, self._noted = None, 0
+        self.number, self._noted = None, 0
         session.rested()
         if self._changes != session.changes:
             self._changes = session.changes
@@ -91,12 +99,12 @@ class Witness:
     def _left(self, session: Session, state: bytes) -> Left:
         return Left(
             state.decode(),
-            self._server,
+            self.server,
             self._before.decode(),
             session.asked_last[:LONGEST_STATEMENT],
             session.ending,
-            self._number is not None,
-            self._number or "",
+            self.number is not None,
+            self.number or "",
             session.batches,
             self.rests,
             session.blocks.facts(),
