@@ -101,12 +101,34 @@ def test_pipelined_writes_need_nobody_to_wait_for_them(
 # ── the baton ────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_the_main_thread_where_a_handler_may_raise_never_commits(
+    attempt: Attempt, committer: Committer, watched: Watched
+) -> None:
+    attempt.entry(0).block()
+    committer.submit(attempt.entry(1))
+    committer.flush()
+    assert watched.threads and threading.current_thread() not in watched.threads
+
+
+def test_where_no_thread_can_be_started_the_main_thread_commits_itself(
+    attempt: Attempt, committer: Committer, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a program's last function calls us while the interpreter is taken down."""
+
+    def cannot(*_: object) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr("perdure._store.committer.start_apart", cannot)
+    attempt.entry(0).block()
+    assert watched.threads == [threading.current_thread()] and attempt.positions() == [0]
+
+
 def test_a_blocking_caller_that_finds_the_baton_free_commits_itself(
     attempt: Attempt, committer: Committer, watched: Watched
 ) -> None:
-    for position in range(5):
-        attempt.entry(position).block()
-    assert watched.threads == [threading.current_thread()] * 5
+    caller = in_thread(lambda: [attempt.entry(position).block() for position in range(5)])
+    assert joined(caller)
+    assert watched.threads == [caller] * 5
     assert committer._thread is None, "no second thread was needed"
 
 

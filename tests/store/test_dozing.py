@@ -8,7 +8,7 @@ import pytest
 
 from perdure._store import Committer, Write
 from perdure._store import committer as committing
-from tests.store.watched import FOREVER, Attempt, Watched, durable, until
+from tests.store.watched import FOREVER, Attempt, Watched, durable, in_thread, joined, until
 
 
 def asleep(committer: Committer, how: int) -> None:
@@ -86,12 +86,12 @@ def test_a_chain_of_callers_who_commit_themselves_leaves_the_thread_in_its_doze(
         doze(how, seconds)
 
     monkeypatch.setattr(committer, "_doze", watch)
-    attempt.entry(0).block()
+    assert joined(in_thread(attempt.entry(0).block))
     committer.submit(attempt.entry(1), urgent=False)  # wakes it, and others may join; so they may after it
     until(lambda: len(dozes) == 3)
     for position in range(2, 20, 2):
         committer.submit(attempt.entry(position), urgent=False)
-        attempt.entry(position + 1).block()
+        assert joined(in_thread(attempt.entry(position + 1).block))
     assert dozes == [committing._LIGHT] * 3
     assert [len(batch) for batch in watched.batches][-9:] == [2] * 9
 

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from tests.support import processes
 from tests.torture import (
+    alarms,
     clocks,
     crowd,
     cuts,
@@ -76,6 +77,7 @@ PARTS = {
     "sleeps": Part(sleeps.run, range(20)),
     "walls": Part(walls.run, range(40)),
     "writers": Part(writers.run, range(2_000)),
+    "alarms": Part(alarms.run, range(100)),
     "zombies": Part(zombies.run, range(500)),
     "keepers": Part(keepers.run, range(30)),
     "floods": Part(floods.run, range(2)),

@@ -14,6 +14,7 @@ from perdure._store.contract import (
     TaskRow,
     ValueRow,
 )
+from perdure._store.interrupts import apart
 from perdure._store.leaving import flush_on_sigterm
 from perdure._store.presence import Presence
 from perdure._store.store import Shared, Store, make_engine, share
@@ -41,6 +42,7 @@ __all__ = [
     "ValueRow",
     "Waiting",
     "Write",
+    "apart",
     "flush_on_sigterm",
     "kinds_of",
     "make_engine",

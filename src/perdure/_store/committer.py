@@ -2,7 +2,8 @@
 
 All writes of a process form one queue. Whoever holds the baton takes writes from its front and commits
 them as one transaction: the committer's own thread, or a blocking caller that finds the baton free and
-so saves itself two thread switches. An event-loop thread never holds it.
+so saves itself two thread switches. An event-loop thread never holds it, and the main thread does not either: it is
+there that the handlers of signals are called, and one that raises would tear a transaction wherever it stands.
 
 A barrier is a write somebody waits for. A pipelined write is one nobody waits for: if it fails, its
 attempt is closed, so that no later write of that attempt can leave a hole behind it, and the error
@@ -19,13 +20,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from perdure._ground import crash
 from perdure._store import leaving
 from perdure._store.contract import Again, Engine, Row
-from perdure._store.interrupts import undisturbed
+from perdure._store.interrupts import is_interruptible, start_apart
 from perdure._store.waking import Blocked, Waiter, wake_all
 from perdure._store.write import Fence, Write, finish, in_our_words, size_of, waiters_of, were_closed
 from perdure.errors import StoreClosed, StoreForked, StoreUnavailable, StoreUnreachable
@@ -55,6 +56,7 @@ class Committer:
         self._callers_commit = False  # somebody has, since the thread last looked
         self._gone: type[StoreClosed | StoreForked] | None = None  # why the queue takes nothing any more
         self._thread: threading.Thread | None = None
+        self._is_alone = False  # no thread can be started, as when the interpreter is being taken down
         self.commit_seconds = 0.001  # a moving average; what a caller gains by not waiting
         self.batches = self.writes = 0
         self.listeners: list[Callable[[Sequence[Write]], None]] = []  # told what is done, in the committing thread
@@ -134,28 +136,50 @@ class Committer:
     # ── waiting for it ──────────────────────────────────────────────────────────────────────────
 
     def wait(self, write: Write, *, may_commit: bool = True) -> None:
-        """Block until `write` is done; take the baton if nobody has it and this is no event loop's thread."""
+        """Block until `write` is done; take the baton if nobody has it and this thread may commit.
+
+        What a signal's handler raises meanwhile is raised once the write is done; what it raises the second time, at
+        once. The write is carried out all the same.
+        """
+        may_commit = may_commit and not is_interruptible()
         while not write.done:
             if self._gone is StoreForked:
                 raise StoreForked  # it is in the parent's queue
-            if not (may_commit and self._commit_here(write)):
-                blocked = Blocked()
-                if self.wake_when_done(write, blocked):
-                    self._ring()
-                    blocked.wait()
+            if not may_commit and not self._is_alone:
+                self._wait_undisturbed(write)
+            elif not self._commit_here(write):
+                self._wait_for_others(write)
+
+    def _wait_undisturbed(self, write: Write) -> None:
+        raised: BaseException | None = None
+        while not (write.done or self._gone is StoreForked or self._is_alone):
+            try:
+                self._wait_for_others(write)
+            except BaseException as error:
+                if raised is not None:
+                    raise
+                raised = error
+        if raised is not None:
+            raise raised
+
+    def _wait_for_others(self, write: Write) -> None:
+        blocked = Blocked()
+        if self.wake_when_done(write, blocked):
+            self._ring()
+            if not self._is_alone or self._baton.locked():
+                blocked.wait()
 
     def _commit_here(self, write: Write) -> bool:
         """Take the baton and commit, if nobody has it."""
-        with undisturbed():
-            if not self._baton.acquire(blocking=False):
-                return False
-            try:
-                if not write.done:
-                    self._callers_commit = True
-                    self._commit_some()
-            finally:
-                self._baton.release()
-            return True
+        if not self._baton.acquire(blocking=False):
+            return False
+        try:
+            if not write.done:
+                self._callers_commit = True
+                self._commit_some()
+        finally:
+            self._baton.release()
+        return True
 
     def wake_when_done(self, write: Write, waiter: Waiter) -> bool:
         """Have the waiter woken; False when the write is done already."""
@@ -175,8 +199,18 @@ class Committer:
     # ── committing ──────────────────────────────────────────────────────────────────────────────
 
     def _start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="perdure-committer", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, name="perdure-committer", daemon=True)
+        begin = thread.start
+        if not is_interruptible():
+            self._thread = thread
+            begin()
+            return
+        try:
+            # Nothing can come between these two.
+            self._thread = thread
+            start_apart(begin, ())
+        except RuntimeError:
+            self._thread, self._is_alone = None, True
 
     def _ring(self) -> None:
         with self._mutex:
@@ -365,7 +399,8 @@ class Committer:
             if self._sleep:
                 self._wake()
         if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(timeout=10)
+            with suppress(RuntimeError):  # it is only about to begin, and will find nothing to do
+                self._thread.join(timeout=10)
         leaving.alive.discard(self)
 
     def mark_forked(self) -> None:

@@ -130,11 +130,16 @@ async def store_made(
         data = {"label": label, "size": frame.size} if label else {"size": frame.size}
         params = {**task._event(kind, data), **frame.columns(), **kind_of}
         await snapshots.put_chunks(task._store, task.uid, frame, task.id)
-        row = await task._store.verb("checkpoint", task.uid, params, key=task.id, fence=hold.fence)
-        if row is not None:
-            stored = _stored(task, hold, made, row, params)
-            if shows:
-                task.state, task._read = made.copy["state"], task._snapshot
+        write = task._store.verb("checkpoint", task.uid, params, key=task.id, fence=hold.fence)
+        stored: Checkpoint | None = None
+        try:
+            await write
+        finally:  # also when a signal's handler raised meanwhile: this handle knows what it wrote
+            if write.row is not None:
+                stored = _stored(task, hold, made, write.row, params)
+                if shows:
+                    task.state, task._read = made.copy["state"], task._snapshot
+        if stored is not None:
             return stored
         await moves.explain(task, "checkpoint", hold)
 

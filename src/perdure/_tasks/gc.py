@@ -24,7 +24,7 @@ from perdure._ground import crash
 from perdure._ground.hop import Call
 from perdure._ground.ids import new_uid
 from perdure._model import FINISHED, Config, Pause
-from perdure._store import FrameRow, Store, TaskRow, Write
+from perdure._store import FrameRow, Store, TaskRow, Write, apart
 from perdure._tasks import retention, snapshots
 from perdure._tasks.deaths import see_workers
 from perdure._tasks.memories import drop_expired
@@ -301,7 +301,7 @@ def _is_worth_shrinking(freed: int, used: int) -> bool:
 
 def give_back_space(store: Store) -> Call[None]:
     """Have free pages go back to the disk. Writers wait meanwhile."""
-    return Call(lambda: _shrink(store))
+    return Call(lambda: apart(lambda: _shrink(store)))
 
 
 def _shrink(store: Store) -> None:

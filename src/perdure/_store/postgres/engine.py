@@ -10,6 +10,7 @@ statement each: the first part carries the verb's condition, and the rest is mad
 
 from __future__ import annotations
 
+import struct
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ from contextlib import contextmanager, suppress
 import psycopg
 
 from perdure._store.contract import Again, Params, Row
+from perdure._store.interrupts import is_interruptible
 from perdure._store.postgres import fork, form, plan, trouble
 from perdure._store.postgres.connector import PATIENCE_SECONDS, Connection, Connector, Lost
 from perdure._store.postgres.line import CHANNEL, PostgresLine
@@ -115,12 +117,15 @@ class PostgresEngine:
             yield reader
         except Exception as error:
             explained = self._connector.explain(error, reader.connection)
+            if _is_a_handlers(error):
+                reader.connection.close()  # in the middle of a read, perhaps
+                raise
             if isinstance(explained, Lost):
                 # Those that lie idle were lost with it, most likely.
                 self._close_readers(reader)
             elif isinstance(error, psycopg.Error):
                 self._keep(reader)
-            else:  # of a handler that was called in the middle of it, perhaps
+            else:
                 reader.connection.close()
             raise explained from error
         except BaseException:
@@ -213,4 +218,12 @@ class PostgresEngine:
                 self._is_ready = False  # somebody took the tables away; look again before the next call
             raise
         except Exception as error:
+            if _is_a_handlers(error):
+                raise
             raise self._connector.in_our_words(error) from error
+
+
+def _is_a_handlers(error: Exception) -> bool:
+    """Whether it is none of PostgreSQL's, of psycopg's or of a value: what a signal's handler raised while we read."""
+    ours = (psycopg.Error, PerdureError, Again, Lost, ValueError, TypeError, LookupError, ArithmeticError, struct.error)
+    return is_interruptible() and not isinstance(error, ours)

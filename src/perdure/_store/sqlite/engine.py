@@ -24,6 +24,7 @@ from perdure._ground.config import is_there
 from perdure._model import GENESIS, chain
 from perdure._store import migrate
 from perdure._store.contract import Params, Row
+from perdure._store.interrupts import apart
 from perdure._store.sql import Queries, split
 from perdure._store.sqlite import place, sets, wal
 from perdure._store.sqlite.gate import Gate
@@ -194,9 +195,11 @@ class SqliteEngine:
             reader.execute("PRAGMA query_only = ON")
         try:
             yield reader
-        finally:
-            with self._mutex:
-                self._readers.append(reader)
+        except BaseException:
+            reader.close(True)  # it may be in the middle of a read
+            raise
+        with self._mutex:
+            self._readers.append(reader)
 
     def beat(self, worker: str) -> bool:
         """The file has one writer at a time: a beat beside the others would wait for the same turn."""
@@ -218,6 +221,9 @@ class SqliteEngine:
     # ── opening ─────────────────────────────────────────────────────────────────────────────────
 
     def _open_writer(self) -> apsw.Connection:
+        return apart(self._open_writer_here)
+
+    def _open_writer_here(self) -> apsw.Connection:
         with self._mutex:
             if self._writer is None:
                 self._gate.check()

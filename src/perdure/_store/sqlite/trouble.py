@@ -21,7 +21,8 @@ class Trouble:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, apsw.Error | OSError):
+        # One of the system has a number; one without is what a signal's handler raised, a TimeoutError mostly.
+        if isinstance(error, apsw.Error) or (isinstance(error, OSError) and error.errno is not None):
             raise self.explain(error) from error
 
     def explain(self, error: apsw.Error | OSError) -> PerdureError:
