@@ -18,6 +18,7 @@ Nothing here runs code found in the bytes: no pickle, no imports, no names other
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -230,3 +231,15 @@ def _is_readable(data: bytes) -> bool:
 
 def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def stored_json(text: str, record: str) -> Any:
+    """What a column of a store holds as JSON.
+
+    Raises:
+        RecordDamaged: it is not JSON.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError) as error:
+        raise RecordDamaged(record, f"it is not JSON: {error}") from None

@@ -6,12 +6,12 @@ perdure/_worker/dependencies.py; who opens a task for work without a worker asks
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from perdure._ground.codec import stored_json
 from perdure._ground.ids import check_id
 from perdure._model import Config, Policy, find_circle, what_blocks
 from perdure._store import Store, TaskRow
@@ -32,7 +32,7 @@ class Blocked(Struct, frozen=True):
 
 async def dependencies_of(store: Store, row: TaskRow) -> dict[str, str | None]:
     """The status of each task this one depends on."""
-    found = {id: await _row(store, id) for id in json.loads(row.depends_on)}
+    found = {id: await _row(store, id) for id in _needs(row)}
     return {id: other.status if other else None for id, other in found.items()}
 
 
@@ -64,7 +64,7 @@ async def has_to_wait(store: Store, id: str, depends_on: Sequence[str]) -> bool:
         row = await _row(store, name)
         statuses[name] = row.status if row else None
         # One that has completed waits for nobody, whatever it once depended on.
-        graph[name] = json.loads(row.depends_on) if row and row.status != "completed" else []
+        graph[name] = _needs(row) if row and row.status != "completed" else []
         ahead += graph[name]
     circle = find_circle(graph)
     if id in circle:
@@ -95,3 +95,8 @@ async def blocked_by(store: Store, row: TaskRow) -> Blocked:
 async def _row(store: Store, id: str) -> TaskRow | None:
     rows = await store.query("get_task", namespace=store.namespace, id=id)
     return TaskRow(*rows[0]) if rows else None
+
+
+def _needs(row: TaskRow) -> list[str]:
+    found: list[str] = stored_json(row.depends_on, f"what task {row.id!r} depends on")
+    return found

@@ -14,13 +14,13 @@ Owns what goes and in which order. Which checkpoints may go is decided in retent
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, NamedTuple
 
 from perdure._ground import crash
+from perdure._ground.codec import stored_json
 from perdure._ground.hop import Call
 from perdure._ground.ids import new_uid
 from perdure._model import FINISHED, Config, Pause
@@ -226,7 +226,7 @@ async def _needed_by_others(store: Store, report: Report) -> set[str] | None:
     async for row in every_task(store, store.namespace):
         if row.status in FINISHED:
             continue
-        needed.update(json.loads(row.depends_on))
+        needed.update(stored_json(row.depends_on, f"what task {row.id!r} depends on"))
         if row.pause is not None and row.pause_reason == "external_dependency":
             try:
                 waits_for = store.unseal(row.uid, "pause", row.pause, Pause).payload.get("task")

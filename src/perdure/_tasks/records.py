@@ -11,6 +11,7 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from perdure._ground.clock import moment
+from perdure._ground.codec import stored_json
 from perdure._model import (
     Attempt,
     Checkpoint,
@@ -54,7 +55,16 @@ async def load_for_list(store: Store, row: TaskRow) -> TaskRecord:
         return (await load(store, row))[0]
     except (KeyMissing, RecordDamaged, InvalidInput) as error:
         bare = row._replace(config=None, pause=None, progress=None, result=None, error=None)
+        bare = bare._replace(tags=_if_json(row.tags, "{}"), depends_on=_if_json(row.depends_on, "[]"))
         return replace(_record(store, bare, None, None, (), ()), unreadable=error.what)
+
+
+def _if_json(text: str, otherwise: str) -> str:
+    try:
+        json.loads(text)
+    except ValueError:
+        return otherwise
+    return text
 
 
 def _record(
@@ -86,9 +96,9 @@ def _record(
         name=row.name,
         description=row.description,
         agent=row.agent,
-        tags=json.loads(row.tags),
+        tags=stored_json(row.tags, f"the tags of task {row.id!r}"),
         config=_optional(store, uid, "config", row.config, Config) or Config(),
-        depends_on=tuple(json.loads(row.depends_on)),
+        depends_on=tuple(stored_json(row.depends_on, f"what task {row.id!r} depends on")),
         archived_at=_moment(row.archived_at),
         damaged=[*damaged, *spoiled],
     )
@@ -164,7 +174,7 @@ def checkpoint(uid: str, row: FrameRow, parts: dict[str, Any], raw: bytes) -> Ch
         line=row.line,
         superseded=bool(row.superseded),
         pinned=bool(row.pinned),
-        author=json.loads(row.author),
+        author=stored_json(row.author, "an author"),
         checksum=checksum(raw),
     )
 
@@ -194,7 +204,7 @@ def event(store: Store, task_id: str, uid: str, row: EventRow) -> Event:
         number=row.number,
         at=moment(row.at),
         kind=row.kind,
-        author=json.loads(row.author),
+        author=stored_json(row.author, "an author"),
         data=store.unseal(uid, "event", row.body),
     )
 

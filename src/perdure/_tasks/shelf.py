@@ -7,12 +7,12 @@ somebody should look at it; what that means is the kind's own business.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
+from perdure._ground.codec import stored_json
 from perdure._store import Store, ValueRow
 
 T = TypeVar("T")
@@ -85,4 +85,11 @@ class Shelf(Generic[T]):
 
     def _kept(self, row: ValueRow) -> Kept[T]:
         value: T = self._store.unseal(self._owner, self._kind, row.value, self._as_type)
-        return Kept(row.key, row.version, row.due_at, row.changed_at, json.loads(row.author), value)
+        return Kept(
+            row.key,
+            row.version,
+            row.due_at,
+            row.changed_at,
+            stored_json(row.author, f"the author of value {row.key!r}"),
+            value,
+        )

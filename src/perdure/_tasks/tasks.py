@@ -26,7 +26,7 @@ from perdure._tasks import callbacks, drafts, leases, records, snapshots
 from perdure._tasks.dependencies import has_to_wait
 from perdure._tasks.overdue import config_of, deadline_of
 from perdure._tasks.task import Task
-from perdure.errors import AlreadyExists, InvalidInput, NotFound, TaskFailed, TimedOut
+from perdure.errors import AlreadyExists, InvalidInput, NotFound, RecordDamaged, TaskFailed, TimedOut
 
 if TYPE_CHECKING:
     from perdure._tasks.handlers import Handler
@@ -314,6 +314,8 @@ class Tasks:
 
     async def _attach(self, uid: str, *, created: bool) -> Task:
         rows = await self._store.query("get_task_by_uid", uid=uid)
+        if not rows:
+            raise RecordDamaged(f"the row of task {uid}", "it is not found by its own uid, or was deleted just now")
         row = TaskRow(*rows[0])
         snapshot, _, _ = await records.newest_good(self._store, row)
         state = snapshots.contents(snapshot.raw)["state"]

@@ -26,7 +26,7 @@ from perdure._store import migrate
 from perdure._store.contract import Params, Row
 from perdure._store.interrupts import apart
 from perdure._store.sql import Queries, split
-from perdure._store.sqlite import place, sets, wal
+from perdure._store.sqlite import place, sets, spoiled_text, wal
 from perdure._store.sqlite.gate import Gate
 from perdure._store.sqlite.line import SqliteLine
 from perdure._store.sqlite.plan import Plan, plan_of
@@ -179,7 +179,11 @@ class SqliteEngine:
         with self._trouble, self._gate, self._reader() as reader:
             if reader is None:
                 return []
-            return reader.execute(self._queries[name][0], params).fetchall()
+            statement = self._queries[name][0]
+            try:
+                return reader.execute(statement, params).fetchall()
+            except UnicodeDecodeError:
+                return spoiled_text.read_rows(reader, statement, params)
 
     @contextmanager
     def _reader(self) -> Iterator[apsw.Connection | None]:
@@ -330,7 +334,8 @@ class SqliteEngine:
             if reader is None:
                 return []
             found = [str(line) for (line,) in reader.execute("PRAGMA integrity_check").fetchall()]
-        return [] if found == ["ok"] else found
+            texts = list(spoiled_text.find_all(reader))
+        return ([] if found == ["ok"] else found) + texts
 
     def bytes_used(self) -> int:
         names = (self.path, self.path.with_name(self.path.name + "-wal"))
