@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ SECRET = "sk-the-secret-of-this-test"
 class Target:
     """A server that counts, and answers piece by piece as it is told to."""
 
-    def __init__(self) -> None:
+    def __init__(self, headers: Mapping[str, str] = {}) -> None:
         self.asked: list[tuple[str, dict[str, str], bytes]] = []
         self.may_answer, self.go = threading.Event(), threading.Event()
         self.may_answer.set()
@@ -42,6 +42,8 @@ class Target:
                 target.may_answer.wait(60)
                 self.send_response(200)
                 self.send_header("Transfer-Encoding", "chunked")
+                for name, value in headers.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 for _ in range(target.times):
                     self.piece(target.first)

@@ -64,7 +64,7 @@ async def test_without_its_secrets_a_command_is_not_made_again_by_halves(place: 
             await rt.service("web", shown, rebuild="auto")
         again = await rt.service("web", argv, rebuild="auto")
         assert again.level == "rebuilt"
-        until(lambda: (tmp_path / "said").read_text() == TOKEN)
+        until(lambda: (tmp_path / "said").exists() and (tmp_path / "said").read_text() == TOKEN)
         assert kept_in(place) == []
 
 

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from perdure import keeper
+from perdure._ground.crypto import KeyRing
+from perdure._ground.record_sealer import derived
 from perdure._runtime import places, refusals, starting
 from perdure._runtime.ask import Ask
 from perdure._runtime.link import Link
@@ -35,8 +37,8 @@ _NO_ANSWERS = (keeper.Request, keeper.News)
 class Client:
     """The keeper of one store, as this process speaks to it."""
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
+    def __init__(self, home: Path, keys: str = "") -> None:
+        self.home, self.keys = home, keys  # by which the keeper seals its records
         self.about: dict[str, Any] = {}
         self._ids = itertools.count(1)
         self._asked: dict[int, Ask] = {}
@@ -116,7 +118,7 @@ class Client:
         link.read_for(loop)
         self._patience = loop.call_later(PATIENCE_SECONDS, self._waited_in_vain, link)
         self._asked[ask.request.id] = ask
-        hello = _hello()
+        hello = _hello(self.keys)
         if ask.request.fds:
             link.send(keeper.encode(hello), hello.fds)
             link.send(keeper.encode(ask.request), ask.request.fds)
@@ -142,7 +144,7 @@ class Client:
 
     def _say_hello(self, sock: socket.socket) -> socket.socket:
         try:
-            keeper.send(sock, _hello())
+            keeper.send(sock, _hello(self.keys))
             decoder = keeper.Decoder()
             while True:
                 data, fds = keeper.receive(sock)
@@ -229,9 +231,10 @@ class Client:
             ask.settle(KeeperUnavailable("the runtime was closed"))
 
 
-def _hello() -> keeper.Request:
+def _hello(keys: str) -> keeper.Request:
     token = _token()
-    return keeper.Request(_HELLO, "hello", {"versions": list(keeper.VERSIONS)}, fds=() if token is None else (token,))
+    told = {"versions": list(keeper.VERSIONS)} | ({"keys": keys} if keys else {})
+    return keeper.Request(_HELLO, "hello", told, fds=() if token is None else (token,))
 
 
 def _connected_at_once(home: Path) -> socket.socket | None:
@@ -284,15 +287,17 @@ _clients: dict[Path, Client] = {}
 _mutex = threading.Lock()
 
 
-def client_for(home: Path) -> Client:
-    """This process's one connection to a keeper; a new one after a fork."""
+def client_for(home: Path, ring: KeyRing | None = None) -> Client:
+    """This process's one connection to a keeper; a new one after a fork, and when there are other keys."""
+    keys = "" if ring is None else derived(ring)
     with _mutex:
         found = _clients.get(home)
-        if found is None or found._pid != os.getpid() or found._is_closed:
-            found = _clients[home] = Client(home)
+        is_new = found is None or found._pid != os.getpid() or found._is_closed
+        if found is None or is_new or (keys and found.keys != keys):
+            found = _clients[home] = Client(home, keys or ("" if found is None else found.keys))
         return found
 
 
-def find(home: Path) -> Client | None:
+def find(home: Path, ring: KeyRing | None = None) -> Client | None:
     """The keeper that lives there, if one does; none is started."""
-    return client_for(home) if starting.is_anchored(home) else None
+    return client_for(home, ring) if starting.is_anchored(home) else None

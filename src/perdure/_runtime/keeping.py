@@ -73,14 +73,14 @@ def socket_of(store: Store) -> str:
 
 
 def find(store: Store) -> client.Client | None:
-    return client.find(places.home_of(store.address))
+    return client.find(places.home_of(store.address), store.ring)
 
 
 async def units(store: Store) -> list[Record]:
     """Every unit of every task, the newest last; also those that have outlived their keeper."""
     here = find(store)
     if here is None and await Call(lambda: has_orphans(store)):
-        here = client.client_for(places.home_of(store.address))
+        here = client.client_for(places.home_of(store.address), store.ring)
     if here is None:
         return []
     reply = await here.ask("units")
@@ -120,7 +120,7 @@ async def stop(store: Store, *, units_too: bool) -> bool:
     """
     here = find(store)
     if here is None and units_too and await Call(lambda: has_orphans(store)):
-        here = client.client_for(places.home_of(store.address))  # the next keeper takes them up
+        here = client.client_for(places.home_of(store.address), store.ring)  # the next keeper takes them up
         await here.ask("status")
     if here is None:
         return False

@@ -344,5 +344,5 @@ class runtime:
 
 def runtime_of(store: Store, task_id: str, uid: str, epoch: int = 0) -> Runtime:
     """A task's runtime. Nothing is started before something is asked of it."""
-    client = client_for(places.home_of(store.address))
+    client = client_for(places.home_of(store.address), store.ring)
     return Runtime(client, Owner(store.namespace, task_id, uid, epoch, places.told_store(store.address)), store)

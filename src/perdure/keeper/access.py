@@ -25,6 +25,8 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from perdure.keeper.anchored import Anchored
+
 _CREDENTIALS = struct.Struct("3i")
 _NUMBER = struct.Struct("i")
 _SO_PEERPIDFD = 77
@@ -174,3 +176,14 @@ def token_id(fd: int) -> tuple[int, int]:
     """What a token is known by, while any copy of it is open."""
     found = os.fstat(fd)
     return found.st_dev, found.st_ino
+
+
+def tokens_in(anchored: Anchored) -> dict[tuple[int, int], str]:
+    """The tokens that a former keeper has given out, and the unit of each."""
+    found: dict[tuple[int, int], str] = {}
+    for name, _ in anchored.names():
+        if name.startswith("token:"):
+            fd, unit = anchored.get(name)
+            found[token_id(fd)] = str(unit)
+            os.close(fd)
+    return found

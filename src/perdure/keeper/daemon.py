@@ -19,12 +19,12 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from perdure._ground.ids import boot_id, pid_ns
-from perdure.keeper import access, keeper_log, processes, wire
+from perdure.keeper import access, keeper_log, processes, records, wire
 from perdure.keeper.anchor import start_of
 from perdure.keeper.anchored import Anchored, AnchorGone, Exit, NotHeld
 from perdure.keeper.bells import Bells
@@ -54,10 +54,9 @@ class Keeper:
         self.home, self.listener, self.argv = home, listener, argv
         self.live = Path(listener.getsockname()).parent  # for what must not reach a disk
         self.loop = asyncio.new_event_loop()
-        self.anchored = Anchored(link)
-        self.anchor_pid = os.getppid()
+        self.anchored, self.anchor_pid = Anchored(link), os.getppid()
         self.kinds = all_kinds()
-        self.units = Registry(home)
+        self.units = Registry(home, records.Records(self.anchored, argv[0]))
         self.held: dict[str, Held] = {}
         self.writers: dict[str, Connection] = {}
         self.connections: set[Connection] = set()
@@ -74,7 +73,8 @@ class Keeper:
         asyncio.set_event_loop(self.loop)
         was_removed = self.door.mend()
         self.folder.begin()
-        self._take_up()
+        self._tokens = access.tokens_in(self.anchored)
+        self.take_up(self.units)
         if was_removed:
             self.door.mend_units()
         self.finished.recover()
@@ -94,16 +94,12 @@ class Keeper:
 
     # ── units of a former keeper ────────────────────────────────────────────────────────────────
 
-    def _take_up(self) -> None:
-        for name, _ in self.anchored.names():
-            if name.startswith("token:"):
-                fd, unit = self.anchored.get(name)
-                self._tokens[access.token_id(fd)] = str(unit)
-                os.close(fd)
+    def take_up(self, units: Iterable[Unit]) -> None:
+        """Have units of a former keeper."""
         exits = {(one.pid, one.start): one for one in self.anchored.exits()}
-        for uid in self.units.aside:
-            self._let_go(uid)
-        for unit in self.units:
+        while self.units.aside:
+            self._let_go(self.units.aside.pop())
+        for unit in units:
             if unit.is_alive:
                 self._take_up_one(unit, exits.get((unit.pid, unit.start)))
             else:
@@ -470,6 +466,7 @@ class Keeper:
         """Execute `argv` in this process's place; clients connect anew, units notice nothing."""
         for connection in list(self.connections):
             connection.close()
+        self.units.records.close()
         link, listener = self.anchored.link.fileno(), self.listener.fileno()
         for fd in (link, listener):
             os.set_inheritable(fd, True)

@@ -1,7 +1,8 @@
 """Make one HTTP request and write its body to standard output as it comes. Standard library only; run as a file.
 
 Standard input: a length of four bytes, JSON with method, url and headers, then the body. Into the file named by the
-first argument goes the head of the answer, or what went wrong; replaced as a whole. Exit codes:
+first argument goes the head of the answer, or what went wrong, without secrets, by the rules in the file named by the
+second; replaced as a whole. Descriptor 3 gets all of the head, a line each time it changes. Exit codes:
 
     0   the whole answer is there
     3   it was not sent: there was no connection
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import importlib.util
 import json
 import os
 import ssl
@@ -22,10 +24,47 @@ from urllib.parse import urlsplit
 MOST_HEADERS = 64 << 10
 CONNECT_SECONDS, SILENCE_SECONDS = 30.0, 900.0
 WHOLE, NOT_SENT, CUT_OFF = 0, 3, 4
+_MEMORY = 3
+HIDES_ALL = "hides_all"
 
 
-def main(head: str) -> int:
+class Notes:
+    """Where the head is noted."""
+
+    def __init__(self, path: str, rules: str) -> None:
+        self._path, self._hides_all = path, False
+        found = importlib.util.spec_from_file_location("secret_forms", rules)
+        assert found is not None and found.loader is not None
+        self._rules = importlib.util.module_from_spec(found)
+        sys.modules["secret_forms"] = self._rules
+        found.loader.exec_module(self._rules)
+
+    def hide_all(self) -> None:
+        self._hides_all = True
+
+    def write(self, told: dict[str, Any]) -> None:
+        line = memoryview(json.dumps(told).encode() + b"\n")
+        while line:
+            line = line[os.write(_MEMORY, line) :]
+        shown = {**told, "headers": [(name, self._shown(name, value)) for name, value in told.get("headers", ())]}
+        with open(f"{self._path}.new", "w") as file:
+            json.dump(shown, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(f"{self._path}.new", self._path)
+
+    def _shown(self, name: str, value: str) -> str:
+        if self._hides_all or self._rules.is_secret(name, value):
+            return str(self._rules.HIDDEN)
+        address = str(self._rules.hide_in_address(value)) if "://" in value else value
+        return str(self._rules.HIDDEN) if address != value else value
+
+
+def main(path: str, rules: str) -> int:
+    head = Notes(path, rules)
     told, body = _read_all(0)
+    if told.get(HIDES_ALL):
+        head.hide_all()
     try:
         connection, target = _connect(told["url"])
     except OSError as error:
@@ -35,11 +74,11 @@ def main(head: str) -> int:
         connection.request(told["method"], target, body or None, told["headers"])
         answer = connection.getresponse()
         answered = _head_of(answer)
-        _write(head, answered)
+        head.write(answered)
         length, digest = _copy(answer)
     except (OSError, http.client.HTTPException) as error:
         return _trouble(head, error, CUT_OFF, answered)
-    _write(head, {**answered, "whole": True, "length": length, "sha256": digest})
+    head.write({**answered, "whole": True, "length": length, "sha256": digest})
     return WHOLE
 
 
@@ -86,18 +125,10 @@ def _copy(answer: http.client.HTTPResponse) -> tuple[int, str]:
     return length, digest.hexdigest()
 
 
-def _trouble(head: str, error: Exception, code: int, answered: dict[str, Any]) -> int:
-    _write(head, {**answered, "error": f"{type(error).__name__}: {error}"[:500], "sent": code != NOT_SENT})
+def _trouble(head: Notes, error: Exception, code: int, answered: dict[str, Any]) -> int:
+    head.write({**answered, "error": f"{type(error).__name__}: {error}"[:500], "sent": code != NOT_SENT})
     return code
 
 
-def _write(path: str, told: dict[str, Any]) -> None:
-    with open(f"{path}.new", "w") as file:
-        json.dump(told, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(f"{path}.new", path)
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:3]))

@@ -32,6 +32,8 @@ def hello(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     if version is None:
         raise Refused("version", speaks=list(wire.VERSIONS))
     connection.version = version
+    if not connection.speaks_for and keeper.units.records.learn(call.get("keys", str, "")):
+        keeper.take_up(keeper.units.keys_given())
     about = {"version": version, "pid": os.getpid(), "anchor": keeper.anchor_pid, "kinds": sorted(keeper.kinds)}
     return Answer({**about, "speaks_for": connection.speaks_for, "program": keeper.argv})
 

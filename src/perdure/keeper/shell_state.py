@@ -16,6 +16,8 @@ from typing import Any
 
 from perdure.keeper import recipes, untrusted
 from perdure.keeper.recipes import Recipe
+from perdure.keeper.records import Records
+from perdure.keeper.units import Registry, Unit
 
 # A shell's own dump is some hundred kilobytes; what is larger is not read, and the recipe of the prompt before stays.
 _MOST_STATE, _MOST_NAMES, _MOST_TYPED = 8 << 20, 64 << 10, 4096
@@ -26,8 +28,8 @@ _NUMBER = re.compile("[0-9]{1,18}")
 class ShellState:
     """One shell's start files and recipe: `place` is in memory and its own, `folder` on disk, `facts` the unit's."""
 
-    def __init__(self, place: Path, folder: Path, facts: dict[str, Any]) -> None:
-        self._place, self._folder, self._facts = place, folder, facts
+    def __init__(self, place: Path, folder: Path, facts: dict[str, Any], records: Records) -> None:
+        self._place, self._folder, self._facts, self._records = place, folder, facts, records
 
     def write_start(self, state: dict[str, Any] | None, history: str) -> dict[str, str]:
         """What the shell reads at its start; of one that is made again, also what the old one was. Gives what its
@@ -60,7 +62,7 @@ class ShellState:
             untrusted.remove(file)
         was_secret, before = bool(self._facts.pop("secret_given", False)), None
         if was_secret or self._facts.get("is_first_prompt"):
-            before = _recipe(_json(self._folder / "state")) or Recipe()
+            before = _recipe(_json(self._folder / "state", self._records)) or Recipe()
         found = recipes.recipe_of(dump, tainted=self._facts.get("tainted", ()), before=before if was_secret else None)
         if found is None:
             return
@@ -74,8 +76,8 @@ class ShellState:
 
     def _write(self, found: Recipe, history: str) -> None:
         kept = recipes.kept_history(history)
-        untrusted.write(self._folder / "state", json.dumps(found.as_json()).encode())
-        untrusted.write(self._folder / "history", "\n".join([*kept, ""]).encode(errors="replace"))
+        self._records.write(self._folder / "state", json.dumps(found.as_json()).encode())
+        self._records.write(self._folder / "history", "\n".join([*kept, ""]).encode(errors="replace"))
         self._facts["recipe"] = {
             "directory": found.directory,
             "exported": sorted(found.exported),
@@ -87,13 +89,15 @@ class ShellState:
         }
 
 
-def recipe_again(recipe: dict[str, Any], facts: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The recipe of a new shell in place of one that was made by `recipe` and has ended."""
-    made, learnt = dict(recipe), facts.get("recipe")
+def recipe_again(old: Unit, units: Registry) -> dict[str, Any]:
+    """The recipe of a new shell in place of one that has ended."""
+    made, learnt = dict(old.recipe), old.facts.get("recipe")
     if not (made.get("is_shell") and learnt):
         return made
-    made["history"] = _text(folder / "history")
-    found = _recipe(_json(folder / "state"))
+    folder, records = units.folder(old), units.records
+    with contextlib.suppress(OSError, ValueError):
+        made["history"] = records.read(folder / "history", _MOST_STATE).decode(errors="replace")
+    found = _recipe(_json(folder / "state", records))
     if found is not None:
         made["state"] = found.as_json()
         if found.umask:
@@ -116,9 +120,9 @@ def _recipe(told: Any) -> Recipe | None:
         return None
 
 
-def _json(file: Path) -> Any:
+def _json(file: Path, records: Records) -> Any:
     try:
-        return untrusted.read_json(file, 2 * _MOST_STATE)
+        return untrusted.json_of(records.read(file, 2 * _MOST_STATE))
     except (OSError, ValueError):
         return None
 

@@ -59,7 +59,7 @@ class Shell(Terminal):
     def __init__(self, keeper: Keeper, unit: Unit) -> None:
         super().__init__(keeper, unit)
         self._is_shell = bool(unit.recipe.get("is_shell"))
-        self._state = ShellState(self.place, keeper.units.folder(unit), unit.facts)
+        self._state = ShellState(self.place, keeper.units.folder(unit), unit.facts, keeper.units.records)
         self._line: ShellLine | None = None
         self._functions: dict[str, str] = {}  # for the start of one that is made again
         self._at_prompt = False
@@ -431,7 +431,7 @@ class Shell(Terminal):
     @classmethod
     def rebuild(cls, keeper: Keeper, old: Unit) -> dict[str, Any]:
         """A shell as the old one was at its last prompt; any other program anew, as it was started."""
-        return recipe_again(old.recipe, old.facts, keeper.units.folder(old)) | {"commands_of": old.uid}
+        return recipe_again(old, keeper.units) | {"commands_of": old.uid}
 
     def about(self) -> dict[str, Any]:
         told = super().about()

@@ -57,7 +57,9 @@ class Spooled(Held):
         into = untrusted.open_file(self._path, os.O_WRONLY | os.O_APPEND)
         try:
             stdio = (given, into, self.errors(into))
-            self.keeper.launch(self, self.command(), stdio, is_terminal=False, with_token=self.with_token)
+            self.keeper.launch(
+                self, self.command(), stdio, is_terminal=False, with_token=self.with_token, line=self.line()
+            )
         finally:
             os.close(given)
             os.close(into)
@@ -66,6 +68,10 @@ class Spooled(Held):
     def errors(self, output: int) -> int:
         """Where its errors go: with its output."""
         return output
+
+    def line(self) -> int | None:
+        """One more descriptor for it, if it gets no token."""
+        return None
 
     def input(self) -> int:
         """What the program reads from: nothing."""

@@ -2,7 +2,7 @@
 
 A unit's record is one JSON file in a folder of its own, replaced as a whole: what it is, whose it is, how it was
 made (the recipe), which process it is, and how it ended. The file outlives the keeper and the machine's running;
-descriptors outlive the keeper in the anchor.
+descriptors outlive the keeper in the anchor. With a key it is sealed (records.py).
 
 One connection at a time may write to a unit: it holds the unit's write lease. Each time the lease goes to another
 one, the epoch rises and is written down, and what the former holder still sends is refused.
@@ -24,8 +24,11 @@ from typing import Any
 
 from perdure._ground.ids import new_uid, pid_ns
 from perdure.keeper import untrusted
+from perdure.keeper.records import NoKey, Records
 
 FORMAT = 1
+# What lies beside the record and is sealed with it: what a shell said of itself, what was typed, an answer's headers.
+SEALED_FILES = ("state", "history", "head.sealed")
 
 
 @dataclass
@@ -138,11 +141,12 @@ def shortened(value: object) -> str:
 class Registry:
     """All units, on disk and by name."""
 
-    def __init__(self, home: Path) -> None:
-        self.home = _folder_of(home)
+    def __init__(self, home: Path, records: Records) -> None:
+        self.home, self.records = _folder_of(home), records
         self._by_uid: dict[str, Unit] = {}
         self.unreadable: list[str] = []  # folders whose records were set aside, with the reason
         self.aside: list[str] = []  # the same as uids, as far as they are
+        self._without_key: dict[Path, str] = {}  # folders whose records wait for their key, and what is said of them
         for folder in sorted(self.home.iterdir()):
             self._load(folder)
 
@@ -152,11 +156,14 @@ class Registry:
             if folder.is_symlink() or not folder.is_dir():
                 raise ValueError("it is not a folder")
             told = untrusted.read_json(folder / "unit.json")
-            unit = _read(told, folder.name)
+            unit = _read(told := self.records.opened(told), folder.name)
         except FileNotFoundError:
             shutil.rmtree(folder, ignore_errors=True)  # it was never finished
-        except Newer as error:
-            self.unreadable.append(f"{untrusted.printable(folder.name)}: {error}")
+        except (Newer, NoKey) as error:
+            said = f"{untrusted.printable(folder.name)}: {error}"
+            self.unreadable.append(said)
+            if isinstance(error, NoKey):
+                self._without_key[folder] = said
         except (ValueError, TypeError, KeyError, OSError) as error:
             self._set_aside(folder.name, told, untrusted.printable(str(error)))
         else:
@@ -168,6 +175,20 @@ class Registry:
             self.aside.append(folder)
         if (lost := _remains(told, folder, why)) is not None:
             self._by_uid[folder] = lost
+
+    def keys_given(self) -> list[Unit]:
+        """There are other keys: what they open is known from now on, and given; all that is there is sealed by the
+        current one."""
+        known, waiting = set(self._by_uid), self._without_key
+        self._without_key = {}
+        for folder, said in waiting.items():
+            self.unreadable.remove(said)
+            self._load(folder)
+        for unit in self:
+            with contextlib.suppress(OSError, ValueError):  # a full disk, or a damaged file: it stays as it is
+                self.save(unit)
+                self.records.reseal(self.folder(unit), SEALED_FILES)
+        return [unit for unit in self if unit.uid not in known]
 
     def __iter__(self) -> Iterator[Unit]:
         return iter(list(self._by_uid.values()))
@@ -197,7 +218,7 @@ class Registry:
     def save(self, unit: Unit, *, through_power_loss: bool = False) -> None:
         """Replace the unit's file."""
         folder = self.folder(unit)
-        data = json.dumps(asdict(unit)).encode()
+        data = json.dumps(self.records.sealed(asdict(unit))).encode()
         untrusted.write(folder / "unit.json", data, through_power_loss=through_power_loss)
         if through_power_loss:
             for place in (folder, self.home):

@@ -81,7 +81,7 @@ class KeptType(UnitType):
         place.context.need("run", f"starting {recipe['name']}")
         whole = _as_here(recipe["recipe"], place)
         secrets = {name: Secret.parse(told).value() for name, told in whole["secret_env"].items()}
-        client = clients.client_for(place.keeper_home)
+        client = clients.client_for(place.keeper_home, place.ring)
         if record is not None and record.is_alive:
             await client.ask("end", unit=record.uid, wait=True)
         record, was_made, _ = await opened(
@@ -103,7 +103,7 @@ class KeptType(UnitType):
 
     async def rollback(self, live: KeptHere, place: Place) -> None:
         if live.was_made:
-            await clients.client_for(place.keeper_home).ask("end", unit=live.record.uid)
+            await clients.client_for(place.keeper_home, place.ring).ask("end", unit=live.record.uid)
 
 
 async def found(record: Record, saved: Any = None) -> Verdict:
@@ -129,7 +129,7 @@ async def find(recipe: Any, place: Place) -> Record | None:
 
 async def all_of(place: Place) -> list[Record]:
     """Everything the keeper holds for the task; no keeper is started for it."""
-    client = clients.find(place.keeper_home)
+    client = clients.find(place.keeper_home, place.ring)
     if client is None:
         return []
     return [Record.read(told) for told in (await client.ask("units", task_uid=place.uid)).args["units"]]
@@ -138,7 +138,7 @@ async def all_of(place: Place) -> list[Record]:
 async def _whole_recipe(live: Record, place: Place) -> dict[str, Any]:
     """All it was made with, its environment too; that is not shown in lists."""
     try:
-        told = await clients.client_for(place.keeper_home).ask("recipe", unit=live.uid)
+        told = await clients.client_for(place.keeper_home, place.ring).ask("recipe", unit=live.uid)
     except InvalidInput:
         return dict(live.recipe)  # its keeper is an older one, which does not tell: see _as_here
     return dict(told.args["recipe"])
