@@ -266,17 +266,6 @@ class Holder:
                 self.connection.cursor().execute("ROLLBACK")
                 self._transaction_ended(why)
 
-    def promise(self) -> dict[str, Any]:
-        """What tells later whether the next COMMIT was done, for a note outside this session's folder."""
-        with self.turn:
-            return {"note": self.witness.promise() if self.connection.in_transaction else {}}
-
-    def outcome_of(self, note: dict[str, Any]) -> dict[str, Any]:
-        """How a COMMIT ended of which nothing is left but such a note."""
-        with self.turn:
-            outcome, why = self.witness.outcome_of(note)
-        return {"ended": outcome, "why": why}
-
     def _busy(self, is_busy: bool) -> None:
         with self.changed:
             self.is_busy = is_busy
@@ -408,9 +397,11 @@ class _Conversation:
             case "leave":
                 return holder.leave(self.epoch, asked["number"], asked["commit"])
             case "promise":
-                return holder.promise()
+                with holder.turn:
+                    return {"note": holder.witness.promise()}
             case "outcome":
-                return holder.outcome_of(asked["note"])
+                with holder.turn:
+                    return holder.witness.outcome_of(asked["note"])
             case "state":
                 return holder.state()
             case "wait":

@@ -102,7 +102,9 @@ class Witness:
         return terms
 
     def promise(self) -> dict[str, Any]:
-        """By what the next COMMIT is known later, also without what is in the session's folder."""
+        """By what the next COMMIT is known later, also without what is in the session's folder; {} without one."""
+        if not self._connection.in_transaction:
+            return {}
         self._promised = _token()
         terms = self._terms(is_pure=True)
         return {"commits": True, **terms, "before": self._marked() if self._has_marker else None, "file": self._file}
@@ -202,11 +204,12 @@ class Witness:
         }
         return {"transaction": transaction, "why": why, "outcome": outcome, "blocks": _blocks(left, transaction, why)}
 
-    def outcome_of(self, note: dict[str, Any]) -> tuple[str, str]:
-        """How a COMMIT ended that was promised: committed, rolled back or uncertain, and why that.
+    def outcome_of(self, note: dict[str, Any]) -> dict[str, str]:
+        """How a COMMIT has `ended` that was promised: committed, rolled back or uncertain, and `why` that."""
+        ended, why = self._ask_outcome(note)
+        return {"ended": ended, "why": why}
 
-        The number of a file's device may be another one after a restart of the machine; its inode is the same.
-        """
+    def _ask_outcome(self, note: dict[str, Any]) -> tuple[str, str]:
         if not note:
             return UNCERTAIN, "nothing was noted of it"
         if self._connection.in_transaction:
@@ -216,6 +219,7 @@ class Witness:
         except apsw.Error as problem:
             return UNCERTAIN, f"its file is locked: {problem}"
         try:
+            # The number of a file's device may be another one after a restart of the machine; its inode is the same.
             is_another = list(note.get("file") or ())[1:] != list(self._file or ())[1:]
             log = self._found if Log(self._path).end() == self._begun else WalPlace()
             state, why = self._outcome(note, log, is_another_file=is_another)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from perdure.keeper.commit_outcome import COMMITTED, ROLLED_BACK
+from perdure.keeper.commit_outcome import COMMITTED, ROLLED_BACK, UNCERTAIN
 
 _OUTER = re.compile(rb"(?:BEGIN[A-Z ,]* )?/\* perdure\.block (\S{1,200}) (\d{1,9}) \*/\0?")
 _INNER = re.compile(rb"(SAVEPOINT|RELEASE SAVEPOINT) perdure_(\d{1,9})\0?")
@@ -66,6 +66,15 @@ class Blocks:
             outcome = outcome or (COMMITTED if how == "COMMIT" else ROLLED_BACK)
             self.ended = {"number": self.open[0], "how": how, "outcome": outcome}
             self.open = []
+
+    def ended_by_server(self, tag: str, why: str) -> None:
+        """The server has said so, with the tag of its last command; `why` if we have rolled it back ourselves."""
+        if tag in ("COMMIT", "ROLLBACK"):
+            self.transaction_ended(tag)
+        elif why or not tag:
+            self.transaction_ended(why or "ROLLBACK")
+        else:
+            self.transaction_ended(tag, UNCERTAIN)  # it was prepared, or a batch has ended it
 
     def facts(self) -> dict[str, Any]:
         return {"line": self.line, "last": self.last, "open": self.open, "ended": self.ended}

@@ -405,12 +405,7 @@ class Session:
         if status == b"I" and self.status != b"I":
             tag = cycle.outcome.tag or ""
             self.changes += 1
-            if tag in ("COMMIT", "ROLLBACK"):
-                self.blocks.transaction_ended(tag)
-            elif self._ended_by or not tag:
-                self.blocks.transaction_ended(self._ended_by or "ROLLBACK", ROLLED_BACK)
-            else:
-                self.blocks.transaction_ended(tag, UNCERTAIN)  # it was prepared, or a batch has ended it
+            self.blocks.ended_by_server(tag, self._ended_by)
         if status == b"I":
             self._inherits = False
         self.status = status
