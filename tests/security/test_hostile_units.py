@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from perdure import Perdure
 from perdure._ground import crypto
-from perdure._runtime import environment
+from perdure._runtime import checkup, environment
 from perdure._runtime.environment import Rules
 from tests.runtime.kit import Place, until
 from tests.runtime.test_isolation import needs_namespaces
@@ -86,3 +87,15 @@ def test_what_is_inherited_is_on_the_list_and_does_not_look_secret() -> None:
         "HTTP_PROXY": "http://proxy:3128",
     }
     assert environment.inherited({**found, "MODE": "x"}, environ=found)["MODE"] == "x"
+
+
+@needs_namespaces
+async def test_the_doctor_says_what_isolated_units_share(place: Place) -> None:
+    async with Perdure(place.url) as app:
+        await app.tasks.open("work", state={})
+        rt = await app.runtime("work")
+        await rt.shell("open", env=ENV)
+        assert "isolation" not in [one.subject for one in await checkup.examine(app._store)]
+        await rt.shell("closed", env=ENV, isolate=True)
+        [said] = [one.what for one in await checkup.examine(app._store) if one.subject == "isolation"]
+        assert said.startswith("1 isolated units; they share") and "the network" in said

@@ -19,6 +19,11 @@ _ELSEWHERE = (
     "unit's session is not found, units cannot be isolated, and what would end the keeper is not known"
 )
 
+_SHARED = (
+    "they share with the rest of this machine: files outside of the keeper's folders and the store, the network with "
+    "its abstract sockets, the kernel's keyrings, the clock and control groups"
+)
+
 
 async def examine(store: Store) -> list[Finding]:
     """Findings about the keeper of a store; nothing is started and nothing ended."""
@@ -47,8 +52,11 @@ async def _examine(store: Store) -> AsyncIterator[Finding]:
     if found.is_other:
         yield Finding("note", "keeper", "it runs another perdure than this one", "`perdure keep restart` replaces it")
     for name in found.unreadable:
-        yield Finding("problem", "unit", f"its record cannot be read: {name}", f"look into {found.home}/units")
+        do = "open the store with its key (PERDURE_KEY)" if "sealed" in name else f"look into {found.home}/units"
+        yield Finding("problem", "unit", f"its record cannot be read: {name}", do)
     records = await keeping.units(store)
+    if isolated := sum(bool(record.is_alive and record.recipe.get("isolate")) for record in records):
+        yield Finding("note", "isolation", f"{isolated} isolated units; {_SHARED}")
     for finding in _orphans(home, records):
         yield finding
     for record in await finished(store, records):
