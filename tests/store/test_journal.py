@@ -7,6 +7,7 @@ import pytest
 from perdure._store import Committer, Engine, Fence, Write
 from perdure.errors import LeaseLost
 from tests.store.kit import UIDS, Hand, commit_all, unchanged, write
+from tests.store.test_many_functions import start
 
 UID = UIDS[0]
 
@@ -110,3 +111,21 @@ def test_an_entry_that_is_refused_leaves_no_hole_behind_it(engine: Engine) -> No
     for late in writes[2:]:
         with pytest.raises(LeaseLost):
             late.outcome()
+
+
+@pytest.mark.req("R34")
+def test_how_far_a_journal_has_come_is_kept_apart_from_its_entries(hand: Hand) -> None:
+    uid, epoch = UIDS[1], 1
+    hand.register()
+    assert commit_all(hand.engine, [start(1, "t1")]) == [(uid,)]
+
+    def end_of() -> tuple[int, int]:
+        line, position = hand.engine.query("get_call", {"uid": uid})[0][-2:]
+        return line, position
+
+    assert end_of() == (0, 0)
+    for line, position, end in ((1, 1, (1, 1)), (1, 3, (1, 3)), (1, 2, (1, 3)), (2, 0, (2, 0)), (1, 9, (2, 0))):
+        assert hand.append(uid, epoch, position, line=line) == (position,)
+        assert end_of() == end
+    assert hand.append(uid, epoch + 7, 50, line=3) is None
+    assert end_of() == (2, 0)
