@@ -217,6 +217,23 @@ def test_what_an_engine_did_not_take_is_sent_again_in_order(attempt: Attempt, wa
     assert sizes_of(attempt, watched, [10] * 8) == [8, 5, 2]
 
 
+def test_what_was_not_taken_goes_before_what_came_meanwhile(
+    attempt: Attempt, committer: Committer, watched: Watched
+) -> None:
+    watched.most = 2
+    watched.close_gate()
+    for position in range(4):
+        committer.enqueue(attempt.entry(position))
+    first = in_thread(committer.flush)
+    watched.wait_for_commit()
+    for position in range(4, 6):
+        committer.enqueue(attempt.entry(position))
+    watched.open_gate()
+    assert joined(first) and joined(in_thread(committer.flush))
+    sent = [[write.params["position"] for write in batch] for batch in watched.batches]
+    assert sent == [[0, 1, 2, 3], [2, 3, 4, 5], [4, 5]]
+
+
 def test_who_waits_for_a_write_the_engine_did_not_take_is_not_forgotten(
     attempt: Attempt, committer: Committer, watched: Watched
 ) -> None:

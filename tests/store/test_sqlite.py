@@ -142,6 +142,30 @@ def test_the_kind_of_file_system_is_looked_up_by_its_device(tmp_path: Path, monk
     assert place._file_system(tmp_path / "not" / "yet" / "there") == "nfs4"
 
 
+@pytest.mark.parametrize("kind", ["nfs4", "virtiofs", "vboxsf", "9p", "fuse", "fuse.sshfs", "fuse.anything"])
+def test_a_file_system_with_locks_of_others_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(place, "_file_system", lambda folder: kind)
+    with pytest.raises(StoreRefused, match=kind):
+        place.check_folder(tmp_path)
+
+
+def test_rootless_containers_have_a_local_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(place, "_file_system", lambda folder: "fuse.fuse-overlayfs")
+    place.check_folder(tmp_path)
+
+
+def test_the_files_for_turns_lie_beside_the_store_and_not_beside_a_link_to_it(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "links").mkdir()
+    Hand(SqliteEngine(tmp_path / "real" / "store.db")).create(UID)
+    (tmp_path / "links" / "store.db").symlink_to(tmp_path / "real" / "store.db")
+    Hand(SqliteEngine(tmp_path / "links" / "store.db"), "w2").create("u007", id="beta")
+    assert [found.name for found in (tmp_path / "links").iterdir()] == ["store.db"]
+    assert {"store.db.turn", "store.db.next"} <= {found.name for found in (tmp_path / "real").iterdir()}
+
+
 def test_this_folder_is_on_a_file_system_that_is_known(tmp_path: Path) -> None:
     assert place._file_system(tmp_path) not in place._NETWORK
 

@@ -51,11 +51,35 @@ def own_places() -> list[str]:
     return [f"{place}/" for place in (ROOT, ROOT.parent, home) if place not in common]
 
 
+def locale_dependent(text: str) -> list[int]:
+    """Lines that read or write text in the encoding of the machine's locale."""
+    found: list[int] = []
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Call):
+            continue
+        called = node.func
+        name = called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
+        given = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
+        mode = ast.unparse(node.args[1]) if len(node.args) > 1 else given.get("mode", "'r'")
+        is_opened = name == "fdopen" or (name == "open" and isinstance(called, ast.Name))
+        is_text = is_opened and mode.startswith("'") and "b" not in mode
+        is_text = is_text or (name == "read_text" and not node.args) or (name == "write_text" and len(node.args) < 2)
+        is_text = is_text or given.get("text") == "True" or given.get("universal_newlines") == "True"
+        if is_text and "encoding" not in given and None not in given:
+            found.append(node.lineno)
+    return found
+
+
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a git checkout")
 class TestTrackedFiles:
     def test_no_file_names_a_place_on_this_machine(self) -> None:
         places = re.compile("|".join(rf"(?<![\w.~-]){re.escape(place)}" for place in own_places()))
         assert named([file for file in tracked() if places.search(text_of(file))]) == []
+
+    def test_text_is_read_and_written_as_utf_8_whatever_the_locale(self) -> None:
+        sources = {name: file for file in tracked("src/*.py") for name in named([file])}
+        found = [f"{name}:{line}" for name, file in sources.items() for line in locale_dependent(text_of(file))]
+        assert found == [], 'say encoding="utf-8"'
 
     def test_no_file_names_a_package_registry(self) -> None:
         assert named([file for file in tracked() if REGISTRIES.search(text_of(file))]) == []

@@ -272,7 +272,8 @@ def _next(
         return questions[0].way_on if questions else _end_of_pause(record)
     uncertain = [frame.name for frame in frames if frame.state == "uncertain"]
     if uncertain:
-        return f"whether {uncertain[0]} happened is settled first"
+        first = f"whether {uncertain[0]} happened is settled first"
+        return f"{first}, and {nobody}" if nobody.startswith("no ") else first
     if holder:
         return "it goes on where it is"
     return nobody or "the next attempt goes on after the last call that ended"

@@ -20,6 +20,8 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar
 
+from perdure.errors import InvalidInput
+
 T = TypeVar("T")
 
 
@@ -28,6 +30,15 @@ class _Mode(threading.local):
 
 
 mode = _Mode()
+
+
+def without_asyncio() -> InvalidInput:
+    """What is said where no event loop of asyncio runs: under trio, or where a coroutine is driven by hand."""
+    return InvalidInput(
+        "a coroutine of perdure runs without an event loop of asyncio",
+        kept="all that was acknowledged; this call changed nothing",
+        do="use asyncio.run(…); under trio call perdure.sync in a thread: trio.to_thread.run_sync(…)",
+    )
 
 
 class _Mailbox:
@@ -73,7 +84,10 @@ class _Readers:
         self._of_thread = threading.local()
 
     def have_done(self, act: Callable[[], T]) -> asyncio.Future[T]:
-        loop = asyncio.get_running_loop()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError as error:
+            raise without_asyncio() from error
         future: asyncio.Future[T] = loop.create_future()
         known = self._of_thread.__dict__
         if known.get("loop") is not loop:

@@ -152,7 +152,7 @@ def user_name() -> str:
 @lru_cache(maxsize=1)
 def boot_id() -> str:
     try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
+        with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
             return file.read().strip()
     except OSError:
         return ""

@@ -103,6 +103,6 @@ def _footprint(place: Place) -> Any:
 
 def _children() -> str:
     try:
-        return Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text()
+        return Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text(encoding="utf-8")
     except OSError:
         return ""

@@ -94,7 +94,7 @@ def has_orphans(store: Store) -> bool:
 
 def _is_orphan(record: Path) -> bool:
     try:
-        told = json.loads(record.read_text())
+        told = json.loads(record.read_text(encoding="utf-8"))
         process = ids.Process("", told["boot"], told["pid_ns"], int(told["pid"]), int(told["start"]))
         return told["ended"] is None and ids.is_alive_here(process)
     except (OSError, ValueError, KeyError, TypeError):
@@ -164,8 +164,8 @@ async def release(store: Store, records: Sequence[Record]) -> None:
 def what_would_end(anchor: int, proc: Path = Path("/proc")) -> str:
     """In words, from the cgroup the anchor is in and from who is the first process."""
     try:
-        groups = (proc / str(anchor) / "cgroup").read_text()
-        first = (proc / "1" / "comm").read_text().strip()
+        groups = (proc / str(anchor) / "cgroup").read_text(encoding="utf-8")
+        first = (proc / "1" / "comm").read_text(encoding="utf-8").strip()
     except OSError:
         return "a restart of the machine, or the end of the login session on systems that end all of it"
     unit = groups.strip().rpartition("/")[2]

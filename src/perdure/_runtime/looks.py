@@ -68,6 +68,7 @@ def _sqlite(about: Mapping[str, Any]) -> Callable[[], Any]:
             capture_output=True,
             text=True,
             check=False,
+            encoding="utf-8",
         )
         if done.returncode:
             raise InvalidInput(done.stderr.strip().splitlines()[-1])

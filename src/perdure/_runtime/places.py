@@ -104,7 +104,7 @@ def make_private(folder: Path) -> None:
 def anchor_of(home: Path) -> dict[str, Any] | None:
     """What the anchor has said about itself: pid, start and live folder; None if there never was one."""
     try:
-        told = json.loads((home / "anchor.json").read_text())
+        told = json.loads((home / "anchor.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
         return living_anchor(home) if has_live(home) else None
     except (OSError, ValueError):
@@ -122,7 +122,7 @@ def living_anchor(home: Path) -> dict[str, Any] | None:
             if not program.endswith(b"anchor.py") or not config.startswith(b"{"):
                 continue
             told = json.loads(config)
-            status = (process / "status").read_text()
+            status = (process / "status").read_text(encoding="utf-8", errors="replace")
             is_ours = f"Uid:\t{os.getuid()}\t" in status and "State:\tZ" not in status
             if told["home"] == str(home) and "keeper" in told and is_ours:
                 return {"live": str(told["live"]), "pid": int(process.name)}

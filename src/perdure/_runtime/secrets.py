@@ -168,7 +168,13 @@ def _from_command(secret: Secret, environ: Mapping[str, str]) -> str:
     try:
         argv = shlex.split(secret.name)
         done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_COMMAND_SECONDS, check=False
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_COMMAND_SECONDS,
+            check=False,
+            encoding="utf-8",
         )
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise SecretMissing(secret.reference, f"the command failed: {type(error).__name__}") from None

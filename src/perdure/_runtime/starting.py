@@ -33,7 +33,7 @@ def start(home: Path) -> None:
         KeeperUnavailable: it did not start.
     """
     live = places.make_home(home)
-    with open(home / "start.lock", "w") as lock:
+    with open(home / "start.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not is_anchored(home) and places.living_anchor(home) is None:
             _start(home, live)
@@ -43,7 +43,7 @@ def is_anchored(home: Path) -> bool:
     """Whether an anchor lives there: it holds a lock for as long as it does. One whose folder was removed is looked for
     among the processes, and makes the folder again when it is spoken to."""
     try:
-        with open(home / "anchor.lock", "r+") as lock:
+        with open(home / "anchor.lock", "r+", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
         return places.has_live(home) and places.living_anchor(home) is not None

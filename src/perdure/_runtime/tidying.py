@@ -47,7 +47,7 @@ def _owners(objects: Objects) -> dict[str, set[str]]:
     for cut in objects.cuts():
         note = _note(objects.home, cut)
         if note.exists() and now - note.stat().st_mtime > _AT_LEAST_SECONDS:
-            found[cut] = set(note.read_text().split())
+            found[cut] = set(note.read_text(encoding="utf-8").split())
     return found
 
 

@@ -25,7 +25,7 @@ def load(folder: Path) -> list[Migration]:
     found = []
     for path in sorted(folder.glob("*.sql")):
         name = path.name.removesuffix(".sql")
-        found.append(Migration(name, int(name[:4]), name.endswith(".post"), path.read_text()))
+        found.append(Migration(name, int(name[:4]), name.endswith(".post"), path.read_text(encoding="utf-8")))
     return sorted(found, key=lambda step: (step.number, step.is_post))
 
 

@@ -31,7 +31,7 @@ class Queries:
 @lru_cache(maxsize=256)
 def _text(path: Path) -> str:
     lines = []
-    for line in path.read_text().splitlines():
+    for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("--> "):
             lines.append(_text(path.parent / f"_{line[4:].strip()}.sql"))
         elif not _is_comment(line):

@@ -10,7 +10,7 @@ from weakref import ref
 
 from msgspec import Struct, field
 
-from perdure._ground.hop import Hop, mode
+from perdure._ground.hop import Hop, mode, without_asyncio
 from perdure._store.contract import Params, Row
 from perdure._store.waking import Waiter, Waiting
 from perdure.errors import LeaseLost, PerdureError, StoreUnavailable
@@ -93,7 +93,10 @@ class Write(Hop["Row | None"], Struct, eq=False):
         if not self.done:
             if mode.blocking:
                 return self.block()
-            waiting = Waiting(asyncio.get_running_loop())
+            try:
+                waiting = Waiting(asyncio.get_running_loop())
+            except RuntimeError as error:
+                raise without_asyncio() from error
             if self._committer.submit_and_wake(self, waiting):
                 yield waiting
         if self.error is not None:

@@ -200,7 +200,7 @@ def start_of(pid: int) -> int:
 
 def _say_where(home: str, live: str) -> None:
     path, me = os.path.join(home, "anchor.json"), os.getpid()
-    with open(f"{path}.new", "w") as out:
+    with open(f"{path}.new", "w", encoding="utf-8") as out:
         json.dump({"format": FORMAT, "live": live, "pid": me, "start": start_of(me), "since": time.time()}, out)
     os.replace(f"{path}.new", path)
 

@@ -86,7 +86,7 @@ class Home:
         pid = keeper.anchor_pid
         told = {"format": FORMAT, "live": str(keeper.live), "pid": pid, "start": start_of(pid), "since": time.time()}
         fresh = path / f"{ANCHOR}.new"
-        fresh.write_text(json.dumps(told))
+        fresh.write_text(json.dumps(told), encoding="utf-8")
         fresh.replace(path / ANCHOR)
         keeper.units.write_again()
         self._was_missed = False

@@ -62,7 +62,7 @@ def leave() -> None:
             raise NotAllowed(f"this system does not let user {uid} make namespaces: {_why()}")
         libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)  # of one that is not, /proc/self belongs to root
         for file, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-            Path(f"/proc/self/{file}").write_text(text)
+            Path(f"/proc/self/{file}").write_text(text, encoding="utf-8")
         libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     if _mounts_of_this() == before:
         raise NotAllowed("this system has not made a mount namespace, although it said so")

@@ -14,7 +14,7 @@ def listening() -> dict[str, int]:
     """Every listening TCP socket of this network namespace: its inode and its port."""
     found = {}
     for table in _TABLES:
-        with contextlib.suppress(OSError), open(table) as lines:
+        with contextlib.suppress(OSError), open(table, encoding="utf-8") as lines:
             for line in list(lines)[1:]:
                 fields = line.split()
                 if len(fields) > 9 and fields[3] == _LISTEN:

@@ -135,7 +135,7 @@ def memory_of(pids: Iterator[int]) -> int:
     """Resident bytes, shared pages counted in each."""
     total = 0
     for pid in pids:
-        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm") as file:
+        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm", encoding="utf-8") as file:
             total += int(file.read().split()[1]) * _PAGE
     return total
 
@@ -157,7 +157,7 @@ def of_group(group: int) -> Iterator[int]:
 def sleeps_in(pid: int) -> str:
     """The kernel function a process sleeps in; empty when it runs, or is not ours to look at."""
     try:
-        with open(f"/proc/{pid}/wchan") as file:
+        with open(f"/proc/{pid}/wchan", encoding="utf-8") as file:
             return file.read().strip("0\n")
     except OSError:
         return ""

@@ -36,7 +36,9 @@ class ShellState:
         environment needs for that."""
         for folder in (self._place, self._place / "begun"):
             untrusted.make_folder(folder)
-        untrusted.write(self._place / "rc", _RC.read_text().replace("@PLACE@", str(self._place)).encode())
+        untrusted.write(
+            self._place / "rc", _RC.read_text(encoding="utf-8").replace("@PLACE@", str(self._place)).encode()
+        )
         recipe = _recipe(state)
         if recipe is None:
             return {}

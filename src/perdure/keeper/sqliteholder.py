@@ -447,7 +447,7 @@ def main(config: dict[str, Any], answer: Tell | None = None) -> None:
     except apsw.Error as error:
         tell({"error": str(error), "kind": "open"})
         return
-    with open(mark, "w"):
+    with open(mark, "w", encoding="utf-8"):
         pass
     if "channel" not in config:  # nobody else would ever end it
         holder.idle_limit = float(config["hold"]) + 3600
@@ -469,7 +469,7 @@ def _put_back(holder: Holder, folder: str) -> None:
     """SIGUSR2, from the keeper: the folder was removed, and is there again, empty."""
     hold_lock(folder)
     holder.witness.put_back()
-    with open(os.path.join(folder, "held"), "w"):
+    with open(os.path.join(folder, "held"), "w", encoding="utf-8"):
         pass
     if not os.path.exists(path := os.path.join(folder, "control")):
         listener = listen(path)

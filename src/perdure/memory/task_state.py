@@ -318,7 +318,7 @@ class DurableTaskState:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             ignore = path.parent / ".gitignore"
             if not ignore.exists():
-                ignore.write_text("*\n")
+                ignore.write_text("*\n", encoding="utf-8")
             replace_file(path, data)
 
         try:

@@ -14,8 +14,12 @@ import apsw
 from perdure.errors import StoreRefused, StoreUnavailable
 
 OLDEST_SQLITE = (3, 51, 3)
-_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "ceph", "glusterfs", "lustre", "fuse.sshfs"}
-_NETWORK |= {"fuse.glusterfs", "fuse.s3fs", "fuse.rclone", "fuse.gcsfuse", "ncpfs", "ocfs2", "beegfs"}
+_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "ceph", "glusterfs", "lustre"}
+_NETWORK |= {"ncpfs", "ocfs2", "beegfs", "gpfs", "fuse"}
+# Folders of the host in a virtual machine: there, other locks count.
+_NETWORK |= {"virtiofs", "vboxsf", "vmhgfs", "prl_fs", "fakeowner"}
+# What a program of the user serves is most often far away, and seldom has shared memory; these lie on a disk of here.
+_LOCAL_FUSE = {"fuse.fuse-overlayfs", "fuse.lxcfs"}
 
 
 def check_sqlite() -> None:
@@ -31,9 +35,9 @@ def check_sqlite() -> None:
 
 def check_folder(folder: Path) -> None:
     kind = _file_system(folder)
-    if kind in _NETWORK:
+    if kind in _NETWORK or (kind.startswith("fuse.") and kind not in _LOCAL_FUSE):
         raise StoreRefused(
-            f"{folder} is on a network file system ({kind}), where SQLite's locks cannot be trusted",
+            f"{folder} is on a network or shared file system ({kind}), where SQLite's locks cannot be trusted",
             kept="nothing was made there",
             do="put the store on a local disk, or use PostgreSQL: Perdure('postgresql://…')",
         )
@@ -51,7 +55,7 @@ def make_room(path: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         ignore = folder / ".gitignore"
         if folder.name == ".perdure" and not ignore.exists():
-            ignore.write_text("# Made by perdure: local state, not for version control.\n*\n")
+            ignore.write_text("# Made by perdure: local state, not for version control.\n*\n", encoding="utf-8")
         # Private from its first byte; SQLite gives its log and shared memory the same mode.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
@@ -70,7 +74,7 @@ def _file_system(folder: Path) -> str:
         folder = folder.parent
     try:
         device = os.stat(folder).st_dev
-        with open("/proc/self/mountinfo") as mounts:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
             lines = [line.split() for line in mounts]
     except OSError:
         return ""

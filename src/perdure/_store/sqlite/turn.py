@@ -33,9 +33,11 @@ class Turnstile:
 
     def open(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        # Beside the store, as its log is, and not beside a link to it: else who comes by the link takes other turns.
+        beside = os.path.realpath(self._path)
         # Two descriptions of two files: flock belongs to the open file, so each needs its own.
-        self._next = os.open(f"{self._path}.next", flags, 0o600)
-        self._main = os.open(f"{self._path}.turn", flags, 0o600)
+        self._next = os.open(f"{beside}.next", flags, 0o600)
+        self._main = os.open(f"{beside}.turn", flags, 0o600)
 
     def __enter__(self) -> None:
         """It is this process's turn, as long as the block lasts."""

@@ -89,7 +89,7 @@ def work(url: str) -> dict[str, int]:
 
 
 def resident_bytes() -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
 
 

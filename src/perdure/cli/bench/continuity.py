@@ -33,7 +33,7 @@ async def workspace(plot: Plot, quick: bool) -> list[Figure]:
 
     def edited() -> float:
         for place in range(_EDITS):
-            (root / f"d{place}" / f"f{place}").write_text(f"edit {next(numbers)}")
+            (root / f"d{place}" / f"f{place}").write_text(f"edit {next(numbers)}", encoding="utf-8")
         return _ms(shop.cut)
 
     unchanged = await take_turns(rounds, {"floor": lambda: _ms(lambda: _walk(root)), "ours": lambda: _ms(shop.cut)})

@@ -169,7 +169,9 @@ async def _first_step(plot: Plot, quick: bool) -> Figure:
     )
 
     def ours() -> float:
-        found = subprocess.run([sys.executable, "-c", code, plot.url], capture_output=True, text=True, check=True)
+        found = subprocess.run(
+            [sys.executable, "-c", code, plot.url], capture_output=True, text=True, check=True, encoding="utf-8"
+        )
         return float(json.loads(found.stdout)["ms"])
 
     def floor() -> float:

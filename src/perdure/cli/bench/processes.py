@@ -119,7 +119,9 @@ def _process_ms(code: str, environ: Mapping[str, str]) -> float:
 
 
 def _run(*args: str, environ: Mapping[str, str] | None = None) -> str:
-    return subprocess.run([sys.executable, *args], check=True, capture_output=True, text=True, env=environ).stdout
+    return subprocess.run(
+        [sys.executable, *args], check=True, capture_output=True, text=True, env=environ, encoding="utf-8"
+    ).stdout
 
 
 # ── four writers ─────────────────────────────────────────────────────────────────────────────────
@@ -163,7 +165,11 @@ async def share(plot: Plot, quick: bool) -> list[Figure]:
 def _at_once(commands: list[tuple[str, ...]]) -> list[dict[str, int]]:
     children = [
         subprocess.Popen(
-            [sys.executable, "-m", _CHILD, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", _CHILD, *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
         )
         for command in commands
     ]

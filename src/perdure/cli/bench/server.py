@@ -74,7 +74,7 @@ def _wait_until_ready(server: subprocess.Popen[bytes], data: Path, log: Path) ->
     end = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < end and server.poll() is None:
         try:
-            if (data / "postmaster.pid").read_text().splitlines()[7].strip() == "ready":
+            if (data / "postmaster.pid").read_text(encoding="utf-8").splitlines()[7].strip() == "ready":
                 return
         except (OSError, IndexError):
             pass
@@ -116,7 +116,7 @@ def _die_with_parent() -> Callable[[], object]:
 
 
 def _end_of(log: Path) -> str:
-    return log.read_text(errors="replace")[-500:].strip().replace("\n", " | ")
+    return log.read_text(errors="replace", encoding="utf-8")[-500:].strip().replace("\n", " | ")
 
 
 def _refusal(why: str) -> StoreUnavailable:

@@ -166,6 +166,8 @@ async def _memory(store: Store) -> Figure:
 def _bare_memory() -> int:
     """Resident bytes of an interpreter that does nothing."""
     script = "import os; print(open('/proc/self/statm').read().split()[1], os.sysconf('SC_PAGE_SIZE'))"
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True, encoding="utf-8"
+    )
     pages, size = done.stdout.split()
     return int(pages) * int(size)

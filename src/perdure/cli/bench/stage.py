@@ -51,7 +51,7 @@ def file_system(folder: Path) -> str:
     """The kind of file system; empty where that cannot be told."""
     try:
         device = os.stat(folder).st_dev
-        lines = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        lines = [line.split() for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()]
     except OSError:
         return ""
     wanted = f"{os.major(device)}:{os.minor(device)}"

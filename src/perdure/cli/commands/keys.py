@@ -37,7 +37,7 @@ def generate(call: Invocation, key_id: str | None, out: str | None) -> None:
         call.answer({"id": name, "key": text}, line(text))
         return
     try:
-        with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             file.write(text + "\n")
     except OSError as error:
         raise click.UsageError(f"cannot write {out}: {error.strerror}") from None

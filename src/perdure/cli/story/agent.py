@@ -106,7 +106,7 @@ async def clone(stage: Stage) -> str:
 
 @step
 def install(stage: Stage) -> str:
-    (stage.path / "app" / "deps.ok").write_text("ok")
+    (stage.path / "app" / "deps.ok").write_text("ok", encoding="utf-8")
     count(stage, "install")
     return "installed its dependencies"
 
@@ -206,4 +206,4 @@ async def main(stage: Stage) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Stage(**json.loads(Path(sys.argv[1]).read_text()))))
+    asyncio.run(main(Stage(**json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))))

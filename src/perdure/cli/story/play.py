@@ -75,7 +75,9 @@ def perform(stage: Stage, world: World, say: Callable[[str, str], None]) -> list
 
 
 def _counted(stage: Stage, world: World) -> list[Proof]:
-    clones, installs = (len((stage.path / f"{name}.count").read_text()) for name in ("clone", "install"))
+    clones, installs = (
+        len((stage.path / f"{name}.count").read_text(encoding="utf-8")) for name in ("clone", "install")
+    )
     return [
         Proof("clone and install", "once each", f"{clones} and {installs} times", clones == installs == 1),
         Proof("paid model calls", "3", str(world.model_calls), world.model_calls == 3),

@@ -44,7 +44,7 @@ def _make_repository(folder: Path) -> None:
 
     draft = folder / "draft"
     git("init", "-q", str(draft))
-    (draft / "app.py").write_text("print('hello')\n")
+    (draft / "app.py").write_text("print('hello')\n", encoding="utf-8")
     git("-C", str(draft), "add", ".")
     git("-C", str(draft), "commit", "-qm", "first")
     git("clone", "-q", "--bare", str(draft), str(folder / "origin.git"))
@@ -79,12 +79,13 @@ class Agent:
 
     def __init__(self, stage: Stage, *, waits: bool = False, die_in: int = 0) -> None:
         file = stage.path / "stage.json"
-        file.write_text(json.dumps(asdict(stage)))
+        file.write_text(json.dumps(asdict(stage)), encoding="utf-8")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "perdure.cli.story.agent", str(file)],
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "STORY_WAITS": "yes" if waits else "", "STORY_DIE_IN": str(die_in)},
+            encoding="utf-8",
         )
         self.pid = self._process.pid
         self.lines: list[str] = []
