@@ -10,8 +10,9 @@ import pytest
 
 from perdure import Config, Perdure, Task
 from perdure._ground.clock import MovableClock
+from perdure._model import Plan
 from perdure._store import Store
-from perdure._tasks import Policy, collect
+from perdure._tasks import Policy, Shelf, collect
 from tests.tasks.gc_kit import HOUR, asyncio_run_elsewhere, noise, seqs_of
 from tests.tasks.upkeep_kit import flip_a_byte, snapshots_of, sql, store_of
 
@@ -235,6 +236,32 @@ async def test_a_finished_task_that_another_waits_for_stays(url: str, clock: Mov
         await waiting.pause("for the other", reason="external_dependency", task="awaited")
         clock.advance(hours=2)
         report = await collect(store_of(app), Policy(finished_for=HOUR))
+        assert [deleted.task_id for deleted in report.deleted] == ["free"]
+
+
+@pytest.mark.req("R105")
+async def test_each_task_that_one_of_several_questions_waits_for_stays(shared_url: str) -> None:
+    """A function may wait for several tasks at once; the pause of its own task names one of them at most."""
+    async with Perdure(shared_url) as app:
+        waiting = await app.tasks.open("waiting", state={})
+        for name in ("first", "second", "free"):
+            await (await app.tasks.open(name, state={})).complete()
+        columns = "task_uid, path, reason, topic, question, asked_at"
+        for name in ("first", "second"):
+            insert = f"INSERT INTO {{pauses}} ({columns}) VALUES (?, ?, 'external_dependency', ?, ?, 0)"
+            sql(shared_url, insert, waiting.uid, f"|{name}", f"~task {name}", b"")
+        policy = Policy(finished_for=timedelta(0))
+        assert [deleted.task_id for deleted in (await collect(store_of(app), policy)).deleted] == ["free"]
+
+
+@pytest.mark.req("R105")
+async def test_a_run_whose_end_its_schedule_has_not_seen_stays(shared_url: str) -> None:
+    async with Perdure(shared_url) as app:
+        for name in ("tick", "free"):
+            await (await app.tasks.open(name, state={})).complete()
+        plan = Plan(function="f", version=1, arguments=b"", queue="q", priority=0, open=["tick"])
+        await Shelf(store_of(app), "schedule", Plan).add("daily", plan)
+        report = await collect(store_of(app), Policy(finished_for=timedelta(0)))
         assert [deleted.task_id for deleted in report.deleted] == ["free"]
 
 

@@ -23,13 +23,14 @@ from perdure._ground import crash
 from perdure._ground.codec import stored_json
 from perdure._ground.hop import Call
 from perdure._ground.ids import new_uid
-from perdure._model import FINISHED, Config, Pause
+from perdure._model import FINISHED, Config, Pause, Plan
 from perdure._store import FrameRow, Store, TaskRow, Write, apart
 from perdure._tasks import retention, snapshots
 from perdure._tasks.deaths import see_workers
 from perdure._tasks.memories import drop_expired
 from perdure._tasks.retention import Policy
-from perdure._tasks.upkeep import SLICE, every_task, has_functions, has_memory, in_slices, outline
+from perdure._tasks.shelf import Shelf
+from perdure._tasks.upkeep import SLICE, every_task, has_functions, has_memory, has_shelf, in_slices, outline
 from perdure.errors import KeyMissing, NotFound, RecordDamaged
 
 # A chunk goes ahead of its row by milliseconds. After an hour its writer has died or was refused.
@@ -38,6 +39,7 @@ ORPHANED_AFTER = timedelta(hours=1)
 WORTH_SHRINKING = 1_000_000
 # The beginning of a uid that is time alone, to 8 ms.
 _TIME = 9
+_ALL = 1_000_000_000
 
 
 class Pruned(NamedTuple):
@@ -219,10 +221,23 @@ def _is_past_its_time(row: TaskRow, policy: Policy, now_ms: int) -> bool:
 
 
 async def _needed_by_others(store: Store, report: Report) -> set[str] | None:
-    """Ids that unfinished tasks wait for, and uids of their children; None when that cannot be told."""
+    """Ids and uids of finished tasks that something open still asks for: unfinished tasks that depend on them or wait
+    for them, by any of their questions; their parents; schedules, for what the next run begins with. None when that
+    cannot be told."""
     needed: set[str] = set()
     if await has_functions(store):
         needed.update(uid for (uid,) in await store.query("read_children", namespace=store.namespace))
+        # A function may wait for several at once, and the task's own pause names only one of them.
+        asked = await store.query("due_after_tasks", namespace=store.namespace, limit=_ALL)
+        needed.update(uid for _, _, _, _, uid, _ in asked)
+    if await has_shelf(store):
+        try:
+            schedules = await Shelf(store, "schedule", Plan).all(limit=_ALL)
+        except (KeyMissing, RecordDamaged) as error:
+            why = f"no finished task was deleted, because a schedule may name one: {error.what}"
+            report.held_back.append(HeldBack("", "", why))
+            return None
+        needed.update(id for schedule in schedules for id in schedule.value.open)
     async for row in every_task(store, store.namespace):
         if row.status in FINISHED:
             continue
