@@ -47,7 +47,7 @@ class Notes:
         while line:
             line = line[os.write(_MEMORY, line) :]
         shown = {**told, "headers": [(name, self._shown(name, value)) for name, value in told.get("headers", ())]}
-        with open(f"{self._path}.new", "w") as file:
+        with open(f"{self._path}.new", "w", encoding="utf-8") as file:
             json.dump(shown, file)
             file.flush()
             os.fsync(file.fileno())
