@@ -27,6 +27,7 @@ from typing import Any
 import msgspec
 
 from perdure._ground import shapes, tags
+from perdure._ground.handlers import was_raised_by_a_handler
 from perdure._ground.shapes import known_to, register
 from perdure.errors import InvalidInput, NotStorable, PerdureError, RecordDamaged
 
@@ -68,8 +69,9 @@ def round_trip(value: Any, as_type: Any = Any) -> tuple[bytes, Any]:
         back = decoder_for(as_type).decode(data)
         if back == value:
             return data, back
-    except Exception:  # whatever msgspec, a validator or an __eq__ disliked: the tagged form decides
-        pass
+    except Exception as error:  # whatever msgspec, a validator or an __eq__ disliked: the tagged form decides
+        if was_raised_by_a_handler(error):
+            raise
     return _round_trip_tagged(value, as_type)
 
 
@@ -82,7 +84,9 @@ def keeper_of(as_type: Any) -> Callable[[Any], tuple[bytes, Any] | None]:
             data = encode(value)
             back = decode(data)
             return (data, back) if back == value else None
-        except Exception:  # as in round_trip, which is asked then
+        except Exception as error:  # as in round_trip, which is asked then
+            if was_raised_by_a_handler(error):
+                raise
             return None
 
     def keep_atom(value: Any) -> tuple[bytes, Any] | None:
@@ -112,6 +116,8 @@ def decode(data: bytes, as_type: Any = Any) -> Any:
     except RecursionError:
         raise RecordDamaged("an encoded value", "it is nested too deeply to be read") from None
     except Exception as error:
+        if was_raised_by_a_handler(error):
+            raise
         raise _why_unreadable(data, as_type, error) from error
 
 
