@@ -155,7 +155,7 @@ def _fate(frame: CallFrame) -> str:
     if frame.state == "uncertain":
         return (
             f"{call} is uncertain: whether it happened is settled first, by its verify, by its key if it is keyed, "
-            f"or by a person (`perdure inbox`)"
+            f"or by a person (`perdure answer`)"
         )
     if frame.state == "waiting":
         return f"{call} waits: {redaction.redact(frame.note)[:_LONGEST_CALL]}"

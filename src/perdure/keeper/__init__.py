@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from perdure.keeper import pgproxy
+from perdure.keeper import commit_outcome, pgproxy
 from perdure.keeper.channel import Channel, ChannelRefused
 from perdure.keeper.ledger import Call as StatementCall
 from perdure.keeper.ledger import digest_of
@@ -46,6 +46,7 @@ __all__ = [
     "Reply",
     "Request",
     "StatementCall",
+    "commit_outcome",
     "digest_of",
     "encode",
     "is_port_taken",

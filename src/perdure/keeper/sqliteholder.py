@@ -18,13 +18,12 @@ import os
 import signal
 import socket
 import threading
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import apsw
 
-from perdure.keeper import holdclock
+from perdure.keeper import holdclock, sqlite_json
 from perdure.keeper.access import peer_of
 from perdure.keeper.commit_outcome import COMMITTED, ROLLED_BACK
 from perdure.keeper.holding import hold_lock, listen, read_config, tell_starter
@@ -125,7 +124,7 @@ class Holder:
             answer = self._execute(sql, bindings, many, _MOST_KEPT_ROWS)
         except apsw.Error as error:
             if was_open and self.connection.in_transaction:
-                self.ledger.done(to_json(_failed(error)).encode(), is_open=True)
+                self.ledger.done(to_json(sqlite_json.failure_of(error)).encode(), is_open=True)
             else:
                 self.ledger.never_ran()
             raise
@@ -186,7 +185,7 @@ class Holder:
             # Many are one: all of them, or none.
             with self.connection if many else contextlib.nullcontext():
                 rows = cursor.executemany(sql, bindings) if many else cursor.execute(sql, bindings)
-                answer = {"columns": _columns(cursor), **self._more(rows, most)}
+                answer = {"columns": sqlite_json.columns_of(cursor), **self._more(rows, most)}
         except apsw.Error as error:
             outcome["error"] = {"code": type(error).__name__, "message": str(error)}
             self._ended(outcome, was_open)
@@ -199,7 +198,7 @@ class Holder:
     def _more(self, rows: Iterator[Sequence[Any]], most: int = _BATCH) -> dict[str, Any]:
         found = []
         for row in rows:
-            found.append([_plain(value) for value in row])
+            found.append([sqlite_json.to_plain(value) for value in row])
             if len(found) == most:
                 self._cursor = rows
                 return {"rows": found, "more": True}
@@ -322,36 +321,6 @@ class Holder:
                 self.changed.notify_all()
 
 
-def _columns(cursor: apsw.Cursor) -> list[str]:
-    try:
-        return [column[0] for column in cursor.get_description()]
-    except apsw.ExecutionCompleteError:
-        return []
-
-
-def _plain(value: Any) -> Any:
-    return {"bytes": b64encode(value).decode()} if isinstance(value, bytes) else value
-
-
-def _value(plain: Any) -> Any:
-    return b64decode(plain["bytes"]) if isinstance(plain, dict) else plain
-
-
-def _failed(error: apsw.Error) -> dict[str, Any]:
-    return {"failed": type(error).__name__, "message": str(error)}
-
-
-def _call(asked: dict[str, Any]) -> Call | None:
-    told = asked.get("call")
-    return None if told is None else Call.of(to_json(told).encode())
-
-
-def _bindings(given: Any) -> Any:
-    if isinstance(given, dict):
-        return {name: _value(value) for name, value in given.items()}
-    return [_value(value) for value in given]
-
-
 # ── the process ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -367,7 +336,7 @@ class _Conversation:
                 try:
                     answer = self._do(json.loads(line))
                 except apsw.Error as error:
-                    answer = {**_failed(error), **self.holder._transaction()}
+                    answer = {**sqlite_json.failure_of(error), **self.holder._transaction()}
                 except Exception as error:
                     answer = {"error": f"{error}" if isinstance(error, PermissionError) else repr(error)}
                 self.link.sendall(json.dumps(answer).encode() + b"\n")
@@ -384,10 +353,16 @@ class _Conversation:
                 holder.lost, holder.told, holder.found = "", [], {}  # it was told
                 return answer
             case "execute":
-                return holder.execute(self.epoch, asked["sql"], _bindings(asked["bindings"]), False, _call(asked))
+                return holder.execute(
+                    self.epoch,
+                    asked["sql"],
+                    sqlite_json.bindings_of(asked["bindings"]),
+                    False,
+                    sqlite_json.call_of(asked),
+                )
             case "executemany":
-                many = list(map(_bindings, asked["bindings"]))
-                return holder.execute(self.epoch, asked["sql"], many, True, _call(asked))
+                many = list(map(sqlite_json.bindings_of, asked["bindings"]))
+                return holder.execute(self.epoch, asked["sql"], many, True, sqlite_json.call_of(asked))
             case "more":
                 return holder.more(self.epoch)
             case "undo":

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hashlib import blake2b
 
 from perdure.keeper.pgproxy import wire
+from perdure.keeper.pgproxy.cycle import OURS, Cycle
 from perdure.keeper.pgproxy.recipe import Entry, Recipe
-from perdure.keeper.pgproxy.session import OURS, Cycle, Session
+from perdure.keeper.pgproxy.session import Session
 
 _PARSE, _BIND, _CLOSE, _DESCRIBE, _FLUSH = b"PBCDH"
 _ROW, _COMPLETE, _ERROR, _COPY_IN, _READY = b"DCEGZ"

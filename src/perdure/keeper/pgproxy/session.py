@@ -17,13 +17,12 @@ Who reads these, and which bytes are on their way, is the business of process.py
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
-from typing import Any
 
 from perdure.keeper.commit_outcome import ROLLED_BACK, UNCERTAIN
 from perdure.keeper.ledger import Ledger
 from perdure.keeper.pgproxy import calls, endings, resync, wire
 from perdure.keeper.pgproxy.blocks import Blocks
+from perdure.keeper.pgproxy.cycle import ENDING, OURS, Cycle
 from perdure.keeper.pgproxy.guard import Guard
 from perdure.keeper.pgproxy.names import Names
 from perdure.keeper.pgproxy.outcome import TRANSACTION, Outcome
@@ -31,8 +30,6 @@ from perdure.keeper.pgproxy.outcome import TRANSACTION, Outcome
 _MOST_NOTIFICATIONS = 1000
 _MOST_MISSED = 50
 _LONGEST_TEXT = 2000
-OURS = 0  # the number of no client: cycles that the session itself asked for
-_ENDING = -1  # a cycle of ours that also ends what a dead client had begun
 
 _GOODBYE, _QUERY, _SYNC, _FLUSH, _PARSE, _BIND, _CLOSE = b"XQSHPBC"
 _READY, _COMPLETE, _ERROR, _STATUS, _NOTIFY, _COPY_IN = b"ZCESAG"
@@ -44,17 +41,6 @@ _OF_BATCH = frozenset(b"PBDECH")
 _LOOKED_AT = frozenset(b"CESAG")
 # What a server says that is only passed on, in any size: rows, COPY data, descriptions.
 _PASSED_ON = frozenset(b"DdTtn123VcHIs")
-
-
-@dataclass(slots=True)
-class Cycle:
-    """What leads to one ReadyForQuery."""
-
-    client: int
-    kind: str  # query or sync; "copy" while its Sync is lost in a COPY
-    outcome: Outcome
-    entry: Any = None  # for recording.py
-    asked: calls.Asked | None = None  # the call it belongs to
 
 
 class Session:
@@ -135,7 +121,7 @@ class Session:
             if self.status == b"I":
                 self.to_server += wire.message(b"P", b"\0" + resync.POISON.encode() + b"\0\0\0")
             self.to_server += wire.SYNC
-            self._cycles.append(Cycle(_ENDING, "sync", self._loose or Outcome()))
+            self._cycles.append(Cycle(ENDING, "sync", self._loose or Outcome()))
             self.unsynced, self._loose = False, None
         self.end_names()
 

@@ -1,0 +1,23 @@
+"""One question to the server and its answer, up to ReadyForQuery."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from perdure.keeper.pgproxy import calls
+from perdure.keeper.pgproxy.outcome import Outcome
+
+OURS = 0  # the number of no client: cycles that the session itself asked for
+ENDING = -1  # a cycle of ours that also ends what a dead client had begun
+
+
+@dataclass(slots=True)
+class Cycle:
+    """What leads to one ReadyForQuery."""
+
+    client: int
+    kind: str  # query or sync; "copy" while its Sync is lost in a COPY
+    outcome: Outcome
+    entry: Any = None  # for recording.py
+    asked: calls.Asked | None = None  # the call it belongs to
