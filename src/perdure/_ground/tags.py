@@ -25,6 +25,7 @@ import msgspec
 from msgspec.msgpack import Ext
 
 from perdure._ground import shapes
+from perdure._ground.handlers import was_raised_by_a_handler
 from perdure._ground.shapes import Known
 from perdure.errors import InvalidInput, NotStorable
 
@@ -42,7 +43,9 @@ def plain(value: Any) -> bytes | None:
     try:
         data = _encode(value)
         return data if _decode_plain(data) == value else None
-    except Exception:  # whatever msgspec or an __eq__ disliked: the tagged form decides
+    except Exception as error:  # whatever msgspec or an __eq__ disliked: the tagged form decides
+        if was_raised_by_a_handler(error):
+            raise
         return None
 
 
