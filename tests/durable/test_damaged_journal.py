@@ -8,6 +8,7 @@ import pytest
 
 from perdure import DID_NOT_HAPPEN, Happened, durable, effect, step
 from perdure._durable import journal_of, where
+from perdure._runtime.bundles import export
 from perdure._tasks import examine
 from perdure.errors import JournalDamaged
 from tests.durable.kept_kit import World, database, fresh_home, kill  # noqa: F401
@@ -145,6 +146,17 @@ async def test_an_entry_that_is_missing_is_noticed_before_anything_runs(
         assert world.notes() == ["0", "1", "2"]
         assert await app.run("t", work, str(tmp_path)) == 60
     assert world.notes() == ["0", "1", "2", "3"]
+
+
+@pytest.mark.req("R34")
+async def test_a_journal_that_lacks_its_end_is_not_exported(home: Home, children: Nursery, tmp_path: Path) -> None:
+    killed_in_its_third_effect(children, home, tmp_path)
+    async with home.open() as app:
+        task = await app.tasks.handle("t")
+        sql(home.url, "DELETE FROM {journal} WHERE task_uid = ? AND position = 8", task.uid)
+        with pytest.raises(JournalDamaged, match="has had 8 entries"):
+            await export(app.tasks, "t", tmp_path / "t.bundle")
+        assert not (tmp_path / "t.bundle").exists()
 
 
 @pytest.mark.req("R34")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from perdure._durable.framing import frames
     from perdure._durable.inbox import Choice, Inbox, UncertainEffect
     from perdure._durable.instructions import instruction
-    from perdure._durable.ledger import EffectRecord
+    from perdure._durable.ledger import EffectRecord, require_all_entries
     from perdure._durable.listing import JournalLine, journal_of
     from perdure._durable.lost_blocks import Block, BlocksOnRecord, Commit, belongs_to, note_commit, run_again
     from perdure._durable.marking import plain_progress, progress
@@ -82,7 +82,7 @@ _HOMES = {
     "framing": ("frames",),
     "inbox": ("Choice", "Inbox", "UncertainEffect"),
     "instructions": ("instruction",),
-    "ledger": ("EffectRecord",),
+    "ledger": ("EffectRecord", "require_all_entries"),
     "listing": ("JournalLine", "journal_of"),
     "lost_blocks": ("Block", "BlocksOnRecord", "Commit", "belongs_to", "note_commit", "run_again"),
     "marking": ("plain_progress", "progress"),
@@ -138,6 +138,7 @@ __all__ = [
     "DurableFunction",
     "Effect",
     "EffectRecord",
+    "require_all_entries",
     "Events",
     "Handle",
     "Happened",

@@ -306,6 +306,17 @@ def readable_of(store: Store, uid: str, rows: Sequence[Row], least: int = 0) -> 
     return Readable(entries, sorted(damaged + missing_in(found, least)))
 
 
+async def require_all_entries(store: Store, task_id: str, uid: str, line: int) -> None:
+    """Raises:
+    JournalDamaged: an entry of this line is missing. One that is there and cannot be read is not looked for.
+    """
+    readable = await read_readable(store, uid, line)
+    there = {position for position, _ in await store.query("read_journal", uid=uid, line=line)}
+    for position, why in readable.damaged:
+        if position not in there:
+            raise JournalDamaged(task_id, position, why)
+
+
 async def read_entries(store: Store, uid: str, line: int) -> list[tuple[int, Entry]]:
     """A line of the journal, without what a function that failed is not to meet again."""
     return await without_failed(store, uid, await read_line(store, uid, line))

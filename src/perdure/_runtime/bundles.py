@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from perdure._durable import require_all_entries
 from perdure._ground import envelope, frames
 from perdure._ground.hop import Call
 from perdure._runtime import redaction
@@ -36,6 +37,7 @@ from perdure._tasks import (
     Tasks,
     carried,
     check_history,
+    current_row,
     dump,
     leave,
     memories,
@@ -73,6 +75,7 @@ async def export(
         NotFound: there is no such task.
         LeaseHeld: it is to be moved, and an attempt is alive.
         NotAllowed: the bundle would hold a secret in clear; nothing was written, and the task goes on.
+        JournalDamaged: its journal lacks an entry; nothing was written.
     """
     store, target = tasks._store, Path(path)
     task = await tasks.handle(id)
@@ -80,6 +83,8 @@ async def export(
     cuts = _cuts(saved) if workspace else {}
     if store.ring.current is None:
         await _refuse_secrets(task, saved, cuts)
+    line = (await current_row(store, task.id, task.uid)).line
+    await require_all_entries(store, task.id, task.uid, line)  # where it is taken in, nobody would miss them
     if move:
         await leave(task)
     rows = await dump(store, task.uid)
