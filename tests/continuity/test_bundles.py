@@ -192,7 +192,7 @@ def test_every_column_of_a_task_travels(tmp_path: Path) -> None:
             assert f"'{column}'," in part, f"dump_task leaves out {table}.{column}"
             assert f"'{column}'" in into, f"import_task leaves out {table}.{column}"
     tables = {row[0] for row in engine._writer.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    ours = tables - set(TABLES)
+    ours = tables - set(TABLES) - {"journal_ends"}  # made anew from the entries that come in
     assert ours == {"migrations", "workers", "tombstones", "slots", "rate_limits", "switches"}, (
         "does this table belong to a task?"
     )
