@@ -253,12 +253,11 @@ class SqliteEngine:
 
     def _connect_whole(self) -> apsw.Connection:
         """A connection to a store of which nothing that was acknowledged is missing, as far as its log tells."""
-        log = wal.read_log(self.path)
         connection = self._connect()
         try:
             # Whoever closes the last connection clears the log away: not one that holds what cannot be read.
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-            missing = wal.what_is_missing(log, connection)
+            missing = wal.what_is_missing(self.path, connection)
             if missing:
                 raise StoreDamaged(
                     f"{self.place} lacks what was written last: {missing}",

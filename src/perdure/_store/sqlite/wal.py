@@ -29,6 +29,7 @@ class Log(NamedTuple):
     is_damaged: bool  # its own header is
     frames: int  # the last one that was written since the log was last begun anew
     commits: list[int]  # those that end a transaction
+    salts: tuple[int, ...] = ()  # others each time the log is begun anew
 
 
 def read_log(path: Path) -> Log | None:
@@ -53,7 +54,7 @@ def read_log(path: Path) -> Log | None:
                 last = number
                 if pages:
                     commits.append(number)
-        return Log(False, last, commits)
+        return Log(False, last, commits, tuple(salts))
     finally:
         os.close(log)
 
@@ -67,13 +68,23 @@ def _is_whole(header: bytes, *, big: bool) -> bool:
     return (one, two) == _HEADER.unpack(header)[6:]
 
 
-def what_is_missing(log: Log | None, connection: apsw.Connection) -> str:
-    """What the log holds and SQLite does not read; empty when it reads all that was ever acknowledged."""
-    if log is None:
-        return ""
+def what_is_missing(path: Path, connection: apsw.Connection) -> str:
+    """What the log holds and SQLite does not read; empty when it reads all that was ever acknowledged.
+
+    The log is looked at once the connection has it open, so that no other process can clear it away as the last one
+    to close it. What is found missing must still be missing at a second look: others may begin the log anew meanwhile.
+    """
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # only a read has the log looked at
+    while True:
+        log = read_log(path)
+        missing = "" if log is None else _missing_from(log, connection)
+        if not missing or read_log(path) == log:
+            return missing
+
+
+def _missing_from(log: Log, connection: apsw.Connection) -> str:
     if log.is_damaged:
         return "the header of its write-ahead log is damaged, and nothing in the log can be read"
-    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # only a read has the log looked at
     row = connection.execute("PRAGMA wal_checkpoint(NOOP)").fetchall()[0]
     read = int(row[1])  # type: ignore[arg-type]
     behind = [number for number in log.commits if number > read]
