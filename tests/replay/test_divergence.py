@@ -61,7 +61,7 @@ async def test_recorded_calls_in_another_order() -> None:
         await search("x")
 
     error = await diverging(after, first)
-    assert (error.position, error.recorded, error.asked) == (1, "search('x')", "summarise('y')")
+    assert (error.position, error.recorded, error.asked) == (1, "search('x'), before entry 2", "search('x') after it")
 
 
 async def test_a_fresh_call_before_an_unasked_result() -> None:

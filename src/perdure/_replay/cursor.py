@@ -85,6 +85,7 @@ class Track(msgspec.Struct, eq=False):
     _counts: dict[str, int] = {}
     _unasked: dict[str, Recorded] = {}  # in the order of their positions
     _loose: dict[str, Recorded] = {}
+    _furthest: int = 0  # the position of the latest result that was asked for
 
     __repr__ = object.__repr__
 
@@ -102,7 +103,11 @@ class Track(msgspec.Struct, eq=False):
             return Fresh(path)
         # A body that is tried again asks for the same things again.
         found = self._unasked.get(path) if in_body else self._unasked.pop(path, None)
-        if found is None and self._loose:
+        if found is not None and not in_body:
+            if found.position < self._furthest:
+                return self._out_of_order(found)
+            self._furthest = found.position
+        elif found is None and self._loose:
             found = self._loose.pop(path, None)
             if found is not None and found.entry.digest != digest and found.entry.op in _REPEATABLE:
                 found = None  # the block came to other values this time
@@ -112,12 +117,11 @@ class Track(msgspec.Struct, eq=False):
             return self._unknown(path, name, digest, in_body)
         if found.entry.digest != digest:
             return _changed(found.position, found.entry, name, digest)
-        if self._unasked and not in_body and (missed := self._first()).position < found.position:
-            return Diverged(missed.position, call_of(missed.entry), _call(name, digest))
         return found
 
-    def _first(self) -> Recorded:
-        return next(iter(self._unasked.values()))
+    def _out_of_order(self, found: Recorded) -> Diverged:
+        asked = call_of(found.entry)
+        return Diverged(found.position, f"{asked}, before entry {self._furthest}", f"{asked} after it")
 
     def look(self, name: str, digest: bytes) -> tuple[str, Recorded | Cut | Diverged | None]:
         """Like `ask`, for a call that leaves an entry only sometimes: an unasked result before it is no change."""
