@@ -30,6 +30,13 @@ new_journal AS (
   SELECT rows.* FROM jsonb_populate_recordset(NULL::perdure.journal, %(journal)s::jsonb) AS rows, changed
   ON CONFLICT DO NOTHING
 ),
+new_ends AS (
+  INSERT INTO perdure.journal_ends (task_uid, line, position)
+  SELECT DISTINCT ON (rows.task_uid) rows.task_uid, rows.line, rows.position
+  FROM jsonb_populate_recordset(NULL::perdure.journal, %(journal)s::jsonb) AS rows, changed
+  ORDER BY rows.task_uid, rows.line DESC, rows.position DESC
+  ON CONFLICT DO NOTHING
+),
 new_calls AS (
   INSERT INTO perdure.calls
   SELECT rows.* FROM jsonb_populate_recordset(NULL::perdure.calls, %(calls)s::jsonb) AS rows, changed

@@ -1,6 +1,3 @@
 -- append_all: append_entries, or an error when one of them is refused: so that COMMIT can follow unseen.
-WITH put AS (
 --> append
-  RETURNING 1
-)
-SELECT 1 / (count(*) = cardinality(%(uid)s::text[]))::int FROM put;
+SELECT 1 / (count(*) = cardinality(%(uid)s::text[]))::int FROM added;
