@@ -120,7 +120,7 @@ async def test_a_commit_that_still_runs_is_waited_for(stage: Stage, gate: Gate) 
     kill_all(stage)
 
     opening = asyncio.create_task(opened(stage, "auto"))
-    looks = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '-- backend:%'"
+    looks = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '-- backend:%' AND datname = current_database()"
     await asyncio.to_thread(until, lambda: stage.outside(looks))
     assert not opening.done()
     gate.open()

@@ -196,7 +196,8 @@ async def test_the_hold_limit_runs_in_a_proxy_whose_anchor_has_died(
         await con.execute("INSERT INTO t VALUES (1)")
         con.pgconn.finish()
     place.kill_anchor()
-    idle = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'"
+    ours = "state = 'idle in transaction' AND datname = current_database()"
+    idle = f"SELECT count(*) FROM pg_stat_activity WHERE {ours}".encode()
     assert eyes.execute(idle).fetchone() == (1,)
     clock.advance(seconds=601)
     until(lambda: eyes.execute(idle).fetchone() == (0,))
