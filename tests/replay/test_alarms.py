@@ -12,6 +12,7 @@ import pytest
 
 from perdure._durable.functions import step
 from perdure._durable.savepoints import checkpoint
+from perdure._durable.sources import is_replaying
 from perdure._replay import TIMERS, WAKING
 from tests.replay.kit import Journal, play, play_again, until_rest
 
@@ -338,6 +339,35 @@ async def test_a_journal_from_before_timers_were_recorded_goes_on_with_them() ->
     for count in range(3, len(second.journal) + 1):
         resumed = await play(program, journal=second.journal[:count])
         assert (await play_again(program, journal=resumed.journal)).result() == resumed.result()
+
+
+@pytest.mark.parametrize("is_threaded", [True, False])
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_what_is_waited_for_in_some_attempts_only_holds_nothing_up(
+    is_first: bool, is_threaded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code may ask whether it is being replayed: to connect again, or to say something once."""
+    monkeypatch.setattr("perdure._durable.gate.PATIENCE_SECONDS", 1e9)  # nothing waits for that
+    monkeypatch.setattr("perdure._durable.gate._POLL_SECONDS", 0.001)
+    monkeypatch.setattr("perdure._durable.gate._BLOCKED_SECONDS", 0.001)
+
+    async def beat() -> None:
+        while True:
+            await doze(MOMENT / 2)
+
+    async def program() -> list[Any]:
+        beating = asyncio.create_task(beat())
+        seen = [await note("one")]
+        if is_replaying() is not is_first:
+            await (asyncio.to_thread(len, "") if is_threaded else doze(MOMENT))
+        seen += [await note("two"), await fetch("three")]
+        beating.cancel()
+        return seen
+
+    first = await play(program)
+    for count in range(1, len(first.journal) + 1):
+        resumed = await play(program, journal=first.journal[:count])
+        assert resumed.result() == ["one", "two", "three"]
 
 
 async def test_a_limit_that_is_left_while_a_replay_waits_leaves_no_look_behind(

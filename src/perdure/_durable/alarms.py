@@ -72,7 +72,7 @@ class Alarms:
     def _place(self, scope: Scope, op: str, alarm: Alarm | _Thread) -> None:
         run = self._run
         run.ordered += 1
-        alarm.path, alarm.op = scope.next_alarm(op), op
+        alarm.path, alarm.op, alarm.scope = scope.next_alarm(op), op, scope.path
         position = run.cursor.timers.pop(alarm.path, None)
         if position is not None:
             alarm.come(position)
@@ -99,6 +99,17 @@ class Alarms:
         """Nothing recorded is left: what had not run out when the journal ended goes on from here."""
         kept, self._kept_back = self._kept_back, {}
         for alarm in kept:
+            alarm.arm()
+
+    def arm_blocking(self, scope: str) -> None:
+        """Arm the sleeps and threads of this scope, which has to come for the next result and does not.
+
+        It waits for one of them, and did not when it was recorded: the code asks whether it is being replayed. So they
+        have no place in the order, and wake it as they come.
+        """
+        for alarm in [alarm for alarm in self._kept_back if alarm.scope == scope and alarm.is_waited_for]:
+            del self._kept_back[alarm]
+            alarm.is_unordered = True
             alarm.arm()
 
     def sleeps_until(self, may_call: Callable[[Context], bool]) -> float | None:
@@ -167,13 +178,26 @@ class Alarms:
 class Alarm(asyncio.TimerHandle):
     """What the code holds of a timer it has set."""
 
-    __slots__ = ("_alarms", "_armed", "_is_over", "_kept_at", "_position", "context", "delay", "op", "path")
+    __slots__ = (
+        "_alarms",
+        "_armed",
+        "_is_over",
+        "_kept_at",
+        "_position",
+        "context",
+        "delay",
+        "is_unordered",
+        "op",
+        "path",
+        "scope",
+    )
 
     def __init__(self, alarms: Alarms, when: float, callback: Any, args: tuple[Any, ...], context: Context) -> None:
         super().__init__(when, callback, args, alarms.loop, context)
         self._alarms, self.context = alarms, context
         self.delay = when - alarms.time()
-        self.path = self.op = ""
+        self.is_unordered = False
+        self.path = self.op = self.scope = ""
         self._armed: asyncio.TimerHandle | None = None
         self._position: int | None = None
         self._kept_at: int | None = None
@@ -188,6 +212,11 @@ class Alarm(asyncio.TimerHandle):
     @property
     def wakes_sleeper(self) -> bool:
         return self._callback is _WAKES_SLEEPER  # type: ignore[attr-defined]
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether the code waits for it, and not only for as long as it has not run out."""
+        return self.wakes_sleeper
 
     @property
     def due(self) -> float:
@@ -217,7 +246,7 @@ class Alarm(asyncio.TimerHandle):
         if self.cancelled():
             return
         alarms = self._alarms
-        if alarms.run.is_ending:
+        if alarms.run.is_ending or self.is_unordered:
             self._ring()
             return
         self.come(alarms.record(self.op, self.path))
@@ -248,12 +277,14 @@ class Alarm(asyncio.TimerHandle):
 class _Thread:
     """Work in another thread that the code waits for."""
 
+    is_waited_for = True
+
     def __init__(self, alarms: Alarms, future: asyncio.Future[Any]) -> None:
         self._alarms, self._future = alarms, future
         self.seen: asyncio.Future[Any] = alarms.loop.create_future()
-        self.path = self.op = ""
+        self.path = self.op = self.scope = ""
         self._position: int | None = None
-        self._is_kept_back = self._is_over = False
+        self._is_kept_back = self._is_over = self.is_unordered = False
         self._context = copy_context()
         self.seen.add_done_callback(self._given_up, context=self._context)
         future.add_done_callback(self._ended, context=self._context)
@@ -275,7 +306,7 @@ class _Thread:
         alarms = self._alarms
         if self._is_kept_back or self.seen.done():
             return
-        if alarms.run.is_ending:
+        if alarms.run.is_ending or self.is_unordered:
             self._give()
         elif self._position is not None:
             self.come(self._position)

@@ -20,7 +20,7 @@ from contextvars import Context
 from typing import Any, Protocol
 
 from perdure._durable.timers import Timers
-from perdure._model import Entry
+from perdure._model import Entry, scope_of
 
 # Without a look into the loop (uvloop): so many passes of it count as rest.
 PASSES = 12
@@ -30,6 +30,8 @@ MOST_PASSES = 1_000
 # passed than it took to come.
 PATIENCE_SECONDS = 5.0
 _POLL_SECONDS = 0.05
+# After this much time without a result, a scope is let go on that waits for a sleep or a thread of its own.
+_BLOCKED_SECONDS = 0.2
 
 _WAKES = asyncio.futures._set_result_unless_cancelled  # type: ignore[attr-defined]
 # Our own callbacks run in a context that is nobody's, so that they are not taken for the code's.
@@ -62,6 +64,10 @@ class Waking(Protocol):
 
     def arm_all(self) -> None: ...
 
+    def arm_blocking(self, scope: str) -> None:
+        """Arm those that this scope itself waits for."""
+        ...
+
     def sleeps_until(self, may_call: Callable[[Context], bool]) -> float | None: ...
 
 
@@ -84,6 +90,9 @@ class _NoAlarms:
     has_kept_back = False
 
     def arm_all(self) -> None:
+        pass
+
+    def arm_blocking(self, scope: str) -> None:
         pass
 
     def sleeps_until(self, may_call: Callable[[Context], bool]) -> float | None:
@@ -109,10 +118,12 @@ class Gate:
         self._ready: Any = ready if isinstance(ready, deque) else None  # uvloop shows none
         self.timers = Timers(loop, entries)
         self.alarms: Waking = _NO_ALARMS
+        self.unset: dict[str, int] = {}  # by path: recorded timers and threads that the code has not set yet
         self._expected = deque(recorded)  # in order; each comes to the gate, or is passed over
         self._live: dict[int, None] = {}  # of these, the ones recorded by this attempt
         self.last_recorded = self._expected[-1] if self._expected else 0
         self.loose: dict[int, None] = {}  # results that have no place in the order: handed out when asked for
+        self._has_new = False  # something was recorded by this attempt
         self._handed: dict[int, None] = {}
         self._waiting: dict[int, asyncio.Future[None]] = {}
         self._for_ever: dict[asyncio.Future[None], None] = {}
@@ -131,6 +142,7 @@ class Gate:
 
     def expect(self, position: int) -> None:
         """A live result has this position and will come to the gate."""
+        self._has_new = True
         if position not in self._live:
             self._live[position] = None
             insort(self._expected, position)
@@ -140,9 +152,11 @@ class Gate:
         if position <= self.last_recorded:
             self._handed[position] = None
             self.timers.handed(position)
-        elif position in self._live:
-            self._handed[position] = None
-        if self._waiting or self.alarms.has_kept_back:
+        else:
+            self._has_new = True
+            if position in self._live:
+                self._handed[position] = None
+        if self._waiting or self.alarms.has_kept_back or (self._has_new and self.unset):
             self.look_soon()
 
     def wait_for_ever(self, future: asyncio.Future[None]) -> None:
@@ -261,14 +275,34 @@ class Gate:
         self._forget_handed()
         return bool(self._expected) and self._expected[0] <= self.last_recorded
 
-    def _forget_handed(self) -> None:
+    def _forget_handed(self, is_at_rest: bool = False) -> None:
         expected, handed = self._expected, self._handed
-        while expected and expected[0] in handed:
+        while expected and (expected[0] in handed or (self.unset and self._was_left_out(expected[0], is_at_rest))):
             handed.pop(expected[0], None)
             self._live.pop(expected.popleft(), None)
 
+    def _was_left_out(self, position: int, is_at_rest: bool) -> bool:
+        """Whether this is a timer that the code does not set this time: its scope has come to a later call."""
+        path = next((path for path, found in self.unset.items() if found == position), None)
+        if path is None:
+            return False
+        scope = scope_of(path)
+        later = (found for found in (*self._handed, *self._waiting) if found > position)
+        is_behind = any(self.timers.call_scope_at(found) == scope for found in later)
+        if not is_behind and not (is_at_rest and self._is_all_unset()):
+            return False
+        del self.unset[path]
+        return True
+
+    def _is_all_unset(self) -> bool:
+        """Whether the code makes new calls already, and no recorded call is left: only timers are."""
+        if not self._has_new:
+            return False
+        left = (found for found in self._expected if found <= self.last_recorded)
+        return all(self.timers.call_scope_at(found) is None for found in left)
+
     def _hand_out(self) -> None:
-        self._forget_handed()
+        self._forget_handed(is_at_rest=True)
         expected = self._expected
         if self._poll is not None:
             self._poll.cancel()
@@ -284,6 +318,13 @@ class Gate:
         elif expected and expected[0] <= self.last_recorded and self._somebody_waits():
             self._quiet = self._blocked = 0.0
             self._poll = self._loop.call_later(_POLL_SECONDS, self._lose_patience, context=NOBODY)
+
+    def _next_scope(self) -> str:
+        """The scope that has to come for what is next; the one that has to begin it, while there is none."""
+        scope = self.timers.scope_at(self._expected[0]) or ""
+        while not self._owner.is_alive(scope):
+            scope = scope.rpartition("/")[0]
+        return scope
 
     def _somebody_waits(self) -> bool:
         return bool(self._waiting or self.timers.held) or self.alarms.has_kept_back
@@ -305,6 +346,8 @@ class Gate:
             return
         timers, owner = self.timers, self._owner
         self._blocked += _POLL_SECONDS
+        if self._blocked >= _BLOCKED_SECONDS:
+            self.alarms.arm_blocking(self._next_scope())
         self._quiet = 0.0 if timers.has_any(owner.may_call) else self._quiet + _POLL_SECONDS
         longest = PATIENCE_SECONDS + timers.lasted(self._expected[0], owner.is_alive)
         if self._blocked >= longest and timers.let_go_first():

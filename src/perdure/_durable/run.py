@@ -82,8 +82,10 @@ class Run(Unwinding):
         self.main = Scope(self, "")
         # With one scope, and nothing recorded, there is nothing to put in order: most short tasks never have a gate.
         self.made_gate: Gate | None = Gate(loop, cursor.in_order(), self, entries) if entries else None
-        if cursor.loose and self.made_gate is not None:
-            self.made_gate.loose = cursor.loose
+        if self.made_gate is not None:
+            self.made_gate.unset = cursor.timers
+            if cursor.loose:
+                self.made_gate.loose = cursor.loose
         self.scopes = 1
         self.ordered = 1  # the scopes, and the timers and threads that may wake one: above one, results go in order
         self.made_alarms: Alarms | None = None

@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from perdure._durable.alarms import plain_call_at
 from perdure._model import Entry, scope_of
+from perdure._replay import WAKING
 
 _EXACT_MS = 20  # about so exactly is known when a timer ran out
 _LOOK_SECONDS = 0.05
@@ -70,6 +71,16 @@ class Timers:
     def last(self) -> int:
         """The position of what the code has got last."""
         return self._last
+
+    def scope_at(self, position: int) -> str | None:
+        """The scope of what was recorded here."""
+        found = self._entry(position)
+        return None if found is None else scope_of(found.path)
+
+    def call_scope_at(self, position: int) -> str | None:
+        """The same; None for a timer, a thread or a time-out, which wait while their scope goes on."""
+        found = self._entry(position)
+        return None if found is None or found.op in (*WAKING, "timeout") else scope_of(found.path)
 
     def last_at(self) -> int | None:
         """When that was recorded, in milliseconds."""
