@@ -13,7 +13,7 @@ import pytest
 from perdure._durable.functions import step
 from perdure._durable.savepoints import checkpoint
 from perdure._durable.sources import is_replaying
-from perdure._replay import TIMERS, WAKING
+from perdure._replay import TIMERS, WAKING, Cursor
 from tests.replay.kit import Journal, play, play_again, until_rest
 
 doze = asyncio.sleep
@@ -368,6 +368,42 @@ async def test_what_is_waited_for_in_some_attempts_only_holds_nothing_up(
     for count in range(1, len(first.journal) + 1):
         resumed = await play(program, journal=first.journal[:count])
         assert resumed.result() == ["one", "two", "three"]
+
+
+async def test_a_recorded_timer_is_found_without_a_look_at_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A heartbeat leaves thousands of them: each look through all would take time by their square."""
+    looked = 0
+
+    class Counted(dict[str, int]):
+        def items(self) -> Any:
+            nonlocal looked
+            looked += 1
+            return super().items()
+
+        def values(self) -> Any:
+            nonlocal looked
+            looked += 1
+            return super().values()
+
+    class CountedCursor(Cursor):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            self.timers = Counted(self.timers)
+
+    async def program() -> str:
+        async def beat() -> None:
+            for _ in range(100):
+                await doze(0.00001)
+
+        beating = asyncio.create_task(beat())
+        await note("one")
+        await beating
+        return await note("two")
+
+    first = await play(program)
+    monkeypatch.setattr("perdure._durable.run.Cursor", CountedCursor)
+    assert (await play_again(program, journal=first.journal)).result() == "two"
+    assert looked < 10
 
 
 async def test_a_limit_that_is_left_while_a_replay_waits_leaves_no_look_behind(

@@ -283,8 +283,8 @@ class Gate:
 
     def _was_left_out(self, position: int, is_at_rest: bool) -> bool:
         """Whether this is a timer that the code does not set this time: its scope has come to a later call."""
-        path = next((path for path, found in self.unset.items() if found == position), None)
-        if path is None:
+        path = self.timers.path_at(position)
+        if path not in self.unset:
             return False
         scope = scope_of(path)
         later = (found for found in (*self._handed, *self._waiting) if found > position)
@@ -321,7 +321,7 @@ class Gate:
 
     def _next_scope(self) -> str:
         """The scope that has to come for what is next; the one that has to begin it, while there is none."""
-        scope = self.timers.scope_at(self._expected[0]) or ""
+        scope = self.timers.scope_at(self._expected[0])
         while not self._owner.is_alive(scope):
             scope = scope.rpartition("/")[0]
         return scope

@@ -72,10 +72,14 @@ class Timers:
         """The position of what the code has got last."""
         return self._last
 
-    def scope_at(self, position: int) -> str | None:
-        """The scope of what was recorded here."""
+    def path_at(self, position: int) -> str:
+        """The path of what was recorded here; empty when nothing was."""
         found = self._entry(position)
-        return None if found is None else scope_of(found.path)
+        return "" if found is None else found.path
+
+    def scope_at(self, position: int) -> str:
+        """The scope of it."""
+        return scope_of(self.path_at(position))
 
     def call_scope_at(self, position: int) -> str | None:
         """The same; None for a timer, a thread or a time-out, which wait while their scope goes on."""
