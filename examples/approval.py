@@ -7,7 +7,6 @@ python approval.py                                  # goes on after the question
 """
 
 import asyncio
-from datetime import timedelta
 
 from perdure import Perdure, durable, pause, step
 from perdure.errors import Rejected
@@ -23,7 +22,7 @@ async def prepare(order: str) -> int:
 async def checkout(order: str) -> str:
     cents = await prepare(order)
     try:
-        yes = await pause.approval(f"Charge {cents} cents for {order}?", expires=timedelta(days=2))
+        yes = await pause.approval(f"Charge {cents} cents for {order}?", expires="2d")
     except Rejected as no:
         return f"not charged: {no.by or 'nobody'} said no"
     await pause.wait(seconds=1)  # with a worker, no process is held meanwhile

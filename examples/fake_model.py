@@ -75,8 +75,11 @@ class FakeModel:
         self._pause, self._chatty = seconds_per_word, chatty
 
     async def serve(self, port: int = 0) -> str:
-        server = await asyncio.start_server(self._answer, "127.0.0.1", port)
-        return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        self._server = await asyncio.start_server(self._answer, "127.0.0.1", port)
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    def close(self) -> None:
+        self._server.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

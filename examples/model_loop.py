@@ -11,7 +11,6 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ def model() -> Client:
     return Client(os.environ["MODEL_URL"])
 
 
-@model_call(model="fake-1", price=Price(input=3.0, output=15.0), retry=Retry(5, wait=timedelta(seconds=0.2)))
+@model_call(model="fake-1", price=Price(input=3.0, output=15.0), retry=Retry(5, wait="200ms"))
 async def ask(messages: list[Message]) -> dict[str, Any]:
     """One turn of the model. What it has said is kept word by word; cut off, it is asked for the rest only."""
     usage: dict[str, int] = {}

@@ -8,13 +8,12 @@ perdure drain                              the worker leaves, its tasks go on el
 
 import asyncio
 import sys
-from datetime import timedelta
 
 from perdure import Perdure, durable, effect, step
 
 app = Perdure()
 # At most two orders at a time over all workers, and at most five begin in any second.
-app.queue("orders", concurrency=2, rate=(5, timedelta(seconds=1)))
+app.queue("orders", concurrency=2, rate=(5, "1s"))
 
 
 @step

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -59,6 +59,7 @@ from perdure._durable.pumps import Marker, Prefix
 from perdure._durable.readers import Account, HasStore, StreamPart
 from perdure._durable.retry import Retry
 from perdure._durable.scheduling import Tick
+from perdure._ground.durations import Duration
 from perdure._model import Frame
 from perdure._store import Store
 from perdure.errors import InvalidInput
@@ -147,7 +148,7 @@ def stream(
     name: str,
     produce: Callable[[Prefix], Iterator[str]],
     *,
-    silence: timedelta | None = None,
+    silence: Duration | None = None,
     retry: Retry | None = None,
 ) -> Stream:
     """The pieces of `produce`, each kept as it arrives, each given once.

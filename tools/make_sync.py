@@ -53,19 +53,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import perdure
 from perdure._app import Perdure as _Perdure
+from perdure._ground.durations import Duration
 from perdure._ground.hop import Blocking, LoopThread, drive, entered, iterate, on_a_loop
 from perdure._model import (
     Change,
     Checkpoint,
     Config,
     Event,
+    FirstStatus,
     Frame,
     Gone,
     Missed,
@@ -95,6 +97,7 @@ if TYPE_CHECKING:
     from perdure._durable import Triggers as _Triggers
     from perdure._durable import plain as _plain
     from perdure._worker import Hook
+    from perdure._durable import Waits
     from perdure.memory import Block, Layer, Note, Outcome, StorageAdapter
     from perdure.memory import Memory as _Memory
 
@@ -217,10 +220,16 @@ def app() -> str:
 
     def schedule(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> ScheduleDraft:
         '''A draft of a schedule for this call; `.cron(…)` or `.every(…)` says when, and keeps it.'''
-        return ScheduleDraft(drive(self._inner.schedule(id, fn, *args, **kwargs)))
+        return ScheduleDraft(self._inner.schedule(id, fn, *args, **kwargs))
 
     def run(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
 {docstring(Perdure.run)}        return on_a_loop(self._inner.run(id, fn, *args, **kwargs))
+
+    def run_until_paused(
+        self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Stopped[R]:
+{docstring(Perdure.run_until_paused).replace("await ", "")}
+        return on_a_loop(self._inner.run_until_paused(id, fn, *args, **kwargs))
 
     def start(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
 {docstring(Perdure.start)}        from perdure._durable import waited
@@ -234,12 +243,10 @@ def app() -> str:
 
     @contextmanager
     def memory({parameters(Perdure.memory)[0]}) -> Iterator[Memory]:
-{docstring(Perdure.memory)}        loop = LoopThread()
-        try:
-            with loop.entered(self._inner.memory({parameters(Perdure.memory)[1]})) as inner:
-                yield Memory(inner, loop)
-        finally:
-            loop.close()
+{docstring(Perdure.memory)}        from perdure._durable import Waits, inside_of
+
+        with inside_of(self._inner.memory({parameters(Perdure.memory)[1]})) as inner:
+            yield Memory(inner, Waits())
 
     def close(self) -> None:
 {docstring(Perdure.close)}        if self._live is not None:
@@ -261,7 +268,7 @@ def handle() -> str:
     def __init__(self, inner: _Handle[R]) -> None:
         self._inner, self.id = inner, inner.id
 
-    def result(self, timeout: timedelta | None = None) -> R:
+    def result(self, timeout: Duration | None = None) -> R:
 {docstring(DurableHandle.result)}        from perdure._durable import waited
 
         return waited(self._inner.result(timeout))
@@ -291,12 +298,12 @@ class runtime:
 
 
 def memory() -> str:
-    """Layers may need a loop that stays: it is a thread's of its own, as long as the block lasts."""
+    """Layers may need a loop that stays: that of their durable function, or one that is there for all such calls."""
     names = ("prompt_blocks", "after_turn", "complete", "call_tool")
     methods = "\n".join(method(name, getattr(Memory, name), "self._loop.run") for name in names)
     return f"""class Memory:
 {docstring(Memory, 4)}
-    def __init__(self, inner: _Memory, loop: LoopThread) -> None:
+    def __init__(self, inner: _Memory, loop: Waits) -> None:
         self._inner, self._loop = inner, loop
 
     @property

@@ -45,6 +45,7 @@ FOLDERS = (
     "worker",
     "sessions",
     "continuity",
+    "former",
     "coordination",
     "scenarios",
     "security",

@@ -7,7 +7,6 @@ python examples/patterns/approval.py ask            # goes on
 
 import asyncio
 import sys
-from datetime import timedelta
 
 from perdure import Perdure, durable, effect, idempotency_key, pause
 
@@ -22,7 +21,7 @@ async def publish(text: str) -> str:
 
 @durable
 async def newsletter(text: str) -> str:
-    approval = await pause.approval(f"Publish {text!r}?", expires=timedelta(days=2))
+    approval = await pause.approval(f"Publish {text!r}?", expires="2d")
     return f"{await publish(text)}, approved by {approval.by}"
 
 

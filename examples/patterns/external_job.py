@@ -5,7 +5,6 @@ python examples/patterns/external_job.py FILE     # the job is done when FILE is
 
 import asyncio
 import sys
-from datetime import timedelta
 from pathlib import Path
 
 from perdure import DID_NOT_HAPPEN, Happened, Perdure, durable, effect, pause
@@ -35,7 +34,7 @@ async def build(file: str) -> str:
     async def finished() -> str | None:
         return result_in(file)
 
-    result = await pause.poll(finished, every=timedelta(seconds=0.2), what=f"build {job}")
+    result = await pause.poll(finished, every="200ms", what=f"build {job}")
     return f"{job}: {result}"
 
 

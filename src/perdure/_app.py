@@ -8,19 +8,29 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from perdure._ground.config import find_address
 from perdure._ground.crypto import KeyRing
+from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.ids import check_id
 from perdure._store import Store, share
 from perdure._tasks import Task, Tasks, has_carried, release_all
-from perdure.errors import InvalidInput
+from perdure.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from perdure._durable import DurableFunction, Events, Handle, Inbox, KillSwitch, ScheduleDraft, Schedules, Triggers
+    from perdure._durable import (
+        DurableFunction,
+        Events,
+        Handle,
+        Inbox,
+        KillSwitch,
+        ScheduleDraft,
+        Schedules,
+        Stopped,
+        Triggers,
+    )
     from perdure._model import Event, Reason
     from perdure._runtime import Runtime
     from perdure._worker import Hook, Queue
@@ -72,6 +82,24 @@ class Perdure:
         result: R = await _run_here(self.tasks, id, fn, args, kwargs)
         return result
 
+    async def run_until_paused(
+        self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Stopped[R]:
+        """Carry out a durable function in this process until it has ended or is paused, then return.
+
+            stopped = await app.run_until_paused("release-7", release, "1.4")
+            if stopped.is_paused:
+                print(stopped.pause.message)       # an approval, an answer, a moment
+            else:
+                print(stopped.result)
+
+        Called again, it goes on if what the task waits for is there. What the function raises is raised. A task that
+        depends on others which have not completed is neither: its status is `pending`.
+        """
+        from perdure._durable import run_until_paused
+
+        return await run_until_paused(self.tasks, id, fn, args, kwargs)
+
     async def start(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Have a durable function carried out by some worker; an id that exists is attached to."""
         from perdure._durable import start_or_adopt
@@ -79,10 +107,10 @@ class Perdure:
         handle: Handle[R] = await start_or_adopt(self.tasks, id, fn, args, kwargs)
         return handle
 
-    async def schedule(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> ScheduleDraft:
+    def schedule(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> ScheduleDraft:
         """A draft of a schedule for this call; `.cron(…)` or `.every(…)` says when, and keeps it.
 
-            await (await app.schedule("digest", digest, "inbox")).cron("0 9 * * 1-5", tz="Europe/Berlin")
+            await app.schedule("digest", digest, "inbox").cron("0 9 * * 1-5", tz="Europe/Berlin")
 
         Said again with the same id, it changes the schedule; how far it has come is kept.
         """
@@ -134,6 +162,8 @@ class Perdure:
             if any(other.name == handler.name for other in self.tasks._handlers):
                 raise InvalidInput(f"there is a handler {handler.name!r} already", do="give this one another name=")
             self.tasks._handlers.append(handler)
+            for begin in self.tasks._handler_hooks:
+                begin(handler)
 
         return take
 
@@ -143,13 +173,13 @@ class Perdure:
         *,
         concurrency: int | None = None,
         per_key: int = 1,
-        rate: tuple[int, timedelta] | None = None,
+        rate: tuple[int, Duration] | None = None,
     ) -> None:
         """Limit a queue, over all workers of this store whose code says the same.
 
         concurrency   so many of its tasks are worked on at a time
         per_key       of those started with the same `options(key=…)`, so many at a time
-        rate          (10, timedelta(seconds=1)): at most ten attempts begin in any second
+        rate          (10, "1s"): at most ten attempts begin in any second
         """
         from perdure._worker import Queue
 
@@ -167,8 +197,8 @@ class Perdure:
         *,
         concurrency: int = 100,
         queues: Sequence[str] = ("default",),
-        grace: timedelta | None = None,
-        stalled_after: timedelta | None = None,
+        grace: Duration | None = None,
+        stalled_after: Duration | None = None,
         restart_stalled: bool = False,
         spawn: Hook | None = None,
     ) -> AbstractAsyncContextManager[None]:
@@ -181,7 +211,10 @@ class Perdure:
         """
         from perdure._worker import Settings, Worker
 
-        chosen = {"grace": grace, "stalled_after": stalled_after}
+        chosen = {
+            "grace": require_timedelta("grace", grace),
+            "stalled_after": require_timedelta("stalled_after", stalled_after, is_positive=True),
+        }
         settings = Settings(
             concurrency=concurrency,
             queues=queues,
@@ -196,7 +229,11 @@ class Perdure:
         """The live things of a task: shells, services, files; made by name, and found by it again."""
         from perdure._runtime import runtime_of
 
-        task = await self.tasks.handle(task_id)
+        try:
+            task = await self.tasks.handle(task_id)
+        except NotFound as missing:
+            do = f"open the task first: `await app.tasks.open({task_id!r})`; its runtime is kept with it"
+            raise NotFound(missing.kind, missing.name, missing.store, do=do) from None
         return runtime_of(self._store, task.id, task.uid)
 
     def memory(

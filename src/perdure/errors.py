@@ -155,10 +155,10 @@ class TooLarge(InvalidInput):
 class InvalidPayload(InvalidInput):
     """A pause whose payload does not fit its reason."""
 
-    def __init__(self, reason: str, problem: str) -> None:
+    def __init__(self, reason: str, problem: str, *, do: str = "") -> None:
         self.reason, self.problem = reason, problem
         super().__init__(
-            f"a pause for {reason!r} {problem}", do="docs/reference/pauses.md lists what each reason takes"
+            f"a pause for {reason!r} {problem}", do=do or "docs/reference/pauses.md lists what each reason takes"
         )
 
 
@@ -253,8 +253,8 @@ class LeaseHeld(Conflict):
         self.task_id, self.by, self.host, self.pid = task_id, by, host, pid
         super().__init__(
             f"task {task_id!r} is being worked on by {by} (pid {pid} on {host})",
-            do="wait until it ends; a holder that died on this host is noticed at once, "
-            "one that is silent is replaced after a whole lease of looks, so look every second or two",
+            do=f"wait until it ends, or take the task from it: `perdure take {quote(task_id)}`. "
+            "A holder that died on this host is noticed at once, one that is silent after a whole lease (5 s)",
         )
 
 
@@ -334,9 +334,10 @@ class ReplayDiverged(PerdureError):
 class StepFailed(PerdureError):
     """A step or effect raised an exception that is not builtin, declared or registered."""
 
-    def __init__(self, type_name: str, message: str) -> None:
+    def __init__(self, type_name: str, message: str, advice: str = "") -> None:
         self.type_name, self.message = type_name, message
-        super().__init__(f"{type_name}: {message}", do="raises=[…] on the step brings the exception itself back")
+        advice = advice or "raises=[…] on the step brings the exception itself back"
+        super().__init__(f"{type_name}: {message}", do=advice)
 
 
 class EffectUncertain(PerdureError):
@@ -414,9 +415,13 @@ class Rejected(PerdureError):
 
     def __init__(self, question: str, by: str, comment: str = "", *, expired: bool = False) -> None:
         self.question, self.by, self.comment, self.expired = question, by, comment, expired
-        who = "nobody decided in time, so it" if expired else f"{by or 'somebody'} said no: it"
+        said = "nobody decided in time, so the answer is no" if expired else f"{by or 'a person'} said no"
         why = f" ({comment})" if comment else ""
-        super().__init__(f"{who} is rejected: {question}{why}", kept="all that was done before", do="go another way")
+        super().__init__(
+            f"{said} to {question!r}{why}",
+            kept="all that was done before",
+            do="catch Rejected in the durable function to go another way",
+        )
 
 
 class RateLimited(PerdureError):

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import perdure
 from perdure._app import Perdure as _Perdure
+from perdure._ground.durations import Duration
 from perdure._ground.hop import Blocking, LoopThread, drive, entered, iterate, on_a_loop
 from perdure._model import (
     Change,
     Checkpoint,
     Config,
     Event,
+    FirstStatus,
     Frame,
     Gone,
     Missed,
@@ -92,6 +94,7 @@ if TYPE_CHECKING:
         Shell,
         Spent,
         SqliteSession,
+        Stopped,
         StreamPart,
         Switch,
         Tick,
@@ -124,7 +127,7 @@ if TYPE_CHECKING:
         step,
         transaction,
     )
-    from perdure._durable import Choice
+    from perdure._durable import Choice, Waits
     from perdure._durable import Events as _Events
     from perdure._durable import Handle as _Handle
     from perdure._durable import Inbox as _Inbox
@@ -256,6 +259,7 @@ __all__ = [
     "Spent",
     "SqliteSession",
     "Status",
+    "Stopped",
     "Stream",
     "StreamPart",
     "Switch",
@@ -366,8 +370,8 @@ class Perdure:
         *,
         concurrency: int = 100,
         queues: Sequence[str] = ("default",),
-        grace: timedelta | None = None,
-        stalled_after: timedelta | None = None,
+        grace: Duration | None = None,
+        stalled_after: Duration | None = None,
         restart_stalled: bool = False,
         spawn: Hook | None = None,
     ) -> Iterator[None]:
@@ -404,19 +408,19 @@ class Perdure:
         return lambda function: take(as_async(function))
 
     def queue(
-        self, name: str, *, concurrency: int | None = None, per_key: int = 1, rate: tuple[int, timedelta] | None = None
+        self, name: str, *, concurrency: int | None = None, per_key: int = 1, rate: tuple[int, Duration] | None = None
     ) -> None:
         """Limit a queue, over all workers of this store whose code says the same.
 
         concurrency   so many of its tasks are worked on at a time
         per_key       of those started with the same `options(key=…)`, so many at a time
-        rate          (10, timedelta(seconds=1)): at most ten attempts begin in any second
+        rate          (10, "1s"): at most ten attempts begin in any second
         """
         self._inner.queue(name, concurrency=concurrency, per_key=per_key, rate=rate)
 
     def schedule(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> ScheduleDraft:
         """A draft of a schedule for this call; `.cron(…)` or `.every(…)` says when, and keeps it."""
-        return ScheduleDraft(drive(self._inner.schedule(id, fn, *args, **kwargs)))
+        return ScheduleDraft(self._inner.schedule(id, fn, *args, **kwargs))
 
     def run(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Carry out a durable function in this process and give its result.
@@ -424,6 +428,21 @@ class Perdure:
         An id that exists is attached to: finished, its result is given; unfinished, it is carried on.
         """
         return on_a_loop(self._inner.run(id, fn, *args, **kwargs))
+
+    def run_until_paused(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Stopped[R]:
+        """Carry out a durable function in this process until it has ended or is paused, then return.
+
+            stopped = app.run_until_paused("release-7", release, "1.4")
+            if stopped.is_paused:
+                print(stopped.pause.message)       # an approval, an answer, a moment
+            else:
+                print(stopped.result)
+
+        Called again, it goes on if what the task waits for is there. What the function raises is raised. A task that
+        depends on others which have not completed is neither: its status is `pending`.
+        """
+
+        return on_a_loop(self._inner.run_until_paused(id, fn, *args, **kwargs))
 
     def start(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Have a durable function carried out by some worker; an id that exists is attached to."""
@@ -453,14 +472,12 @@ class Perdure:
         `count` counts tokens; `storage` keeps the layers' values elsewhere than in this app's store; `thread`
         and `resource` name whose memory layers of that scope keep.
         """
-        loop = LoopThread()
-        try:
-            with loop.entered(
-                self._inner.memory(task_id, layers, storage=storage, count=count, thread=thread, resource=resource)
-            ) as inner:
-                yield Memory(inner, loop)
-        finally:
-            loop.close()
+        from perdure._durable import Waits, inside_of
+
+        with inside_of(
+            self._inner.memory(task_id, layers, storage=storage, count=count, thread=thread, resource=resource)
+        ) as inner:
+            yield Memory(inner, Waits())
 
     def close(self) -> None:
         """Give back what this app holds and commit what is queued."""
@@ -487,6 +504,7 @@ class Tasks:
         id: str,
         *,
         state: Json,
+        status: FirstStatus = "running",
         name: str = "",
         description: str = "",
         agent: str = "",
@@ -494,17 +512,19 @@ class Tasks:
         config: Config | None = None,
         depends_on: Sequence[str] = (),
     ) -> Task:
-        """A new task. It is `running`, or `pending` while tasks it depends on have not completed.
+        """A new task. It begins as `running`, or as `pending` if its `status` says so, until its first attempt.
+        While tasks it depends on have not completed, it is `pending`, whatever was asked for.
 
         Raises:
             AlreadyExists: the id is in use; nothing was changed.
-            InvalidId, NotStorable, TooLarge, DependencyCycle: nothing was written.
+            InvalidId, InvalidInput, NotStorable, TooLarge, DependencyCycle: nothing was written.
         """
         return Task(
             drive(
                 self._inner.create(
                     id,
                     state=state,
+                    status=status,
                     name=name,
                     description=description,
                     agent=agent,
@@ -571,7 +591,7 @@ class Tasks:
         """What happened to a task, in order, with who did it."""
         return drive(self._inner.events(id))
 
-    def wait_for(self, id: str, *, status: Status = "completed", timeout: timedelta | None = None) -> TaskRecord:
+    def wait_for(self, id: str, *, status: Status = "completed", timeout: Duration | None = None) -> TaskRecord:
         """The record, as soon as the task has this status, whichever process works on it.
 
         Raises:
@@ -712,10 +732,11 @@ class Task:
         """The task has failed; `error` says how. It may be resumed, which begins a new attempt."""
         drive(self._inner.fail(error))
 
-    def pause(self, message: str, *, reason: Reason, checkpoint: Json = None, **payload: Json) -> None:
-        """Stop for a typed reason, without holding a process. With `checkpoint`, that state is stored in
-        the same write. A durable function at work stops at its next safe point; with `now=True` at once: a step
-        is run again later, an effect is settled later.
+    def pause(self, message: str, *, reason: Reason = "human_input", checkpoint: Json = None, **payload: Json) -> None:
+        """Stop for a typed reason, without holding a process. Without a reason the message is a question to a
+        person (`human_input`). With `checkpoint`, that state is stored in the same write. A durable function at
+        work stops at its next safe point; with `now=True` at once: a step is run again later, an effect is settled
+        later.
 
         Raises:
             InvalidPayload: the payload does not fit the reason; nothing was written.
@@ -857,7 +878,7 @@ class TaskFrames:
         done: Sequence[str] = (),
         next: Sequence[str] = (),
         because: str = "",
-        expires: timedelta | None = timedelta(days=1),
+        expires: Duration | None = "1d",
     ) -> Frame:
         """Set a line of thought aside, with what is done of it and what comes next.
 
@@ -996,7 +1017,7 @@ class ScheduleDraft:
         """
         return drive(self._inner.cron(expression, tz=tz, missed=missed, overlap=overlap))
 
-    def every(self, length: timedelta, *, missed: Missed = "once", overlap: bool = False) -> Schedule:
+    def every(self, length: Duration, *, missed: Missed = "once", overlap: bool = False) -> Schedule:
         """Start it again and again, so far apart; the first time so long from now."""
         return drive(self._inner.every(length, missed=missed, overlap=overlap))
 
@@ -1037,19 +1058,19 @@ class TriggerDraft:
         self._inner = inner
 
     def event(
-        self, name: str, *, rate: tuple[int, timedelta] | None = None, schema: Mapping[str, Any] | None = None
+        self, name: str, *, rate: tuple[int, Duration] | None = None, schema: Mapping[str, Any] | None = None
     ) -> Trigger:
         """Whenever an event of this name is sent in. What it carries has to fit `schema`, by default that of the
         function's parameter; `rate` lets at most so many begin in a length of time, and the others wait.
         """
         return drive(self._inner.event(name, rate=rate, schema=schema))
 
-    def file(self, path: str | PathLike[str], *, rate: tuple[int, timedelta] | None = None) -> Trigger:
+    def file(self, path: str | PathLike[str], *, rate: tuple[int, Duration] | None = None) -> Trigger:
         """Whenever this file has changed, or is there anew; as it is now does not count. On this machine."""
         return drive(self._inner.file(path, rate=rate))
 
     def directory(
-        self, path: str | PathLike[str], *, pattern: str = "*", rate: tuple[int, timedelta] | None = None
+        self, path: str | PathLike[str], *, pattern: str = "*", rate: tuple[int, Duration] | None = None
     ) -> Trigger:
         """For each file that lies, or is put, in this folder and whose name fits; once for each. On this machine."""
         return drive(self._inner.directory(path, pattern=pattern, rate=rate))
@@ -1082,7 +1103,7 @@ class Handle(Generic[R]):
     def __init__(self, inner: _Handle[R]) -> None:
         self._inner, self.id = inner, inner.id
 
-    def result(self, timeout: timedelta | None = None) -> R:
+    def result(self, timeout: Duration | None = None) -> R:
         """What the task ends with; waits for it. Inside a durable function the result is recorded.
 
         Raises:
@@ -1120,7 +1141,7 @@ class runtime:
 class Memory:
     """The layers of one task, in use. Made by `app.memory`."""
 
-    def __init__(self, inner: _Memory, loop: LoopThread) -> None:
+    def __init__(self, inner: _Memory, loop: Waits) -> None:
         self._inner, self._loop = inner, loop
 
     @property

@@ -146,7 +146,7 @@ def test_the_past_is_compared_gone_back_to_and_branched_off_from(shell: Shell, a
 def test_tasks_are_found_by_what_is_known_of_them(shell: Shell, app: sync.Perdure) -> None:
     for n in range(5):
         app.tasks.create(f"t{n}", state={}, agent="even" if n % 2 == 0 else "odd", tags={"n": str(n)})
-    app.tasks.handle("t3").pause("later", reason="scheduled_wait", duration=60)
+    app.tasks.handle("t3").pause("later", reason="scheduled_wait", duration="60s")
     app.close()
 
     def ids(*filters: str) -> list[str]:
@@ -273,7 +273,7 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> Shell:
         (2, 'checkpoint running --state {"n":', "line 1 column 6 (character 5)"),
         (2, "checkpoint running --state @missing.json", "cannot read missing.json"),
         (2, "checkpoint running --state NaN", "NaN"),
-        (2, "wait running --timeout 5", "30s, 10m, 2h or 7d"),
+        (2, "wait running --timeout 5", "500ms, 30s, 10m, 1h30m or 2d"),
         (2, "tasks --since yesterday", "neither a length of time"),
         (2, "tasks --limit 0", "between 1 and 1000"),
         (2, "pause running why --reason bored", "human_approval"),

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from perdure import Perdure
@@ -218,8 +219,6 @@ async def test_restoring_what_was_never_saved_is_told(url: str) -> None:
 
 @pytest.mark.req("R95")
 async def test_a_damaged_cut_is_passed_over_and_named(tmp_path: Path) -> None:
-    import apsw
-
     async with Perdure(f"sqlite://{tmp_path}/p.db") as app:
         rt = await runtime_of(app)
         rt.variables["number"] = 1

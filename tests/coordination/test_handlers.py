@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from perdure import Event, Perdure
 from perdure._ground.clock import MovableClock
 from perdure._tasks import handlers_of, undelivered
+from perdure._worker.deliveries import Deliveries
 from perdure.errors import InvalidInput
 from tests.coordination.team import note, noted
 from tests.coordination.test_schedules import until
@@ -182,3 +184,45 @@ async def test_what_never_happens_is_refused(quick_url: str):
         app.on("paused")(print)
         with pytest.raises(InvalidInput, match="already"):
             app.on("failed")(print)
+
+
+@pytest.mark.req("R29")
+async def test_a_handler_misses_nothing_that_happens_once_the_worker_has_begun(url, tmp_path, monkeypatch):
+    """However long it takes until its post is on record."""
+    clock = MovableClock(tmp_path / "clock")
+    monkeypatch.setenv("PERDURE_TEST_CLOCK", str(clock.path))
+    told: list[str] = []
+    may_begin = asyncio.Event()
+
+    async def later(self: Deliveries) -> timedelta | None:
+        await may_begin.wait()
+        return await round_of(self)
+
+    round_of = Deliveries.round
+    monkeypatch.setattr(Deliveries, "round", later)
+    async with Perdure(url) as app:
+
+        @app.on("*")
+        async def every(event: Event) -> None:
+            told.append(event.kind)
+
+        async with app.worker():
+            await app.tasks.open("early")
+            clock.advance(seconds=1)
+            may_begin.set()
+            await until(lambda: some(told))
+    assert told[0] == "created"
+
+
+@pytest.mark.req("R29")
+async def test_a_handler_that_is_made_while_a_worker_runs_is_told_from_then_on(url):
+    told: list[str] = []
+    async with Perdure(url) as app, app.worker():
+        await (await app.tasks.open("before")).complete()
+
+        @app.on("completed")
+        async def done(event: Event) -> None:
+            told.append(event.task_id)
+
+        await (await app.tasks.open("after")).complete()
+        await until(lambda: some([id for id in told if id == "after"]))

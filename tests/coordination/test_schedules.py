@@ -164,7 +164,7 @@ async def test_what_is_never_or_cannot_be_understood_is_refused(quick_url: str, 
 @pytest.mark.req("R51")
 async def test_three_ticks_and_the_counter_in_its_state_is_three(url, clock: MovableClock, tmp_path: Path):
     async with Perdure(url) as app, app.worker():
-        await (await app.schedule("count", counting, str(tmp_path / "log"))).every(MINUTE)
+        await app.schedule("count", counting, str(tmp_path / "log")).every(MINUTE)
         for n in range(1, 4):
             clock.advance(MINUTE)
             found = await ran(app, "count", n)
@@ -209,7 +209,7 @@ async def test_of_three_workers_one_fires_each_tick(shared_url, clock: MovableCl
     async with Perdure(shared_url) as app:
         place = tmp_path / "log"
         for n in range(4):
-            await (await app.schedule(f"count-{n}", counting, str(place))).cron("* * * * *", tz="Europe/Berlin")
+            await app.schedule(f"count-{n}", counting, str(place)).cron("* * * * *", tz="Europe/Berlin")
         for n in range(1, 4):
             clock.advance(MINUTE)
             for which in range(4):
@@ -224,7 +224,7 @@ async def test_a_worker_that_dies_between_starting_a_run_and_writing_the_tick_of
     env = {"PERDURE_TEST_CLOCK": str(clock.path)}
     place = tmp_path / "log"
     async with Perdure(shared_url) as app:
-        await (await app.schedule("count", counting, str(place))).every(MINUTE)
+        await app.schedule("count", counting, str(place)).every(MINUTE)
         dying = children.start(run_worker, shared_url, "schedules.fired", env=env)
         dying.heard()
         clock.advance(MINUTE)
@@ -238,7 +238,7 @@ async def test_a_worker_that_dies_between_starting_a_run_and_writing_the_tick_of
 
 async def test_a_run_that_fails_leaves_the_state_as_it_was(quick_url: str, clock: MovableClock, tmp_path: Path):
     async with Perdure(quick_url) as app, app.worker():
-        await (await app.schedule("count", moody, str(tmp_path / "log"))).cron("* * * * *")
+        await app.schedule("count", moody, str(tmp_path / "log")).cron("* * * * *")
         for n in range(1, 5):
             clock.advance(MINUTE)
             found = await ran(app, "count", n)
@@ -250,7 +250,7 @@ async def test_paused_it_starts_nothing_and_resumed_it_makes_up_for_nothing(
 ):
     async with Perdure(quick_url) as app, app.worker():
         place = tmp_path / "log"
-        await (await app.schedule("count", counting, str(place))).every(MINUTE, missed="all")
+        await app.schedule("count", counting, str(place)).every(MINUTE, missed="all")
         paused = await app.schedules.pause("count")
         assert paused.is_paused and paused.next_at is None
         clock.advance(minutes=10)
@@ -269,19 +269,19 @@ async def test_said_again_the_same_it_ticks_on_and_said_otherwise_it_changes(
 ):
     async with Perdure(quick_url) as app, app.worker():
         place = str(tmp_path / "log")
-        first = await (await app.schedule("count", counting, place)).every(timedelta(minutes=10))
+        first = await app.schedule("count", counting, place).every(timedelta(minutes=10))
         clock.advance(minutes=5)
-        again = await (await app.schedule("count", counting, place)).every(timedelta(minutes=10))
+        again = await app.schedule("count", counting, place).every(timedelta(minutes=10))
         assert again.next_at == first.next_at
         clock.advance(minutes=5)
         await ran(app, "count", 1)
-        changed = await (await app.schedule("count", counting, place)).every(timedelta(minutes=2))
+        changed = await app.schedule("count", counting, place).every(timedelta(minutes=2))
         assert changed.next_at - again.next_at == timedelta(minutes=2) and changed.state == {"counter": 1}
 
 
 async def test_a_run_beside_the_ticks_is_started_by_hand(quick_url: str, clock: MovableClock, tmp_path: Path):
     async with Perdure(quick_url) as app, app.worker():
-        await (await app.schedule("count", counting, str(tmp_path / "log"))).every(MINUTE)
+        await app.schedule("count", counting, str(tmp_path / "log")).every(MINUTE)
         id = await app.schedules.run_now("count")
         assert (await app.tasks.wait_for(id, timeout=timedelta(seconds=LONG))).result == {"counter": 1}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from perdure import DID_NOT_HAPPEN, Happened, durable, effect, step
 from perdure._durable import journal_of, where
 from perdure._runtime.bundles import export
 from perdure._tasks import examine
-from perdure.errors import JournalDamaged
+from perdure.errors import JournalDamaged, RecordDamaged
 from tests.durable.kept_kit import World, database, fresh_home, kill  # noqa: F401
 from tests.support.processes import Nursery
 from tests.tasks.upkeep_kit import sql
@@ -144,6 +145,60 @@ async def test_an_entry_that_is_missing_is_noticed_before_anything_runs(
                 assert "task t" in subjects and (key[:2] == (task.uid, 1) or "journals" in subjects)
                 change_key(home, key, own)
         assert world.notes() == ["0", "1", "2"]
+        assert await app.run("t", work, str(tmp_path)) == 60
+    assert world.notes() == ["0", "1", "2", "3"]
+
+
+@pytest.mark.req("R95", "R34")
+async def test_two_entries_that_have_changed_places_are_noticed_before_anything_runs(
+    home: Home, children: Nursery, tmp_path: Path
+) -> None:
+    world = killed_in_its_third_effect(children, home, tmp_path)
+    async with home.open() as app:
+        task = await app.tasks.handle("t")
+        for one, other in ((1, 4), (2, 3), (3, 6), (7, 8)):
+            swap(home, task.uid, one, other)
+            with pytest.raises(JournalDamaged, match="another place") as damaged:
+                await app.run("t", work, str(tmp_path))
+            assert damaged.value.position == one
+            assert (await where(app.tasks, "t")).damaged == [one, other]
+            problems = [finding.what for finding in await examine(app._store) if finding.level == "problem"]
+            assert sum(f"entry {task.uid}" in what for what in problems) == 2
+            swap(home, task.uid, one, other)
+        assert world.notes() == ["0", "1", "2"]
+        assert await app.run("t", work, str(tmp_path)) == 60
+    assert world.notes() == ["0", "1", "2", "3"]
+
+
+def swap(home: Home, uid: str, one: int, other: int) -> None:
+    for before, after in ((one, 999), (other, one), (999, other)):
+        change_key(home, (uid, 1, before), (uid, 1, after))
+
+
+@pytest.mark.req("R95", "R34")
+@pytest.mark.parametrize("line", [0, 3, 131073, 1 << 40])
+async def test_a_task_on_a_line_that_its_journal_does_not_have_is_not_begun_anew(
+    home: Home, children: Nursery, tmp_path: Path, line: int
+) -> None:
+    world = killed_in_its_third_effect(children, home, tmp_path)
+    async with home.open() as app:
+        task = await app.tasks.handle("t")
+        sql(home.url, "UPDATE {tasks} SET line = ? WHERE uid = ?", line, task.uid)
+        looks: list[Callable[[], Awaitable[object]]] = [
+            lambda: app.run("t", work, str(tmp_path)),
+            lambda: where(app.tasks, "t"),
+            lambda: journal_of(app.tasks, "t"),
+            lambda: app.effects.of("t"),
+            lambda: task.fork("fork"),
+            lambda: export(app.tasks, "t", tmp_path / "t.bundle"),
+        ]
+        for look in looks:
+            with pytest.raises(RecordDamaged, match=f"on line {line:,} of its journal"):
+                await look()
+        problems = [finding.what for finding in await examine(app._store) if finding.level == "problem"]
+        assert any(f"on line {line:,} of its journal" in what for what in problems)
+        assert world.notes() == ["0", "1", "2"]
+        sql(home.url, "UPDATE {tasks} SET line = 1 WHERE uid = ?", task.uid)
         assert await app.run("t", work, str(tmp_path)) == 60
     assert world.notes() == ["0", "1", "2", "3"]
 

@@ -38,15 +38,15 @@ MISTAKES: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: durable(name=3)(function), "name is 3", "str"),  # type: ignore[call-overload]
     (lambda: step(retry=3)(function), "retry is 3", "Retry(3)"),  # type: ignore[call-overload]
     (lambda: effect(retry=3)(function), "retry is 3", "Retry(3)"),  # type: ignore[call-overload]
-    (lambda: step(timeout=5)(function), "timeout is 5", "timedelta(seconds=5)"),  # type: ignore[call-overload]
-    (lambda: effect(timeout=5)(function), "timeout is 5", "timedelta(seconds=5)"),  # type: ignore[call-overload]
+    (lambda: step(timeout=5)(function), "timeout is 5", 'timeout="5s"'),  # type: ignore[call-overload]
+    (lambda: effect(timeout=5)(function), "timeout is 5", 'timeout="5s"'),  # type: ignore[call-overload]
     (lambda: step(raises=ValueError)(function), "raises is the class", "raises=[ValueError]"),  # type: ignore[call-overload]
     (lambda: effect(failed_on=OSError)(function), "failed_on is", "failed_on=[OSError]"),  # type: ignore[call-overload]
     (lambda: effect(failed_on=["OSError"])(function), "failed_on holds", "classes"),  # type: ignore[list-item]
     (lambda: durable(upgrade=function)(function), "upgrade= is an async", "plain def"),
-    (lambda: Retry(wait=1), "wait is 1", "wait=timedelta(seconds=1)"),  # type: ignore[arg-type]
+    (lambda: Retry(wait=1), "wait is 1", 'wait="1s"'),  # type: ignore[arg-type]
     (lambda: Retry(on=OSError), "on is the class", "on=[OSError]"),  # type: ignore[arg-type]
-    (lambda: durable(function).options(timeout=5), "timeout is 5", "timedelta(seconds=5)"),  # type: ignore[arg-type]
+    (lambda: durable(function).options(timeout=5), "timeout is 5", 'timeout="5s"'),  # type: ignore[arg-type]
 ]
 
 

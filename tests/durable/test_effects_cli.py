@@ -91,4 +91,4 @@ async def test_a_question_of_the_function_is_answered_with_a_value(url: str, cap
 async def test_where_names_the_signal_that_a_task_waits_for(url: str, capsys: Any) -> None:
     async with Perdure(url) as app:
         await until_paused(app, "t", listening)
-    assert run(capsys, url, "where", "t")[1]["next"] == "a signal: perdure signal t 'go on'"
+    assert run(capsys, url, "where", "t")[1]["next"] == "a signal of type str: perdure signal t 'go on' VALUE"

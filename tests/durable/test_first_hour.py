@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
 
-from perdure import Perdure, durable, effect, idempotency_key, pause, recorded, signals, step
+from perdure import Perdure, durable, effect, idempotency_key, pause, recorded, step
 from perdure._durable import where
 from perdure.errors import Conflict, InvalidInput, NoTask, NotStorable, ReplayDiverged
 from tests.durable.effects_kit import status_of, until_paused, wait_until
@@ -63,31 +61,6 @@ async def test_what_is_no_durable_function_is_named(quick_url: str) -> None:
             await app.run("job", scaled, 2)  # type: ignore[call-arg]
         assert await app.tasks.get("job") is None
         assert await app.run("job", scaled, 2, factor=3) == 6
-
-
-async def nothing_yet() -> int | None:
-    return None
-
-
-PAUSES: dict[str, Callable[[], Any]] = {
-    "expires": lambda: pause.input("how many?", int, expires=5),  # type: ignore[arg-type]
-    "every": lambda: pause.poll(nothing_yet, every=5),  # type: ignore[arg-type]
-    "limit": lambda: pause.poll(nothing_yet, every=timedelta(seconds=5), limit=5),  # type: ignore[arg-type]
-    "max_wait": lambda: pause.rate_limit(retry_after=1, max_wait=5),  # type: ignore[arg-type]
-}
-
-
-@durable
-async def paused_by_numbers(which: str) -> None:
-    await PAUSES[which]()
-
-
-@pytest.mark.parametrize("which", PAUSES)
-async def test_a_number_is_no_length_of_a_pause(which: str) -> None:
-    async with Perdure("memory://lengths") as app:
-        with pytest.raises(InvalidInput, match=f"{which} is 5") as refused:
-            await app.run(which, paused_by_numbers, which)
-        assert f"{which}=timedelta(seconds=5)" in refused.value.do
 
 
 class Agent:
@@ -182,9 +155,10 @@ async def test_a_run_that_waits_for_an_uncertain_effect_says_so_and_why(
     async with Perdure(quick_url) as app:
         with caplog.at_level(logging.WARNING, "perdure.durable"):
             work = asyncio.ensure_future(app.run("pay-1", pays))
-            await wait_until(lambda: bool(caplog.records))
+            await wait_until(lambda: any(record.name == "perdure.durable" for record in caplog.records))
             work.cancel()
-        (said,) = [record.getMessage() for record in caplog.records]
+        before, said = [record.getMessage() for record in caplog.records]
+        assert "charge(5) happened is not known" in before and "in charge: raise RuntimeError" in before
         assert "outcome unknown: charge(5) (RuntimeError: card declined)" in said
         assert "perdure answer pay-1 done|retry|fail" in said
 
@@ -290,21 +264,3 @@ async def test_a_task_that_has_diverged_goes_on_when_it_is_run_with_code_that_fi
             assert await status_of(app, "job") == "paused"
         words[0] = "a"
         assert await app.run("job", reads) == "a!" and ran == ["a"]
-
-
-async def test_a_signal_of_another_type_is_named_and_the_next_one_is_taken(quick_url: str) -> None:
-    @durable
-    async def counts() -> list[Any]:
-        try:
-            first: Any = await signals.next("count", int)
-        except InvalidInput as error:
-            first = error.what
-        return [first, await signals.next("count", int)]
-
-    async with Perdure(quick_url) as app, app.worker():
-        handle = await app.start("t", counts)
-        task = await app.tasks.open("t")
-        await task.signal("count", "many")
-        await task.signal("count", 3)
-        first, second = await handle.result()
-        assert first.startswith("the signal 'count' that was sent is no int") and second == 3

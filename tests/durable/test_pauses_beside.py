@@ -12,8 +12,9 @@ import pytest
 from perdure import Happened, Perdure, Retry, durable, effect, pause, signals, step
 from perdure._durable import where
 from perdure._ground.clock import MovableClock
+from perdure._tasks import answer_question, questions_of
 from perdure.errors import EffectUncertain
-from tests.durable.effects_kit import status_of, wait_until
+from tests.durable.effects_kit import status_of, until_paused, wait_until
 
 PATIENCE = timedelta(seconds=60)
 
@@ -172,3 +173,26 @@ async def test_a_task_that_has_ended_waits_for_nothing_that_it_left_behind(url: 
         assert waits_for.startswith("outcome unknown: try_to_send() (")
         await (await app.tasks.handle("task")).answer("done", by="ada")
         assert (await where(app.tasks, "task")).waits_for == []
+
+
+@durable
+async def consumer() -> list[str]:
+    queue: asyncio.Queue[str] = asyncio.Queue()
+
+    async def produce(question: str) -> None:
+        queue.put_nowait(await pause.input(question, str))
+
+    producers = [asyncio.create_task(produce(question)) for question in ("one?", "two?")]
+    found = [await queue.get() for _ in producers]
+    await asyncio.gather(*producers)
+    return sorted(found)
+
+
+async def test_a_function_that_waits_for_a_queue_is_paused_with_the_branches_that_fill_it(quick_url: str) -> None:
+    async with Perdure(quick_url) as app:
+        for question in ("one?", "two?"):
+            async with asyncio.timeout(PATIENCE.total_seconds()):
+                await until_paused(app, "t", consumer)
+            asked = await questions_of(app._store, "t", (await app.tasks.open("t")).uid)
+            await answer_question(app._store, next(one for one in asked if one.text == question), question, by="ada")
+        assert await app.run("t", consumer) == ["one?", "two?"]

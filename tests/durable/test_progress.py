@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from perdure._durable import Retry, durable, step
+from perdure._durable import Retry, durable, loops, pause, step
 from perdure._durable.marking import progress
 from perdure._durable.readers import entries_of, row_of
 from perdure.errors import InvalidInput
+from tests.durable.effects_kit import until_paused
 from tests.durable.kept_kit import World, database, fresh_home, go_on, kill  # noqa: F401
 from tests.support.processes import nursery
 from tests.torture.kills import Home
@@ -139,6 +140,37 @@ async def test_marks_that_follow_quickly_are_written_as_one(
     assert sum(entry.op == "progress" for _, entry in entries) == written
 
 
+class Passing:
+    """A clock that the test moves."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+async def test_in_a_step_of_many_hours_an_item_of_a_second_is_still_marked_at_once(
+    quick_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Passing()
+    monkeypatch.setattr(progress_module, "time", clock)
+
+    @step
+    async def embed() -> int:
+        async for number in loops.each(range(5)):
+            clock.now += 1.0 if number else 36_000
+        return 5
+
+    @durable
+    async def embedding() -> int:
+        return await embed()
+
+    async with quick_home.open() as app:
+        assert await app.run("embedding", embedding) == 5
+        entries = await entries_of(app._store, await row_of(app._store, "embedding"))
+    assert sum(entry.path.endswith("|loops") for _, entry in entries) == 5
+
+
 async def test_a_mark_that_was_held_back_is_written_although_no_other_follows(
     quick_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,3 +250,34 @@ async def test_a_mark_between_steps_is_refused(quick_home: Home) -> None:
     async with quick_home.open() as app:
         with pytest.raises(InvalidInput, match="outside a step"):
             await app.run("marking", marking)
+
+
+@pytest.mark.req("R60")
+async def test_what_is_shown_of_a_step_leaves_the_cursors_of_other_operations(tmp_path: Path) -> None:
+    home = Home(f"sqlite://{tmp_path}/p.db")
+
+    @step
+    async def count(to: int) -> None:
+        for number in range(1, to + 1):
+            await progress.mark(cursor=number, done=number, total=to, flush=True)
+
+    @step
+    async def weigh() -> None:
+        await progress.mark(cursor="heavy", done=1, total=1, flush=True)
+
+    @durable
+    async def both() -> None:
+        await count(3)
+        await weigh()
+        await pause.input("more?", str)
+        await count(5)
+
+    async with home.open() as app:
+        await until_paused(app, "both", both)
+    async with home.open() as app:  # another process: what was shown before is only in the store
+        await (await app.tasks.handle("both")).answer("yes")
+        await app.run("both", both)
+        record = await app.tasks.get("both")
+    assert record is not None and record.progress is not None
+    shown = [record.progress.of(name) for name in ("weigh", "count")]
+    assert [found and found.cursor for found in shown] == ["heavy", 5]

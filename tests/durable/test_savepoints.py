@@ -9,8 +9,14 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure, checkpoint, durable, effect, idempotency_key, patched, pause, recorded, span, step
+from perdure import Perdure, checkpoint, durable, effect, idempotency_key, patched, pause, recorded, span, state, step
 from perdure._durable import prepare
+from perdure._durable.execute import carry_on_here
+from perdure._durable.run import Run
+from perdure._durable.savepoints import Point, Saved
+from perdure._ground import codec
+from perdure._model import Entry
+from perdure._store import Fence
 from perdure.errors import InvalidInput, NotStorable
 from perdure.testing import always_replay
 from tests.durable.effects_kit import Died, Places, World, raising, until_paused
@@ -296,3 +302,140 @@ async def test_a_span_whose_attempt_died_before_it_could_record_it_leaves_one_ch
         assert await app.run("t", thinking, 3) == "done"
         task = await app.tasks.open("t")
         assert [made.label async for made in task.checkpoints()] == ["thought"] * 3
+
+
+@durable
+async def collecting(rounds: int) -> str:
+    for number in range(rounds):
+        await state.append("items", number)
+    return "done"
+
+
+async def _dies_in_its_second_call(app: Perdure, function: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The attempt dies between a checkpoint and the entry that tells of it; the task goes back to that checkpoint."""
+    places, passed = Places(monkeypatch), [0]
+
+    def die_then() -> None:
+        passed[0] += 1
+        if passed[0] == 2:
+            raise Died
+        for place in ("span.marked", "append.made"):
+            places.at(place, die_then)
+
+    for place in ("span.marked", "append.made"):
+        places.at(place, die_then)
+    with pytest.raises(Died):
+        await app.run("t", function, 3)
+    task = await app.tasks.open("t")
+    newest = max([made.seq async for made in task.checkpoints()])
+    await task.rollback(f"{(await task.record()).uid}.{newest}")
+    return str(await app.run("t", function, 3))
+
+
+@pytest.mark.req("R21")
+async def test_an_item_of_a_call_that_was_cut_off_is_there_once_after_a_rollback_to_it(
+    quick_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Perdure(quick_url) as app:
+        assert await _dies_in_its_second_call(app, collecting, monkeypatch) == "done"
+        record = await app.tasks.get("t")
+        assert record is not None and record.state == {"items": [0, 1, 2]}
+
+
+@pytest.mark.req("R21")
+async def test_a_span_that_was_cut_off_has_one_checkpoint_after_a_rollback_to_it(
+    quick_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Perdure(quick_url) as app:
+        assert await _dies_in_its_second_call(app, thinking, monkeypatch) == "done"
+        task = await app.tasks.open("t")
+        assert [made.label async for made in task.checkpoints()].count("thought") == 3
+
+
+# ── a function that saves and does not go on from it ─────────────────────────────────────────────
+
+
+@durable
+async def saves_and_asks(pages: int) -> list[int]:
+    """It keeps a state for people to look at, and begins from its first line each time."""
+    found = []
+    for page in range(pages):
+        found.append(await read(page))
+        await checkpoint.save({"page": page})
+    answer = await pause.input("more?", int)
+    return [*found, await read(answer)]
+
+
+async def test_a_function_that_never_asks_for_the_last_state_is_replayed_from_its_start(url: str) -> None:
+    async with Perdure(url) as app:
+        await until_paused(app, "t", saves_and_asks, 2)
+        record = await app.tasks.get("t")
+        assert record is not None and record.state == {"page": 1}
+        await (await app.tasks.open("t")).answer(5, by="test")
+        assert await app.run("t", saves_and_asks, 2) == [0, 10, 50]
+    assert ran == ["read 0", "read 1", "read 5"]
+
+
+# ── timers after a save ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.req("R45")
+async def test_timers_after_a_save_are_recorded_ones_in_the_attempt_that_begins_there() -> None:
+    """They have places in the order, and wait for them; only older journals go by the dates of their entries."""
+    nothing = codec.encode(None)
+    entries = [
+        (1, Entry("result", "step", "|read#1", b"", nothing)),
+        (2, Entry("result", "child", "|checkpoint.save#1", b"", codec.encode([1, {}, {}]))),
+        (3, Entry("result", "timers", "|timers#1", b"", nothing, note={"from": 1})),
+        (4, Entry("result", "timer", "|~timer#1", b"", nothing)),
+    ]
+    loop = asyncio.get_running_loop()
+    async with Perdure("memory://timers-after-a-save") as app:
+        point = Point(2, Saved(1, {}, {}), {})
+        run = Run(app._store, Fence("t", "u", 2, "w"), 1, entries, {}, loop, point)
+        assert run.is_before_frontier
+        assert run.dated_timer(loop.time() + 1, print, (), None) is None
+
+
+# ── what others wrote between two saves ──────────────────────────────────────────────────────────
+
+
+@durable
+async def growing_import() -> list[str]:
+    state: dict[str, list[str]] = await checkpoint.last({"found": []})
+    while len(state["found"]) < 3:
+        state["found"].append(await pause.input(f"page {len(state['found'])}?", str))
+        await checkpoint.save(state)
+        await checkpoint.save(state)
+    return state["found"]
+
+
+@pytest.mark.req("R14")
+async def test_a_save_keeps_what_others_set_since_the_last_one_also_in_the_next_attempt(quick_url: str) -> None:
+    async with Perdure(quick_url) as app:
+        for word in "abc":
+            await until_paused(app, "import", growing_import)
+            task = await app.tasks.open("import")
+            await task.answer(word)
+            if word == "b":
+                await task.pause("look at this", reason="human_input")
+                await task.resume(state={"approved": True})
+        assert await app.run("import", growing_import) == ["a", "b", "c"]
+        record = await app.tasks.get("import")
+        assert record is not None and record.state == {"found": ["a", "b", "c"], "approved": True}
+
+
+@pytest.mark.req("R14")
+async def test_an_attempt_takes_no_save_of_an_earlier_one_for_anothers_write(quick_url: str) -> None:
+    """The handle of a program that waits for its task is older than what a worker has saved meanwhile."""
+    async with Perdure(quick_url) as app, Perdure(quick_url) as other:
+        handles = []
+        for word in "abc":
+            await until_paused(other, "import", growing_import)
+            handles.append(await app.tasks.open("import"))
+            await (await other.tasks.open("import")).answer(word)
+        old = handles[1]
+        assert old.state == {"found": ["a"]}
+        await carry_on_here(app.tasks, old)
+        record = await app.tasks.get("import")
+        assert record is not None and record.state == {"found": ["a", "b", "c"]}

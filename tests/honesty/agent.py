@@ -24,6 +24,7 @@ from tests.honesty.plan import Part, Plan
 from tests.runtime.kit import until_text
 from tests.support.processes import Link, say
 
+MANY_ROWS = 100
 TASK, MIGRATION = "honesty", "migration"
 HOLD = "10m"
 PATIENCE = 25.0  # seconds for one act; what takes longer is told as such
@@ -378,6 +379,10 @@ async def _insert(con: Any, number: int) -> None:
     await con.execute(f"INSERT INTO moved VALUES ({number})")
 
 
+def at_first_row() -> None:
+    """Called by the migration when it is about to insert; replaced by who wants to know."""
+
+
 @durable
 async def migrate(engine: str, target: str, rebuild: str, rows: int, in_steps: bool) -> int:
     """What somebody writes who has read nothing: a connection, a block, a loop of statements."""
@@ -388,6 +393,7 @@ async def migrate(engine: str, target: str, rebuild: str, rows: int, in_steps: b
     else:
         con = await rt.sqlite("main", target, hold=HOLD)
     async with con.transaction():
+        at_first_row()
         for number in range(rows):
             if in_steps:
                 await _insert(con, number)
@@ -403,14 +409,26 @@ class Migration(Actor):
         pass
 
     async def amid(self) -> None:
-        self.tell("begins", None)
-        await self.open()
+        """A long one begins with its first row, so that faults meet it amid its rows; a short one when it is started,
+        so that they meet it while it opens its session."""
+        global at_first_row
+        begun: list[None] = []
+
+        def begins() -> None:
+            if not begun:
+                begun.append(self.tell("begins", None))
+
+        if self.part.options["rows"] >= MANY_ROWS:
+            at_first_row = begins
+        else:
+            begins()
+        try:
+            await self.open()
+        finally:
+            begins()
         self.tell("finished", None)
 
     async def open(self) -> None:
-        task = await self.app.tasks.get(MIGRATION)
-        if task is not None and task.status == "failed":
-            self.tell("failed", "under the agent, which did not live to tell")
         options = self.part.options
         target = self.where.dsn if options["engine"] == "postgres" else self.where.path("moved.db")
         in_steps = self.part.state == "in steps"

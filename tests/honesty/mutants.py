@@ -9,6 +9,7 @@ mutated.py, which they reach because `sys.executable` is a script in the round's
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 from collections.abc import Callable
@@ -17,11 +18,13 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from tests.honesty.oracle import FALSE, ORPHAN, REPEATED
+from tests.honesty.oracle import FALSE, ORPHAN, REPEATED, SILENT
 from tests.honesty.plan import Plan, plan
 
 _HOOK = str(Path(__file__).with_name("mutated.py"))
 _PYTHON = sys.executable
+ANY = "any"  # kind of unit
+_folder: list[Path] = []  # where the mutant of this process may put files
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ def apply(name: str, folder: str) -> None:
     """Switch the rule off in this process, and in those it starts; none when there is no name."""
     if not name:
         return
+    Path(folder, "mutant").mkdir(exist_ok=True)
+    _folder.append(Path(folder, "mutant"))
     MUTANTS[name].switch_off()
     script = os.path.join(folder, "python")
     if not os.path.exists(script):
@@ -73,6 +78,12 @@ def _about(
         )
 
     return is_about
+
+
+def _time_of(verb: str, drawn: Plan) -> float:
+    """Seconds from the first row of a migration to this fault."""
+    verbs = [fault.verb for fault in drawn.faults]
+    return sum(fault.gap for fault in drawn.faults[: verbs.index(verb) + 1])
 
 
 # ── rules, switched off ──────────────────────────────────────────────────────────────────────────
@@ -132,31 +143,31 @@ def _leave_the_backend_alone() -> None:
 def _believe_a_broken_connection() -> None:
     from perdure.keeper.descriptors import Socket
 
-    Socket.look = lambda _: None  # type: ignore[method-assign]
+    Socket.look = lambda *_: None  # type: ignore[method-assign]
 
 
 def _believe_a_changed_answer() -> None:
     from perdure.keeper.requests import Request
 
-    Request._damage = lambda _: ""  # type: ignore[method-assign]
+    Request._damage = lambda *_: ""  # type: ignore[method-assign]
 
 
 def _leave_the_other_service() -> None:
     from perdure.keeper.services import Service
 
-    Service._end_others = lambda _: None  # type: ignore[method-assign]
+    Service._end_others = lambda *_: None  # type: ignore[method-assign]
 
 
 def _do_not_miss_the_folder() -> None:
     from perdure.keeper.home import Home
 
-    Home.watch = Home.look = Home.begin = lambda _: None  # type: ignore[method-assign]
+    Home.watch = Home.look = Home.begin = lambda *_: None  # type: ignore[method-assign]
 
 
 def _believe_in_a_moved_database() -> None:
     from perdure.keeper.sqlitewitness import Witness
 
-    Witness.look = Witness.look_at_path = lambda _: ""  # type: ignore[method-assign]
+    Witness.look = Witness.look_at_path = lambda *_: ""  # type: ignore[method-assign]
 
 
 def _type_over_a_line() -> None:
@@ -165,11 +176,47 @@ def _type_over_a_line() -> None:
     class Careless:
         text = shell_state._RC.read_text().replace("-n $READLINE_LINE ||", "")
 
-        def read_text(self) -> str:
+        def read_text(self, encoding: str = "") -> str:
             return self.text
 
     shell_state._RC = Careless()  # type: ignore[assignment]
-    shells.Shell._check_free = lambda _: None  # type: ignore[method-assign]
+    shells.Shell._check_free = lambda *_: None  # type: ignore[method-assign]
+
+
+def _leave_the_stopped_keeper() -> None:
+    from perdure._runtime import starting
+
+    patient = _folder[-1] / "keeper" / "anchor.py"
+    patient.parent.mkdir(exist_ok=True)
+    text = Path(starting.ANCHOR).read_text(encoding="utf-8")
+    assert "_STOPPED_SECONDS = 0.3, 1.0, 5.0" in text
+    patient.write_text(text.replace("0.3, 1.0, 5.0", "0.3, 1.0, 1e5"), encoding="utf-8")
+    starting.ANCHOR = str(patient)
+
+
+def _do_not_count_unread_bytes() -> None:
+    from perdure.keeper.descriptors import Pipe
+
+    Pipe.about = lambda *_: {}  # type: ignore[method-assign]
+
+
+def _do_not_count_waiting_connections() -> None:
+    from perdure.keeper.descriptors import Listener
+
+    Listener.about = lambda *_: {}  # type: ignore[method-assign]
+
+
+def _say_nothing_of_what_went_with_it() -> None:
+    from perdure._runtime import verdicts
+
+    verdicts._GONE_WITH_IT = {}
+
+
+def _hide_gaps() -> None:
+    from perdure._runtime import shell
+
+    told = shell._result
+    shell._result = lambda *given: dataclasses.replace(told(*given), gap=0)
 
 
 MUTANTS: dict[str, Mutant] = {
@@ -179,7 +226,7 @@ MUTANTS: dict[str, Mutant] = {
         lambda drawn: (
             {fault.verb for fault in drawn.faults} <= {"kill agent", "kill keeper", "kill service"}
             and _about("migration", one_of=("kill agent",), rows=150)(drawn)
-            and sum(fault.gap for fault in drawn.faults) > 0.01  # it is in the middle of its rows by then
+            and 0.004 < _time_of("kill agent", drawn) < 0.06  # it is in the middle of its rows by then
         ),
         (REPEATED, "migration"),
     ),
@@ -268,5 +315,40 @@ MUTANTS: dict[str, Mutant] = {
         _hide_restarts,
         lambda drawn: drawn.rest > 0.5 and _about("service", one_of=("kill service",), restart="on-failure")(drawn),
         (FALSE, "service"),
+    ),
+    "a keeper that stands still": Mutant(
+        "a keeper that is stopped is replaced by itself",
+        _leave_the_stopped_keeper,
+        lambda drawn: (
+            drawn.has("stop keeper")
+            and len(drawn.parts) == 2  # each is waited for until somebody says that the keeper does not answer
+            and drawn.faults[-1].verb in ("stop keeper", "kill agent")
+            and not drawn.has("kill keeper", "kill anchor", "remove live", "remove store")
+        ),
+        (SILENT, ANY),
+    ),
+    "unread bytes": Mutant(
+        "what waits in a kept pipe is told",
+        _do_not_count_unread_bytes,
+        lambda drawn: not drawn.has("kill anchor") and _about("pipe", ("unread",), one_of=("kill agent",))(drawn),
+        (FALSE, "pipe"),
+    ),
+    "a waiting connection": Mutant(
+        "what waits in the queue of a kept listener is told",
+        _do_not_count_waiting_connections,
+        lambda drawn: not drawn.has("kill anchor") and _about("listener", ("queued",), one_of=("kill agent",))(drawn),
+        (FALSE, "listener"),
+    ),
+    "bytes gone with their pipe": Mutant(
+        "what went with a unit that was made again is told",
+        _say_nothing_of_what_went_with_it,
+        _about("pipe", ("unread",), one_of=("kill anchor",)),
+        (FALSE, "pipe"),
+    ),
+    "a hidden gap": Mutant(
+        "output that is not kept is counted, also when its shell is lost",
+        _hide_gaps,
+        _about("shell", ("flooded",), one_of=("kill shell", "kill anchor")),
+        (FALSE, "shell"),
     ),
 }

@@ -57,8 +57,8 @@ def judge(case: Case) -> list[Violation]:
         told = case.told.get(part.kind) or {"error": "nothing", "text": "it was never opened"}
         if part.kind == "migration":
             found += _migration(case, part, told)
-            if "failed" in case.said.get(part.kind, {}):
-                continue  # its session broke under the agent, and the function failed by that: what is told is true
+        if part.kind == "file" and case.plan.has(*_FORGETS) and "No such file" in str(told.get("text")):
+            continue  # there is no record and no file: what is told is true
         if "error" in told:
             found.append(Violation(SILENT, part.kind, f"{told['error']}: {told['text']}"))
             continue
@@ -119,6 +119,10 @@ class View:
         self.used: dict[str, Any] = used if isinstance(used, dict) else {}
         self.level, self.reason = str(told["level"]), str(told["reason"])
         self.is_new = is_new(told)
+
+    @property
+    def all_said(self) -> str:
+        return " ".join([self.reason, *self.told["differs"], *self.told["since"], *self.told["assume"]])
 
     @property
     def is_kept(self) -> bool:
@@ -302,14 +306,17 @@ def _listener(view: View) -> Iterator[Violation]:
         yield view.false("the same socket listens")
     if view.is_kept and view.part.state == "queued" and view.used.get("heard") != view.seen["queued"]:
         yield view.false(f"a connection with {view.seen['queued']!r} waits in it; {view.used.get('heard')!r} came")
+    if view.part.state == "queued" and not view.is_new and "queue" not in view.all_said:
+        yield view.false("a connection waited in it, and nothing is said of that")
 
 
 def _pipe(view: View) -> Iterator[Violation]:
     if view.is_kept and view.used.get("heard") != view.seen["unread"]:
         yield view.false(f"{view.seen['unread']!r} was in it; {view.used.get('heard')!r} came")
-    said = " ".join([view.reason, *view.told["differs"], *view.told["since"], *view.told["assume"]])
-    if view.level == "rebuilt" and view.seen["unread"] and "unread" not in said and "not read" not in said:
+    if view.level == "rebuilt" and view.seen["unread"] and "not read" not in view.all_said:
         yield view.false("what was written and not read is gone, and nothing is said of it")
+    if view.is_kept and view.seen["unread"] and "to be read" not in view.all_said:
+        yield view.false("bytes wait in it, and nothing is said of that")
 
 
 def _socket(view: View) -> Iterator[Violation]:

@@ -323,10 +323,15 @@ class Round:
         if part.kind == "pipe":
             return {"unread": UNREAD if part.state == "unread" else b""}
         return {
-            "peer": "open" if self.peer is not None else "reset" if self.plan.has("peer resets") else "closed",
+            "peer": "open" if self.peer is not None else self._how_closed(),
             "unread": UNREAD if part.state == "unread" else b"",
             "is_connected": self.peer is not None and _still(lambda: _is_connected(self.peer), is_lost),
         }
+
+    def _how_closed(self) -> str:
+        """By the first fault that closed the other end: it cannot be reset after that."""
+        first = next(fault.verb for fault in self.plan.faults if fault.verb in ("peer resets", "peer closes"))
+        return "reset" if first == "peer resets" else "closed"
 
     def _listens_now(self, told: dict[str, Any]) -> int:
         return int(self.said("listener", "port"))

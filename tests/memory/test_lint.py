@@ -99,6 +99,80 @@ def test_code_is_read_for_what_will_hurt(tmp_path: Path) -> None:
     assert [one.rule for one in found if one.where.endswith("broken.py")] == ["unreadable"]
 
 
+ASYNC_CODE = """
+import asyncio, socket, sqlite3, subprocess, threading, urllib.request
+import requests as http
+from time import sleep
+from perdure import durable, step
+
+def helper():
+    sleep(1)
+    return urllib.request.urlopen("http://example.org")
+
+async def read():
+    return await asyncio.open_connection("example.org", 80)
+
+@step
+async def recorded():
+    reader, writer = await asyncio.open_connection("example.org", 80)
+    subprocess.run(["true"])
+
+@step
+def plain_step():
+    sleep(1)
+
+@durable
+async def agent():
+    helper()
+    await read()
+    await recorded()
+    http.get("http://example.org")
+    http.Session().post("http://example.org")
+    sqlite3.connect("file.db")
+    threading.Thread(target=helper).start()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(3, print)
+    await asyncio.get_running_loop().sock_recv(socket.socket(), 1)
+    await asyncio.create_subprocess_exec("true")
+    await asyncio.to_thread(helper)
+    await asyncio.to_thread(lambda: sleep(1))
+    await asyncio.sleep(1)
+
+    def in_a_thread():
+        sleep(1)
+
+    await asyncio.to_thread(in_a_thread)
+
+@durable
+def plain_agent():
+    sleep(1)
+    socket.socket()
+"""
+
+
+@pytest.mark.req("R67")
+def test_async_code_is_read_for_calls_that_block_and_for_wake_ups_that_no_replay_repeats(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(ASYNC_CODE)
+    found, _ = check_files([tmp_path])
+    lines = ASYNC_CODE.splitlines()
+    told = {(one.rule, lines[int(one.where.rpartition(":")[2]) - 1].strip()) for one in found}
+    assert told == {
+        ("blocks", "sleep(1)"),
+        ("blocks", 'return urllib.request.urlopen("http://example.org")'),
+        ("blocks", 'subprocess.run(["true"])'),
+        ("blocks", 'http.get("http://example.org")'),
+        ("blocks", 'http.Session().post("http://example.org")'),
+        ("blocks", 'sqlite3.connect("file.db")'),
+        ("not-replayed", 'return await asyncio.open_connection("example.org", 80)'),
+        ("not-replayed", "threading.Thread(target=helper).start()"),
+        ("not-replayed", "loop.add_reader(3, print)"),
+        ("not-replayed", "await asyncio.get_running_loop().sock_recv(socket.socket(), 1)"),
+        ("not-replayed", 'await asyncio.create_subprocess_exec("true")'),
+    }
+    sleeps = [one.where.rpartition(":")[2] for one in found if "time.sleep" in one.what]
+    assert sleeps == ["8"]  # not those of a plain step, a lambda or a function for a thread
+
+
 def test_linting_runs_nothing_it_reads(tmp_path: Path) -> None:
     (tmp_path / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     check_files([tmp_path])

@@ -63,7 +63,7 @@ class Paper:
         done, self.held = self.held[:many], self.held[len(self.held[:many]) :]
         for write in done:
             params = write.params
-            sealed = envelope.unseal(params["entry"], kind="entry", bound_to=UID, ring=_RING)
+            sealed = envelope.unseal(envelope.close(params["entry"], 0), kind="entry", bound_to=UID, ring=_RING)
             self.written.append((params["position"], decode_entry(sealed)))
             write.row, write.done = (params["position"],), True
             for waiting in write.waiters:

@@ -1,21 +1,23 @@
 """Random durable functions, and a world in which they can be crashed after any entry.
 
 A program is a nested list made from a seed: steps that succeed or raise, branches on results, gather,
-TaskGroup, create_task, as_completed, wait, queues, locks, cancellations and time-outs. The world ends one
-body at a time, always the one that comes first by a fixed order, and only when nothing else can happen.
-What follows a state is then a matter of the state alone, so a run that was crashed and resumed must say
+TaskGroup, create_task, as_completed, wait, queues, locks, threads, cancellations and time-outs. The world ends one
+body, timer or thread at a time, always the one that comes first by a fixed order, and only when nothing else can
+happen. What follows a state is then a matter of the state alone, so a run that was crashed and resumed must say
 and return exactly what an uninterrupted one does.
 
     run_program(seed)              every crash point of one program; raises AssertionError with the seed
-    python -m tests.replay.programs 1000 2000      a range of seeds, for torture
+    python -m tests.replay.programs 1000 2000                  a range of seeds
+    python -m tests.replay.programs 1000 2000 --loop uvloop    on another kind of loop (tests/support/loops.py)
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import random
-import sys
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
@@ -25,8 +27,80 @@ from perdure._durable.functions import step
 from perdure._durable.scopes import current
 from perdure._durable.sources import timeout
 from tests.replay.kit import Journal, Played, play
+from tests.support import loops
 
 Block = list[Any]
+
+
+class Clockwork:
+    """What a world knows of its loop: whether it is busy, and which timers are set. Its clock stands still."""
+
+    def __init__(self, loop: Any) -> None:
+        self._loop = loop
+        loop.time = lambda: 0.0
+
+    def is_busy(self) -> bool:
+        return bool(self._loop._ready)
+
+    def timers(self) -> list[asyncio.TimerHandle]:
+        return [timer for timer in self._loop._scheduled if not timer.cancelled()]
+
+    def begin(self) -> None:
+        """The next attempt: nothing is left of the last one."""
+
+
+class _Timer(asyncio.TimerHandle):
+    def cancel(self) -> None:
+        asyncio.Handle.cancel(self)
+
+
+class HiddenClockwork(Clockwork):
+    """The same of uvloop, which shows nothing: calls are counted and timers kept here."""
+
+    def __init__(self, loop: Any) -> None:
+        super().__init__(loop)
+        self._call_soon, self._calls = loop.call_soon, 0
+        self._timers: list[_Timer] = []
+        loop.call_soon, loop.call_later = self._soon, self._later
+
+    def _soon(self, callback: Any, *args: Any, context: Any = None) -> Any:
+        self._calls += 1
+        return self._call_soon(callback, *args, context=context)
+
+    def _later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> _Timer:
+        timer = _Timer(delay, callback, args, self._loop, context)
+        self._timers.append(timer)
+        return timer
+
+    def is_busy(self) -> bool:
+        calls, self._calls = self._calls, 0
+        return calls > 1  # one is the call of the world that asks
+
+    def timers(self) -> list[asyncio.TimerHandle]:
+        self._timers = [timer for timer in self._timers if not timer.cancelled()]
+        return list(self._timers)
+
+    def begin(self) -> None:
+        self._timers.clear()
+
+
+class Threads(ThreadPoolExecutor):
+    """Work that is given to threads; a thread ends when the world says so."""
+
+    def __init__(self) -> None:
+        super().__init__(max_workers=1)
+        self.under_way: dict[Future[Any], tuple[int, Any]] = {}
+
+    def submit(self, function: Any, /, *args: Any, **_: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        what = function.args[1:]  # of the partial that to_thread makes: what it calls, without the context
+        self.under_way[future] = (crc32(repr(what[1:]).encode()), function)
+        return future
+
+    def end(self, future: Future[Any]) -> None:
+        _, function = self.under_way.pop(future)
+        if future.set_running_or_notify_cancel():
+            future.set_result(function())
 
 
 class World:
@@ -35,7 +109,8 @@ class World:
     The loop's clock stands still. A time-out has a length of its own, by which the world knows it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clockwork: Clockwork) -> None:
+        self._clockwork, self._threads = clockwork, Threads()
         self.ran: list[str] = []
         self.seen: list[Any] = []
         self._bodies: dict[asyncio.Future[None], int] = {}
@@ -60,32 +135,33 @@ class World:
 
     async def turn(self, playing: asyncio.Task[Any]) -> None:
         """Have things happen for as long as the loop runs."""
-        loop: Any = asyncio.get_running_loop()
-        loop.time = lambda: 0.0
+        asyncio.get_running_loop().set_default_executor(self._threads)
+        clockwork = self._clockwork
         quiet = 0
         while not playing.done():
             await asyncio.sleep(0)
-            quiet = 0 if loop._ready else quiet + 1
+            quiet = 0 if clockwork.is_busy() else quiet + 1
             if quiet < 4:
                 continue
             nexts: list[tuple[int, Any]] = [(order, body) for body, order in self._bodies.items()]
-            for timer in loop._scheduled:
-                order = None if timer.cancelled() else self._order_of(timer.when())
+            nexts += [(order, thread) for thread, (order, _) in self._threads.under_way.items()]
+            for timer in clockwork.timers():
+                order = self._order_of(timer.when())
                 if order is not None:
                     nexts.append((order, timer))
             if nexts:
                 quiet = 0
                 self._happen(min(nexts, key=lambda found: found[0])[1])
             elif quiet > 50 and not playing.done():
-                self._nothing_happens(loop, playing)
+                self._nothing_happens(playing)
 
     def _order_of(self, when: float) -> int | None:
         """Of a timer that the program has set; a sleep that goes on after a crash is some seconds shorter."""
         return next((order for length, order in self._lengths.items() if -1 < length - when < 300), None)
 
-    def _nothing_happens(self, loop: Any, playing: asyncio.Task[Any]) -> None:
-        timers = [timer for timer in loop._scheduled if not timer.cancelled()]
-        if not timers or any(getattr(timer._callback, "__name__", "") == "_lose_patience" for timer in timers):
+    def _nothing_happens(self, playing: asyncio.Task[Any]) -> None:
+        timers = self._clockwork.timers()
+        if not timers or any(_name(timer) == "_lose_patience" for timer in timers):
             self.is_stuck = True
             playing.cancel()
         else:
@@ -95,10 +171,17 @@ class World:
         if isinstance(what, asyncio.TimerHandle):
             what._run()
             what.cancel()
+        elif isinstance(what, Future):
+            self._threads.end(what)
         else:
             del self._bodies[what]
             if not what.done():
                 what.set_result(None)
+
+
+def _name(timer: Any) -> str:
+    name: str = getattr(timer._callback, "__name__", "")
+    return name
 
 
 world: ContextVar[World] = ContextVar("world")
@@ -343,6 +426,63 @@ class Player:
             value += 5
         return value + await holder
 
+    async def event_shared(self, here: str, value: int, block: Block) -> int:
+        condition, turns = asyncio.Condition(), 0
+
+        async def notify() -> int:
+            nonlocal turns
+            found = await self.block(block, f"{here}/0", value)
+            async with condition:
+                turns += 1
+                condition.notify_all()
+            return found
+
+        async def listen(n: int) -> int:
+            try:
+                async with asyncio.timeout(world.get().length(f"{here} {n}")), condition:
+                    await condition.wait_for(lambda: turns > 0)
+            except TimeoutError:
+                return await fetch(f"{here} {n}", value)
+            return n
+
+        task = asyncio.create_task(notify())
+        heard = await asyncio.gather(*(listen(n) for n in range(2)))
+        return sum(heard) + await task
+
+    async def limited(self, here: str, value: int, block: Block) -> int:
+        limit = asyncio.Semaphore(2)
+
+        async def within(n: int) -> int:
+            async with limit:
+                await asyncio.sleep(world.get().length(f"{here} {n}"))
+                return await self.block(block, f"{here}/{n}", value + n)
+
+        return sum(await asyncio.gather(*(within(n) for n in range(3))))
+
+    # ── threads ─────────────────────────────────────────────────────────────────────────────────
+
+    def in_thread(self, here: str, value: int) -> int:
+        return value * 5 % 103
+
+    async def threaded(self, here: str, value: int, block: Block) -> int:
+        found = await asyncio.to_thread(self.in_thread, here, value)
+        return await self.block(block, f"{here}/0", found)
+
+    async def thread_raced(self, here: str, value: int, block: Block) -> int:
+        work = asyncio.create_task(self.block(block, f"{here}/0", value))
+        thread = asyncio.create_task(asyncio.to_thread(self.in_thread, here, value))
+        done, _ = await asyncio.wait({work, thread}, return_when=asyncio.FIRST_COMPLETED)
+        self.see(here, "came first", work in done, thread in done)
+        found = await fetch(here, value + (work in done))
+        return found + sum(await asyncio.gather(work, thread))
+
+    async def thread_timed(self, here: str, value: int, block: Block) -> int:
+        try:
+            value += await asyncio.wait_for(asyncio.to_thread(self.in_thread, here, value), world.get().length(here))
+        except TimeoutError:
+            value = await fetch(here, value)
+        return await self.block(block, f"{here}/0", value)
+
 
 async def program(block: Block) -> int:
     return await Player().block(block, "", 1)
@@ -355,6 +495,7 @@ _FORKS = ("gather", "group", "as_completed", "wait", "queued")
 _STOPS = ("cancelled", "timed", "waited_for", "run_out")
 _TIMES = (
     "slept", "raced", "waited", "queue_timed", "event_timed", "shielded", "beaten", "completed_in_time", "lock_timed",
+    "event_shared", "limited", "threaded", "thread_raced", "thread_timed",
 )  # fmt: skip
 
 
@@ -383,8 +524,9 @@ def make_program(seed: int) -> Block:
 # ── crashing them ────────────────────────────────────────────────────────────────────────────────
 
 
-async def _play(block: Block, journal: Journal) -> tuple[Played, World]:
-    here = World()
+async def _play(block: Block, journal: Journal, clockwork: Clockwork) -> tuple[Played, World]:
+    clockwork.begin()
+    here = World(clockwork)
     token = world.set(here)
     try:
         playing = asyncio.create_task(play(program, block, journal=journal))
@@ -403,28 +545,51 @@ def _ended(played: Played) -> Any:
 
 
 async def crash_everywhere(seed: int, *, most: int = 12) -> int:
-    """Crash one program after each of its entries (`most` of them, spread out); how many crashes that were."""
+    """Crash one program after each of its entries (`most` of them, spread out); how many crashes that were.
+
+    Each time the program is replayed twice: as far as it had come, to its end, and then once more as a whole.
+    """
+    loop = asyncio.get_running_loop()
+    clockwork = Clockwork(loop) if isinstance(loop, asyncio.BaseEventLoop) else HiddenClockwork(loop)
     block = make_program(seed)
-    whole, before = await _play(block, [])
+    whole, before = await _play(block, [], clockwork)
     journal = whole.journal
     every = max(1, len(journal) // most)
     crashes = 0
     for count in range(0, len(journal) + 1, every):
-        crashed, after = await _play(block, journal[:count])
         where = f"seed {seed}, crashed after {count} of {len(journal)} entries"
-        assert not after.is_stuck, f"{where}: it waits for something that never comes"
-        assert after.seen == before.seen, f"{where}: it saw something else"
-        assert _ended(crashed) == _ended(whole), f"{where}: it ended otherwise"
-        again = {entry.path for _, entry in journal[:count] if entry.kind == "result"} & set(after.ran)
-        assert not again, f"{where}: {again} ran again"
+        crashed, after = await _play(block, journal[:count], clockwork)
+        _compare(where, whole, before, crashed, after)
+        _ran_nothing_again(where, journal[:count], after)
+        where = f"{where}, and replayed once more"
+        second, last = await _play(block, crashed.journal, clockwork)
+        _compare(where, whole, before, second, last)
+        assert second.journal == crashed.journal, f"{where}: it recorded something"
+        _ran_nothing_again(where, crashed.journal, last)
         crashes += 1
     return crashes
 
 
-def run_program(seed: int) -> int:
-    return asyncio.run(crash_everywhere(seed))
+def _compare(where: str, whole: Played, before: World, crashed: Played, after: World) -> None:
+    assert not after.is_stuck, f"{where}: it waits for something that never comes"
+    assert after.seen == before.seen, f"{where}: it saw something else"
+    assert _ended(crashed) == _ended(whole), f"{where}: it ended otherwise"
+
+
+def _ran_nothing_again(where: str, journal: Journal, after: World) -> None:
+    again = {entry.path for _, entry in journal if entry.kind == "result"} & set(after.ran)
+    assert not again, f"{where}: {again} ran again"
+
+
+def run_program(seed: int, kind: str = loops.PLAIN) -> int:
+    return loops.run(kind, crash_everywhere(seed))
 
 
 if __name__ == "__main__":
-    first, last = (int(word) for word in sys.argv[1:3])
-    print(sum(run_program(seed) for seed in range(first, last)), "crashes")
+    parser = argparse.ArgumentParser(prog="python -m tests.replay.programs")
+    parser.add_argument("first", type=int)
+    parser.add_argument("last", type=int)
+    parser.add_argument("--loop", choices=loops.KINDS, default=loops.PLAIN)
+    options = parser.parse_args()
+    crashes = sum(run_program(seed, options.loop) for seed in range(options.first, options.last))
+    print(f"{options.last - options.first} programs, {crashes} crashes, two replays each, none diverged")

@@ -6,6 +6,7 @@ import asyncio
 import random
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from perdure._durable.savepoints import checkpoint
 from perdure._durable.sources import is_replaying
 from perdure._replay import TIMERS, WAKING, Cursor
 from tests.replay.kit import Journal, play, play_again, until_rest
+from tests.support import loops
 
 doze = asyncio.sleep
 chance = random.Random(5)
@@ -48,7 +50,7 @@ async def queue_get() -> Any:
         except TimeoutError:
             seen.append(await note("late"))
     await producer
-    return seen
+    return await note(seen)  # what comes after the last entry is not recorded, and may be late
 
 
 async def event_wait() -> Any:
@@ -108,7 +110,7 @@ async def as_completed_with_a_limit() -> Any:
             seen.append(await first)
     except TimeoutError:
         seen.append(await note("late"))
-    return [seen, *await asyncio.gather(*tasks)]
+    return await note([seen, *await asyncio.gather(*tasks)])
 
 
 async def as_completed_beside_a_sleeper() -> Any:
@@ -141,6 +143,19 @@ async def first_against_a_thread() -> Any:
         done, _ = await asyncio.wait({work, thread}, return_when=asyncio.FIRST_COMPLETED)
         seen.append(await note([work in done, thread in done]))
         await asyncio.gather(work, thread)
+    return seen
+
+
+async def first_against_a_pool() -> Any:
+    seen: list[Any] = []
+    with ThreadPoolExecutor(1) as pool:
+        for n in range(4):
+            pause = threading.Event()
+            thread = asyncio.wrap_future(pool.submit(pause.wait, chance.random() * 2 * MOMENT))
+            work = asyncio.create_task(fetch(str(n)))
+            done, _ = await asyncio.wait([work, thread], return_when=asyncio.FIRST_COMPLETED)
+            seen.append(await note([work in done, thread in done]))
+            await asyncio.gather(work, thread)
     return seen
 
 
@@ -195,14 +210,20 @@ async def deadline_by_the_loops_clock() -> Any:
 
 SHAPES = [
     queue_get, event_wait, shielded, timeout_around_a_lock, wait_with_a_limit, as_completed_with_a_limit,
-    as_completed_beside_a_sleeper, first_against_sleep, first_against_a_thread, heartbeat, a_callback_of_its_own,
-    limits_in_one_line, deadline_by_the_loops_clock,
+    as_completed_beside_a_sleeper, first_against_sleep, first_against_a_thread, first_against_a_pool, heartbeat,
+    a_callback_of_its_own, limits_in_one_line, deadline_by_the_loops_clock,
 ]  # fmt: skip
 
 
 @pytest.mark.req("R67")
+@pytest.mark.parametrize("kind", loops.KINDS)
 @pytest.mark.parametrize("shape", SHAPES)
-async def test_unchanged_code_replays_from_every_entry(shape: Callable[[], Awaitable[Any]]) -> None:
+def test_unchanged_code_replays_from_every_entry(shape: Callable[[], Awaitable[Any]], kind: str) -> None:
+    loops.skip_unless_here(kind)
+    loops.run(kind, _replay_from_every_entry(shape))
+
+
+async def _replay_from_every_entry(shape: Callable[[], Awaitable[Any]]) -> None:
     for _ in range(4):
         first = await play(shape)
         result = first.result()
@@ -211,6 +232,51 @@ async def test_unchanged_code_replays_from_every_entry(shape: Callable[[], Await
         for count in range(len(first.journal)):
             resumed = await play(shape, journal=first.journal[:count])
             assert (await play_again(shape, journal=resumed.journal)).result() == resumed.result()
+
+
+# ── who sets a timer ─────────────────────────────────────────────────────────────────────────────
+
+
+def _run_by(module: str) -> Callable[[Any], Any]:
+    """asyncio.run, called by code of this module."""
+    names: dict[str, Any] = {"__name__": module}
+    exec("import asyncio\ndef run(work): return asyncio.run(work)", names)
+    found: Callable[[Any], Any] = names["run"]
+    return found
+
+
+@pytest.mark.parametrize("module", ["agent", "perdure.cli.commands.worker"])
+def test_a_timer_and_a_thread_are_the_codes_own_whoever_runs_the_loop(module: str) -> None:
+    """A task of nothing but asyncio has no frame of the code: under it are those of the program that runs the loop."""
+
+    async def program() -> None:
+        await asyncio.create_task(doze(0.0001))
+        await asyncio.create_task(asyncio.to_thread(int))
+
+    played = _run_by(module)(play(program))
+    assert [entry.op for _, entry in played.journal if entry.op != TIMERS] == ["timer", "thread"]
+
+
+@pytest.mark.parametrize("kind", loops.KINDS)
+def test_a_time_out_has_its_whole_length_after_a_replay_that_did_not_wait(kind: str) -> None:
+    loops.skip_unless_here(kind)
+
+    @step
+    async def work() -> str:
+        await until_rest()
+        return "in time"
+
+    async def program(length: float) -> str:
+        await doze(length)
+        async with asyncio.timeout(1800):
+            return await work()
+
+    async def twice() -> None:
+        first = await play(program, 0.0001)
+        cut = [(position, entry) for position, entry in first.journal if entry.op in WAKING | {TIMERS}]
+        assert (await play(program, 3600, journal=cut)).result() == "in time"
+
+    loops.run(kind, twice())
 
 
 # ── what is waited for ───────────────────────────────────────────────────────────────────────────
@@ -263,6 +329,28 @@ async def test_of_a_sleep_that_was_cut_off_only_the_rest_is_slept(ago: int, left
         assert abs(timer.when() - loop.time() - left) < 60
         timer._run()
         timer.cancel()
+    assert (await replaying).result() == "after"
+
+
+async def test_of_several_sleeps_that_were_cut_off_at_once_only_the_rest_is_slept() -> None:
+    """Also when the process died before the mark was on disk which says that timers are recorded."""
+
+    async def program() -> str:
+        await note("before")
+        await asyncio.gather(doze(3600), doze(3600))
+        return "after"
+
+    playing = asyncio.create_task(play(program))
+    await until_rest()
+    for timer in _timers():
+        timer._run()
+    before = [(p, e) for p, e in (await playing).journal if e.op == "step"]
+    replaying = asyncio.create_task(play(program, journal=_as_of(before, 600)))
+    await until_rest(5)
+    loop = asyncio.get_running_loop()
+    assert [round((timer.when() - loop.time()) / 60) for timer in _timers()] == [50, 50]
+    for timer in _timers():
+        timer._run()
     assert (await replaying).result() == "after"
 
 

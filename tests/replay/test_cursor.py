@@ -35,18 +35,18 @@ def test_a_call_beyond_the_journal_is_fresh() -> None:
 
 def test_other_arguments_diverge_and_both_are_named() -> None:
     found = cursor(entry("|a#1")).ask("", "a", TWO)
-    assert found == Diverged(1, "a(1)", "a(2)")
+    assert found == Diverged(1, "a(1)", "a(2)", "arguments")
 
 
 def test_long_arguments_diverge_too_though_they_cannot_be_named() -> None:
     recorded = Entry("result", "step", "|a#1", digest(("x" * 100,), {}))
     found = cursor(recorded).ask("", "a", digest(("y" * 100,), {}))
-    assert found == Diverged(1, "a(…)", "a(…) with other arguments")
+    assert found == Diverged(1, "a(…)", "a(…) with other arguments", "arguments")
 
 
 def test_a_fresh_call_before_an_unasked_result_of_its_scope_diverges() -> None:
     found = cursor(entry("|a#1"), entry("|b#1")).ask("", "c", ONE)
-    assert found == Diverged(1, "a(1)", "c(1)")
+    assert found == Diverged(1, "a(1)", "c(1)", "name")
 
 
 def test_an_end_with_an_unasked_result_diverges_in_whatever_scope() -> None:
@@ -80,7 +80,7 @@ def test_intents_without_an_outcome_do_not_count_and_are_uncertain_when_asked() 
     intent = entry("|pay#1", "intent", "effect")
     assert cursor(intent).ask("", "other", ONE) == Fresh("|other#1")
     assert cursor(intent).ask("", "pay", ONE) == Uncertain("|pay#1", 1, intent)
-    assert cursor(intent).ask("", "pay", TWO) == Diverged(1, "pay(1)", "pay(2)")
+    assert cursor(intent).ask("", "pay", TWO) == Diverged(1, "pay(1)", "pay(2)", "arguments")
 
 
 def test_entries_inside_a_step_do_not_count() -> None:

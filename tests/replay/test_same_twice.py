@@ -119,7 +119,7 @@ def _registered() -> None:
         (Declared("x"), "Declared('x')"),
         (Registered(7, "seven"), "Registered(code=7, text='seven')"),
         (Stranger("x"), "StepFailed Stranger x"),
-        (Awkward(1, text="t"), "StepFailed Awkward 1"),
+        (Awkward(1, text="t"), "Awkward(1)"),
         (ValueError(object), "StepFailed ValueError <class 'object'>"),
         (FileNotFoundError(2, "No such file", "a.txt"), "FileNotFoundError(2, 'No such file')"),
         (KeyError("\udcff"), "StepFailed KeyError '\\udcff'"),

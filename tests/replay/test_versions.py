@@ -280,14 +280,14 @@ async def test_an_upgrade_that_takes_them_decides_what_is_left_to_do(open_app: A
     assert paid.name == "pay" and paid.value == "receipt" and paid.is_known and paid.key
 
 
-def test_two_functions_of_one_name_and_version_in_different_files_are_refused() -> None:
+def test_two_functions_that_were_given_one_name_and_version_are_refused() -> None:
     namespace: dict[str, Any] = {"durable": durable}
-    source = "@durable\nasync def task(): pass"
+    source = "@durable(name='task')\nasync def task(): pass"
     exec(compile(source, "one.py", "exec"), namespace)
     exec(compile(source, "one.py", "exec"), namespace)
     with pytest.raises(Conflict, match=r"two durable functions are called 'task': in one.py:\d and two.py:\d"):
         exec(compile(source, "two.py", "exec"), namespace)
-    exec(compile(source.replace("@durable", "@durable(version=2)"), "two.py", "exec"), namespace)
+    exec(compile(source.replace("name=", "version=2, name="), "two.py", "exec"), namespace)
     with pytest.raises(InvalidInput, match="version is 0"):
         durable(version=0)(task)
 

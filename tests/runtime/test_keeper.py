@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -285,6 +286,47 @@ async def test_a_keeper_that_was_stopped_is_replaced_by_itself(place: Place) -> 
         children = Path(f"/proc/{place.anchor}/task/{place.anchor}/children").read_text().split()
         names = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children]
         assert sum(b"perdure.keeper.daemon" in name for name in names) == 1
+
+
+@pytest.mark.parametrize("also", ["", "anchor"])
+async def test_who_waits_for_a_keeper_that_is_stopped_is_answered_by_the_next(
+    place: Place, monkeypatch: pytest.MonkeyPatch, also: str
+) -> None:
+    monkeypatch.setattr(client, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(client, "PATIENCE_SECONDS", 6.0)
+    async with place.runtime() as rt:
+        shell = await rt.shell("main", env={"HOME": "/"})
+        keeper, anchor = place.keeper, place.anchor
+        os.kill(keeper, signal.SIGSTOP)
+        until(lambda: state_of(keeper) == "T")
+        if also:
+            os.kill(anchor, signal.SIGKILL)  # nobody is left who would replace it
+            until(lambda: not is_alive(anchor))
+        assert (await shell.refresh()).uid == shell.record.uid
+        assert place.keeper != keeper
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(keeper, signal.SIGKILL)
+
+
+async def test_who_waits_for_a_keeper_and_an_anchor_that_are_both_stopped_is_told(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with place.runtime() as rt:
+        shell = await rt.shell("main", ["cat"])
+        both = (place.anchor, place.keeper)
+        monkeypatch.setattr(client, "LOOK_SECONDS", 0.05)
+        monkeypatch.setattr(client, "PATIENCE_SECONDS", 0.3)
+        for pid in both:
+            os.kill(pid, signal.SIGSTOP)
+            until(lambda pid=pid: state_of(pid) == "T")
+        try:
+            with pytest.raises(errors.KeeperUnavailable, match="does not answer"):
+                await shell.refresh()
+        finally:
+            for pid in both:
+                os.kill(pid, signal.SIGCONT)
+        monkeypatch.setattr(client, "PATIENCE_SECONDS", 30.0)
+        assert (await shell.refresh()).is_alive
 
 
 async def test_a_keeper_that_was_continued_and_a_unit_that_is_stopped_are_left_alone(place: Place) -> None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import shutil
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from perdure import port
 from perdure._runtime import client, contexts
+from perdure._runtime.sessions import ask as session_state
 from tests.runtime.kit import Place, is_alive, until
+from tests.runtime.test_requests import Target
 from tests.runtime.test_run import CLI, environment
 from tests.runtime.test_services import SERVER, ask, free_port, serving
+from tests.support.waiting import look_again
 
 ENV = {"HOME": "/", "PS1": "$ "}
 
@@ -34,8 +40,12 @@ def running(*words: str) -> list[int]:
 
 
 def remove(place: Place, what: str) -> None:
-    live = Path(place.socket).parent
     client.client_for(place.home).close()
+    _remove_folders(place, what)
+
+
+def _remove_folders(place: Place, what: str) -> None:
+    live = Path(place.socket).parent
     if what in ("home", "both"):
         shutil.rmtree(place.home)
     if what in ("live", "both"):
@@ -142,3 +152,86 @@ async def test_sessions_stay_in_their_transactions_when_the_folders_are_removed(
         assert local.level == "kept"
         assert (await local.execute("SELECT count(*) FROM t")).rows == [(1,)]
         await local.execute("COMMIT")
+
+
+@pytest.mark.req("R82", "R83")
+@pytest.mark.parametrize("is_alive_agent", [True, False], ids=["the same agent", "the next agent"])
+@pytest.mark.parametrize("what", ["live", "home", "both"])
+async def test_what_is_under_way_while_the_folders_are_removed_is_answered(
+    place: Place, tmp_path: Path, what: str, is_alive_agent: bool
+) -> None:
+    """A command, and a request whose answer has come half."""
+    gate, began, target = tmp_path / "gate", tmp_path / "began", Target()
+    os.mkfifo(gate)
+    command = f"echo once >> {began}; read line < {gate}; echo heard $line"
+
+    async def ask_for_both(rt: Any) -> list[asyncio.Task[Any]]:
+        shell = await rt.shell("main", env=ENV)
+        request = await rt.request("llm", "POST", target.url, json={})
+        await request.head()
+        return [asyncio.create_task(act) for act in (shell.run(command, key="slow"), request.read())]
+
+    async with place.runtime() as rt:
+        asking, reading = await ask_for_both(rt)
+        while not began.exists():
+            await look_again()
+        _remove_folders(place, what)
+        if not is_alive_agent:
+            for task in (asking, reading):
+                task.cancel()
+            client.client_for(place.home).close()
+    async with place.runtime() as rt:
+        if not is_alive_agent:
+            asking, reading = await ask_for_both(rt)
+        target.go.set()
+        assert await reading == b"first second"
+        await asyncio.to_thread(gate.write_text, "you\n")
+        result = await asking
+        assert (result.exit_code, result.output, result.gap) == (0, "heard you\n", 0)
+        assert (began.read_text(), len(target.asked)) == ("once\n", 1)
+    target.server.shutdown()
+    target.server.server_close()
+
+
+@pytest.mark.req("R79", "R83")
+async def test_sessions_of_a_removed_store_end_also_when_their_anchor_was_killed(
+    place: Place, tmp_path: Path, postgres_url: str
+) -> None:
+    async with place.runtime() as rt:
+        holder = await rt.sqlite("lite", tmp_path / "own.db")
+        await holder.execute("BEGIN IMMEDIATE")
+        proxy = await rt.postgres("pg", postgres_url, hold="10m")
+        states = [session_state(unit.folder, {"ask": "state"}) or {} for unit in (holder, proxy)]
+        pids = [states[0]["holder"], states[1]["proxy"]]
+    place.kill_anchor()
+    client.client_for(place.home).close()
+    shutil.rmtree(place.home.parent)
+    assert all(map(is_alive, pids))
+
+    contexts.forget_contexts()
+    async with place.runtime() as rt:
+        await rt.shell("main", env=ENV)
+        until(lambda: not any(map(is_alive, pids)))
+
+
+@pytest.mark.req("R79", "R83")
+async def test_a_session_whose_first_words_were_lost_with_the_anchor_is_reached_again(
+    place: Place, tmp_path: Path
+) -> None:
+    async with place.runtime() as rt:
+        session = await rt.sqlite("lite", tmp_path / "own.db")
+        await session.execute("BEGIN IMMEDIATE")
+        await session.close()
+        live = Path(place.socket).parent
+    place.kill_anchor()
+    client.client_for(place.home).close()
+    [record] = place.home.glob("units/*/unit.json")
+    told = json.loads(record.read_text())
+    del told["facts"]["is_ready"]
+    record.write_text(json.dumps(told))
+    shutil.rmtree(live)
+
+    contexts.forget_contexts()
+    async with place.runtime() as rt:
+        again = await rt.sqlite("lite", tmp_path / "own.db")
+        assert (again.level, again.in_transaction) == ("kept", True)

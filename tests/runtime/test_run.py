@@ -82,6 +82,26 @@ def test_output_errors_input_and_exit_code_are_the_commands_own(place: Place) ->
     assert (done.returncode, done.stdout, done.stderr) == (7, b"out given\n", b"err\n")
 
 
+@pytest.mark.parametrize(
+    "words, given",
+    [
+        (["once", "--detach", "--"], ["one", "--detach"]),
+        (["--detach", "once", "--restart", "never", "--"], ["one"]),
+        (["--detach", "once"], ["one", "--", "--again"]),
+    ],
+)
+async def test_options_may_stand_between_the_id_and_the_command(
+    place: Place, tmp_path: Path, words: list[str], given: list[str]
+) -> None:
+    script = f"import pathlib, sys; pathlib.Path({str(tmp_path / 'given')!r}).write_text(repr(sys.argv[1:]))"
+    command = [*CLI, "run", *words, sys.executable, "-c", script, *given]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(place), timeout=PATIENCE)
+    assert (done.returncode, done.stderr) == (0, "") and "`perdure attach once` shows it" in done.stdout
+    async with Perdure(place.url) as app:
+        await app.tasks.wait_for("once", timeout=LONG)
+    assert (tmp_path / "given").read_text() == repr(given)
+
+
 @pytest.mark.req("R117")
 def test_a_closed_terminal_ends_nothing_and_attaching_shows_no_gap_and_no_repeat(place: Place) -> None:
     first = Terminal(place, "run", "demo", "--", sys.executable, "-c", COUNT)

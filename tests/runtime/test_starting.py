@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,6 +46,20 @@ def test_without_a_scope_to_be_had_it_is_started_all_the_same(
     monkeypatch.setattr(starting, "scope_command", lambda home: command)
     assert is_alive(place.anchor)
     assert os.getsid(place.anchor) != os.getsid(0)
+
+
+def test_a_keeper_that_is_killed_while_it_starts_is_started_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, commands = subprocess.run, []
+
+    def killed_at_first(command: list[str], **how: Any) -> Any:
+        commands.append(command)
+        return run(["sh", "-c", "kill -9 $$"], **how) if len(commands) == 1 else run(command, **how)
+
+    monkeypatch.setattr(subprocess, "run", killed_at_first)
+    assert is_alive(place.anchor)
+    assert len(commands) == 2
 
 
 WINDOWS = """

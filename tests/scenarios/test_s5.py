@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 
 from perdure import Perdure, Secret, redact
@@ -129,8 +130,6 @@ async def _flip_a_byte(app: Perdure, uid: str, seq: int) -> None:
     data = bytearray.fromhex(frame[2:])
     data[len(data) // 2] ^= 1
     if app._store.engine.kind == "sqlite":
-        import apsw
-
         connection = apsw.Connection(app._store.address.target)
         connection.execute("UPDATE checkpoints SET frame = ? WHERE task_uid = ? AND seq = ?", (bytes(data), uid, seq))
         connection.close()
@@ -143,8 +142,6 @@ async def _flip_a_byte(app: Perdure, uid: str, seq: int) -> None:
 
 
 def _forge_an_event(file: Path, uid: str) -> None:
-    import apsw
-
     connection = apsw.Connection(str(file))
     connection.execute("UPDATE events SET kind = 'approved' WHERE task_uid = ? AND number = 2", (uid,))
     connection.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from perdure._runtime.sessions import ask
 from perdure.sync import Perdure, durable, pause, runtime, step
 from tests.runtime.kit import Place, until
 from tests.sessions.acts import IDENTITY
@@ -99,3 +102,30 @@ def test_a_plain_function_pauses_inside_its_transaction_and_goes_on_in_it(place:
         [(first, second)] = results
     assert first == second
     assert rows(url) == [1, 2]
+
+
+@pytest.mark.req("R79")
+def test_a_plain_function_goes_on_when_its_proxy_is_killed(place: Place, url: str) -> None:
+    kills: list[int] = []
+
+    def kill_proxy(folder: Path) -> None:
+        state = ask(folder, {"ask": "state"})
+        assert state is not None
+        kills.append(1)
+        os.kill(state["proxy"], signal.SIGKILL)
+
+    @durable(name="sessions.plain-broken")
+    def broken(url: str) -> int:
+        session = runtime.open().postgres("main", url, hold="10m")
+        con = session.connect()
+        with con.transaction():
+            insert(con, 1)
+            if not kills:
+                kill_proxy(session.folder)
+            insert(con, 2)
+            con.execute("INSERT INTO t VALUES (3)")
+        return 3
+
+    with Perdure(place.url) as app:
+        assert app.run("broken", broken, url) == 3
+    assert rows(url) == [1, 2, 3]

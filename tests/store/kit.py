@@ -120,6 +120,13 @@ class Hand:
         what = {**self.event("attempt started"), **seen, **who, "before": before, "former": "superseded", **over}
         return self.do("claim", uid=uid, **what)
 
+    def claim_free(self, uid: str, **over: Any) -> Row | None:
+        """Take the lease as it stands now, if nobody has it."""
+        holder = self.holder(uid)
+        who = {"worker": self.worker, "host": "here", "pid": 7, "user": "ada"}
+        seen = {"seen_epoch": holder.epoch if holder else 0}
+        return self.do("claim_free", uid=uid, **{**self.event("attempt started"), **seen, **who, **over})
+
     def release(self, uid: str, epoch: int, **over: Any) -> Row | None:
         ours = {"epoch": epoch, "worker": self.worker, "ended": "released"}
         return self.do("release", uid=uid, **{**self.event("attempt ended"), **ours, **over})
@@ -212,6 +219,12 @@ class Hand:
         what = {"namespace": "main", "owner": "", "at": next(self._clock), "expires_at": None, "seen": None}
         what |= {"epoch": None, "worker": None, "uid": ""}
         return self.do("put_memory", **{**what, "key": key, "value": value, **over})
+
+    def remember_on_record(self, uid: str, epoch: int, position: int, key: str = "a", **over: Any) -> Row | None:
+        what = {"namespace": "main", "owner": "", "at": next(self._clock), "expires_at": None, "seen": None}
+        what |= {"epoch": epoch, "worker": self.worker, "uid": uid, "line": 1, "position": position}
+        what |= {"entry": b"kept", "refused": b"refused", "key": key, "value": b"value"}
+        return self.do("record_memory", **{**what, **over})
 
     def forget(self, key: str = "a", before: int | None = None) -> Row | None:
         return self.do("drop_memory", namespace="main", key=key, before=before)
@@ -309,6 +322,10 @@ def dump(engine: Engine) -> dict[str, Any]:
         some = {"uids": json.dumps(UIDS)}
         whole[f"{namespace}: signalled"] = read("find_signalled", {**some, "signal": TOPICS[0]})
         whole[f"{namespace}: paused"] = read("find_paused", some)
+        whole[f"{namespace}: waits outside"] = read("outside_waits", {**here, "after": UIDS[0], "limit": 1000})
+        whole[f"{namespace}: ended"] = read("find_ended", {**here, "ids": json.dumps(["alpha", "beta", "gamma"])})
+        for name in ("tasks_of", "calls_of", "journals_of", "pauses_of", "signals_of"):
+            whole[f"{namespace}: {name}"] = read(name, {**some, "limit": 1000})
         whole[f"{namespace}: live"] = read("find_live", some)
         whole[f"{namespace}: claimable"] = read("find_claimable", {**here, **functions})
         whole[f"{namespace}: expired memory"] = read("expired_memory", {**here, "before": 5_000, "limit": 1000})

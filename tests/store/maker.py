@@ -70,23 +70,23 @@ class Maker:
             ],
             *[self.reseal_call, self.reseal_pause, self.reseal_signal],
             *[self.rearm_pause, self.remind_pause, self.rearm_task, self.note_rate_limit],
-            *[self.put_memory, self.put_memory, self.drop_memory, self.reseal_memory],
+            *[self.put_memory, self.put_memory, self.record_memory, self.drop_memory, self.reseal_memory],
             *[self.announce, self.ask_worker, self.reap, self.flag_attempt, self.take_slot, self.free_slot],
-            *[self.postpone, self.complete_function],
+            *[self.postpone, self.complete_function, self.claim_free, self.stand_down],
         ]
         self._while_held: list[Make] = [*[self.checkpoint, self.append_entry] * 4, self.mark_progress, self.move_task]
         self._while_held += [self.release, *[self.open_pause] * 3, self.answer_pause, self.send_signal, self.suspend]
-        self._while_held += [self.begin_line, self.put_memory, self.rearm_pause, self.remind_pause]
+        self._while_held += [self.begin_line, self.put_memory, self.record_memory, self.rearm_pause, self.remind_pause]
         self._while_held += [self.reap, self.flag_attempt, self.take_slot, self.complete_function]
-        self._while_held += [self.set_switch]
+        self._while_held += [self.set_switch, self.stand_down]
         self._while_free: list[Make] = [
             self.postpone,
-            *[self.claim] * 4,
+            *[self.claim, self.claim_free] * 3,
             self.move_task,
             self.rollback,
             self.answer_pause,
             self.send_signal,
-            *[self.rearm_task, self.remind_pause, self.rearm_pause],
+            *[self.rearm_task, self.remind_pause, self.rearm_pause, self.stand_down],
         ]
         self._when_finished = [self.move_task, self.restart_task, self.archive, self.delete_task, self.rollback]
         self._house: list[Make] = [self.prune, self.rebase, self.pin, self.rollback, self.invalidate, self.claim]
@@ -238,6 +238,12 @@ class Maker:
     def _dead(self) -> set[str]:
         rows = [self._hand.engine.query("read_tombstones", {"namespace": name}) for name in NAMESPACES]
         return {row[0] for found in rows for row in found}
+
+    def claim_free(self, uid: str) -> dict[str, Any]:
+        holder = self._hand.holder(uid)
+        who = {"worker": self._random.choice(WORKERS), "host": "here", "pid": 7, "user": "ada"}
+        seen = {"seen_epoch": self._near(holder.epoch if holder else 0)}
+        return {"uid": uid, **self._event("attempt started"), **seen, **who}
 
     def claim(self, uid: str) -> dict[str, Any]:
         holder = self._hand.holder(uid)
@@ -468,6 +474,10 @@ class Maker:
         when = {"at": self._clock, "expires_at": pick((None, None, self._clock + 3))}
         return {"uid": uid, **kept, **when, "seen": seen, **fence}
 
+    def record_memory(self, uid: str) -> dict[str, Any]:
+        entry = self.append_entry(uid)
+        return {**self.put_memory(uid), **entry, "refused": b"refused"}
+
     def drop_memory(self, uid: str) -> dict[str, Any]:
         before = self._random.choice((None, self._clock))
         return {"namespace": self._place[0], "key": self._random.choice(MEMORY_KEYS), "before": before}
@@ -492,6 +502,15 @@ class Maker:
         seen["seen_beats"] = self._random.choice((None, None, 0, 1, 2))
         counted = {"losses": self._random.choice((0, 1, 2)), "lost_position": 4, "not_before": self._clock}
         return {"uid": uid, **seen, **counted, **self._event("worker_lost"), "ended": "its process died"}
+
+    def stand_down(self, uid: str) -> dict[str, Any]:
+        fence = self._fence(uid)
+        return {
+            "uid": uid,
+            **fence,
+            "epoch": max(fence["epoch"] - self._random.randint(0, 1), 0),
+            "stopped": ", stopped",
+        }
 
     def postpone(self, uid: str) -> dict[str, Any]:
         later = {"arguments": self._random.choice((b"late", b"later")), "not_before": self._clock + 5}

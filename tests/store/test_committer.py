@@ -10,7 +10,7 @@ import pytest
 from perdure._store import Committer, Write
 from perdure.errors import LeaseLost, StoreClosed
 from tests.store.kit import IDS, UIDS
-from tests.store.watched import Attempt, Watched, durable, in_thread, joined, until
+from tests.store.watched import FOREVER, Attempt, Watched, durable, in_thread, joined, until
 
 # ── order and waiting ────────────────────────────────────────────────────────────────────────────
 
@@ -251,6 +251,55 @@ def test_who_waits_for_a_write_the_engine_did_not_take_is_not_forgotten(
     watched.open_gate()
     assert joined(first) and joined(second)
     assert attempt.positions() == [0, 1]
+
+
+def test_the_thread_is_rung_for_after_what_was_not_taken_is_back_in_the_queue(
+    attempt: Attempt, committer: Committer, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rung before, it would find an empty queue and sleep on."""
+    watched.most = 2
+    ring, queued = committer._ring, []
+
+    def watched_ring() -> None:
+        queued.append([write.params["position"] for write in committer._queue])
+        ring()
+
+    monkeypatch.setattr(committer, "_ring", watched_ring)
+    for position in range(5):
+        committer.enqueue(attempt.entry(position))
+    first = committer._queue[0]
+    assert joined(in_thread(first.block))
+    assert queued[0] == [2, 3, 4]
+    assert joined(in_thread(committer.flush)) and attempt.positions() == [0, 1, 2, 3, 4]
+
+
+def test_a_write_of_a_closed_attempt_is_refused_only_after_all_before_it_are_done(
+    attempt: Attempt, committer: Committer, watched: Watched
+) -> None:
+    """Who flushes waits for the last write: refused early, it would let the flush return too soon."""
+    other = Attempt(committer, watched.inner, UIDS[1], "other")
+    watched.most, second_may_go = 1, threading.Event()
+    watched.before = lambda writes: assert_true(len(watched.batches) < 2 or second_may_go.wait(FOREVER))
+    watched.close_gate()
+    writes = [attempt.entry(0), attempt.entry(1), other.entry(0)]
+    for write in writes:
+        committer.enqueue(write)
+    other.fence.close(LeaseLost("other", "it was taken over"))
+    first = in_thread(writes[0].block)
+    watched.wait_for_commit()
+    flushing = in_thread(committer.flush)
+    until(lambda: writes[2].waiters)
+    watched.open_gate()
+    watched.wait_for_commit()  # of the second batch: what was not taken is back, and the first write is settled
+    assert joined(first) and not writes[2].done and flushing.is_alive()
+    second_may_go.set()
+    assert joined(flushing) and attempt.positions() == [0, 1]
+    with pytest.raises(LeaseLost):
+        writes[2].outcome()
+
+
+def assert_true(is_so: object) -> None:
+    assert is_so
 
 
 def test_a_flush_waits_for_the_rest_of_a_batch_that_was_cut_in_two(

@@ -114,3 +114,19 @@ def test_leases_of_two_tasks_are_two(hand: Hand, other: Hand) -> None:
     other.claim(UIDS[1])
     assert hand.append(UID, epoch, 0)
     assert dump(hand.engine)[f"{UIDS[1]}: holder"][0][:2] == (1, "w2")
+
+
+@pytest.mark.req("R13", "R55")
+def test_a_free_lease_is_taken_once(hand: Hand, other: Hand) -> None:
+    hand.register()
+    hand.create(UID)
+    assert hand.claim_free(UID, at=500) == (UID,)
+    assert attempts(hand) == [AttemptRow(1, "w1", "here", 7, "ada", "", 500, None, "")]
+    with unchanged(hand.engine):
+        assert other.claim_free(UID) is None, "it is not free"
+        assert other.claim_free(UID, seen_epoch=0) is None
+    hand.release(UID, 1)
+    with unchanged(hand.engine):
+        assert other.claim_free(UID, seen_epoch=0) is None, "somebody had it meanwhile"
+    assert other.claim_free(UID) == (UID,)
+    assert hand.task(UID).attempts == 2

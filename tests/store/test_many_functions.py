@@ -32,6 +32,12 @@ def complete(number: int, **over: Any) -> Write:
     return write("complete_function", params, key=f"{NAMESPACES[number % 2]}\0t{number}")
 
 
+def claim(number: int, **over: Any) -> Write:
+    who = {"worker": "w2", "host": "h", "pid": 2, "user": "eve", "seen_epoch": 0}
+    params = {"uid": UIDS[number], **event("attempt started", 1_500 + number), **who, **over}
+    return write("claim_free", params, key=f"{NAMESPACES[number % 2]}\0t{number}")
+
+
 def begin(engine: Engine) -> Hand:
     hand = Hand(engine)
     hand.register()
@@ -179,3 +185,52 @@ def test_of_many_ends_that_of_a_task_which_is_over_already_is_refused(engine: En
     commit_all(engine, begun)
     assert commit_all(engine, ends) == [None if number == 3 else (uid,) for number, uid in enumerate(UIDS)]
     assert dump(engine) == dump(one_by_one([*begun, *ends]))
+
+
+@pytest.mark.req("R55")
+def test_of_many_claims_those_of_leases_that_somebody_has_are_refused(engine: Engine) -> None:
+    begin(engine)
+    writes = [start(number, f"t{number}", worker="w1" if number in (2, 5) else None) for number in range(8)]
+    writes += [claim(number, **({"seen_epoch": 1} if number == 6 else {})) for number in range(8)]
+    answers = commit_all(engine, writes[:8])[8:] + commit_all(engine, writes[8:])
+    assert answers == [None if number in (2, 5, 6) else (uid,) for number, uid in enumerate(UIDS)]
+    assert dump(engine) == dump(one_by_one(writes))
+
+
+@pytest.mark.req("R55")
+def test_claims_go_in_beside_the_entries_and_ends_of_other_tasks(engine: Engine) -> None:
+    hand = begin(engine)
+    begun = [start(number, f"t{number}", worker="w1" if number < 4 else None) for number in range(8)]
+    entries = [write("append_entry", hand.entry(UIDS[number], 1, 1), key=begun[number].key) for number in range(4)]
+    ends = [complete(number, **({"worker": "w2"} if number == 3 else {})) for number in range(4)]
+    mixed = [one for four in zip(entries, [claim(n) for n in range(4, 8)], ends, strict=True) for one in four]
+    again = [claim(number, at=1_900) for number in range(8)]
+    commit_all(engine, begun)
+    answers = [bool(row) for row in commit_all(engine, mixed)]
+    assert answers == [True] * 9 + [True, True, False]
+    assert not any(commit_all(engine, again)), "they have ended, or somebody has them"
+    last = [complete(number, worker="w2") for number in range(4, 8)]
+    assert all(commit_all(engine, last)), "whoever has claimed them may end them"
+    assert dump(engine) == dump(one_by_one([*begun, *mixed, *again, *last]))
+
+
+def test_a_task_that_is_claimed_twice_in_one_batch_has_one_holder(engine: Engine) -> None:
+    begin(engine)
+    writes = [start(number, f"t{number}", worker=None) for number in range(5)]
+    writes += [claim(number % 5, worker=f"w{number}") for number in range(8)]
+    commit_all(engine, writes[:5])
+    assert [bool(row) for row in commit_all(engine, writes[5:])] == [True] * 5 + [False] * 3
+    assert dump(engine) == dump(one_by_one(writes))
+
+
+@pytest.mark.req("R55")
+@pytest.mark.parametrize("status", ["pause", "cancel"])
+def test_what_is_not_running_is_not_claimed_with_the_others(engine: Engine, status: str) -> None:
+    hand = begin(engine)
+    begun = [start(number, f"t{number}", worker=None) for number in range(5)]
+    commit_all(engine, begun)
+    hand.move(UIDS[3], status)
+    before = hand.task(UIDS[3])
+    answers = commit_all(engine, [claim(number) for number in range(5)])
+    assert [bool(row) for row in answers] == [True] * 3 + [False, True]
+    assert hand.task(UIDS[3]) == before

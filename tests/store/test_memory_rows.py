@@ -78,3 +78,23 @@ def test_a_task_begun_anew_remembers_nothing_and_the_old_one_keeps_its_own(hand:
     hand.remember("a", b"new", owner="alpha")
     assert hand.delete(UIDS[0]) is not None
     assert (kept(engine), kept(engine, life=UIDS[0])) == (b"new", None)
+
+
+@pytest.mark.req("R14")
+def test_a_value_and_its_entry_are_written_together(hand: Hand, engine: Engine) -> None:
+    epoch = hand.running()
+    assert hand.remember_on_record(UIDS[0], epoch, 1, seen=0) == (1, 1)
+    assert hand.remember_on_record(UIDS[0], epoch, 2, seen=1, value=b"second") == (2, 2)
+    assert hand.remember_on_record(UIDS[0], epoch, 3, seen=1, value=b"stale") == (3, 0)
+    assert [row[1] for row in hand.journal(UIDS[0])] == [b"kept", b"kept", b"refused"]
+    assert kept(engine) == b"second"
+
+
+@pytest.mark.req("R55")
+def test_a_value_is_not_written_without_its_entry(hand: Hand, engine: Engine) -> None:
+    epoch = hand.running()
+    assert hand.remember_on_record(UIDS[0], epoch, 1) == (1, 1)
+    assert hand.remember_on_record(UIDS[0], epoch, 1, value=b"its position is taken") is None
+    assert hand.remember_on_record(UIDS[0], 9, 2, value=b"not our lease") is None
+    assert [row[1] for row in hand.journal(UIDS[0])] == [b"kept"]
+    assert kept(engine) == b"value"

@@ -18,7 +18,7 @@ from tests.support.proxy import Proxy
 UID = UIDS[0]
 # Those that an agent waits for again and again.
 OFTEN = ["checkpoint", "claim", "complete_function", "create_task", "mark_progress", "move_task", "open_pause"]
-OFTEN += ["put_memory", "release", "send_signal", "start_function", "suspend"]
+OFTEN += ["put_memory", "record_memory", "release", "send_signal", "start_function", "suspend"]
 
 
 @pytest.fixture
@@ -47,6 +47,8 @@ def a_life(hand: Hand, before_each: Any = lambda: None) -> list[Row | None]:
     told(hand.checkpoint(UID, 9, 2))  # not our lease
     told(hand.progress(UID, 1))
     told(hand.remember("a"))
+    told(hand.remember_on_record(UID, 1, 1, "b", seen=0))
+    told(hand.remember_on_record(UID, 1, 2, "b", seen=0))  # it is another version by now
     told(hand.signal(UID, "é"))
     told(hand.ask(UID, 1, "1"))
     told(hand.answer(UID, "1"))

@@ -250,3 +250,35 @@ def test_a_worker_is_not_forgotten_while_its_claim_is_under_way(postgres_url: st
         holding.commit()
         assert forgetting.result() is None
     engine.close()
+
+
+@pytest.mark.req("R55")
+@pytest.mark.parametrize("many", [2, 6])
+@pytest.mark.parametrize("row", ["tasks WHERE uid", "leases WHERE task_uid"])
+def test_a_free_lease_whose_rows_are_locked_is_left_to_who_has_locked_them(
+    postgres_url: str, many: int, row: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is waited for: the other claims of the batch, and whatever else is in it, are in at once."""
+    monkeypatch.setitem(plan.SETTINGS, "lock_ms", "1")
+    engine = PostgresEngine(postgres_url)
+    hand = Hand(engine)
+    hand.register()
+    for number in range(many):
+        hand.create(UIDS[number], f"t{number}")
+    who = {"worker": "w1", "host": "here", "pid": 7, "user": "ada", "seen_epoch": 0}
+    claims = [
+        write("claim_free", {"uid": UIDS[n], **event("attempt started", 900), **who}, key=f"t{n}") for n in range(many)
+    ]
+    beat = write("beat", {"worker": "w1"}, key="worker w1")
+    with psycopg.connect(postgres_url) as holding:
+        holding.execute(f"SELECT 1 FROM perdure.{row} = %s FOR SHARE".encode(), (UIDS[1],))
+        answers = engine.commit([*claims, beat])
+    assert [bool(row) for row in answers] == [number != 1 for number in range(many)] + [True]
+    assert [bool(row) for row in engine.commit(claims)] == [number == 1 for number in range(many)]
+    engine.close()
+
+
+def test_a_claim_of_free_leases_locks_the_row_of_its_worker() -> None:
+    params = {"uid": A, "worker": "w1"}
+    found = batch.locks([write("claim_free", params, key="a")])
+    assert found.are_needed and found.workers == ["w1"] and not found.changes_workers

@@ -50,6 +50,7 @@ _WARM = (
     "perdure._store.sqlite",
     "perdure._store.postgres",
     "tests.torture.kills",
+    "tests.torture.hostile_programs",
     "tests.sessions.acts",
     "tests.sessions.kit",
     "tests.honesty.agent",
@@ -100,12 +101,17 @@ class Child:
             self.wait()
 
     def stop(self) -> None:
-        """SIGSTOP, and wait until it stands still."""
+        """SIGSTOP, and wait until it stands still, or has ended."""
+        if self._status is not None:
+            return
         os.kill(self.pid, signal.SIGSTOP)
-        self._nursery.ask("stopped", self.pid)
+        status: int = self._nursery.ask("stopped", self.pid)
+        if not os.WIFSTOPPED(status):
+            self._status = os.waitstatus_to_exitcode(status)
 
     def go_on(self) -> None:
-        os.kill(self.pid, signal.SIGCONT)
+        if self._status is None:
+            os.kill(self.pid, signal.SIGCONT)
 
     def wait(self) -> int:
         """Its exit status once it has ended; minus the signal that ended it."""

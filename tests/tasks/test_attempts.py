@@ -101,7 +101,7 @@ async def test_a_task_that_keeps_failing_fails_for_good_after_its_retries(url):
                 async with task.attempt():
                     raise RuntimeError("again")
         record = await task.record()
-        assert record.status == "failed" and record.error == {"message": "again", "type": "RuntimeError"}
+        assert (record.status, record.error["message"], record.error["type"]) == ("failed", "again", "RuntimeError")
 
 
 def test_retries_count_further_tries():

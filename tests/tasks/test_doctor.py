@@ -6,16 +6,22 @@ import json
 import logging
 import os
 import signal
+import sys
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from perdure import Perdure, durable, pause, step
 from perdure._ground import crypto, ids
 from perdure._ground.clock import MovableClock
+from perdure._store.postgres import engine as postgres_engine
 from perdure._tasks import Finding, Policy, collect, doctor, examine
 from perdure.cli import main
+from tests.support.processes import Link, nursery, say
+from tests.support.strangers import open_file
 from tests.tasks.upkeep_kit import flip_a_byte, run_python, sql, store_of
 
 
@@ -262,6 +268,62 @@ async def test_a_disk_that_is_nearly_full_is_told_in_time(tmp_path: Path, monkey
         assert any(finding.subject == "disk" for finding in await findings(app, "note"))
         monkeypatch.setattr(doctor, "_free_bytes", lambda _: doctor.HARDLY_ANY_SPACE - 1)
         assert any(finding.subject == "disk" for finding in await findings(app, "problem"))
+
+
+def read_and_stay(link: Link, path: str) -> None:
+    with closing(open_file(path)) as reader:
+        reader.execute("BEGIN").fetchall()
+        reader.execute("SELECT count(*) FROM tasks").fetchall()
+        say(link)
+        link.recv()
+
+
+@pytest.mark.req("R146")
+@pytest.mark.skipif(sys.platform != "linux", reason="who holds a lock is told by /proc")
+async def test_a_process_that_keeps_the_log_from_being_begun_anew_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "LARGE_WAL", 20_000)
+    with nursery() as children:
+        async with Perdure(tmp_path / "p.db") as app:
+            task = await app.tasks.open("t", state={})
+            reader = children.start(read_and_stay, str(tmp_path / "p.db"))
+            reader.heard()
+            assert "readers" not in [note.subject for note in await findings(app, "note")], "it reads all there is"
+            for n in range(5):
+                await task.checkpoint({"n": n})
+            notes = {note.subject: note for note in await findings(app, "note")}
+            assert f"pid {reader.pid} (" in notes["readers"].what and "tests.support.processes" in notes["readers"].what
+            assert notes["readers"].do.endswith(f"`kill {reader.pid}`") and "wal" in notes
+            reader.kill()
+            assert "readers" not in [note.subject for note in await findings(app, "note")]
+
+
+@pytest.mark.req("R146")
+async def test_a_session_that_keeps_what_was_deleted_is_named(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_engine, "LONG_MS", -1)
+    async with Perdure(postgres_url) as app:
+        await app.tasks.open("t", state={})
+        with psycopg.connect(postgres_url, application_name="a forgotten shell") as forgotten:
+            forgotten.execute("SELECT 1")
+            (note,) = [one for one in await findings(app, "note") if "a forgotten shell" in one.what]
+            pid = forgotten.info.backend_pid
+        assert (
+            note.subject == "readers" and f"server process {pid} (" in note.what and "idle in transaction" in note.what
+        )
+        assert f"pg_terminate_backend({pid})" in note.do
+        assert not [one for one in await findings(app, "note") if "a forgotten shell" in one.what]
+
+
+async def test_pages_without_checksums_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Perdure(tmp_path / "p.db") as app:
+        await app.tasks.open("t", state={})
+        assert await findings(app, "note") == []
+        monkeypatch.setattr(store_of(app).engine, "has_checksums", lambda: False)
+        (note,) = await findings(app, "note")
+        assert note.subject == "checksums"
 
 
 # ── the command ──────────────────────────────────────────────────────────────────────────────────

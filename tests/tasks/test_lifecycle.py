@@ -45,6 +45,42 @@ async def test_create_without_a_state_is_a_type_error(url):
             await app.tasks.create("no-state")  # type: ignore[call-arg]
 
 
+@pytest.mark.req("R1")
+async def test_a_task_begins_with_the_status_it_is_created_with(url):
+    async with Perdure(url) as app:
+        waiting = await app.tasks.create("later", state={"n": 1}, status="pending")
+        assert waiting.status == "pending" and (await waiting.record()).started_at is None
+        assert (await app.tasks.create("now", state={}, status="running")).status == "running"
+        async with waiting.attempt() as task:
+            assert task.status == "running"
+            await task.checkpoint({"n": 2})
+        record = await app.tasks.get("later")
+        assert record is not None and record.status == "running" and record.state == {"n": 2}
+        bare = await app.tasks.create("bare", state={}, status="pending")
+        await bare.checkpoint({"n": 1})  # a checkpoint takes the lease, and so begins the task
+        assert bare.status == "running" and (await bare.record()).status == "running"
+
+
+@pytest.mark.req("R1")
+@pytest.mark.parametrize("status", ["paused", "completed", "failed", "cancelled", "done"])
+async def test_a_task_cannot_begin_at_its_end_or_in_a_pause(url, status):
+    async with Perdure(url) as app:
+        with pytest.raises(InvalidInput, match=status) as refused:
+            await app.tasks.create("job", state={}, status=status)
+        assert refused.value.do and await app.tasks.get("job") is None
+
+
+@pytest.mark.req("R29")
+async def test_a_pause_with_only_a_text_asks_a_person(url):
+    async with Perdure(url) as app:
+        task = await app.tasks.create("job", state={})
+        await task.pause("Which branch?")
+        record = await task.record()
+        assert record.pause is not None and record.pause.reason == "human_input"
+        await task.answer("main", by="ada")
+        assert (await task.record()).state["answer"]["value"] == "main"
+
+
 async def test_creating_an_id_twice_is_refused_and_the_first_stays(url):
     async with Perdure(url) as app:
         await app.tasks.create("once", state={"n": 1})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -12,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure, TaskRecord
+from perdure import Perdure, TaskRecord, checks
+from perdure._durable import where
 from perdure._ground.clock import MovableClock
 from perdure.errors import Conflict, InvalidInput, InvalidPayload, NotFound
 from tests.support.waiting import look_again
@@ -255,8 +257,59 @@ async def test_a_worker_runs_no_command_of_the_store_unless_it_was_told_to(
     made = tmp_path / "made"
     async with Perdure(url) as app, app.worker():
         task = await app.tasks.open("build", state={})
-        await task.pause("build", reason="external_dependency", command=["touch", str(made)], every=10)
+        await task.pause("build", reason="external_dependency", command=["touch", str(made)], every="10s")
         first = (await task.record()).pause.next_look_at  # type: ignore[union-attr]
         clock.advance(seconds=12)
         await seen(app, "build", lambda r: r.pause is not None and r.pause.next_look_at != first)
     assert not made.exists()
+
+
+@pytest.mark.req("R41")
+async def test_a_task_that_waits_for_another_goes_on_when_that_one_ends_not_at_its_next_look(
+    url: str, clock: MovableClock
+) -> None:
+    """The clock stands still: no look is ever due."""
+    async with Perdure(url) as app:
+        before = await app.tasks.open("before")
+        for id in ("plain", "beside"):
+            waiting = await app.tasks.open(id, state={})
+            await waiting.pause("needs it", reason="external_dependency", task="before", every=timedelta(hours=1))
+        other = await app.tasks.open("other", state={})
+        await other.pause("needs another", reason="external_dependency", task="not yet there")
+        async with app.worker():
+            await before.complete({"made": "it"})
+            for id in ("plain", "beside"):
+                found = (await goes_on(app, id)).state["external"]["value"]
+                assert found == {"id": "before", "status": "completed", "result": {"made": "it"}}
+            assert (await other.record()).is_paused
+            await (await app.tasks.open("not yet there")).fail({"message": "no"})
+            assert (await goes_on(app, "other")).state["external"]["value"]["status"] == "failed"
+
+
+def _is_rearmed(before: object, record: TaskRecord) -> bool:
+    return record.pause is not None and record.pause.next_look_at != before
+
+
+@pytest.mark.req("R41")
+async def test_a_command_that_no_worker_may_run_is_told_by_where_and_in_the_log(
+    url: str, clock: MovableClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("PERDURE_POLL_COMMANDS", raising=False)
+    monkeypatch.setattr(checks, "_told", set())
+    async with Perdure(url) as app:
+        task = await app.tasks.open("build", state={})
+        await task.pause("build", reason="external_dependency", command=["true"], every="10s")
+        assert (await where(app.tasks, "build")).next.startswith("no worker is running that may run its command")
+        async with app.worker():
+            for _ in range(2):
+                before = (await task.record()).pause.next_look_at  # type: ignore[union-attr]
+                clock.advance(seconds=12)
+                await seen(app, "build", partial(_is_rearmed, before))
+            told = (await where(app.tasks, "build")).next
+            assert told.startswith("no live worker may run its command: start one with PERDURE_POLL_COMMANDS=1")
+        said = [record.getMessage() for record in caplog.records if "waits for a command" in record.getMessage()]
+        assert len(said) == 1 and said[0].endswith("start one with PERDURE_POLL_COMMANDS=1"), "once, not at every look"
+        monkeypatch.setenv("PERDURE_POLL_COMMANDS", "1")
+        async with app.worker():
+            clock.advance(seconds=30)
+            await goes_on(app, "build")

@@ -13,7 +13,7 @@ import pytest
 
 from perdure import Config, Perdure, Task
 from perdure._durable import durable
-from perdure._ground import crypto
+from perdure._ground import codec, crypto, envelope
 from perdure._store import Store, Write
 from perdure._tasks import Policy, collect, keys_in_use, leases, rotate, rotation, verify
 from perdure.cli import main
@@ -45,6 +45,10 @@ async def fill(app: Perdure, name: str = "t", large: int = 1_500_000) -> Task:
     return task
 
 
+def unsealed(store: Store, uid: str, entry: bytes, place: int) -> Any:
+    return codec.decode(envelope.unseal(entry, kind="entry", bound_to=uid, ring=store.ring, place=place))
+
+
 async def contents(app: Perdure, task: Task) -> Any:
     """All that a rotation must not change."""
     store = store_of(app)
@@ -52,7 +56,7 @@ async def contents(app: Perdure, task: Task) -> Any:
     return (
         await snapshots_of(task),
         [await app.tasks.get(name) for name in (task.id, f"{task.id}-failed", f"{task.id}-done")],
-        [store.unseal(task.uid, "entry", entry) for _, entry in journal],
+        [unsealed(store, task.uid, entry, place=position) for position, entry in journal],
         await app.tasks.events(task.id),
     )
 

@@ -11,14 +11,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import apsw
-
 from perdure import Perdure, Task
 from perdure._ground import crash
 from perdure._ground.config import find_address
 from perdure._ground.hop import drive
 from perdure._store import Store
 from perdure._tasks import history
+from tests.support.strangers import open_file
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
@@ -30,10 +29,10 @@ def store_of(app: Perdure) -> Store:
 def sql(url: str, statement: str, *values: Any) -> list[tuple[Any, ...]]:
     """Run one statement on a store as a stranger would; `{events}` stands for the table, `?` for a value."""
     address = find_address(url)
-    names = ("tasks", "checkpoints", "chunks", "events", "journal", "leases", "workers", "tombstones")
+    names: tuple[str, ...] = ("tasks", "checkpoints", "chunks", "events", "journal", "leases", "workers", "tombstones")
     names += ("calls", "pauses", "signals", "memory")
     if address.engine == "sqlite":
-        with closing(apsw.Connection(address.target)) as connection:
+        with closing(open_file(address.target)) as connection:
             connection.set_busy_timeout(10_000)
             return connection.execute(statement.format(**{name: name for name in names}), values).fetchall()
     import psycopg

@@ -5,20 +5,31 @@ A watchdog's alarm is set before each call, to go off somewhere in it or just af
 arrive once, as itself. The call may have been carried out or not; if it returned, it was. Afterwards the same process
 and another one use the store, and the chains are whole.
 
+The same over `app.run` in a blocking program, over the first opening of a store, and, with Ctrl-C, over a program whose
+event loop runs in the main thread, with a worker in it. There an interrupt ends `asyncio.run`, and the next one goes
+on.
+
 python -m tests.torture --part alarms --seeds 0-99   twenty alarms each; even seeds on SQLite, odd ones on PostgreSQL
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import itertools
+import os
 import random
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
+from perdure import Perdure as AsyncPerdure
+from perdure import durable, effect
 from perdure._ground.hop import drive
+from perdure._store.sqlite import gate
 from perdure._tasks import examine
 from perdure.sync import Perdure, Task
 from tests.support import postgres
@@ -44,8 +55,12 @@ def run(seed: int) -> None:
         check(children, url, seed)
 
 
-def check(children: Nursery, url: str, seed: int, alarms: int = ALARMS) -> None:
-    begun, acknowledged, went_off = children.run(disturbed, url, seed, alarms)
+PROGRAMS: tuple[str, ...] = ("disturbed", "disturbed_runs", "disturbed_openings", "disturbed_loop")
+
+
+def check(children: Nursery, url: str, seed: int, alarms: int = ALARMS, program: str = "") -> None:
+    program = program or PROGRAMS[seed // 2 % len(PROGRAMS)]
+    begun, acknowledged, went_off = children.run(globals()[program], url, seed, alarms)
     log, problems = children.run(look, url)
     assert not problems, problems
     assert set(acknowledged) <= set(log), f"acknowledged and lost: {set(acknowledged) - set(log)}"
@@ -71,11 +86,18 @@ class Watchdog:
         self._kind = kind
         self.raised: list[BaseException] = []
         self.caught: list[BaseException] = []
+        self.swallowed: list[BaseException | None] = []
+        sys.unraisablehook = lambda what: self.swallowed.append(what.exc_value)
         signal.signal(signal.SIGALRM, self._bark)
 
     def _bark(self, number: int, frame: Any) -> None:
         self.raised.append(self._kind(f"alarm {len(self.raised)}"))
         raise self.raised[-1]
+
+    def check(self) -> None:
+        """All that was raised has arrived, but for what Python itself swallows: it was in a finalizer then."""
+        due = [error for error in self.raised if error not in self.swallowed]
+        assert self.caught == due, f"raised {self.raised!r}, and {self.caught!r} arrived"
 
     def call(self, seconds: float, act: Callable[[], object]) -> None:
         """Do it, with an alarm so many seconds from now; raises what it raises but the alarm."""
@@ -93,9 +115,7 @@ class Watchdog:
 
 def disturbed(link: Link, url: str, seed: int, alarms: int) -> tuple[list[str], list[str], int]:
     rng = random.Random(seed)
-    dog = Watchdog(KINDS[seed // 2 % len(KINDS)])
-    # A handler that raises in a finalizer or a callback of a weak reference is told there, by the interpreter.
-    sys.unraisablehook = lambda told: dog.caught.append(told.exc_value) if told.exc_value in dog.raised else None
+    dog = _watchdog(seed)
     begun: list[str] = ["warm", "timed"]
     acknowledged: list[str] = []
     with Perdure(url) as app:
@@ -114,12 +134,138 @@ def disturbed(link: Link, url: str, seed: int, alarms: int) -> tuple[list[str], 
             name = f"{len(begun)}"
             begun.append(name)
             act = rng.choice(acts)
-            dog.call(rng.uniform(0.00001, 1.3 * length), lambda act=act, name=name: act(name))
-        assert dog.caught == dog.raised, f"raised {dog.raised!r}, and {dog.caught!r} arrived"
+            dog.call(rng.uniform(0.00001, 1.3 * length), partial(act, name))
+        dog.check()
         task.append("log", "last")
         acknowledged.append("last")
         begun.append("last")
+        _check_fork(app)
     return begun, acknowledged, len(dog.raised)
+
+
+# ── durable functions ────────────────────────────────────────────────────────────────────────────
+
+
+@durable(name="alarms: three notes")
+def three_notes(name: str) -> list[str]:
+    return [note(f"{name}.{number}") for number in range(3)]
+
+
+@effect(keyed=True)
+def note(what: str) -> str:
+    sent.append(what)
+    return what
+
+
+sent: list[str] = []
+
+
+def disturbed_runs(link: Link, url: str, seed: int, alarms: int) -> tuple[list[str], list[str], int]:
+    """`app.run` of a plain durable function: interrupted, it goes on when it is run again, and repeats no effect."""
+    rng = random.Random(seed)
+    dog = _watchdog(seed)
+    names: list[str] = []
+    with Perdure(url) as app:
+        task = app.tasks.open("job", state={"log": []})
+        began = time.perf_counter()
+        app.run("warm", three_notes, "warm")
+        length = time.perf_counter() - began
+        while len(dog.raised) < alarms:
+            name = f"run {len(names)}"
+            names.append(name)
+            dog.call(rng.uniform(0.00001, 1.3 * length), partial(app.run, name, three_notes, name))
+        dog.check()
+        for name in names:
+            assert app.run(name, three_notes, name) == [f"{name}.{number}" for number in range(3)]
+            task.append("log", name)
+        _check_fork(app)
+    return names, names, len(dog.raised)
+
+
+def disturbed_openings(link: Link, url: str, seed: int, alarms: int) -> tuple[list[str], list[str], int]:
+    """A store is opened, used once and closed, again and again. Each time by another task: interrupted before it could
+    close, the process holds what it held."""
+    rng = random.Random(seed)
+    dog = _watchdog(seed)
+    begun: list[str] = ["timed"]
+    acknowledged: list[str] = []
+
+    def use(name: str) -> None:
+        with Perdure(url) as app:
+            app.tasks.open(f"job {name}", state={"log": []}).append("log", name)
+            acknowledged.append(name)
+
+    began = time.perf_counter()
+    use("timed")
+    length = time.perf_counter() - began
+    while len(dog.raised) < alarms:
+        name = f"{len(begun)}"
+        begun.append(name)
+        dog.call(rng.uniform(0.00001, 1.3 * length), partial(use, name))
+    dog.check()
+    with Perdure(url) as app:
+        task = app.tasks.open("job", state={"log": []})
+        for name in acknowledged:
+            assert app.tasks.handle(f"job {name}").record().state == {"log": [name]}, f"{name} was lost"
+            task.append("log", name)
+        _check_fork(app)
+    return begun, acknowledged, len(dog.raised)
+
+
+def disturbed_loop(link: Link, url: str, seed: int, alarms: int) -> tuple[list[str], list[str], int]:
+    """Ctrl-C in a program whose loop runs in the main thread, with a worker in it."""
+    rng = random.Random(seed)
+    begun: list[str] = ["timed"]
+    acknowledged: list[str] = []
+    interrupts = 0
+
+    async def use(names: Iterator[str]) -> None:
+        async with AsyncPerdure(url) as app, app.worker():
+            task = await app.tasks.open("job", state={"log": []})
+            for name in names:
+                begun.append(name)
+                await task.append("log", name)
+                acknowledged.append(name)
+                handle = await app.start(f"started {name}", three_notes_there, name)
+                assert await handle.result() == name
+
+    began = time.perf_counter()
+    asyncio.run(use(iter(["timed"])))
+    length = time.perf_counter() - began
+    signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    names = (f"{number}" for number in itertools.count(1))
+    while interrupts < alarms:
+        signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.00001, 1.3 * length))
+        try:
+            asyncio.run(use(itertools.islice(names, 1)))
+        except KeyboardInterrupt:
+            interrupts += 1
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    asyncio.run(use(iter(["last"])))
+    return begun, acknowledged, interrupts
+
+
+@durable(name="alarms: a name")
+async def three_notes_there(name: str) -> str:
+    return name
+
+
+def _watchdog(seed: int) -> Watchdog:
+    dog = Watchdog(KINDS[seed // 2 % len(KINDS)])
+    # A handler that raises in a finalizer or a callback of a weak reference is told there, by the interpreter.
+    sys.unraisablehook = lambda told: dog.caught.append(told.exc_value) if told.exc_value in dog.raised else None
+    return dog
+
+
+def _check_fork(app: Perdure) -> None:
+    """A fork finds no connection in use, and the child may open the store."""
+    began = time.monotonic()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert time.monotonic() - began < gate.PATIENCE_SECONDS, "a connection that nobody uses counts as used"
 
 
 def _seconds_of(task: Task) -> float:

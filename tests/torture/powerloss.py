@@ -21,6 +21,7 @@ import apsw
 
 from perdure import Perdure, Task
 from perdure._ground.hop import drive
+from perdure._model import Entry, seal_entry
 from perdure._store.sqlite import SqliteEngine
 from perdure._tasks import leases
 from perdure.errors import PerdureError
@@ -106,7 +107,9 @@ def _journal(app: Perdure, task: Task, rng: random.Random, position: int) -> int
     assert hold is not None
     committer = app._store.committer
     for _ in range(rng.randrange(1, 5)):
-        params = {"line": 1, "position": position, "entry": rng.randbytes(rng.choice((20, 2000)))}
+        entry = Entry("result", "step", f"|read#{position}", b"", rng.randbytes(rng.choice((20, 2000))))
+        sealed = seal_entry(entry, task.uid, position, app._store.ring)
+        params = {"line": 1, "position": position, "entry": sealed}
         write = app._store.verb("append_entry", task.uid, params, key=task.id, fence=hold.fence)
         write.ordered = True
         committer.submit(write, urgent=False)

@@ -61,6 +61,12 @@ def differences(where: str, node: Function, made: Any) -> Iterator[str]:
             yield f"{where} also needs {name}"
 
 
+def gives_awaitable(made: Any, module: Any) -> bool:
+    """Whether it gives an object that may be awaited, and need not be: a draft."""
+    given = getattr(made, "__annotations__", {}).get("return")
+    return isinstance(given, str) and hasattr(getattr(module, given, None), "__await__")
+
+
 def functions() -> Iterator[tuple[str, str, Function]]:
     for node in LAW.body:
         if isinstance(node, Function) and (node.args.kwonlyargs or not node.decorator_list):
@@ -88,7 +94,7 @@ def test_every_promised_signature_is_kept(module: Any) -> None:
             continue
         wrong += differences(f"{home} {called}", node, made)
         is_awaited = isinstance(node, ast.AsyncFunctionDef) and module is perdure
-        if inspect.iscoroutinefunction(inspect.unwrap(made)) != is_awaited:
+        if (inspect.iscoroutinefunction(inspect.unwrap(made)) or gives_awaitable(made, module)) != is_awaited:
             wrong.append(f"{home} {called} is {'not ' if is_awaited else ''}to be awaited")
     assert wrong == []
 

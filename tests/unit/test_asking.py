@@ -90,10 +90,10 @@ def test_a_pause_of_a_plain_task_is_looked_at_like_a_question() -> None:
 
     assert first("scheduled_wait", duration=timedelta(seconds=3)) == now + 3000
     assert first("human_approval") is None
-    assert first("human_approval", expires=10, remind=4) == now + 4000
+    assert first("human_approval", expires="10s", remind="4s") == now + 4000
     assert first("checkpoint") == now
     assert first("external_dependency", system="ci") is None
-    assert first("external_dependency", url="https://ci.example", every=10) == now + 10_000
+    assert first("external_dependency", url="https://ci.example", every="10s") == now + 10_000
 
 
 def test_a_token_names_its_task_and_nothing_like_it_is_one() -> None:

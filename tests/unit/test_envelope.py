@@ -216,8 +216,24 @@ def test_a_payload_past_what_any_record_may_hold_is_refused(monkeypatch):
 @RINGS
 @given(payload=st.binary(max_size=600))
 def test_a_sealer_of_one_kind_seals_as_any_other(ring, payload):
-    sealed = envelope.sealer_of("entry")(payload, "task-1", ring)
+    sealed = envelope.close(envelope.sealer_of("entry")(payload, "task-1", ring), 0)
 
     assert unwrap(sealed, ring, kind="entry") == payload
     if ring is NO_KEY:  # else there is chance in it
         assert sealed == wrap(payload, kind="entry")
+
+
+@RINGS
+@pytest.mark.req("R95")
+@given(payload=st.binary(max_size=600), place=st.integers(1, 2**32 - 1), other=st.integers(0, 2**32 - 1))
+def test_a_record_that_was_sealed_for_a_place_is_read_there_only(ring, payload, place, other):
+    sealed = envelope.seal(payload, "entry", "task-1", ring, place=place)
+    unplaced = envelope.seal(payload, "entry", "task-1", ring)
+
+    def read(data, at):
+        return envelope.unseal(data, kind="entry", bound_to="task-1", ring=ring, place=at)
+
+    assert read(sealed, place) == read(unplaced, place) == read(unplaced, other) == payload
+    if other != place:
+        with pytest.raises(RecordDamaged):
+            read(sealed, other)

@@ -30,6 +30,11 @@ async def greet(name: str) -> str:
 
 
 @durable
+async def break_down(name: str) -> str:
+    raise LookupError(f"nobody is called {name},\nor has ever been")
+
+
+@durable
 async def left_alone() -> bool:
     """Whether this module is none of what the garbage collector looks through."""
     return gc.get_freeze_count() > 1000 and not any(found is app for found in gc.get_objects())

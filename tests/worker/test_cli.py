@@ -17,7 +17,7 @@ import pytest
 from perdure import Perdure
 from perdure._ground.hop import drive
 from tests.support.waiting import look_again_here
-from tests.worker.agent import greet, left_alone, patient
+from tests.worker.agent import break_down, greet, left_alone, patient
 from tests.worker.kit import lines
 
 HERE = Path(__file__).parent
@@ -59,6 +59,24 @@ def test_a_worker_says_what_it_does_and_leaves_on_sigterm(url: str, tmp_path: Pa
         worker.send_signal(signal.SIGTERM)
         said(worker, "left")
         assert worker.wait(PATIENCE) == 0
+    drive(app.close())
+
+
+def test_a_worker_says_where_a_task_failed(url: str) -> None:
+    app = Perdure(url)
+    drive(app.start("broken", break_down, "ada"))
+    with started(url, "worker", f"{HERE}/agent.py:app") as worker:
+        assert said(worker, "broken failed") == "broken failed: LookupError: nobody is called ada,\n"
+        assert worker.stdout is not None
+        lines = [worker.stdout.readline() for _ in range(6)]
+        assert lines[0] == "  or has ever been\n"
+        assert lines[1].startswith("  at agent.py:") and "in break_down: raise LookupError" in lines[1]
+        assert lines[2] == "  Traceback (most recent call last):\n" and "in break_down" in lines[3]
+    drive(app.start("broken again", break_down, "ada"))
+    with started(url, "--json", "worker", f"{HERE}/agent.py:app") as worker:
+        told = json.loads(said(worker, '"event": "failed"'))
+        assert told["error"] == "LookupError: nobody is called ada,\nor has ever been"
+        assert told["traceback"].startswith("at agent.py:")
     drive(app.close())
 
 

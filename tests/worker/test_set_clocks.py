@@ -79,7 +79,7 @@ async def test_a_worker_whose_clock_is_ahead_of_the_servers_ends_and_starts_noth
 ) -> None:
     async with Perdure(database, namespace="ahead") as app:
         await app.start("task", quick.options(timeout=timedelta(minutes=30)), 1)
-        await (await app.schedule("ticks", quick, 1)).every(timedelta(minutes=30))
+        await app.schedule("ticks", quick, 1).every(timedelta(minutes=30))
         monkeypatch.setattr(SystemClock, "now_ms", lambda self: time.time_ns() // 1_000_000 + 3_600_000)
         await Deadlines(app.tasks, lambda uid: None).round()
         await Schedules(app.tasks).round()

@@ -7,13 +7,19 @@ from datetime import timedelta
 import pytest
 
 from tests.support import faketime
-from tests.torture import cuts, sleeps, storm, walls, zombies
+from tests.torture import cuts, hostile, sleeps, storm, walls, zombies
 
 
 @pytest.mark.req("R55", "R111", "R112", "R116")
 @pytest.mark.parametrize("seed", range(1000, 1005))
 def test_twenty_kills_lose_nothing_and_repeat_nothing(seed: int) -> None:
     storm.run(seed)
+
+
+@pytest.mark.req("R14", "R55", "R64", "R111", "R112")
+@pytest.mark.parametrize("seed", [1000, 1001])
+def test_random_programs_on_a_hostile_machine_do_what_undisturbed_ones_do(seed: int) -> None:
+    hostile.run(seed, kills=10)
 
 
 @pytest.mark.req("R55", "R110")

@@ -1,4 +1,4 @@
-"""Durable functions: finished steps never run again, effects are never silently repeated.
+"""Durable functions: recorded steps never run again, effects are never silently repeated.
 
 What a function is made with is imported at once; what carries it out, and the rest, when it is first used.
 """
@@ -26,11 +26,12 @@ from perdure._durable.versions import PastEffect, function_for, known_versions, 
 
 if TYPE_CHECKING:
     from perdure._durable import loops, plain, scheduling, triggering
-    from perdure._durable.blocking import Waits, as_async, waited
+    from perdure._durable.blocking import Waits, as_async, inside_of, waited
+    from perdure._durable.call_stack import stacks_now
     from perdure._durable.carrying import carry_over
     from perdure._durable.doing_once import once
     from perdure._durable.endings import cancel
-    from perdure._durable.execute import carry_on_here, come_back, one_pass, run_here
+    from perdure._durable.execute import carry_on_here, come_back, one_pass, run_here, run_until_paused
     from perdure._durable.forking import fork
     from perdure._durable.framing import frames
     from perdure._durable.inbox import Choice, Inbox, UncertainEffect
@@ -39,9 +40,19 @@ if TYPE_CHECKING:
     from perdure._durable.listing import JournalLine, journal_of
     from perdure._durable.lost_blocks import Block, BlocksOnRecord, Commit, belongs_to, note_commit, run_again
     from perdure._durable.marking import plain_progress, progress
+    from perdure._durable.memory_calls import (
+        LayerRecord,
+        has_answers,
+        is_on_record,
+        memory_call,
+        own_store,
+        unrecorded,
+    )
     from perdure._durable.models import ModelCall, Price, Usage, model_call
+    from perdure._durable.open_calls import CallFrame, shown_value
     from perdure._durable.pauses import Approval, pause
     from perdure._durable.places import only_waiting
+    from perdure._durable.prepare import Found, read_pasts
     from perdure._durable.pumps import Marker, Prefix
     from perdure._durable.readers import (
         Account,
@@ -64,20 +75,23 @@ if TYPE_CHECKING:
     from perdure._durable.starting import Beginning, Handle, handle_on, start_or_adopt
     from perdure._durable.stating import state
     from perdure._durable.still import stand_still
+    from perdure._durable.stopped import Stopped
     from perdure._durable.streams import Stream, stream
     from perdure._durable.switches import KillSwitch, Switch
     from perdure._durable.testing_mode import always_replay
     from perdure._durable.transactions import pg_probe, transaction
     from perdure._durable.triggering import Events, IncomingEvent, Received, TriggerDraft, Triggers
-    from perdure._durable.whereabouts import CallFrame, Where, where, who_works_on
+    from perdure._durable.whereabouts import Where, where, who_works_on
     from perdure._durable.wishes import stop_soon
 
 _HOMES = {
-    "blocking": ("Waits", "as_async", "waited"),
+    "blocking": ("Waits", "as_async", "inside_of", "waited"),
+    "call_stack": ("stacks_now",),
     "carrying": ("carry_over",),
     "doing_once": ("once",),
     "endings": ("cancel",),
-    "execute": ("carry_on_here", "come_back", "one_pass", "run_here"),
+    "execute": ("carry_on_here", "come_back", "one_pass", "run_here", "run_until_paused"),
+    "prepare": ("Found", "read_pasts"),
     "forking": ("fork",),
     "framing": ("frames",),
     "inbox": ("Choice", "Inbox", "UncertainEffect"),
@@ -86,7 +100,9 @@ _HOMES = {
     "listing": ("JournalLine", "journal_of"),
     "lost_blocks": ("Block", "BlocksOnRecord", "Commit", "belongs_to", "note_commit", "run_again"),
     "marking": ("plain_progress", "progress"),
+    "memory_calls": ("LayerRecord", "has_answers", "is_on_record", "memory_call", "own_store", "unrecorded"),
     "models": ("ModelCall", "Price", "Usage", "model_call"),
+    "open_calls": ("CallFrame", "shown_value"),
     "pauses": ("Approval", "pause"),
     "places": ("only_waiting",),
     "pumps": ("Marker", "Prefix"),
@@ -111,12 +127,13 @@ _HOMES = {
     "starting": ("Beginning", "Handle", "handle_on", "start_or_adopt"),
     "stating": ("state",),
     "still": ("stand_still",),
+    "stopped": ("Stopped",),
     "streams": ("Stream", "stream"),
     "switches": ("KillSwitch", "Switch"),
     "testing_mode": ("always_replay",),
     "transactions": ("pg_probe", "transaction"),
     "triggering": ("Events", "IncomingEvent", "Received", "TriggerDraft", "Triggers"),
-    "whereabouts": ("CallFrame", "Where", "where", "who_works_on"),
+    "whereabouts": ("Where", "where", "who_works_on"),
     "wishes": ("stop_soon",),
 }
 _MODULES = ("loops", "plain", "scheduling", "triggering")
@@ -147,6 +164,7 @@ __all__ = [
     "Inside",
     "JournalLine",
     "KillSwitch",
+    "LayerRecord",
     "Marker",
     "ModelCall",
     "PastEffect",
@@ -162,6 +180,7 @@ __all__ = [
     "ScheduleDraft",
     "Schedules",
     "Spent",
+    "Stopped",
     "Stream",
     "StreamPart",
     "Tick",
@@ -192,19 +211,26 @@ __all__ = [
     "function_for",
     "handle_on",
     "idempotency_headers",
+    "has_answers",
     "idempotency_key",
     "inside",
+    "inside_of",
     "is_in_effect",
+    "is_on_record",
     "instruction",
     "journal_of",
     "keep_for_rollback",
     "known_functions",
     "known_versions",
     "loops",
+    "memory_call",
     "model_call",
     "once",
     "one_pass",
+    "Found",
+    "read_pasts",
     "only_waiting",
+    "own_store",
     "pause",
     "plain",
     "plain_progress",
@@ -212,13 +238,16 @@ __all__ = [
     "partial_streams",
     "read_stream",
     "run_here",
+    "run_until_paused",
     "scheduled",
     "scheduling",
+    "shown_value",
     "signals",
     "span",
     "start_or_adopt",
     "state",
     "step",
+    "stacks_now",
     "stand_still",
     "stop_soon",
     "stored_bytes",
@@ -233,6 +262,7 @@ __all__ = [
     "pg_probe",
     "transaction",
     "triggering",
+    "unrecorded",
     "CallFrame",
     "Block",
     "BlocksOnRecord",

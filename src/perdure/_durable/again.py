@@ -25,7 +25,7 @@ from perdure._replay import UNCOUNTED
 
 AGAIN = "again"
 # Calls that are worth another try. What a person said, or a limit that was reached, stays.
-_CALLS = frozenset({"step", "inline", "effect", "effect.inline", "child", "streamed"})
+_CALLS = frozenset({"step", "inline", "effect", "effect.inline", "child", "streamed", "memory"})
 # Neither a success nor a failure: they say how the code was told of one.
 _SIGNS = frozenset({"timeout"})
 
@@ -73,6 +73,8 @@ def to_forget(entries: Entries, fatal: set[bytes]) -> list[int] | None:
             forgotten.add(position)
     paths = {entry.path for position, entry in calls if position in forgotten}
     tries = {position for position, entry in entries if entry.kind == "intent" and entry.path in paths}
+    # What layers of memory were answered in calls that are made anew.
+    tries |= {position for position, entry in entries if entry.op == "memory" and scope_of(entry.path) in paths}
     return sorted(forgotten | tries)
 
 

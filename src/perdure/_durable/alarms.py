@@ -24,6 +24,7 @@ from contextvars import Context, copy_context
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
+from perdure._durable.ready_calls import ready_calls
 from perdure._durable.scopes import Scope, current
 from perdure._ground import codec
 from perdure._model import Entry
@@ -37,8 +38,13 @@ _NOBODY = Context()  # what runs in it is not the code's
 _TIMER: Final = "timer"
 _THREAD: Final = "thread"
 _WAKES_SLEEPER = asyncio.futures._set_result_unless_cancelled  # type: ignore[attr-defined]
-# Modules whose frames say nothing about who sets a timer.
-_BETWEEN = ("asyncio", "uvloop", "contextlib", "concurrent")
+# Modules whose frames say nothing about who sets a timer. An eager task begins inside the factory of scopes.py, and
+# under uvloop each callback is run by ready_calls.py.
+_BETWEEN = ("asyncio", "uvloop", "contextlib", "concurrent", "perdure._durable.scopes", "perdure._durable.ready_calls")
+# A loop at work: whatever it has called was woken by it, even when perdure's command line runs the loop.
+LOOP_CODE = {
+    function.__code__ for function in (asyncio.Handle._run, asyncio.BaseEventLoop.run_forever, asyncio.Runner.run)
+}
 
 
 class Alarms:
@@ -50,6 +56,7 @@ class Alarms:
         self._set: dict[Alarm, None] = {}
         self._began = _clock_of(run.loop)()
         self._now: float | None = None
+        self._marks = 0
         self.ahead = 0.0  # how many seconds the code's clock is ahead of the loop's: what a replay did not wait
 
     @property
@@ -63,16 +70,16 @@ class Alarms:
         self._place(scope, _TIMER, alarm)
         return alarm
 
-    def follow(self, scope: Scope, future: asyncio.Future[Any]) -> asyncio.Future[Any]:
+    def follow(self, scope: Scope, future: asyncio.Future[Any], name: str = _THREAD) -> asyncio.Future[Any]:
         """A future that ends as this one of a thread does, at its place in the order."""
         thread = _Thread(self, future)
-        self._place(scope, _THREAD, thread)
+        self._place(scope, _THREAD, thread, name)
         return thread.seen
 
-    def _place(self, scope: Scope, op: str, alarm: Alarm | _Thread) -> None:
+    def _place(self, scope: Scope, op: str, alarm: Alarm | _Thread, name: str = "") -> None:
         run = self._run
         run.ordered += 1
-        alarm.path, alarm.op, alarm.scope = scope.next_alarm(op), op, scope.path
+        alarm.path, alarm.op, alarm.scope = scope.next_alarm(name or op), op, scope.path
         position = run.cursor.timers.pop(alarm.path, None)
         if position is not None:
             alarm.come(position)
@@ -81,7 +88,7 @@ class Alarms:
             self._kept_back[alarm] = None
             run.gate.look_soon()
         else:
-            if run.entries and run.fence.position == run.cursor.last:  # nothing new yet: an earlier attempt set it too
+            if run.entries and run.fence.position == run.cursor.last + self._marks:  # nothing new: it was set before
                 alarm.keep_back()
             if run.cursor.timers_from is None:
                 self._mark()
@@ -93,6 +100,7 @@ class Alarms:
         since = 0 if run.made_gate is None else run.made_gate.last_recorded
         note: dict[str, str | int | float | None] = {"from": since}
         run.cursor.timers_from = since
+        self._marks = 1
         run.record(Entry("result", TIMERS, f"|{TIMERS}#1", b"", _NOTHING, at=self.now_ms, epoch=run.epoch, note=note))
 
     def arm_all(self) -> None:
@@ -120,6 +128,10 @@ class Alarms:
             if alarm.wakes_sleeper and not alarm.cancelled() and may_call(alarm.context)
         ]
         return min(moments, default=None)
+
+    def has_armed(self, may_call: Callable[[Context], bool]) -> bool:
+        """Whether one is set at the loop, of code that may yet make a call."""
+        return any(alarm.is_armed and may_call(alarm.context) for alarm in self._set)
 
     # ── for alarms ──────────────────────────────────────────────────────────────────────────────
 
@@ -219,6 +231,10 @@ class Alarm(asyncio.TimerHandle):
         return self.wakes_sleeper
 
     @property
+    def is_armed(self) -> bool:
+        return self._armed is not None and not self.cancelled()
+
+    @property
     def due(self) -> float:
         """When it runs out by the loop's clock; one that waits for its place does so soon."""
         return self._armed.when() if self._armed is not None else _clock_of(self._alarms.loop)() + 0.05
@@ -228,7 +244,10 @@ class Alarm(asyncio.TimerHandle):
         self._alarms.run.gate.come(position).add_done_callback(self._turn, context=self.context)
 
     def keep_back(self) -> None:
-        self._kept_at = self._alarms.run.gate.timers.last_at()
+        run = self._alarms.run
+        self._kept_at = run.gate.timers.last_at()
+        if self._kept_at is None and run.entries[0][1].op == TIMERS:  # the first thing it does: then the mark was made
+            self._kept_at = run.entries[0][1].at
 
     def arm(self) -> None:
         delay = self.delay
@@ -254,8 +273,8 @@ class Alarm(asyncio.TimerHandle):
     def _turn(self, turn: asyncio.Future[None]) -> None:
         if turn.cancelled() or turn.exception() is not None or self.cancelled():
             return
-        if self._armed is None:
-            self._alarms.jump_to(self.when())
+        # A loop may ring a moment too early (uvloop counts whole milliseconds), and the code may look at the clock.
+        self._alarms.jump_to(self.when())
         self._ring()
 
     def _ring(self) -> None:
@@ -287,7 +306,7 @@ class _Thread:
         self._is_kept_back = self._is_over = self.is_unordered = False
         self._context = copy_context()
         self.seen.add_done_callback(self._given_up, context=self._context)
-        future.add_done_callback(self._ended, context=self._context)
+        future.add_done_callback(self._ended, context=_NOBODY)
 
     def come(self, position: int) -> None:
         self._position = position
@@ -343,12 +362,26 @@ class _Thread:
 # ── the loop ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def install(loop: asyncio.AbstractEventLoop) -> None:
-    """Have timers and threads of this loop that a durable function's own code uses be recorded."""
+def install(loop: asyncio.AbstractEventLoop) -> bool:
+    """Have timers and threads of this loop that a durable function's own code uses be recorded; False if they are."""
     own = vars(loop)
-    if _LISTENING not in own:
+    is_new = _LISTENING not in own
+    if is_new:
         own[_LISTENING] = _Listening(loop, own)
+        ready_calls(loop)
     own[_LISTENING].tell_time()
+    asyncio.wrap_future = _follow_wrapped
+    return is_new
+
+
+_wrap_future: Final = asyncio.wrap_future
+
+
+def _follow_wrapped(future: Any, *, loop: asyncio.AbstractEventLoop | None = None) -> asyncio.Future[Any]:
+    """asyncio.wrap_future: the future of a pool's thread, for code that waits for it."""
+    wrapped: asyncio.Future[Any] = _wrap_future(future, loop=loop)
+    scope = None if wrapped is future else _whose(wrapped.get_loop(), None)
+    return wrapped if scope is None else scope.run.alarms.follow(scope, wrapped, "wrapped")
 
 
 _LISTENING: Final = "_perdure_alarms"
@@ -359,7 +392,8 @@ class _Listening:
 
     def __init__(self, loop: Any, own: dict[str, Any]) -> None:
         self._loop, self._own = loop, own
-        self.call_at, self._call_later = loop.call_at, loop.call_later
+        self._call_later = loop.call_later
+        self.call_at = loop.call_at if isinstance(loop, asyncio.BaseEventLoop) else self._at_by_later
         self._run_in_executor = loop.run_in_executor
         self._time: Callable[[], float] = loop.time
         self._codes_time = self._now
@@ -370,6 +404,13 @@ class _Listening:
     def time(self) -> float:
         """The loop's own clock."""
         found: float = self._time() if self._own.get("time") is self._codes_time else self._loop.time()
+        return found
+
+    def _at_by_later(
+        self, when: float, callback: Any, *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """A timer by the loop's own clock. uvloop's call_at would ask the code's."""
+        found: asyncio.TimerHandle = self._call_later(when - self.time(), callback, *args, context=context)
         return found
 
     def tell_time(self) -> None:
@@ -445,8 +486,9 @@ def _ahead(context: Context | None) -> float:
 
 
 def _is_perdures_own() -> bool:
+    """Whether perdure itself sets the timer, for a purpose of its own."""
     frame: FrameType | None = sys._getframe(3)
-    while frame is not None:
+    while frame is not None and frame.f_code not in LOOP_CODE:
         module = frame.f_globals.get("__name__", "")
         if not module.startswith(_BETWEEN):
             return bool(module.startswith("perdure."))

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from perdure._durable.call_stack import stack_here
 from perdure._durable.calls import cut, never
 from perdure._durable.run import Run
 from perdure._durable.scopes import current
@@ -115,7 +116,7 @@ def _opened(run: Run, path: str, reason: str, question: dict[str, Any], due_at: 
         "path": path,
         "reason": reason,
         "topic": topic,
-        "question": run.store.seal(run.uid, "pause", question),
+        "question": run.store.seal(run.uid, "pause", {**question, "stack": stack_here()}),
         "at": run.store.clock.now_ms(),
         "due_at": due_at,
     }
@@ -126,6 +127,12 @@ def question_of(text: str, asked: Asked, **details: Any) -> dict[str, Any]:
     """A question as it is kept: what a person reads, what the record of the pause shows, how it may be answered."""
     shown = {name: value for name, value in details.items() if value is not None}
     return {"question": text, "asked": to_stored(asked), "details": shown}
+
+
+def close_questions(run: Run, path: str, kind: str, answer: dict[str, Any]) -> None:
+    """Those of one call: its question, and the same asked once more behind an answer that did not fit."""
+    for place in [one for one in run.asked if one == path or one.startswith(f"{path}?")]:
+        close_question(run, place, kind, answer)
 
 
 def close_question(run: Run, path: str, kind: str, answer: dict[str, Any]) -> None:
@@ -188,7 +195,7 @@ async def recorded(name: str, asked: bytes, put: Callable[[Run, str], Awaitable[
             run.passed(position)
             # First the cut: a question that is open for nobody does no harm, one that nobody can answer would.
             place = cut(run, name, path, asked)
-            close_question(run, path, "withdrawn", {"withdrawn": True})
+            close_questions(run, path, "withdrawn", {"withdrawn": True})
             if place is not None and (run.ordered > 1 or run.always_replay):
                 await run.hand_out(place[0])
         raise
@@ -208,7 +215,7 @@ async def _put(
     except Exception as raised:
         run.fence.check()  # ours to raise again, not the call's to record
         trouble = encode_error(raised, ())
-        close_question(run, path, "given up", {"expired": True})
+        close_questions(run, path, "given up", {"expired": True})
     now = run.store.clock.now_ms()
     return Entry("result", name, path, asked, data, trouble, at=now, epoch=run.epoch), copy
 

@@ -12,9 +12,10 @@ from perdure._durable.functions import DurableFunction
 from perdure._durable.ledger import read_entries
 from perdure._durable.spending import was_begun_with
 from perdure._durable.values import Signature
+from perdure._durable.versions import chosen_among, namesakes_of
 from perdure._ground import envelope
 from perdure._model import FINISHED
-from perdure._store import Store, TaskRow
+from perdure._store import EventRow, Store, TaskRow
 from perdure.errors import Conflict, PerdureError
 
 # Instead of arguments: those of an older version, or some that have no form to compare.
@@ -35,6 +36,7 @@ async def check_same(store: Store, row: TaskRow, function: DurableFunction[..., 
             f"task {row.id!r} {what}, and cannot carry out {function.name!r} too",
             do=f"choose another id for one of them, such as {other!r}",
         )
+    await _refuse_namesake(store, row, function)
     before = envelope.unseal(rows[0][2], kind="arguments", bound_to=row.uid, ring=store.ring)
     if function.chosen.singleton and row.status not in FINISHED:
         return
@@ -47,6 +49,27 @@ async def check_same(store: Store, row: TaskRow, function: DurableFunction[..., 
         f"task {row.id!r} was started with other arguments",
         do="choose another id for another call; the same id attaches to the same call",
     )
+
+
+async def _refuse_namesake(store: Store, row: TaskRow, function: DurableFunction[..., Any]) -> None:
+    namesakes = namesakes_of(function)
+    if not namesakes:
+        return
+    module = await begun_in(store, row.uid)
+    found = chosen_among(namesakes, module)
+    if found is not None and found.module != function.module:
+        raise Conflict(
+            f"task {row.id!r} carries out {function.name!r} of {found.module}, not that of {function.module}",
+            do="choose another id for one of them",
+        )
+
+
+async def begun_in(store: Store, uid: str) -> str:
+    """The module whose function began the task; empty if that is not on record."""
+    rows = await store.query("read_events", uid=uid, after=0, limit=1)
+    body = EventRow(*rows[0]).body if rows else None
+    data = store.unseal(uid, "event", body) if body is not None else None
+    return str(data.get("module") or "") if isinstance(data, dict) else ""
 
 
 def compared(signature: Signature, arguments: bytes) -> bytes:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from datetime import timedelta
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any
 
 from perdure._durable.declaring import (
@@ -20,7 +19,9 @@ from perdure._durable.run import Run
 from perdure._durable.scopes import short_name
 from perdure._durable.values import Signature, declare, decode_error, encode_error, reader_for
 from perdure._ground import codec
-from perdure._ground.clock import refuse_no_times
+from perdure._ground.durations import Duration, require_timedelta
+from perdure._ground.saying import without_breaks
+from perdure._ground.secret_forms import HIDDEN, is_telling
 from perdure._model import Entry
 from perdure._replay import digest
 from perdure.errors import InvalidInput, NotStorable, PerdureError, ReplayDiverged
@@ -40,24 +41,26 @@ class Call:
         identity: Callable[..., Any] | None = None,
         raises: Sequence[type[BaseException]] = (),
         retry: Retry | None = None,
-        timeout: timedelta | None = None,
+        timeout: Duration | None = None,
         flush: bool | None = None,
     ) -> None:
         refuse_no_function(function)
         refuse_generator(function)
         refuse_no_name(name)
-        refuse_no_times(timeout=timeout)
+        limit = require_timedelta("timeout", timeout, is_positive=True)
         refuse_no_exceptions(raises=raises)
         if retry is not None and not isinstance(retry, Retry):
             raise InvalidInput(f"retry is {retry!r}", do=f"give a Retry: retry=Retry({retry!r})")
         self.function = function
         self.name = name or short_name(function)
-        self.identity, self.raises, self.retry, self.timeout, self.flush = identity, raises, retry, timeout, flush
+        self.identity, self.raises, self.retry, self.timeout, self.flush = identity, raises, retry, limit, flush
         self.signature = Signature(function)
         self.is_async = is_async(function)
-        self.is_plain = retry is None and timeout is None
+        self.is_plain = retry is None and limit is None
         # Whether arguments given by position are told from others just as they are: none has a default.
         self.told_plainly = identity is None and not self.signature.is_method and self.signature.is_spelled_one_way
+        # Whether a parameter's name says that its value is secret: then it is not shown.
+        self.has_secrets = any(is_telling(name) for name in self.signature.names)
         declare(raises)
         self._read = reader_for(self.signature.returns)
         self.plainly = codec.keeper_of(self.signature.returns)
@@ -88,9 +91,12 @@ class Call:
         """The call as a person reads it, without the instance of a method; the beginning of one that is long."""
         given = args[1:] if self.signature.is_method else args
         parts: Iterable[str] = map(_repr, given)
+        if self.has_secrets:
+            names = chain(self.signature.names, repeat(""))
+            parts = (_repr(value, name) for name, value in zip(names, given, strict=False))
         if kwargs:
-            parts = chain(parts, (f"{name}={_repr(value)}" for name, value in kwargs.items()))
-        return f"{self.name}({', '.join(parts)[:_SHOWN]})"
+            parts = chain(parts, (f"{name}={_repr(value, name)}" for name, value in kwargs.items()))
+        return without_breaks(f"{self.name}({', '.join(parts)[:_SHOWN]})")
 
     def read(self, entry: Entry) -> Any:
         """How a recorded call ended: its value, or its exception raised again."""
@@ -115,7 +121,9 @@ class Call:
             return self.end(None, NotStorable(path, problem.problem, do=problem.do))
 
 
-def _repr(value: Any) -> str:
+def _repr(value: Any, name: str = "") -> str:
+    if name and isinstance(value, str | bytes) and is_telling(name):
+        return HIDDEN
     try:
         return repr(value)
     except Exception:  # somebody's own __repr__

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any
 
-from perdure._durable import alarms, scopes
+from perdure._durable import alarms, scopes, threads, unrecorded_wakeups
 from perdure._durable.run import Run
 from perdure._durable.scopes import ScopeTask
 from perdure._durable.unwinding import Paused
@@ -28,7 +28,9 @@ async def carry_out(run: Run, function: Callable[..., Any], args: Any, kwargs: A
     """
     loop = run.loop
     scopes.install(loop)
-    alarms.install(loop)
+    if alarms.install(loop):
+        unrecorded_wakeups.install(loop)
+    threads.install()
     context = copy_context()
     context.run(scopes.current.set, run.main)
     work = function(*args, **kwargs) if is_async else _in_thread(context.copy(), function, args, kwargs)
@@ -67,7 +69,10 @@ def _judge(run: Run, raised: BaseException | None) -> BaseException | None:
             return error
     if isinstance(raised, asyncio.CancelledError):
         return StepFailed("CancelledError", "the function was cancelled by itself")
-    return raised
+    not_awaited = threads.error_of_not_awaited(run)
+    if not_awaited is not None and raised is not None:
+        raised.add_note(not_awaited.what)
+    return raised or not_awaited
 
 
 async def _end_scopes(run: Run) -> None:

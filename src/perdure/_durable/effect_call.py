@@ -16,6 +16,7 @@ from perdure._durable.calls import Call
 from perdure._durable.declaring import refuse_no_exceptions
 from perdure._durable.fitting import refuse_misfit
 from perdure._durable.values import declare
+from perdure._ground.durations import Duration, require_timedelta
 from perdure.errors import Conflict, EffectUncertain, InvalidInput, NoTask, NotStorable, ResultNotStorable
 
 if TYPE_CHECKING:
@@ -116,17 +117,16 @@ class EffectCall(Call):
         on_uncertain: Literal["ask", "fail"] = "ask",
         undo: Callable[..., Any] | None = None,
         failed_on: Sequence[type[BaseException]] = (),
-        timeout: timedelta = LONGEST,
+        timeout: Duration = LONGEST,
         home: str = "",
         **options: Any,
     ) -> None:
         super().__init__(function, timeout=timeout, **options)
+        limit = require_timedelta("timeout", timeout)
         refuse_no_exceptions(failed_on=failed_on)
         if on_uncertain not in ("ask", "fail"):
             raise InvalidInput(f"on_uncertain is {on_uncertain!r}", do="choose ask or fail")
-        if timeout <= timedelta(0):
-            raise InvalidInput(f"the timeout of {self.name} is {timeout}; it must be longer than nothing")
-        self.limit_seconds, self.home = timeout.total_seconds(), home or home_of(function)
+        self.limit_seconds, self.home = limit.total_seconds(), home or home_of(function)
         self.limit_ms = int(self.limit_seconds * 1000)
         self.verify = getattr(verify, "plain", verify)  # an effect as a probe is run bare: it only looks
         self.keyed, self.on_uncertain = keyed, on_uncertain

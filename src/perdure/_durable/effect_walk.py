@@ -22,7 +22,8 @@ from perdure._durable import settling
 from perdure._durable.at_work import Limited, at_work_of
 from perdure._durable.calls import Note, cut_off
 from perdure._durable.effect_call import EffectCall, Outcome, is_own_coroutine, key_of, not_awaited, running_effect
-from perdure._durable.retry import Retry, wait_until
+from perdure._durable.lost_lease import stand_down
+from perdure._durable.retry import Retry, failed_try, wait_until
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
 from perdure._durable.unwinding import is_leaving
@@ -62,6 +63,7 @@ class Walk(Limited, eq=False):
     tries: int = 0
     number: int = 0  # of its key: a Retry may ask for a new one after a definite failure
     marks: Mapping[str, str | int | float | None] = NO_MARKS  # what the body has put on record for its probe
+    failed: Mapping[str, str | int | float | None] = NO_MARKS  # how the try before ended, if there was one
     is_open: bool = False  # it may have happened, and nobody knows
     again: str = ""  # why it is run once more; Outcome has the words
     recorded: tuple[int, Entry] | None = None  # its outcome, and where it stands
@@ -144,6 +146,8 @@ class Walk(Limited, eq=False):
                     at_work.walks.discard(self)
                     if run.pausing or run.stopping:
                         run.look_for_unwinding()
+                    if run.fence.closed is not None:
+                        stand_down(run)
                 took = int((limits.time() - began) * 1000)
                 if trouble is None:
                     kept = self._keep(value, took)
@@ -214,6 +218,8 @@ class Walk(Limited, eq=False):
             note = {**note, **call.found_by, **self.marks}
         elif self.marks:
             note = {**note, **self.marks}
+        if self.failed:
+            note = {**self.failed, **note}
         entry = Entry("intent", self.op, self.path, self.asked, kept, None, now, 0, run.epoch, note)
         position, write = run.record(entry)
         if self.is_body:
@@ -266,8 +272,9 @@ class Walk(Limited, eq=False):
             self.key = key_of(self.run.uid, self.run.line, self.path, self.asked, self.number)
         delay = retry.delay(self.tries)
         due = self.run.store.clock.now_ms() + delay // timedelta(milliseconds=1)
+        failed = self.failed = failed_try(self.shown, self.tries, retry, error)
         if not self.is_open:
-            note = self._note(number=self.number, until=due, error=type(error).__name__, shown=self.shown)
+            note = self._note(number=self.number, until=due, shown=self.shown, **failed)
             await self._on_disk(self._record(note))
         await wait_until(self.run.store.clock, due, delay)
         return True

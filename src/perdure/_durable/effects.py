@@ -19,7 +19,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
 
 from perdure._durable.calls import never, on_another_loop
@@ -28,6 +27,8 @@ from perdure._durable.effect_walk import Walk
 from perdure._durable.retry import Retry
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
+from perdure._durable.threads import two_threads, watch_coroutines_of
+from perdure._ground.durations import Duration
 from perdure._ground.hop import drive
 from perdure._model import Entry
 from perdure._replay import Cut, Diverged, Fresh, Recorded, Uncertain, plain_digest
@@ -52,7 +53,7 @@ def effect(
     on_uncertain: Literal["ask", "fail"] = "ask",
     undo: Callable[..., Any] | None = None,
     retry: Retry | None = None,
-    timeout: timedelta = LONGEST,
+    timeout: Duration = LONGEST,
     failed_on: Sequence[type[BaseException]] = (),
     identity: Callable[..., Any] | None = None,
     raises: Sequence[type[BaseException]] = (),
@@ -67,7 +68,7 @@ def effect(
     on_uncertain: Literal["ask", "fail"] = "ask",
     undo: Callable[..., Any] | None = None,
     retry: Retry | None = None,
-    timeout: timedelta = LONGEST,
+    timeout: Duration = LONGEST,
     failed_on: Sequence[type[BaseException]] = (),
     identity: Callable[..., Any] | None = None,
     raises: Sequence[type[BaseException]] = (),
@@ -196,9 +197,10 @@ def _called_on_loop(call: EffectCall) -> Callable[..., Any]:
             raise on_another_loop(name)
         path = answer.path
         key = key_of(run.uid, run.line, path, asked)
-        walk = Walk(call, run, path, asked, args, kwargs, key, spelled is not None, is_body)
+        walk = Walk(call, run, path, asked, args, kwargs, key, spelled is not None and not call.has_secrets, is_body)
         return await walk.go(intent)
 
+    watch_coroutines_of(effected)
     effected.__name__ = effected.__qualname__ = name  # by which a task of its own is named
     return effected
 
@@ -236,9 +238,15 @@ def _called_here(call: EffectCall) -> Callable[..., Any]:
             raise run.poison(run.diverged(answer))
         path, is_body = answer.path, scope.is_body
         key = key_of(run.uid, run.line, path, asked)
-        is_spelled = spelled is not None
+        is_spelled = spelled is not None and not call.has_secrets
         walk = Walk(call, run, path, asked, args, kwargs, key, is_spelled, is_body, is_inline=True, op="effect.inline")
-        return drive(walk.go(_intent_of(run, answer)))
+        if scope.is_busy:
+            raise two_threads(call.name)
+        scope.is_busy = not is_body
+        try:
+            return drive(walk.go(_intent_of(run, answer)))
+        finally:
+            scope.is_busy = False
 
     return effected
 

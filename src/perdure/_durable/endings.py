@@ -23,6 +23,7 @@ from perdure._durable.values import declared_here, encode_error
 from perdure._durable.wishes import is_live, is_wished, wish_of, wish_to_cancel
 from perdure._ground import codec
 from perdure._ground.saying import message_of
+from perdure._ground.traceback_text import trace_of
 from perdure._store import Row
 from perdure._tasks import COULD_NOT_BEGIN, Hold, Task, forget_lease, move, questions_of, release_lease, take_lease
 from perdure.errors import InvalidTransition, LeaseHeld
@@ -138,10 +139,16 @@ async def fail_and_undo(task: Task, hold: Hold, run: Run, error: BaseException) 
 
 async def fail(task: Task, hold: Hold, run: Run, shape: dict[str, Any]) -> None:
     sealed = run.store.seal(task.uid, "error", shape)
-    await move(task, "fail", hold=hold, ended="failed", data={"message": shape["message"]}, error=sealed)
+    await move(task, "fail", hold=hold, ended="failed", data=_told(shape), error=sealed)
+
+
+def _told(shape: dict[str, Any]) -> dict[str, Any]:
+    """The error as the history of the task keeps it: a new attempt begins without the last one's error."""
+    return {name: shape[name] for name in ("message", "traceback") if shape.get(name)}
 
 
 def shape_of(error: BaseException) -> dict[str, Any]:
     """An error as it is kept: for people, and to be raised again."""
     message = message_of(error)[:500] or type(error).__name__
-    return {"message": message, "type": type(error).__name__, "raised": encode_error(error, declared_here())}
+    raised = encode_error(error, declared_here(), has_trace=False)
+    return {"message": message, "type": type(error).__name__, "traceback": trace_of(error), "raised": raised}

@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 from functools import lru_cache
+from traceback import walk_tb
 from typing import Any
 
 from msgspec import Struct
 
 from perdure._durable import endings, failing
 from perdure._durable.carrying import is_carried, next_line
+from perdure._durable.divergence import advise_on_fork
 from perdure._durable.driving import carry_out
 from perdure._durable.functions import DurableFunction
-from perdure._durable.prepare import prepare, read_past, suspend
+from perdure._durable.lost_lease import stand_down
+from perdure._durable.prepare import Past, prepare, read_past, suspend
 from perdure._durable.run import Run
 from perdure._durable.savings import Savings, savings_of
 from perdure._durable.spending import open_account
-from perdure._durable.standing import Standing
+from perdure._durable.standing import Standing, stopped
 from perdure._durable.starting import LOOK_SECONDS, Beginning, check_call, result_of, start
+from perdure._durable.stopped import Stopped
 from perdure._durable.switches import why_stopped
 from perdure._durable.testing_mode import is_same_again, replays_always
 from perdure._durable.unwinding import Paused, is_leaving
-from perdure._durable.upgrading import fitting
+from perdure._durable.upgrading import fitting, meant
 from perdure._durable.values import recorded_as
 from perdure._durable.versions import function_for
 from perdure._durable.wishes import is_among, is_halted, watch_of, why_drained
 from perdure._ground import codec, envelope
+from perdure._ground.handlers import was_raised_by_a_handler
 from perdure._ground.hop import Nap
+from perdure._ground.traceback_text import trace_of
 from perdure._model import FINISHED
 from perdure._store import Row, Store, Write, flush_on_sigterm
 from perdure._tasks import (
@@ -51,6 +58,7 @@ from perdure.errors import (
     Conflict,
     InvalidTransition,
     LeaseHeld,
+    LeaseLost,
     NotStorable,
     PerdureError,
     ReplayDiverged,
@@ -65,8 +73,19 @@ LONGEST_LOOK_SECONDS = 0.25
 Loop = asyncio.AbstractEventLoop
 
 
-async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any) -> Any:
-    """Carry the task on in this process until it has ended, and give its result."""
+async def run_until_paused(
+    tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any
+) -> Stopped[Any]:
+    """Carry the task on in this process until it has ended or waits without a process, and say which."""
+    found = await run_here(tasks, id, function, args, kwargs, until_paused=True)
+    return found if isinstance(found, Stopped) else Stopped(id=id, status="completed", value=found)
+
+
+async def run_here(
+    tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any, *, until_paused: bool = False
+) -> Any:
+    """Carry the task on in this process until it has ended, and give its result; or until it is paused, and give a
+    `Stopped`."""
     store = tasks._store
     function = check_call(id, function)
     watch = watch_of(store, asyncio.get_running_loop())
@@ -82,14 +101,14 @@ async def run_here(tasks: Tasks, id: str, function: DurableFunction[..., Any], a
         if hold is not None:
             task = begun_by_draft(tasks, draft, id, uid)
             ended = await one_pass(tasks, task, hold, function, Beginning(arguments, None, None, copies))
-            return ended.value if ended is not None else await _until_its_end(tasks, task, function)
+            return ended.value if ended is not None else await _until_its_end(tasks, task, function, until_paused)
     task, beginning = await start(tasks, id, function, args, kwargs, here=not halted, is_taken=draft is not None)
     hold = held_lease(store, task.uid) if task.created else None
     if hold is not None:
         ended = await one_pass(tasks, task, hold, function, beginning)
         if ended is not None:
             return ended.value
-    return await _until_its_end(tasks, task, function)
+    return await _until_its_end(tasks, task, function, until_paused)
 
 
 async def carry_on_here(tasks: Tasks, task: Task) -> Any:
@@ -108,17 +127,20 @@ async def carry_on_here(tasks: Tasks, task: Task) -> Any:
             f"this process does not know {rows[0][0]!r} version {rows[0][1]}, which task {task.id!r} carries out",
             do="import the module it is in",
         )
+    function = await meant(tasks._store, task.id, task.uid, function)
     return await _until_its_end(tasks, task, function)
 
 
-async def _until_its_end(tasks: Tasks, task: Task, function: DurableFunction[..., Any]) -> Any:
+async def _until_its_end(
+    tasks: Tasks, task: Task, function: DurableFunction[..., Any], until_paused: bool = False
+) -> Any:
     with tasks._store.bell.listening():
-        return await _carried(tasks, task, function)
+        return await _carried(tasks, task, function, until_paused)
 
 
-async def _carried(tasks: Tasks, task: Task, function: DurableFunction[..., Any]) -> Any:
+async def _carried(tasks: Tasks, task: Task, function: DurableFunction[..., Any], until_paused: bool) -> Any:
     store, resting = tasks._store, LOOK_SECONDS
-    standing = Standing(tasks, task)
+    standing = Standing(tasks, task, is_quiet=until_paused)
     while True:
         moves = store.bell.moves
         row = await current_row(store, task.id, task.uid)
@@ -129,6 +151,11 @@ async def _carried(tasks: Tasks, task: Task, function: DurableFunction[..., Any]
 
             await standing.look(row)
             await look_after(tasks, task.uid)
+            if until_paused:
+                row = await current_row(store, task.id, task.uid)
+                if row.status == "paused":
+                    return await stopped(store, row)
+                continue
             longest = min(resting, store.clock.longest_wait)
             await store.bell.moved_since(moves, longest, unheard=longest, gap=longest / 4)
             resting = min(resting * 1.5, LONGEST_LOOK_SECONDS)
@@ -145,6 +172,8 @@ async def _carried(tasks: Tasks, task: Task, function: DurableFunction[..., Any]
             standing.tell(error.what)
             blocked = await blocked_by(store, await current_row(store, task.id, task.uid))
             if await settle_blocked(tasks, blocked) == "wait":
+                if until_paused:
+                    return Stopped(id=task.id, status="pending", waits_for=error.what)
                 await Nap(LOOK_SECONDS)
             continue
         except (LeaseHeld, InvalidTransition) as error:
@@ -182,19 +211,26 @@ class Ended(Struct):
 
 
 async def one_pass(
-    tasks: Tasks, task: Task, hold: Hold, function: DurableFunction[..., Any], beginning: Beginning | None = None
+    tasks: Tasks,
+    task: Task,
+    hold: Hold,
+    function: DurableFunction[..., Any],
+    beginning: Beginning | None = None,
+    past: Past | None = None,
 ) -> Ended | None:
     """One attempt: from the journal's beginning to the function's end or its next pause.
 
-    With a `beginning` the task was made just now, and there is nothing to read. The answer is the result, if it was
-    reached. However it ends, this process does not hold the task's lease any more; one that could not be given back,
-    because the store is away, is not kept for a task that nobody works on.
+    With a `beginning` the task was made just now, and there is nothing to read; with a `past`, which was read under
+    this very lease, there is not either. The answer is the result, if it was reached. However it ends, this process
+    does not hold the task's lease any more; one that could not be given back, because the store is away, is not kept
+    for a task that nobody works on.
     """
     # One coroutine for all of it: each one more is gone through again at every wait of a task.
     store, loop = tasks._store, asyncio.get_running_loop()
     watch = watch_of(store, loop)
     flush_on_sigterm()
     before: bytes | None = None
+    run: Run | None = None
     try:
         while True:
             try:
@@ -202,7 +238,8 @@ async def one_pass(
                     run, args, kwargs = _first(store, task, hold, loop, function, beginning)
                     beginning = None
                 else:
-                    found = await _next(store, task, hold, loop, function)
+                    found = await _next(store, task, hold, loop, function, past)
+                    past = None
                     if found is None:
                         return None
                     function, run, args, kwargs = found
@@ -226,7 +263,7 @@ async def one_pass(
                 if run.always_replay:
                     before = is_same_again(run, before, data)
             except BaseException as error:
-                if run.is_restarting and isinstance(error, Paused) and not run.stopping:
+                if run.is_restarting and isinstance(error, Paused) and not run.stopping and not run.draining:
                     await run.flush()
                 elif is_carried(run, error) and not is_cancelled_from_outside(run):
                     await next_line(run, task, hold, function.signature, function.version)
@@ -237,6 +274,8 @@ async def one_pass(
             if run.always_replay and is_first_end:
                 await run.flush()
                 continue
+            if hold.at_end is not None:
+                hold.at_end()
             while await _completing(task, run, sealed) is None:
                 if await _is_paused(task, hold, run):
                     return None
@@ -244,8 +283,12 @@ async def one_pass(
             forget_lease(store, hold)
             run.fence.let_go()
             return Ended(copy)
-    except BaseException:
+    except BaseException as error:
         forget_lease(store, hold)
+        if isinstance(error, LeaseLost):
+            hold.fence.close(error)
+        if run is not None:
+            stand_down(run)
         raise
 
 
@@ -264,11 +307,11 @@ def _first(
 
 
 async def _next(
-    store: Store, task: Task, hold: Hold, loop: Loop, function: DurableFunction[..., Any]
+    store: Store, task: Task, hold: Hold, loop: Loop, function: DurableFunction[..., Any], past: Past | None
 ) -> tuple[DurableFunction[..., Any], *Ready] | None:
     """An attempt from the journal, with the function as its version takes it on; None when somebody wanted the task
     to end, and it has."""
-    past = await read_past(store, task.uid)
+    past = past or await read_past(store, task.uid)
     function = await fitting(store, task, hold, function, past.call)
     if function.version != past.call[1]:  # it was upgraded, and starts over
         past = await read_past(store, task.uid)
@@ -335,6 +378,13 @@ def _told(replayed: int, fresh: int, saved: Savings) -> bytes:
     return codec.encode_own({"replayed": replayed, "fresh": fresh, "saved": saved.as_event()})
 
 
+def _is_of(function: DurableFunction[..., Any], error: BaseException) -> bool:
+    """Whether the error has come through the function's own code in this thread: what a signal's handler raises there
+    is the function's affair, and elsewhere it only interrupts this process."""
+    code = getattr(inspect.unwrap(function.function), "__code__", None)
+    return any(frame.f_code is code for frame, _ in walk_tb(error.__traceback__))
+
+
 async def _ended_otherwise(
     task: Task, hold: Hold, run: Run, function: DurableFunction[..., Any], error: BaseException
 ) -> None:
@@ -348,7 +398,8 @@ async def _ended_otherwise(
     if closed is not None:
         forget_lease(run.store, hold)
         raise closed from error
-    if is_leaving(error) and not isinstance(error, Paused | asyncio.CancelledError):
+    is_foreign = was_raised_by_a_handler(error) and not _is_of(function, error)
+    if is_foreign or (is_leaving(error) and not isinstance(error, Paused | asyncio.CancelledError)):
         await release_lease(run.store, hold, f"interrupted: {type(error).__name__}")
         raise error
     if run.halted and not is_cancelled_from_outside(run):
@@ -396,5 +447,9 @@ def is_cancelled_from_outside(run: Run) -> bool:
 
 
 async def _pause_diverged(task: Task, error: BaseException) -> None:
+    details: dict[str, Any] = {"diverged": True, "traceback": trace_of(error)}
+    if isinstance(error, ReplayDiverged):
+        await advise_on_fork(task, error)
+        details["advice"] = error.do
     message = error.what if isinstance(error, PerdureError) else str(error)
-    await task.pause(message, reason="human_input", diverged=True)
+    await task.pause(message, reason="human_input", **details)

@@ -19,7 +19,9 @@ from perdure._durable.ledger import FAILED, read_entries
 from perdure._durable.run import Run
 from perdure._ground import crash
 from perdure._ground.clock import moment
-from perdure._ground.saying import name_and_message
+from perdure._ground.known_secrets import redact
+from perdure._ground.saying import in_one_line, name_and_message, printable
+from perdure._ground.traceback_text import trace_of
 from perdure._model import Config, Pause, first_look, make_pause, of_pause
 from perdure._store import AttemptRow, TaskRow
 from perdure._tasks import Hold, Task, move, release_lease
@@ -32,6 +34,7 @@ FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=1), timedelta(minutes=5)
 
 class Choice(Struct, frozen=True):
     what: str
+    trace: str = ""  # where it was raised
     tries: int = 1
     most: int = 1
     wait: timedelta | None = None  # until it is tried again
@@ -40,17 +43,17 @@ class Choice(Struct, frozen=True):
 
 async def choose(task: Task, run: Run, error: BaseException) -> Choice:
     """What its task wants (`Config.on_failure`); by now it is on disk what another attempt would do anew."""
-    store, what = run.store, name_and_message(error)[:500]
+    store, what, trace = run.store, printable(redact(in_one_line(name_and_message(error))))[:500], trace_of(error)
     can_be_tried = await _note(run, error)
     sealed = TaskRow(*(await store.query("get_task_by_uid", uid=run.uid))[0]).config
     config: Config = Config() if sealed is None else store.unseal(run.uid, "config", sealed, Config)
     if config.on_failure == "pause":
-        return Choice(what, pauses=True)
+        return Choice(what, trace, pauses=True)
     if config.on_failure != "retry" or not can_be_tried:
-        return Choice(what)
+        return Choice(what, trace)
     attempts = [AttemptRow(*row) for row in await store.query("read_attempts", uid=run.uid)]
     tries = 1 + sum(attempt.ended.startswith(FAILED) for attempt in attempts)
-    return Choice(what, tries, config.max_retries + 1, after_tries(tries, config.max_retries))
+    return Choice(what, trace, tries, config.max_retries + 1, after_tries(tries, config.max_retries))
 
 
 def after_tries(tries: int, max_retries: int) -> timedelta | None:
@@ -74,8 +77,9 @@ async def try_later(task: Task, hold: Hold, run: Run, choice: Choice) -> None:
     now = await run.store.wall_ms()
     until = moment(now + choice.wait // timedelta(milliseconds=1))
     message = f"try {choice.tries} of {choice.most} failed: {choice.what}; it is tried again"
-    log.warning("task %s, %s in %.0f s", task.id, message, choice.wait.total_seconds())
-    made = make_pause("scheduled_wait", message, {"until": until}, now, json.loads(run.store.presence.author()))
+    log.warning("task %s, %s in %.0f s\n%s", task.id, message, choice.wait.total_seconds(), choice.trace)
+    payload = {"until": until, "traceback": choice.trace}
+    made = make_pause("scheduled_wait", message, payload, now, json.loads(run.store.presence.author()))
     await _pause(task, hold, run, made, choice)
     crash.place("failing.waiting")
 
@@ -84,7 +88,9 @@ async def ask(task: Task, hold: Hold, run: Run, choice: Choice) -> None:
     """The task pauses until a person has looked at it and resumes it: then it is tried again."""
     now = await run.store.wall_ms()
     author = json.loads(run.store.presence.author())
-    made = make_pause("human_input", f"it failed: {choice.what}", {"error": choice.what}, now, author)
+    made = make_pause(
+        "human_input", f"it failed: {choice.what}", {"error": choice.what, "traceback": choice.trace}, now, author
+    )
     await _pause(task, hold, run, made, choice)
 
 
@@ -94,7 +100,7 @@ async def _pause(task: Task, hold: Hold, run: Run, made: Pause, choice: Choice) 
         "pause_reason": made.reason,
         "due_at": first_look(of_pause(made), int(made.since.timestamp() * 1000)),
     }
-    data = {"reason": made.reason, "message": made.message}
+    data = {"reason": made.reason, "message": made.message, "traceback": choice.trace}
     try:
         await move(task, "pause", hold=hold, ended=f"error: {choice.what}", data=data, **columns)
     except InvalidTransition:

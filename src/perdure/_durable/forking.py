@@ -18,21 +18,23 @@ from __future__ import annotations
 import base64
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from shlex import quote
 from typing import Any
 
 import msgspec
 
+from perdure._durable.attaching import begun_in
+from perdure._durable.functions import DurableFunction
 from perdure._durable.ledger import UNDO, accounts, read_entries, read_readable, without_failed
-from perdure._durable.savepoints import rebased, state_at
+from perdure._durable.savepoints import rebased, recorded_later, state_at, state_place
 from perdure._durable.settling import KNOWN
 from perdure._durable.spending import Budget, carried, seal_budget
 from perdure._durable.versions import function_for
 from perdure._ground import codec, envelope
 from perdure._ground.ids import check_id
-from perdure._model import AFTER, Entry, encode_entry, name_of, scope_of, seq_of
+from perdure._model import AFTER, Entry, name_of, scope_of, seal_entry, seq_of
 from perdure._store import Store
 from perdure._tasks import Task, current_row, read_checkpoint
 from perdure.errors import AlreadyExists, Conflict, InvalidInput, JournalDamaged, NotFound, PerdureError, TooLarge
@@ -68,14 +70,16 @@ async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, An
     upto = place_of(task, entries, at)
     refuse_damaged(task.id, readable.damaged, upto if at is not None else None)
     refuse_undone(task.id, entries, upto)
-    kept = copied(entries, upto, task.uid)
+    source, seq = (task.uid, row.state_seq) if at is None else state_place(task.uid, entries, upto)
+    kept = copied(entries, upto, task.uid, recorded_later(source, entries, upto, seq))
     if readable.damaged:
         log.warning(_UNKNOWN, readable.damaged[0][0], task.id, new_id)
         kept += unsettled(entries, upto, task.uid)
-    seq = row.state_seq if at is None else state_at(task.uid, [entry for _, entry in kept])
-    state = await _state(task, seq)
+    state = await _state(store, source, seq)
     arguments = envelope.unseal(sealed, kind="arguments", bound_to=task.uid, ring=store.ring)
-    arguments, state = _changed(function, version, arguments, state, changes)
+    module = await begun_in(store, task.uid)
+    known = function_for(function, version, module)
+    arguments, state = _changed(known, function, arguments, state, changes)
     # Always one, if only without limits: of a task without a budget a worker takes it that nothing is recorded yet.
     limit: Budget = store.unseal(task.uid, "budget", budget, Budget) if budget else Budget()
 
@@ -91,7 +95,7 @@ async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, An
             "not_before": None,
             "deadline_at": None,
             "budget": seal_budget(store, uid, limit),
-            "entries": packed(store, uid, rebased(kept, seq)),
+            "entries": packed(store, uid, rebased(kept, seq if source == task.uid else None)),
         }
 
     made = await task._tasks._insert(
@@ -99,7 +103,7 @@ async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, An
         new_id,
         state,
         cause="fork",
-        origin={"forked_from": task.id, "uid": task.uid, "position": upto},
+        origin={"forked_from": task.id, "uid": task.uid, "position": upto, "module": module},
         name=row.name,
         description=row.description,
         agent=row.agent,
@@ -112,8 +116,8 @@ async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, An
     return made
 
 
-async def _state(task: Task, seq: int) -> Any:
-    found = await read_checkpoint(task._store, task.uid, seq)
+async def _state(store: Store, uid: str, seq: int) -> Any:
+    found = await read_checkpoint(store, uid, seq)
     if found is None:
         raise Conflict(f"checkpoint {seq} was set aside as invalid", do="fork at another step")
     return found["state"]
@@ -183,9 +187,9 @@ def _is_undo(entry: Entry) -> bool:
     return entry.op.partition(".")[0] == UNDO
 
 
-def copied(entries: Entries, upto: int, source: str) -> list[tuple[int, Entry]]:
-    """The entries of all that had ended at this position, as the fork's own. Pure."""
-    before = settled_by(entries, upto)
+def copied(entries: Entries, upto: int, source: str, later: Collection[int] = ()) -> list[tuple[int, Entry]]:
+    """The entries of all that had ended at this position, as the fork's own, and those at some later ones. Pure."""
+    before = settled_by(entries, upto, later)
     # Another task's attempts: numbers that none of the fork's own will have.
     epochs = {epoch: -number for number, epoch in enumerate(sorted({entry.epoch for _, entry in before}), 1)}
     kept = []
@@ -215,9 +219,10 @@ def unsettled(entries: Entries, upto: int, source: str) -> list[tuple[int, Entry
     return sorted(found, key=lambda one: one[0])
 
 
-def settled_by(entries: Entries, upto: int) -> list[tuple[int, Entry]]:
-    """The entries up to this position, without what was still open there, and without undoing. Pure."""
-    before = [(position, entry) for position, entry in entries if position <= upto]
+def settled_by(entries: Entries, upto: int, later: Collection[int] = ()) -> list[tuple[int, Entry]]:
+    """The entries up to this position and at some later ones, without what was still open there, and without undoing.
+    Pure."""
+    before = [(position, entry) for position, entry in entries if position <= upto or position in later]
     ended = {entry.path for _, entry in before if entry.kind != "intent"}
     return [
         (position, entry)
@@ -236,7 +241,7 @@ def packed(store: Store, uid: str, entries: Entries) -> str:
     ring, before, pairs = store.ring, 0, []
     for position, entry in sorted(entries, key=itemgetter(0)):
         named = msgspec.structs.replace(entry, note={**(entry.note or {}), AFTER: before})
-        pairs.append((position, envelope.seal(encode_entry(named), kind="entry", bound_to=uid, ring=ring).hex()))
+        pairs.append((position, seal_entry(named, uid, position, ring).hex()))
         before = position
     size = sum(len(digits) // 2 for _, digits in pairs)
     if size > MAX_COPIED:
@@ -254,11 +259,13 @@ async def first_entry(store: Store, uid: str, line: int, begun_with: bytes) -> s
 # ── what is changed ──────────────────────────────────────────────────────────────────────────────
 
 
-def _changed(function: str, version: int, data: bytes, state: Any, changes: Mapping[str, Any]) -> tuple[bytes, Any]:
+def _changed(
+    known: DurableFunction[..., Any] | None, function: str, data: bytes, state: Any, changes: Mapping[str, Any]
+) -> tuple[bytes, Any]:
     """Arguments and state with some of them set: a name that is no argument is a key of the state."""
     if not changes:
         return data, state
-    known, given = function_for(function, version), dict(codec.decode(data))
+    given = dict(codec.decode(data))
     types = dict(known.signature.types) if known is not None else dict.fromkeys(given, Any)
     keys = dict(state) if isinstance(state, dict) else {}
     for name, value in changes.items():

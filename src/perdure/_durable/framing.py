@@ -7,11 +7,11 @@ After a kill the function replays to where it was, and is given the same frames 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
 from typing import Any
 
 from perdure._durable.scopes import current
 from perdure._durable.starting import recorded_call
+from perdure._ground.durations import Duration
 from perdure._model import Frame
 from perdure._replay import digest
 from perdure._tasks import TaskFrames
@@ -29,7 +29,7 @@ class frames:
         done: Sequence[str] = (),
         next: Sequence[str] = (),
         because: str = "",
-        expires: timedelta | None = timedelta(days=1),
+        expires: Duration | None = "1d",
     ) -> Frame:
         """Set a line of thought aside, with what is done of it and what comes next."""
         what: dict[str, Any] = {"goal": goal, "done": done, "next": next, "because": because, "expires": expires}

@@ -1,9 +1,14 @@
-"""`@step` and `@durable`: plain Python functions whose finished calls are never run again."""
+"""`@step` and `@durable`: plain Python functions whose recorded calls are never run again.
+
+A step that was cut off may be, and so may one that took less than about a millisecond when the process dies within
+some milliseconds of it: a step is for work that may be repeated.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
@@ -15,12 +20,12 @@ from msgspec.structs import replace
 from perdure._durable.calls import Call, refuse_generator
 from perdure._durable.declaring import is_async, refuse_no_function, refuse_no_name
 from perdure._durable.retry import Retry
-from perdure._durable.scopes import whole_name
+from perdure._durable.scopes import current, whole_name
 from perdure._durable.steps import async_step, sync_step
 from perdure._durable.values import Signature
-from perdure._durable.versions import known_functions, remember
+from perdure._durable.versions import known_functions, module_of, remember
 from perdure._ground import codec
-from perdure._ground.clock import refuse_no_times
+from perdure._ground.durations import Duration, require_timedelta
 from perdure._model import Config, Policy
 from perdure.errors import InvalidInput
 
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Durable", "DurableFunction", "SyncDurableFunction", "durable", "known_functions", "step"]
 
+log = logging.getLogger("perdure.durable")
 P = ParamSpec("P")
 Q = ParamSpec("Q")  # those after the instance
 R = TypeVar("R")
@@ -42,7 +48,7 @@ def step(
     *,
     name: str = "",
     retry: Retry | None = None,
-    timeout: timedelta | None = None,
+    timeout: Duration | None = None,
     flush: bool | None = None,
     identity: Callable[..., Any] | None = None,
     raises: Sequence[type[BaseException]] = (),
@@ -53,15 +59,17 @@ def step(
     *,
     name: str = "",
     retry: Retry | None = None,
-    timeout: timedelta | None = None,
+    timeout: Duration | None = None,
     flush: bool | None = None,
     identity: Callable[..., Any] | None = None,
     raises: Sequence[type[BaseException]] = (),
 ) -> Any:
-    """A call whose result is kept. Cut off half-way it may be run again: it is for work that may be repeated.
+    """A call whose result is kept: recorded, it is never run again. Cut off, it may be, and so may one that took less
+    than about a millisecond when the process dies within some milliseconds of it. It is for work that may be repeated.
 
-    Without a task it just runs. `flush` says whether its result is waited for on its way to disk; by
-    default only results of longer steps are. `identity(*args)` says which part of the arguments counts.
+    Without a task it just runs. `flush=True` has its result on disk before the code goes on, `flush=False` never waits
+    for that; by default only results of longer steps are waited for. `identity(*args)` says which part of the
+    arguments counts.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,8 +100,8 @@ class DurableFunction(Generic[P, R]):
 
     # Beside them it has the attributes of what it wraps: in slots its own are found at once, whatever those are.
     __slots__ = (
-        "__dict__", "__weakref__", "alike", "chosen", "compensate", "function", "is_async", "keep_result", "name",
-        "signature", "upgrade", "version",
+        "__dict__", "__weakref__", "alike", "chosen", "compensate", "function", "is_async", "is_named", "keep_result",
+        "module", "name", "namesakes", "signature", "upgrade", "version",
     )  # fmt: skip
 
     def __init__(
@@ -114,7 +122,9 @@ class DurableFunction(Generic[P, R]):
             raise InvalidInput("upgrade= is an async function", do="make it a plain def: it only makes new arguments")
         functools.update_wrapper(self, function)
         self.function = function
-        self.name = name or whole_name(function)
+        self.name, self.module = name or whole_name(function), module_of(function)
+        self.is_named = False  # whether the name was given by `name=`
+        self.namesakes: Sequence[DurableFunction[..., Any]] = ()
         self.version, self.upgrade, self.compensate = version, upgrade, compensate
         self.signature = Signature(function)
         self.keep_result = codec.keeper_of(self.signature.returns)
@@ -123,12 +133,15 @@ class DurableFunction(Generic[P, R]):
         # What its tasks begin with, if that does not depend on when, and as which task, they begin. By value: a method
         # is another function each time it is looked up, and so is one with options.
         how = chosen.queue, chosen.priority, chosen.key
-        self.alike = (self.name, version, *how) if chosen == Options(*how, singleton=chosen.singleton) else None
+        self.alike = (
+            (self.name, version, self.module, *how) if chosen == Options(*how, singleton=chosen.singleton) else None
+        )
         if self.is_async and sys.version_info >= (3, 12):
             inspect.markcoroutinefunction(self)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
-        """Call it as a part of the durable function that is running; without one it just runs."""
+        """Call it as a part of the durable function that is running; without one it just runs, and says so once."""
+        _tell_if_outside(self.name)
         made: Awaitable[R] = self.function(*args, **kwargs)
         return made
 
@@ -138,25 +151,24 @@ class DurableFunction(Generic[P, R]):
         queue: str | None = None,
         priority: int | None = None,
         key: str | None = None,
-        timeout: timedelta | None = None,
+        timeout: Duration | None = None,
         budget: Budget | None = None,
         depends_on: Sequence[str] | None = None,
         dependency_policy: Policy | None = None,
-        debounce: timedelta | None = None,
+        debounce: Duration | None = None,
         singleton: bool | None = None,
         config: Config | None = None,
     ) -> DurableFunction[P, R]:
         """The same function, started with these options; those that were chosen before stay."""
-        refuse_no_times(timeout=timeout, debounce=debounce)
         given: dict[str, Any] = {
             "queue": queue,
             "priority": priority,
             "key": key,
-            "timeout": timeout,
+            "timeout": require_timedelta("timeout", timeout, is_positive=True),
             "budget": budget,
             "depends_on": depends_on,
             "dependency_policy": dependency_policy,
-            "debounce": debounce,
+            "debounce": require_timedelta("debounce", debounce),
             "singleton": singleton,
             "config": config,
         }
@@ -176,8 +188,23 @@ class DurableFunction(Generic[P, R]):
         """A method: the instance is not recorded; who carries the task on calls the method of their own."""
         return self if instance is None else self._like(self.function.__get__(instance, owner), self.chosen)
 
+    def among(self, namesakes: Sequence[DurableFunction[..., Any]]) -> DurableFunction[P, R]:
+        """One of several functions of a name, of which it is not known yet which is meant."""
+        made: DurableFunction[P, R] = self._like(self.function, self.chosen)
+        made.namesakes = namesakes
+        return made
+
     def _like(self, function: Callable[..., Any], options: Options) -> Any:
         return type(self)(function, self.name, self.version, self.upgrade, options, self.compensate)
+
+
+_told_of: set[str] = set()
+
+
+def _tell_if_outside(name: str) -> None:
+    if current.get() is None and name not in _told_of:
+        _told_of.add(name)
+        log.warning("%s is called without a task: nothing of it is kept; app.run(id, %s, …) carries it out", name, name)
 
 
 Durable = DurableFunction  # the name for annotations
@@ -187,6 +214,7 @@ class SyncDurableFunction(DurableFunction[P, R]):
     """One that is a plain `def`: carried out in a thread of its own, where its steps may block."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # type: ignore[override]
+        _tell_if_outside(self.name)
         made: R = self.function(*args, **kwargs)
         return made
 
@@ -229,7 +257,8 @@ def durable(
     upgrade: Callable[..., Any] | None = None,
     compensate: bool = False,
 ) -> Any:
-    """A function whose task carries on after its process dies: its finished steps are never run again.
+    """A function whose task carries on after its process dies: its recorded steps are never run again (see `step`
+    for those of the last milliseconds).
 
     version, upgrade   a changed function is a new version; `upgrade(*old arguments)` gives the new arguments
                        of a task that an older one began, which then starts over (versions.py)
@@ -239,6 +268,7 @@ def durable(
     def decorate(function: Callable[..., Any]) -> DurableFunction[..., Any]:
         kind = DurableFunction if is_async(function) else SyncDurableFunction
         made: DurableFunction[..., Any] = kind(function, name, version, upgrade, compensate=compensate)
+        made.is_named = bool(name)
         remember(made)
         return made
 

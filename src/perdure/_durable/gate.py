@@ -17,14 +17,13 @@ from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context
-from typing import Any, Protocol
+from typing import Protocol
 
+from perdure._durable.ready_calls import ready_calls
 from perdure._durable.timers import Timers
 from perdure._model import Entry, scope_of
 
-# Without a look into the loop (uvloop): so many passes of it count as rest.
-PASSES = 12
-# With one: after so many passes, code that never rests (it polls with sleep(0)) is not waited for.
+# After so many passes of the loop, code that never rests (it polls with sleep(0)) is not waited for.
 MOST_PASSES = 1_000
 # A recorded result that nobody comes for, while others wait behind it, is passed over when this much more time has
 # passed than it took to come.
@@ -70,6 +69,10 @@ class Waking(Protocol):
 
     def sleeps_until(self, may_call: Callable[[Context], bool]) -> float | None: ...
 
+    def has_armed(self, may_call: Callable[[Context], bool]) -> bool:
+        """Whether one is set at the loop, of code that may yet make a call."""
+        ...
+
 
 class _Nobody:
     """Of an attempt that is over nothing is ours any more."""
@@ -98,6 +101,9 @@ class _NoAlarms:
     def sleeps_until(self, may_call: Callable[[Context], bool]) -> float | None:
         return None
 
+    def has_armed(self, may_call: Callable[[Context], bool]) -> bool:
+        return False
+
 
 _NO_ALARMS = _NoAlarms()
 _NO_OWNER = _Nobody()
@@ -114,8 +120,8 @@ class Gate:
         entries: Sequence[tuple[int, Entry]] = (),
     ) -> None:
         self._loop, self._owner = loop, owner
-        ready = getattr(loop, "_ready", None)
-        self._ready: Any = ready if isinstance(ready, deque) else None  # uvloop shows none
+        self._ready = ready_calls(loop)
+        self._queue = self._ready if isinstance(self._ready, deque) else None  # the loop's own, if it shows one
         self.timers = Timers(loop, entries)
         self.alarms: Waking = _NO_ALARMS
         self.unset: dict[str, int] = {}  # by path: recorded timers and threads that the code has not set yet
@@ -215,11 +221,9 @@ class Gate:
     def is_at_rest(self) -> bool:
         """Whether nothing of the durable function's own code is about to run."""
         ready = self._ready
-        if ready is not None and not ready:
+        if not ready:
             return True
         self._passes += 1
-        if ready is None:
-            return self._passes >= PASSES
         if self._passes >= MOST_PASSES:
             return True
         is_ours = self._owner.is_ours
@@ -247,10 +251,10 @@ class Gate:
             self._look_in_next_pass()
 
     def _look_in_next_pass(self) -> None:
-        if self._ready is not None:
+        if self._queue is not None:
             if self._looking is None:
                 self._looking = asyncio.Handle(self._look, (), self._loop, NOBODY)
-            self._ready.append(self._looking)  # what call_soon does, without making a handle each time
+            self._queue.append(self._looking)  # what call_soon does, without making a handle each time
         else:
             self._loop.call_soon(self._look, context=NOBODY)
 
@@ -259,7 +263,7 @@ class Gate:
             self._is_sure_busy = False
             # Whoever got the last result has run by now, ahead of us in this very pass. If that set nothing off, the
             # code is at rest, and the next result need not wait for another pass.
-            if self._ready is not None and not self._ready:
+            if not self._ready:
                 self._is_looking = False
                 self._hand_out()
             else:
@@ -348,7 +352,8 @@ class Gate:
         self._blocked += _POLL_SECONDS
         if self._blocked >= _BLOCKED_SECONDS:
             self.alarms.arm_blocking(self._next_scope())
-        self._quiet = 0.0 if timers.has_any(owner.may_call) else self._quiet + _POLL_SECONDS
+        waits = timers.has_any(owner.may_call) or self.alarms.has_armed(owner.may_call)
+        self._quiet = 0.0 if waits else self._quiet + _POLL_SECONDS
         longest = PATIENCE_SECONDS + timers.lasted(self._expected[0], owner.is_alive)
         if self._blocked >= longest and timers.let_go_first():
             self.look_soon()

@@ -28,6 +28,7 @@ class UncertainEffect(Struct, frozen=True, kw_only=True):
     key: str
     why: str
     since: datetime
+    traceback: str = ""  # where the exception was raised that left its outcome open
     is_waited_for: bool  # the task is paused for it; else its code has gone on, and only the record is open
 
 
@@ -49,6 +50,7 @@ class Inbox:
                 key=str(one.details.get("key", "")),
                 why=str(one.details.get("why", "")),
                 since=one.asked_at,
+                traceback=str(one.details.get("traceback", "")),
                 is_waited_for=bool(one.details.get("waits", True)),
             )
             for one in found

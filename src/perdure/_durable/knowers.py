@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from perdure._ground.clock import moment
 from perdure._ground.ids import Process, is_proven_dead
+from perdure._model import Pause
 from perdure._store import Row, Store, TaskRow
 
 
@@ -16,6 +17,7 @@ class Knower(NamedTuple):
 
     queues: Sequence[str]
     functions: Sequence[Sequence[Any]]  # name, version, whether older versions are brought to it
+    commands: bool = True  # whether it runs commands of stored pauses; an older one does not say
 
     def knows(self, name: str, version: int) -> bool:
         return any(
@@ -42,6 +44,17 @@ async def why_nobody(store: Store, call: Row) -> str:
     return "a worker takes it when it is its turn"
 
 
+async def why_not_checked(store: Store, pause: Pause) -> str:
+    """What keeps workers from the check that a plain pause waits for, when all of them are."""
+    if "command" not in pause.payload:
+        return ""
+    live = [_knower(row) for row in await store.query("read_workers") if _is_live(store, row)]
+    if any(knower.commands for knower in live):
+        return ""
+    nobody = "no live worker may run its command" if live else "no worker is running that may run its command"
+    return f"{nobody}: start one with PERDURE_POLL_COMMANDS=1, or perdure resume"
+
+
 async def why_not_at_work(store: Store, uid: str) -> str:
     """Why nobody works on a task that could be worked on; nothing when somebody does, or it waits for something."""
     holder, call = await store.query("read_holder", uid=uid), await store.query("get_call", uid=uid)
@@ -61,4 +74,4 @@ def _is_live(store: Store, row: Row) -> bool:
 
 def _knower(row: Row) -> Knower:
     said = json.loads(row[11])
-    return Knower(said["queues"], said["functions"])
+    return Knower(said["queues"], said["functions"], said.get("commands", True))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
 from msgspec import DecodeError, Struct
@@ -22,7 +23,9 @@ from perdure._durable.calls import Call
 from perdure._durable.lost_blocks import without_lost
 from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
-from perdure._model import Entry, decode_entry, missing_in, name_of, path_of
+from perdure._ground.known_secrets import redact
+from perdure._ground.saying import without_breaks
+from perdure._model import Entry, decode_entry, missing_in, name_of, open_entry, path_of
 from perdure._replay import SPELLED, call_of
 from perdure._store import AttemptRow, Row, Store, TaskRow
 from perdure.errors import JournalDamaged, RecordDamaged
@@ -46,6 +49,7 @@ class EffectRecord(Struct, frozen=True, kw_only=True):
     undone_at: datetime | None
     settled: str  # by what, if its outcome was not known at first: verify, person
     error: str
+    traceback: str = ""  # where that was raised; "" of one that was recorded before tracebacks were kept
     has_undo: bool
     is_inherited: bool  # done by the task that this one was forked from
     digest: str  # of its arguments
@@ -56,9 +60,9 @@ class EffectRecord(Struct, frozen=True, kw_only=True):
 def shown_of(intent: Entry) -> str:
     """The call as a person reads it: as its intent says, or as its digest does, which spells a short one."""
     said = (intent.note or {}).get("shown")
-    if said:
-        return str(said)
-    return call_of(intent) if intent.digest[:1] == SPELLED else name_of(intent.path)
+    if not said:
+        said = call_of(intent) if intent.digest[:1] == SPELLED else name_of(intent.path)
+    return without_breaks(redact(str(said)))
 
 
 class Account(Struct):
@@ -68,6 +72,7 @@ class Account(Struct):
     began_at: int
     intent: Entry
     end: Entry | None = None
+    newest: Entry | None = None  # of its intents: it says how the try before ended
     position: int = 0  # of its outcome: the order in which it is undone
     state: State = "uncertain"
     answer: Mapping[str, Any] | None = None  # what a person said later, when the code had gone on
@@ -143,6 +148,7 @@ def _read(found: dict[str, Account], position: int, entry: Entry) -> None:
     if entry.kind == "intent":
         if account is None:
             account = found[entry.path] = Account(entry.path, entry.at, entry, position=position)
+        account.newest = entry
         waits = "until" in note  # it definitely failed, and is to be tried again
         account.state = "failed" if waits else "uncertain"
         if not waits:
@@ -161,7 +167,7 @@ def _state(entry: Entry, *, is_open: bool) -> State:
         return "uncertain"
     if entry.kind == "cut":
         return "failed"
-    return "done" if entry.error is None or error_of(entry)[0] == "ResultNotStorable" else "failed"
+    return "done" if entry.error is None or failure_in(entry).type == "ResultNotStorable" else "failed"
 
 
 def _hear(account: Account, answers: Mapping[str, Any]) -> None:
@@ -178,16 +184,32 @@ def _hear(account: Account, answers: Mapping[str, Any]) -> None:
             account.state = "done" if answer["choice"] == "done" else "failed"
 
 
-def error_of(entry: Entry | None) -> tuple[str, str]:
-    """The kind and the first line of what it raised."""
-    if entry is None or entry.error is None:
-        return "", ""
-    found = codec.peek(entry.error)
-    return str(found.get("type", "")), next(iter(str(found.get("message", "")).splitlines()), "")
+class Failure(NamedTuple):
+    """How a call failed, as its entries tell it: the kind of its exception, its message, where it was raised."""
+
+    type: str = ""
+    message: str = ""
+    traceback: str = ""
+
+    def __str__(self) -> str:
+        first = next(iter(self.message.splitlines()), "")
+        return redact(f"{self.type}: {first}" if first else self.type)
+
+
+def failure_in(entry: Entry | None) -> Failure:
+    """What this entry says of a failure: its own, or, in an intent, that of the try before."""
+    if entry is None:
+        return Failure()
+    if entry.error is not None:
+        found = codec.peek(entry.error)
+        parts: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
+        return Failure(*(str(parts.get(name) or "") for name in Failure._fields))
+    note = entry.note or {}
+    return Failure(*(str(note.get(name) or "") for name in ("error", "message", "traceback")))
 
 
 def record_of(account: Account, line: int) -> EffectRecord:
-    kind, message = error_of(account.end)
+    failure = failure_in(account.end if account.end is not None else account.newest)
     note, undone = account.note, account.undo_end if account.state == "undone" else None
     settled = "person" if account.answer is not None else str(note.get("settled") or "")
     return EffectRecord(
@@ -200,13 +222,19 @@ def record_of(account: Account, line: int) -> EffectRecord:
         ended_at=moment(account.end.at) if account.end is not None and account.state != "uncertain" else None,
         undone_at=moment(undone.at) if undone is not None else None,
         settled=settled,
-        error=f"{kind}: {message}" if kind else "",
+        error=str(failure),
+        traceback=failure.traceback,
         has_undo=account.has_undo,
         is_inherited=account.is_inherited,
-        digest=account.intent.digest.hex(),
+        digest=_fingerprint(account.intent.digest),
         path=account.path,
         line=line,
     )
+
+
+def _fingerprint(digest: bytes) -> str:
+    """What tells these arguments from others. A short call is spelled in its digest, and is not shown in hex."""
+    return digest.hex() if digest[:1] != SPELLED else blake2b(digest, digest_size=16).hexdigest()
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────
@@ -215,12 +243,16 @@ def record_of(account: Account, line: int) -> EffectRecord:
 async def read_ledger(store: Store, uid: str, lines: int) -> list[EffectRecord]:
     """Every effect of a task, those of lines it has left included."""
     answers = await read_answers(store, uid)
-    found: list[EffectRecord] = []
+    await least_length(store, uid, lines)  # a damaged number of lines is no number of times to look
+    found: dict[object, EffectRecord] = {}
     for line in range(1, lines + 1):
         entries = (await read_readable(store, uid, line)).entries
         said = answers if line == lines else _said_of(line, answers)
-        found += [record_of(account, line) for account in accounts(entries, said)]
-    return found
+        for account in accounts(entries, said):
+            record = record_of(account, line)
+            # A rollback copies what stays done to its new line: one effect, as the newest line tells it.
+            found[record.key or (line, record.path)] = record
+    return list(found.values())
 
 
 def _said_of(line: int, answers: Mapping[str, Any]) -> dict[str, Any]:
@@ -230,9 +262,40 @@ def _said_of(line: int, answers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def least_length(store: Store, uid: str, line: int) -> int:
-    """How many entries a line has had at least. To be asked before its entries are: meanwhile there may be more."""
+    """How many entries a line has had at least. To be asked before its entries are: meanwhile there may be more.
+
+    Raises:
+        RecordDamaged: this is the task's line, as its row says, and its journal ends on another one.
+    """
     found = await store.query("get_call", uid=uid)
-    return length_of(found[0], line) if found else 0
+    if not found:
+        return 0
+    await require_line(store, uid, found[0], line)
+    return length_of(found[0], line)
+
+
+async def require_line(store: Store, uid: str, call: Row, line: int, task_id: str = "") -> None:
+    """See that a row of get_call does not contradict the row of its task. A new line begins with an entry, in one
+    transaction with its number, so the journal ends on the task's own line.
+
+    Raises:
+        RecordDamaged: it ends on another one. To go on would be to begin anew, effects included.
+    """
+    *_, end, _ = call
+    if end == line or not end:
+        return
+    now = TaskRow(*(await store.query("get_task_by_uid", uid=uid))[0])
+    again = await store.query("get_call", uid=uid)
+    if now.line != line or not again or again[0][-2] != end:
+        return  # it is a line that the task has left, or leaves just now
+    if end < line and await store.query("read_journal", uid=uid, line=line):
+        return  # a process of an older perdure has begun it, and did not say so
+    raise RecordDamaged(
+        f"the row of task {task_id or now.id!r}",
+        f"it says that the task is on line {line:,} of its journal, and the journal ends on line {end:,}",
+        kept="all that the task has done; nothing was run",
+        do="restore the store from a backup",
+    )
 
 
 def length_of(call: Row, line: int) -> int:
@@ -264,12 +327,12 @@ def opened(store: Store, uid: str, rows: Sequence[Row], task_id: str = "", least
     """
     ring = store.ring
     try:
-        entries = [
-            (position, decode_entry(envelope.unseal(sealed, kind="entry", bound_to=uid, ring=ring)))
+        entries = [  # open_entry, without a call for each
+            (position, decode_entry(envelope.unseal(sealed, kind="entry", bound_to=uid, ring=ring, place=position)))
             for position, sealed in rows
         ]
     except (RecordDamaged, DecodeError):
-        first, problem = readable_of(store, uid, rows).damaged[0]
+        first, problem = readable_of(store, uid, rows, least).damaged[0]
         raise JournalDamaged(task_id or uid, first, problem) from None
     for first, problem in missing_in(entries, least):
         raise JournalDamaged(task_id or uid, first, problem)
@@ -296,11 +359,9 @@ def readable_of(store: Store, uid: str, rows: Sequence[Row], least: int = 0) -> 
     for position, sealed in rows:
         entry = None
         try:
-            entry = decode_entry(envelope.unseal(sealed, kind="entry", bound_to=uid, ring=store.ring))
+            entry = open_entry(sealed, uid, position, store.ring)
         except RecordDamaged as error:
             damaged.append((position, error.problem))
-        except DecodeError as error:
-            damaged.append((position, str(error)))
         found.append((position, entry))
     entries = [(position, entry) for position, entry in found if entry is not None]
     return Readable(entries, sorted(damaged + missing_in(found, least)))

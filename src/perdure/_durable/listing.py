@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from perdure._durable.ledger import read_readable
+from perdure._durable.ledger import failure_in, read_readable
 from perdure._ground.clock import moment
 from perdure._model import Entry, scope_of
 from perdure._tasks import Tasks, current_row
@@ -43,6 +43,8 @@ class JournalLine(Struct, frozen=True, kw_only=True):
     state: Literal["done", "raised", "cut", "open", "damaged"]
     at: datetime | None
     took: timedelta
+    error: str = ""  # what it raised, or what the try before raised
+    traceback: str = ""  # where that was
 
 
 async def journal_of(tasks: Tasks, id: str) -> Sequence[JournalLine]:
@@ -76,6 +78,7 @@ def _line(position: int, entry: Entry) -> JournalLine:
         state = "cut"
     elif entry.error is not None:
         state = "raised"
+    failure = failure_in(entry)
     return JournalLine(
         position=position,
         step=entry.path.removeprefix("|"),
@@ -83,4 +86,6 @@ def _line(position: int, entry: Entry) -> JournalLine:
         state=state,
         at=moment(entry.at) if entry.at else None,
         took=timedelta(milliseconds=entry.took_ms),
+        error=str(failure),
+        traceback=failure.traceback,
     )

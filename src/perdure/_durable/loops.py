@@ -7,10 +7,11 @@ Inside a step:
     async with loops.appending("out.jsonl") as out: ...    # the file is cut back to what is known to be whole
     await loops.run_script(connection, sql)                # at the next statement
 
-An item counts as done when the loop comes back for the next one. So the item under way is repeated; all
-before it are not, as far as their marks were written (progress.py tells which are; `flush=True` has each
-on disk before the next item begins). Two things are exact: `appending`, because the file itself shows how
-much of it is whole, and `run_script`, because statement and cursor are committed together.
+An item counts as done when the loop comes back for the next one. So after a crash the item under way is
+repeated. Items before it are not repeated if they took a second or longer; of shorter ones, those of the last
+moment may be (marking.py tells how long that is). With `flush=True` each item is on disk before the next one
+begins. Two loops are exact: `appending`, because the file itself shows how much of it is whole, and `run_script`,
+because statement and cursor are committed together.
 
 A step's loops keep their places under their names, beside its cursor; a second loop of the same kind in one
 step needs another name, and is refused without one. Without a task they are plain loops.

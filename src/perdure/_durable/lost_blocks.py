@@ -12,7 +12,7 @@ Owns which entries belong to which block. How a block is found to be lost is in 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from msgspec.structs import replace
 
@@ -103,15 +103,14 @@ def _block_of(entry: Entry) -> Block | None:
     return Block(str(note[_UNIT]), str(note[_BLOCK]))
 
 
-async def run_again(run: Run, block: Block) -> None:
-    """Begin the attempt anew, without what was recorded in the block. Does not return."""
+async def run_again(run: Run, block: Block) -> NoReturn:
+    """Begin the attempt anew, without what was recorded in the block."""
     data = codec.encode([block.unit, block.name])
     now = run.store.clock.now_ms()
     path = f"~{LOST} {block.unit} {block.name} {run.fence.position}"
     run.record(Entry("result", LOST, path, b"", data, at=now, epoch=run.epoch), urgent=True)
     await run.flush()
-    run.is_restarting = True
-    await run.suspend(f"~{LOST} {block.unit}")
+    await run.begin_anew(f"~{LOST} {block.unit}")
 
 
 def without_lost(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:

@@ -4,9 +4,9 @@ Inside a step, `progress.mark(cursor=…)` says what is done and `progress.curso
 this attempt, or by the one that was cut off. What a cursor is, the step decides: a byte, an id, a page token.
 
 A mark is one entry of the journal, but not each mark is one. Those that follow each other within 20
-milliseconds (or a two-thousandth of the step's time, if that is more) are written as one, the last; so
-a loop may mark every item, and a step of ten hours leaves some fifteen thousand entries. After a crash
-at most one item is repeated when an item takes longer than that, and else those of the last such moment.
+milliseconds (or a two-thousandth of the step's time, if that is more, up to a second) are written as one,
+the last; so a loop may mark every item, and a step of ten hours leaves some forty thousand entries. After a
+crash at most one item is repeated when an item takes longer than that, and else those of the last such moment.
 With flush=True the mark is on disk when the call returns, and at most the one item under way is repeated.
 
 No mark can make it exactly once by itself: the process may die between the item and its mark. It is exact
@@ -25,9 +25,10 @@ from perdure._durable.run import Run
 from perdure._durable.scopes import current
 from perdure._ground import codec, crash
 from perdure._ground.clock import moment
+from perdure._ground.hop import drive
 from perdure._model import Entry, Progress, name_of, progress_of
 from perdure._store import Write
-from perdure._tasks import held_lease
+from perdure._tasks import held_lease, read_progress
 from perdure.errors import InvalidInput, PerdureError
 
 Json = Any
@@ -35,6 +36,7 @@ Json = Any
 # As old as an entry may get before the next body waits for it (run.py).
 WRITTEN_EVERY = 0.02
 WRITTEN_AT_MOST = 2000  # times while the step's age doubles, about
+LONGEST_PACE = 1.0  # items that take longer are never repeated together, however old the step is
 # What people look at need not be newer.
 SHOWN_EVERY = 0.5
 
@@ -66,8 +68,12 @@ class progress(metaclass=_Class):
             LeaseLost: another attempt has taken over; stop.
         """
         mark = _mark_here()
-        write = mark.offer(cursor, done, total, flush) if mark is not None else None
-        if mark is not None and write is not None:
+        if mark is None:
+            return
+        if done is not None and not mark.marks.knows_others:
+            await mark.marks.know_others()
+        write = mark.offer(cursor, done, total, flush)
+        if write is not None:
             await write
             mark.written()
 
@@ -81,8 +87,12 @@ class plain_progress(progress):
     ) -> None:
         """Keep `cursor` for the next attempt at this step; with `flush` it is on disk when this returns."""
         mark = _mark_here()
-        write = mark.offer(cursor, done, total, flush) if mark is not None else None
-        if mark is not None and write is not None:
+        if mark is None:
+            return
+        if done is not None and not mark.marks.knows_others:
+            drive(mark.marks.know_others())
+        write = mark.offer(cursor, done, total, flush)
+        if write is not None:
             mark.run.wait_here(write)
             mark.written()
 
@@ -124,6 +134,8 @@ class Place:
         mark = _mark_here(of="loops")
         if mark is None:
             return
+        if not mark.marks.knows_others:
+            await mark.marks.know_others()
         write = mark.offer({**(mark.cursor or {}), self._name: place}, done, total, flush or self._flush)
         if write is not None:
             await write
@@ -137,20 +149,30 @@ class _Marks:
         self._run = run
         self._found = {entry.path: entry for _, entry in run.entries if entry.op == "progress"}
         self._marks: dict[str, _Mark] = {}
+        self.knows_others = False
+
+    async def know_others(self) -> None:
+        """Read how far the task's operations have come: what is shown of a step stands beside that."""
+        run = self._run
+        hold = held_lease(run.store, run.uid)
+        if run.task is not None and hold is not None:
+            before = await read_progress(run.task)
+            hold.progress = hold.progress or before  # somebody else here may have marked meanwhile
+        self.knows_others = True
 
     def of(self, path: str, kind: str = "progress") -> _Mark:
         kept = f"{path}|{kind}"
         mark = self._marks.get(kept)
         if mark is None:
-            mark = self._marks[kept] = _Mark(self._run, path, kept, self._found.get(kept))
+            mark = self._marks[kept] = _Mark(self, self._run, path, kept, self._found.get(kept))
         return mark
 
 
 class _Mark:
     """The cursor of one step."""
 
-    def __init__(self, run: Run, path: str, kept: str, found: Entry | None) -> None:
-        self.run, self._path, self._kept = run, path, kept
+    def __init__(self, marks: _Marks, run: Run, path: str, kept: str, found: Entry | None) -> None:
+        self.marks, self.run, self._path, self._kept = marks, run, path, kept
         self.cursor: Json = None if found is None or found.value is None else codec.decode(found.value)
         self._began = time.monotonic()
         self._written = Coalesced(run, self._write, self._pace)
@@ -173,7 +195,8 @@ class _Mark:
         crash.place("progress.marked")
 
     def _pace(self) -> float:
-        return max(WRITTEN_EVERY, (time.monotonic() - self._began) / WRITTEN_AT_MOST)
+        aged = (time.monotonic() - self._began) / WRITTEN_AT_MOST
+        return max(WRITTEN_EVERY, min(aged, LONGEST_PACE))
 
     def _write(self, data: bytes) -> Write:
         run = self.run
@@ -188,7 +211,7 @@ class _Mark:
         seen = Progress(
             operation=name_of(self._path), percent=percent, cursor=self.cursor, done=done, total=total, at=moment(at)
         )
-        if (hold := held_lease(store, run.uid)) is not None and hold.progress is not None:
+        if (hold := held_lease(store, run.uid)) is not None:
             seen = hold.progress = seen.beside(hold.progress)
         params = {"progress": store.seal(run.uid, "progress", seen, Progress), "at": at}
         write = store.verb("mark_progress", run.uid, params, key=run.task_id, fence=run.fence)

@@ -23,7 +23,6 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from math import isfinite
 from typing import Any, ParamSpec, TypeVar
 
@@ -36,6 +35,7 @@ from perdure._durable.scopes import current
 from perdure._durable.spending import Account, spent_note
 from perdure._durable.values import Signature
 from perdure._ground import codec, crash
+from perdure._ground.durations import Duration
 from perdure._model import Entry, name_of, scope_of
 from perdure.errors import NotStorable
 
@@ -79,7 +79,7 @@ def model_call(
     messages: str = "messages",
     name: str = "",
     retry: Retry | None = None,
-    timeout: timedelta | None = None,
+    timeout: Duration | None = None,
     flush: bool | None = True,
     identity: Callable[..., Any] | None = None,
     raises: Sequence[type[BaseException]] = (),

@@ -7,13 +7,16 @@ one entry, which replay does not count. `where` reads it.
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from itertools import islice
 from typing import Any
 
+from perdure._durable.call_stack import stack_of
+from perdure._durable.calls import Note
 from perdure._durable.run import Run
 from perdure._ground import codec
-from perdure._model import Entry
+from perdure._model import Entry, scope_of
 from perdure.errors import PerdureError
 
 BEGUN = "begun"
@@ -44,4 +47,13 @@ def note_steps(run: Run) -> None:
         with suppress(PerdureError):  # the attempt is closed; its next call says so
             shown = codec.encode(call.shown(args, kwargs))
             now = run.store.clock.now_ms()
-            run.record(Entry("result", BEGUN, f"{path}|{BEGUN}", b"", shown, at=now, epoch=run.epoch), urgent=True)
+            stack: Note = {"stack": "\n".join(_stack(run, scope_of(path)))}
+            entry = Entry("result", BEGUN, f"{path}|{BEGUN}", b"", shown, at=now, epoch=run.epoch, note=stack)
+            run.record(entry, urgent=True)
+
+
+def _stack(run: Run, scope: str) -> list[str]:
+    """The functions that this scope waits in; of a plain function, which has no task to look at, none."""
+    tasks = (task for task, alive in run.alive.values() if alive.path == scope)
+    task = run.body if not scope else next(tasks, None)
+    return stack_of(task) if isinstance(task, asyncio.Task) and not task.done() else []

@@ -18,7 +18,8 @@ from perdure._durable.polling import Poll
 from perdure._durable.run import Run
 from perdure._durable.schemas import schema_of
 from perdure._ground import codec
-from perdure._ground.clock import moment, refuse_no_times, to_ms
+from perdure._ground.clock import moment, to_ms
+from perdure._ground.durations import Duration, require_seconds, require_timedelta
 from perdure._ground.ids import check_id
 from perdure._model import FINISHED, Asked, first_look, jitter_ms
 from perdure._replay import digest
@@ -49,7 +50,7 @@ class pause:
     async def approval(
         question: str,
         *,
-        expires: timedelta | None = None,
+        expires: Duration | None = None,
         default: Literal["approve", "reject"] = "reject",
         editable: Json = None,
     ) -> Approval:
@@ -73,7 +74,7 @@ class pause:
         return Approval(by=answer["by"], comment=answer["comment"], edited=answer["edited"])
 
     @staticmethod
-    async def input(question: str, type: type[T], *, expires: timedelta | None = None, default: T | None = None) -> T:
+    async def input(question: str, type: type[T], *, expires: Duration | None = None, default: T | None = None) -> T:
         """A person's answer, as this type. One that does not fit is refused, and the task stays paused.
 
         Raises:
@@ -97,7 +98,7 @@ class pause:
         type: type[T],
         *,
         link: str = "",
-        expires: timedelta | None = None,
+        expires: Duration | None = None,
         announce: Callable[[str], Awaitable[None]] | None = None,
     ) -> T: ...
     @overload
@@ -106,7 +107,7 @@ class pause:
         what: str,
         *,
         link: str = "",
-        expires: timedelta | None = None,
+        expires: Duration | None = None,
         announce: Callable[[str], Awaitable[None]] | None = None,
     ) -> Any: ...
     @staticmethod
@@ -115,7 +116,7 @@ class pause:
         type: Any = Any,
         *,
         link: str = "",
-        expires: timedelta | None = None,
+        expires: Duration | None = None,
         announce: Callable[[str], Awaitable[None]] | None = None,
     ) -> Any:
         """What another system answers by a token, which `announce` gives to it. `link` shows people where to look.
@@ -142,9 +143,9 @@ class pause:
     async def poll(
         check: Callable[[], Awaitable[T | None]],
         *,
-        every: timedelta,
+        every: Duration,
         backoff: float = 1.0,
-        limit: timedelta | None = None,
+        limit: Duration | None = None,
         what: str = "",
     ) -> T:
         """What `check` finds, which is called now and then until it answers something else than None.
@@ -155,25 +156,29 @@ class pause:
         Raises:
             TimedOut: nothing was found within `limit`.
         """
-        refuse_no_times(every=every, limit=limit)
-        poll = Poll(check, every, backoff, limit, what)
+        apart = require_timedelta("every", every, is_positive=True)
+        poll = Poll(check, apart, backoff, require_timedelta("limit", limit), what)
         found: T = await recorded("pause.poll", digest((poll.what,), {}), poll.put, poll.returns)
         return found
 
     @staticmethod
-    async def wait(*, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
-        """Let so much time pass, by the clock on the wall; later if the machine was off."""
-        length = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-        if not timedelta(0) <= length <= LONGEST_WAIT:
-            raise InvalidInput(f"a wait of {length} is none", do="wait for a length from 0 to a hundred years")
+    async def wait(
+        length: Duration = "0s", /, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
+    ) -> None:
+        """Let so much time pass, by the clock on the wall; later if the machine was off. `wait("36h")`,
+        `wait(timedelta(days=1.5))` and `wait(days=1, hours=12)` are the same; a length and units add up."""
+        whole = require_timedelta("the length of a wait", length)
+        whole += timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        if not timedelta(0) <= whole <= LONGEST_WAIT:
+            raise InvalidInput(f"a wait cannot be {whole} long", do="wait for a length from 0 to a hundred years")
 
         async def put(run: Run, path: str) -> Any:
             if path in run.answers:
                 return run.answers[path]
-            due_at = await run.store.wall_ms() + _ms(length)
-            return await _wait_until(run, path, due_at, f"{length} to pass")
+            due_at = await run.store.wall_ms() + _ms(whole)
+            return await _wait_until(run, path, due_at, f"{whole} to pass")
 
-        await recorded("pause.wait", digest((length,), {}), put)
+        await recorded("pause.wait", digest((whole,), {}), put)
 
     @staticmethod
     async def until(moment: datetime) -> None:
@@ -190,26 +195,26 @@ class pause:
     @staticmethod
     async def rate_limit(
         *,
-        retry_after: float | None = None,
+        retry_after: float | Duration | None = None,
         reset_at: datetime | None = None,
         provider: str = "",
-        max_wait: timedelta | None = None,
+        max_wait: Duration | None = None,
     ) -> None:
-        """Wait as a provider has asked for: `retry_after` seconds (Retry-After), or until `reset_at`
-        (X-RateLimit-Reset); without either, longer each time. What one task was told, the others of the same
-        `provider` heed too. A little is added, so that they do not all come back at once.
+        """Wait as a provider has asked for: `retry_after`, as its header has it (a number or "120" is seconds), or
+        until `reset_at` (X-RateLimit-Reset); without either, longer each time. What one task was told, the others of
+        the same `provider` heed too. A little is added, so that they do not all come back at once.
 
         Raises:
             RateLimited: it would be longer than `max_wait`.
         """
-        refuse_no_times(max_wait=max_wait)
+        longest = require_timedelta("max_wait", max_wait)
 
         async def put(run: Run, path: str) -> Any:
             if path in run.asked or path in run.answers:
                 return await _ask(run, path, "rate_limit", _limit_text(provider), Asked(kind="rate_limit"))
             now = await run.store.wall_ms()
             target = await _patience(run, provider, _reset(now, retry_after, reset_at), now)
-            if max_wait is not None and target - now > _ms(max_wait):
+            if longest is not None and target - now > _ms(longest):
                 raise RateLimited(provider, moment(target))
             due_at = target + jitter_ms(target - now, random.random())  # noqa: S311
             asked = Asked(kind="rate_limit", due_at=due_at, provider=provider)
@@ -303,14 +308,12 @@ async def _wait_until(run: Run, path: str, due_at: int, text: str) -> Any:
     return await _ask(run, path, "scheduled_wait", text, asked, until=moment(due_at))
 
 
-async def _deadline(run: Run, expires: timedelta | None) -> dict[str, Any]:
+async def _deadline(run: Run, expires: Duration | None) -> dict[str, Any]:
     """When a question expires, and when it is reminded of: half-way there."""
-    refuse_no_times(expires=expires)
-    if expires is None:
+    limit = require_timedelta("expires", expires)
+    if limit is None:
         return {}
-    if expires < timedelta(0):
-        raise InvalidInput(f"expires is {expires}, which is over already")
-    now, length = await run.store.wall_ms(), _ms(expires)
+    now, length = await run.store.wall_ms(), _ms(limit)
     return {"expires_at": now + length, "remind_at": now + length // 2}
 
 
@@ -325,13 +328,15 @@ def _ms(length: timedelta) -> int:
 # ── rate limits ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _reset(now: int, retry_after: float | None, reset_at: datetime | None) -> int | None:
+def _reset(now: int, retry_after: float | Duration | None, reset_at: datetime | None) -> int | None:
     if retry_after is not None and reset_at is not None:
         raise InvalidInput("a rate limit takes either retry_after or reset_at, not both")
     if retry_after is not None:
-        if not retry_after <= LONGEST_WAIT.total_seconds():
+        is_plain = isinstance(retry_after, str) and retry_after.strip().isdecimal()  # as the header has it
+        seconds = float(retry_after) if is_plain else require_seconds("retry_after", retry_after)  # type: ignore[arg-type]
+        if not seconds <= LONGEST_WAIT.total_seconds():
             raise InvalidInput(f"retry_after is {retry_after!r}", do="give the seconds that the provider has named")
-        return now + int(max(retry_after, 0) * 1000)
+        return now + int(max(seconds, 0) * 1000)
     return None if reset_at is None else to_ms(reset_at)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -33,6 +33,7 @@ from perdure._durable.pumps import Marker, Prefix
 from perdure._durable.readers import Account, HasStore, StreamPart
 from perdure._durable.retry import Retry
 from perdure._durable.scheduling import Tick
+from perdure._ground.durations import Duration
 from perdure._model import Frame
 from perdure._store import Store
 from perdure.errors import InvalidInput
@@ -56,7 +57,7 @@ class pause:
     def approval(
         question: str,
         *,
-        expires: timedelta | None = None,
+        expires: Duration | None = None,
         default: Literal["approve", "reject"] = "reject",
         editable: Json = None,
     ) -> Approval:
@@ -68,7 +69,7 @@ class pause:
         return waited(pauses.pause.approval(question, expires=expires, default=default, editable=editable))
 
     @staticmethod
-    def input(question: str, type: type[T], *, expires: timedelta | None = None, default: T | None = None) -> T:
+    def input(question: str, type: type[T], *, expires: Duration | None = None, default: T | None = None) -> T:
         """A person's answer, as this type. One that does not fit is refused, and the task stays paused.
 
         Raises:
@@ -83,7 +84,7 @@ class pause:
         type: Any = Any,
         *,
         link: str = "",
-        expires: timedelta | None = None,
+        expires: Duration | None = None,
         announce: Callable[[str], None] | None = None,
     ) -> Any:
         """What another system answers by a token, which `announce` gives to it. `link` shows people where to look.
@@ -100,9 +101,9 @@ class pause:
     def poll(
         check: Callable[[], T | None],
         *,
-        every: timedelta,
+        every: Duration,
         backoff: float = 1.0,
-        limit: timedelta | None = None,
+        limit: Duration | None = None,
         what: str = "",
     ) -> T:
         """What `check` finds, which is called now and then until it answers something else than None.
@@ -117,9 +118,13 @@ class pause:
         return found
 
     @staticmethod
-    def wait(*, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
-        """Let so much time pass, by the clock on the wall; later if the machine was off."""
-        waited(pauses.pause.wait(days=days, hours=hours, minutes=minutes, seconds=seconds))
+    def wait(
+        length: Duration = "0s", /, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
+    ) -> None:
+        """Let so much time pass, by the clock on the wall; later if the machine was off. `wait("36h")`,
+        `wait(timedelta(days=1.5))` and `wait(days=1, hours=12)` are the same; a length and units add up.
+        """
+        waited(pauses.pause.wait(length, days=days, hours=hours, minutes=minutes, seconds=seconds))
 
     @staticmethod
     def until(moment: datetime) -> None:
@@ -129,14 +134,14 @@ class pause:
     @staticmethod
     def rate_limit(
         *,
-        retry_after: float | None = None,
+        retry_after: float | Duration | None = None,
         reset_at: datetime | None = None,
         provider: str = "",
-        max_wait: timedelta | None = None,
+        max_wait: Duration | None = None,
     ) -> None:
-        """Wait as a provider has asked for: `retry_after` seconds (Retry-After), or until `reset_at`
-        (X-RateLimit-Reset); without either, longer each time. What one task was told, the others of the same
-        `provider` heed too. A little is added, so that they do not all come back at once.
+        """Wait as a provider has asked for: `retry_after`, as its header has it (a number or "120" is seconds), or
+        until `reset_at` (X-RateLimit-Reset); without either, longer each time. What one task was told, the others of
+        the same `provider` heed too. A little is added, so that they do not all come back at once.
 
         Raises:
             RateLimited: it would be longer than `max_wait`.
@@ -165,8 +170,8 @@ class signals:
     def next(name: str, type: type[T]) -> T:
         """The next signal of this name, as this type; while there is none, the task is paused and holds no process.
 
-        Raises:
-            InvalidInput: what was sent does not fit the type; the next call takes the next signal.
+        One that does not fit is refused to its sender. One that was sent before this call and does not fit is set
+        aside, and `perdure where` tells it.
         """
         found: T = waited(signalling.signals.next(name, type))
         return found
@@ -183,7 +188,8 @@ class checkpoint:
 
     @staticmethod
     def save(state: Any, *, label: str = "") -> None:
-        """Make `state` the task's state; the next attempt begins here. Without a task nothing is kept.
+        """Make `state` the task's state; the next attempt begins here if the function has called `checkpoint.last`, and
+        replays from the start if not. Without a task nothing is kept.
 
         Keys that others have set meanwhile stay; of a key that both have set, this state's value counts.
 
@@ -221,7 +227,7 @@ class frames:
         done: Sequence[str] = (),
         next: Sequence[str] = (),
         because: str = "",
-        expires: timedelta | None = timedelta(days=1),
+        expires: Duration | None = "1d",
     ) -> Frame:
         """Set a line of thought aside, with what is done of it and what comes next."""
         return waited(framing.frames.push(name, goal=goal, done=done, next=next, because=because, expires=expires))
@@ -427,7 +433,7 @@ def stream(
     name: str,
     produce: Callable[[Prefix], Iterator[str]],
     *,
-    silence: timedelta | None = None,
+    silence: Duration | None = None,
     retry: Retry | None = None,
 ) -> Stream:
     """The pieces of `produce`, each kept as it arrives, each given once.

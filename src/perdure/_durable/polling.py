@@ -35,8 +35,6 @@ class Poll:
         limit: timedelta | None,
         what: str,
     ) -> None:
-        if every <= timedelta(0):
-            raise InvalidInput(f"every is {every}; there has to be some time between two checks")
         if not 1 <= backoff <= 10:
             raise InvalidInput(f"backoff is {backoff}; it is the factor the interval grows by, from 1 to 10")
         self._check = check

@@ -16,10 +16,9 @@ from perdure._durable.models import ModelCall, model_calls
 from perdure._durable.pumps import Kept, Marker
 from perdure._durable.savings import Savings, savings_in, savings_of
 from perdure._durable.spending import Spent, spent_in
-from perdure._ground import envelope
 from perdure._ground.hop import Nap
 from perdure._ground.ids import check_id
-from perdure._model import FINISHED, Entry, decode_entry, name_of
+from perdure._model import FINISHED, Entry, name_of, open_entry
 from perdure._store import EventRow, HolderRow, Store, TaskRow
 from perdure.errors import Conflict, InvalidInput, NotFound
 
@@ -141,7 +140,7 @@ class _Follower:
             found = await self.store.query("read_entry", uid=row.uid, line=row.line, position=position)
             if not found:
                 return
-            self._learn(position, _open(self.store, row.uid, found[0][0]))
+            self._learn(position, _open(self.store, row.uid, found[0][0], position))
 
     def _learn(self, position: int, entry: Entry) -> None:
         self._position = position
@@ -223,8 +222,8 @@ async def entries_of(store: Store, row: TaskRow) -> list[tuple[int, Entry]]:
     return opened(store, row.uid, rows, row.id, least)
 
 
-def _open(store: Store, uid: str, sealed: bytes) -> Entry:
-    return decode_entry(envelope.unseal(sealed, kind="entry", bound_to=uid, ring=store.ring))
+def _open(store: Store, uid: str, sealed: bytes, position: int) -> Entry:
+    return open_entry(sealed, uid, position, store.ring)
 
 
 def _store_of(app: HasStore | Store) -> Store:

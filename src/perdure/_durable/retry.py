@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,14 +12,22 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from perdure._durable.declaring import refuse_no_exceptions
-from perdure._ground.clock import Clock, refuse_no_times
+from perdure._ground.clock import Clock
+from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.hop import Nap
+from perdure._ground.known_secrets import redact
+from perdure._ground.saying import in_one_line, message_of, name_and_message, printable
+from perdure._ground.traceback_text import trace_of
 from perdure._model import Entry
 from perdure.errors import InvalidInput
 
 if TYPE_CHECKING:
     from perdure._durable.calls import Call
     from perdure._durable.run import Run
+
+
+log = logging.getLogger("perdure.durable")
+_LONGEST_MESSAGE = 500  # characters, in the record of a failed try
 
 
 class _Attempts(Struct, frozen=True):
@@ -40,11 +49,25 @@ class Retry(_Attempts, frozen=True, kw_only=True):
     on: Sequence[type[BaseException]] = ()
     new_key: bool = False
 
+    if TYPE_CHECKING:  # a wait may be given as a text
+
+        def __init__(
+            self,
+            attempts: int = 5,
+            *,
+            wait: Duration = ...,
+            factor: float = 2.0,
+            cap: Duration = ...,
+            on: Sequence[type[BaseException]] = (),
+            new_key: bool = False,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
-        refuse_no_times(wait=self.wait, cap=self.cap)
+        force_setattr(self, "wait", require_timedelta("wait", self.wait))
+        force_setattr(self, "cap", require_timedelta("cap", self.cap))
         refuse_no_exceptions(on=self.on)
-        if self.attempts < 1 or self.factor < 1 or self.wait < timedelta(0):
-            raise InvalidInput("a Retry has at least one attempt, a wait of 0 or more and a factor of 1 or more")
+        if self.attempts < 1 or self.factor < 1:
+            raise InvalidInput("a Retry has at least one attempt and a factor of 1 or more")
         force_setattr(self, "on", tuple(self.on))
 
     def delay(self, tries: int) -> timedelta:
@@ -73,6 +96,16 @@ async def wait_until(clock: Clock, due_ms: int, longest: timedelta) -> None:
         await Nap(min(left, 0.05))
 
 
+def failed_try(shown: str, tries: int, retry: Retry, error: BaseException) -> dict[str, str | int | float | None]:
+    """Log that a call has failed and is made again; what its record keeps of that."""
+    trace = trace_of(error)
+    wait = retry.delay(tries).total_seconds()
+    what = redact(f"{shown} failed, try {tries} of {retry.attempts}: {in_one_line(name_and_message(error))}")
+    log.warning("%s; it is tried again in %g s%s", printable(what), wait, f"\n{trace}" if trace else "")
+    message = redact(message_of(error))[:_LONGEST_MESSAGE]
+    return {"error": type(error).__name__, "message": message, "traceback": trace}
+
+
 async def attempts_of(
     run: Run, path: str, call: Call, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
@@ -95,7 +128,7 @@ async def attempts_of(
                 raise
             delay = call.retry.delay(tries)
             due = run.store.clock.now_ms() + delay // timedelta(milliseconds=1)
-            note: dict[str, str | int | float | None] = {"tries": tries, "until": due, "error": type(error).__name__}
+            note = {"tries": tries, "until": due, **failed_try(call.shown(args, kwargs), tries, call.retry, error)}
             _, write = run.record(Entry("intent", "try", path, asked, epoch=run.epoch, note=note), urgent=True)
             await write
             await wait_until(run.store.clock, due, delay)

@@ -11,8 +11,9 @@ import asyncio
 from perdure._durable.aside import Aside
 from perdure._durable.forking import packed, settled_by
 from perdure._durable.ledger import Account, accounts, read_answers, read_entries
+from perdure._durable.line_origin import with_origin
 from perdure._durable.prepare import prepare, suspend
-from perdure._durable.savepoints import position_of
+from perdure._durable.savepoints import position_of, recorded_later
 from perdure._durable.spending import carried
 from perdure._durable.undo import take_back, unknown_here
 from perdure._durable.unwinding import Paused
@@ -44,8 +45,10 @@ async def keep_for_rollback(task: Task, seq: int, undo: bool | None) -> str | No
     if since and undo:
         await _undo(task, position)
     # What was spent since was spent, whatever becomes of it.
-    spent = carried(entry for at, entry in entries if at > position)
-    return packed(store, task.uid, [*settled_by(entries, position), (position + 1, spent)])
+    spent = with_origin(carried(entry for at, entry in entries if at > position), entries, row.line)
+    later = recorded_later(task.uid, entries, position, seq)
+    last = max(later, default=position)
+    return packed(store, task.uid, [*settled_by(entries, position, later), (last + 1, spent)])
 
 
 def _counts(account: Account, position: int) -> bool:

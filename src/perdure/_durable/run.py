@@ -46,7 +46,7 @@ SHORTEST_WAIT = 0.001
 SLOW_SECONDS = 0.1
 _letting_go = threading.Lock()  # of writes that are on disk
 _is_done = attrgetter("done")
-_seal = envelope.sealer_of("entry")
+_seal = envelope.sealer_of("entry")  # closed by the committer, which knows the position
 LEASE_MS = int(LEASE.total_seconds() * 1000)
 
 
@@ -54,9 +54,9 @@ class Run(Unwinding):
     """What the scopes of one attempt share."""
 
     __slots__ = (
-        "__weakref__", "_params", "_thread", "alive", "always_replay", "answers", "at_work", "began", "body",
-        "cancelled", "carried", "cursor", "deadline_at", "driver", "effects", "entries", "epoch", "fence", "fresh",
-        "inline", "is_over", "is_restarting", "key", "line", "looked_at", "loop", "made_alarms", "made_gate", "main",
+        "__weakref__", "_params", "_thread", "alive", "always_replay", "answers", "asks_last", "at_work", "began",
+        "body", "cancelled", "carried", "cursor", "deadline_at", "driver", "effects", "entries", "epoch", "fence",
+        "fresh", "inline", "is_over", "key", "line", "looked_at", "loop", "made_alarms", "made_gate", "main",
         "near_until", "near_up_to", "ordered", "pausing", "point", "replayed", "scopes", "signature", "store", "task",
         "task_id", "touched", "uid", "under_way",
     )  # fmt: skip
@@ -77,6 +77,7 @@ class Run(Unwinding):
         self.looked_at = store.clock.boottime()  # when it was last seen not to have stood still
         self.entries = entries  # as this attempt found them
         self.point = point  # where this attempt begins, if not at the journal's beginning
+        self.asks_last = False  # whether the function goes on from the state it has saved
         self.cursor = cursor = Cursor(entries, 0 if point is None else point.position)
         self.answers = answers  # by path: how a pause of an earlier attempt was answered
         self.main = Scope(self, "")
@@ -84,6 +85,8 @@ class Run(Unwinding):
         self.made_gate: Gate | None = Gate(loop, cursor.in_order(), self, entries) if entries else None
         if self.made_gate is not None:
             self.made_gate.unset = cursor.timers
+            if point is not None:  # the code has got everything up to there
+                self.made_gate.timers.handed(point.position)
             if cursor.loose:
                 self.made_gate.loose = cursor.loose
         self.scopes = 1
@@ -375,7 +378,10 @@ class Run(Unwinding):
         del self.main
 
     def diverged(self, found: Diverged) -> ReplayDiverged:
-        return ReplayDiverged(self.task_id, found.position, found.recorded, found.asked)
+        from perdure._durable.divergence import advice  # most attempts never diverge
+
+        do = advice(found, self.entries)
+        return ReplayDiverged(self.task_id, found.position, found.recorded, found.asked, do=do)
 
     def poison(self, error: PerdureError) -> PerdureError:
         """The attempt must not go on, whatever the code makes of the exception."""

@@ -1,7 +1,6 @@
 """Schedules: durable functions that are started again and again, each run with the state the one before has left.
 
-    draft = await app.schedule("digest", digest, "inbox")
-    await draft.cron("0 9 * * 1-5", tz="Europe/Berlin")
+    await app.schedule("digest", digest, "inbox").cron("0 9 * * 1-5", tz="Europe/Berlin")
 
 Owns how a schedule is kept and read. When ticks are due is in perdure/_model/schedule.py; who starts them is
 perdure/_worker/schedules.py.
@@ -11,7 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,6 +22,7 @@ from perdure._durable.scopes import current
 from perdure._durable.starting import recorded_call, start
 from perdure._durable.versions import function_for
 from perdure._ground.clock import moment, to_ms
+from perdure._ground.durations import Duration
 from perdure._ground.ids import check_id
 from perdure._model import Missed, Plan, check_cron, check_every, check_missed, tick_id, tick_name
 from perdure._store import Store, TaskRow
@@ -69,6 +69,13 @@ class ScheduleDraft:
     def __init__(self, tasks: Tasks, id: str, plan: Plan) -> None:
         self._tasks, self._id, self._plan = tasks, id, plan
 
+    def __await__(self) -> Generator[Any, None, ScheduleDraft]:
+        """The draft itself: `await (await app.schedule(…)).cron(…)` means the same as with one await."""
+        return self._itself().__await__()
+
+    async def _itself(self) -> ScheduleDraft:
+        return self
+
     async def cron(
         self, expression: str, *, tz: str = "UTC", missed: Missed = "once", overlap: bool = False
     ) -> Schedule:
@@ -83,7 +90,7 @@ class ScheduleDraft:
         check_cron(expression, tz)
         return await self._keep(lambda plan: replace(plan, cron=expression, zone=tz, every_ms=0), missed, overlap)
 
-    async def every(self, length: timedelta, *, missed: Missed = "once", overlap: bool = False) -> Schedule:
+    async def every(self, length: Duration, *, missed: Missed = "once", overlap: bool = False) -> Schedule:
         """Start it again and again, so far apart; the first time so long from now."""
         every_ms = check_every(length)
         return await self._keep(lambda plan: replace(plan, cron="", zone="UTC", every_ms=every_ms), missed, overlap)
@@ -118,6 +125,7 @@ def draft(tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any,
     plan = Plan(
         function=function.name,
         version=function.version,
+        module=function.module,
         arguments=function.signature.encode_arguments(args, kwargs),
         queue=options.queue,
         priority=options.priority,
@@ -195,7 +203,7 @@ def next_look(plan: Plan) -> int | None:
 
 async def fire(tasks: Tasks, id: str, plan: Plan, tick: int) -> bool:
     """Start a tick's task, unless somebody has; False when this process does not know the function."""
-    function = function_for(plan.function, plan.version)
+    function = function_for(plan.function, plan.version, plan.module)
     if function is None:
         return False
     args, kwargs = function.signature.decode_arguments(plan.arguments)

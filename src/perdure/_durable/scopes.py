@@ -45,6 +45,7 @@ class Scope(Struct, eq=False):
     _children: dict[str, int] | None = None
     _alarms: dict[str, int] | None = None
     made_track: Track | None = None
+    is_busy: bool = False  # a plain call is under way in it
 
     __repr__ = object.__repr__
 
@@ -114,6 +115,7 @@ def bind(function: Callable[P, R]) -> Callable[P, R]:
     def bound(*args: P.args, **kwargs: P.kwargs) -> R:
         return context.copy().run(function, *args, **kwargs)
 
+    bound.is_bound = True  # type: ignore[attr-defined]
     return bound
 
 
@@ -260,7 +262,11 @@ class _Batch:
         turn = self._turns[path] = self._loop.create_future()
         return turn
 
-    def close(self) -> None:
+    def close_soon(self) -> None:
+        """A task begins. An eager one does so while the others have yet to be made: they are by the next pass."""
+        self._loop.call_soon(self._close)
+
+    def _close(self) -> None:
         if not self.is_closed:
             self.is_closed = True
             self._loop.call_soon(self._begin)
@@ -278,7 +284,7 @@ def _in_turn(scope: Scope, path: str, coro: Coroutine[Any, Any, Any]) -> Corouti
     turn = batch.add(path)
 
     async def begin() -> Any:
-        batch.close()
+        batch.close_soon()
         try:
             await turn
         except BaseException:

@@ -9,24 +9,29 @@ import asyncio
 import base64
 import inspect
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from contextlib import nullcontext
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from perdure._durable.aside import Aside
 from perdure._durable.asking import answer_to, close_question, note_question
 from perdure._durable.at_work import all_under_way
 from perdure._durable.effect_call import DID_NOT_HAPPEN, UNKNOWN, Happened, Outcome, running_effect
+from perdure._durable.lost_lease import STOPPED
 from perdure._durable.retry import Retry
 from perdure._durable.run import LEASE_MS, Run
 from perdure._durable.scopes import Scope, current
 from perdure._ground import codec
+from perdure._ground.clock import moment
 from perdure._ground.hop import Nap
 from perdure._ground.ids import Process, is_proven_dead
-from perdure._ground.saying import name_and_message
+from perdure._ground.known_secrets import redact
+from perdure._ground.saying import in_one_line, name_and_message, printable
+from perdure._ground.traceback_text import trace_of
 from perdure._model import Entry
-from perdure._store import AttemptRow
-from perdure._tasks import EFFECT_QUESTION
+from perdure._store import AttemptRow, Store
+from perdure._tasks import EFFECT_QUESTION, TAKEN_OVER
 from perdure.errors import EffectUncertain
 
 if TYPE_CHECKING:
@@ -68,8 +73,10 @@ async def settle(
             return Outcome(again="same key")
         why = "; ".join(filter(None, (_why(error), remark)))
         if call.on_uncertain == "fail" or not may_ask:
-            return Outcome(error=EffectUncertain(call.name, why), is_open=True)
-        answer = await ask(walk, why)
+            uncertain = EffectUncertain(call.name, why)
+            uncertain.__cause__ = error
+            return Outcome(error=uncertain, is_open=True)
+        answer = await ask(walk, why, error=error)
     return await _as_answered(walk, answer)
 
 
@@ -78,7 +85,7 @@ async def _may_send_again(walk: Walk, error: BaseException) -> bool:
 
 
 def _why(error: BaseException | None) -> str:
-    return "the process died" if error is None else name_and_message(error)
+    return "the process died" if error is None else in_one_line(name_and_message(error))
 
 
 # ── looking ──────────────────────────────────────────────────────────────────────────────────────
@@ -123,18 +130,24 @@ def question_path(walk: Walk, again: int = 0) -> str:
     return f"{walk.path}?{walk.tries}" + (f".{again}" if again else "")
 
 
-def _question(walk: Walk, why: str, *, waits: bool) -> dict[str, Any]:
-    details = {"effect": walk.path, "name": walk.call.name, "call": walk.shown, "key": walk.key, "why": why}
-    return {"question": f"outcome unknown: {walk.shown}", "details": {**details, "waits": waits}}
+def _question(walk: Walk, why: str, error: BaseException | None, *, waits: bool) -> dict[str, Any]:
+    shown, why = redact(walk.shown), redact(why)
+    details = {"effect": walk.path, "name": walk.call.name, "call": shown, "key": walk.key, "why": why}
+    trace = "" if error is None else trace_of(error)
+    if trace:
+        details["traceback"] = trace
+    what = f"whether {shown} happened is not known: {why}"
+    log.warning("task %s: %s%s", walk.run.task_id, printable(what), f"\n{trace}" if trace else "")
+    return {"question": f"outcome unknown: {shown}", "details": {**details, "waits": waits}}
 
 
-async def ask(walk: Walk, why: str, again: int = 0) -> Any:
+async def ask(walk: Walk, why: str, again: int = 0, error: BaseException | None = None) -> Any:
     """A person's answer; the attempt is unwound until there is one."""
     return await answer_to(
         walk.run,
         question_path(walk, again),
         "human_input",
-        _question(walk, why, waits=True),
+        _question(walk, why, error, waits=True),
         topic=EFFECT_QUESTION,
         counts=walk.is_body and not walk.is_ending,
         at_once=walk.is_inline,
@@ -144,9 +157,8 @@ async def ask(walk: Walk, why: str, again: int = 0) -> Any:
 def ask_later(walk: Walk, error: BaseException | None) -> None:
     """Have it in the inbox, though nobody waits: the code has gone on without its outcome."""
     why = "the code was cancelled while it ran" if error is None else str(getattr(error, "why", error))
-    note_question(
-        walk.run, question_path(walk), "human_input", _question(walk, why, waits=False), topic=EFFECT_QUESTION
-    )
+    question = _question(walk, why, error, waits=False)
+    note_question(walk.run, question_path(walk), "human_input", question, topic=EFFECT_QUESTION)
 
 
 def tell_inbox(walk: Walk, outcome: Outcome) -> None:
@@ -195,20 +207,52 @@ def is_at_work(uid: str) -> bool:
     return any(walk.run.uid == uid for walk in all_under_way())
 
 
+async def may_run_until(store: Store, uid: str, entries: Sequence[Entry]) -> dict[int, datetime]:
+    """By the epoch of an attempt whose process may still be alive: when its newest open effect is certain to be over.
+
+    `may_settle` waits so long at most.
+    """
+    open_ = {entry.path: entry for entry in entries if entry.op.partition(".")[0] == "effect"}
+    intents = [entry for entry in open_.values() if entry.kind == "intent" and "until" not in (entry.note or {})]
+    if not intents:
+        return {}
+    workers = {row[0]: Process(*row[2:7]) for row in await store.query("read_workers")}
+    found: dict[int, datetime] = {}
+    for attempt in (AttemptRow(*row) for row in await store.query("read_attempts", uid=uid)):
+        process = workers.get(attempt.worker)
+        ends = [int((one.note or {}).get("not_after") or 0) for one in intents if one.epoch == attempt.number]
+        if not ends or process is None or not _may_still_run(attempt):
+            continue
+        if not is_proven_dead(process, same_machine=store.engine.is_local):
+            found[attempt.number] = moment(max(ends) + LEASE_MS)
+    return found
+
+
 async def may_settle(run: Run, path: str, intent: Entry) -> None:
-    """Return when the attempt that meant to do it can no longer be doing it: it ended by itself, its process is
-    proven dead, or its deadline and a whole lease have passed. How long that is, is asked of the wall clock once: set
-    meanwhile, it makes the wait neither longer nor shorter."""
-    attempts = [AttemptRow(*row) for row in await run.store.query("read_attempts", uid=run.uid)]
-    former = next((attempt for attempt in attempts if attempt.number == intent.epoch), None)
-    if former is None or former.ended not in _UNSURE:
-        return
+    """Return when the attempt that meant to do it can no longer be doing it: it ended by itself, it has said that it
+    stopped (lost_lease.py), its process is proven dead, or its deadline and a whole lease have passed. How long that
+    is, is asked of the wall clock once: set meanwhile, it makes the wait neither longer nor shorter."""
     clock, not_after = run.store.clock, int((intent.note or {}).get("not_after") or 0)
     left = min(not_after - clock.now_ms(), not_after - intent.at) + LEASE_MS
     end = clock.boottime() + left / 1000
-    while clock.boottime() < end and not await _is_dead(run, path, former.worker):
+    while (former := await _still_unsure(run, intent.epoch)) is not None and clock.boottime() < end:
+        if await _is_dead(run, path, former.worker):
+            return
         await Nap(_LOOK_SECONDS)
         run.fence.check()
+
+
+async def _still_unsure(run: Run, epoch: int) -> AttemptRow | None:
+    """The attempt with this epoch, if something of it may still run."""
+    attempts = [AttemptRow(*row) for row in await run.store.query("read_attempts", uid=run.uid)]
+    former = next((attempt for attempt in attempts if attempt.number == epoch), None)
+    return former if former is not None and _may_still_run(former) else None
+
+
+def _may_still_run(attempt: AttemptRow) -> bool:
+    """Whether the process of an attempt may still be running what it began, unless it is dead."""
+    is_taken_over = attempt.ended.startswith(TAKEN_OVER) and not attempt.ended.endswith(STOPPED)
+    return attempt.ended in _UNSURE or is_taken_over
 
 
 async def _is_dead(run: Run, path: str, worker: str) -> bool:

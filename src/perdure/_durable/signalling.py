@@ -1,6 +1,8 @@
 """Words sent to a running task: `task.signal(name, value)` outside, `signals.next(name, type)` inside.
 
-A signal that comes before anybody waits for it is kept. Each is taken by one call, in the order sent.
+A signal that comes before anybody waits for it is kept. Each is taken by one call, in the order sent. The type is kept
+with the wait, so that a value that does not fit is refused to its sender (perdure/_tasks/telling.py). One that was sent
+before the wait, or that only the type itself can judge, is set aside, and the wait goes on behind it.
 """
 
 from __future__ import annotations
@@ -9,10 +11,10 @@ from typing import Any, TypeVar
 
 from perdure._durable.asking import answer_to, recorded
 from perdure._durable.run import Run
+from perdure._durable.schemas import schema_of
 from perdure._ground import codec
 from perdure._ground.ids import check_id
 from perdure._replay import digest
-from perdure.errors import InvalidInput
 
 T = TypeVar("T")
 
@@ -24,23 +26,25 @@ class signals:
     async def next(name: str, type: type[T]) -> T:
         """The next signal of this name, as this type; while there is none, the task is paused and holds no process.
 
-        Raises:
-            InvalidInput: what was sent does not fit the type; the next call takes the next signal.
+        One that does not fit is refused to its sender. One that was sent before this call and does not fit is set
+        aside, and `perdure where` tells it.
         """
         check_id(name, "signal's name")
-        text = f"waits for the signal {name!r}"
+        text = f"the signal {name!r}"
+        form = {"type": getattr(type, "__name__", str(type)), "schema": schema_of(type)}
 
         async def put(run: Run, path: str) -> Any:
-            found = await answer_to(run, path, "external_dependency", {"question": text}, topic=name, counts=True)
-            try:
-                return codec.decode(codec.encode(found), type)
-            except InvalidInput as problem:
-                raise InvalidInput(
-                    f"the signal {name!r} that was sent is no {getattr(type, '__name__', type)}: {problem.what}",
-                    kept="the signals that were sent after it: the next call takes the next",
-                    do="catch it to go on with the next one, or resume the task and send another",
-                ) from None
+            aside, said = 0, text
+            while True:
+                place = f"{path}?{aside}" if aside else path
+                question = {"question": said, "signal": form}
+                found = await answer_to(run, place, "external_dependency", question, topic=name, counts=True)
+                try:
+                    return codec.decode(codec.encode(found), type)
+                except Exception:
+                    aside += 1
+                    said = f"{text} ({aside} sent before set aside: not {form['type']}, the last one {found!r:.100})"
 
         shown = name.replace("|", "/").replace("#", "%")  # which divide paths
-        value: T = await recorded(f"signal {shown}", digest((text,), {}), put, type)
+        value: T = await recorded(f"signal {shown}", digest((f"waits for {text}",), {}), put, type)
         return value

@@ -19,6 +19,7 @@ from uuid import UUID, uuid4
 from perdure._durable.run import Run
 from perdure._durable.scopes import current
 from perdure._ground import codec
+from perdure._ground.durations import Duration, require_seconds
 from perdure._model import Entry
 from perdure._replay import Cut, Diverged, Recorded, digest
 
@@ -99,14 +100,15 @@ def get_logger(name: str) -> logging.Logger:
 
 
 class timeout:
-    """`async with timeout(30):` raises TimeoutError when the block takes longer, as asyncio.timeout does.
+    """`async with timeout("30s"):` raises TimeoutError when the block takes longer, as asyncio.timeout does.
+    A bare number is seconds.
 
     Inside a durable function its running out is recorded, with its place in the order of results. After a
     crash a block that was under way gets its whole time again.
     """
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self, seconds: float | Duration) -> None:
+        self._seconds = require_seconds("the timeout", seconds)
         self._run: Run | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._position: int | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from perdure._durable.line_origin import causes
 from perdure._durable.scopes import current
 from perdure._durable.starting import recorded_call
 from perdure._ground import crash
@@ -25,8 +26,7 @@ async def span(name: str) -> AsyncIterator[None]:
 
     async def mark(place: str) -> str:
         # An earlier attempt may have died before it could record that it had made it.
-        cause, may_be_there = f"span {run.line} {place}", run.epoch > 1
-        made = await checkpoint_once(task, label=name, cause=cause, may_be_there=may_be_there)
+        made = await checkpoint_once(task, label=name, causes=causes(run, "span", place), may_be_there=run.epoch > 1)
         crash.place("span.marked")
         return made
 

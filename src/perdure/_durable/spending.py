@@ -14,15 +14,17 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from perdure._durable.calls import poison
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
 from perdure._durable.unwinding import Paused
 from perdure._ground import codec
+from perdure._ground.durations import Duration, require_timedelta
 from perdure._model import CARRIED, Entry
 from perdure._replay import Diverged, Recorded, digest
 from perdure._store import Store
@@ -40,12 +42,18 @@ class Budget(Struct, frozen=True, kw_only=True):
     money: float | None = None
     time: timedelta | None = None
 
+    if TYPE_CHECKING:  # the time may be given as a text
+
+        def __init__(
+            self, *, tokens: int | None = None, money: float | None = None, time: Duration | None = None
+        ) -> None: ...
+
     def __post_init__(self) -> None:
-        for name, least in (("tokens", 0), ("money", 0), ("time", timedelta(0))):
+        force_setattr(self, "time", require_timedelta("time", self.time))
+        for name in ("tokens", "money"):
             limit = getattr(self, name)
-            if limit is not None and not _is_at_least(limit, least):  # and so no NaN
-                do = "give a timedelta" if name == "time" else "give a number from 0 up"
-                raise InvalidInput(f"a budget of {name}={limit!r} can never be kept", do=do)
+            if limit is not None and not _is_at_least(limit, 0):  # and so no NaN
+                raise InvalidInput(f"a budget of {name}={limit!r} can never be kept", do="give a number from 0 up")
 
 
 def _is_number(value: Any) -> bool:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import logging
 from shlex import quote
+from typing import Any
 
+from perdure._durable.stopped import Stopped
 from perdure._model import Pause
 from perdure._store import Store, TaskRow
 from perdure._tasks import Task, Tasks, fail_overdue, questions_of
@@ -21,8 +23,8 @@ log = logging.getLogger("perdure.durable")
 class Standing:
     """The pauses that one call of `app.run` has met."""
 
-    def __init__(self, tasks: Tasks, task: Task) -> None:
-        self._store, self._task = tasks._store, task
+    def __init__(self, tasks: Tasks, task: Task, *, is_quiet: bool = False) -> None:
+        self._store, self._task, self._is_quiet = tasks._store, task, is_quiet
         self._told: int | None = None  # the version of the task whose pause was told
         self._has_tried = False
         self._knows_deadline = False
@@ -49,6 +51,8 @@ class Standing:
         if pause.details.get("diverged") and not self._has_tried:
             self._has_tried = True
             await self._try_again()
+        elif self._is_quiet:
+            return  # the caller is told by what it gets
         elif asked := await asked_of_a_person(self._store, row):
             log.warning("%s", asked)
         else:
@@ -69,6 +73,14 @@ class Standing:
             await self._task.resume()
         except InvalidTransition:
             return  # somebody else was quicker
+
+
+async def stopped(store: Store, row: TaskRow) -> Stopped[Any]:
+    """A paused task, and what ends its pause."""
+    pause: Pause | None = store.unseal(row.uid, "pause", row.pause, Pause) if row.pause is not None else None
+    open_ = await questions_of(store, row.id, row.uid)
+    told = "; ".join(one.waits_for for one in open_) or (f"{pause.reason}: {pause.message}" if pause else "")
+    return Stopped(id=row.id, status="paused", pause=pause, waits_for=told)
 
 
 async def asked_of_a_person(store: Store, row: TaskRow) -> str:

@@ -32,9 +32,10 @@ from perdure._durable.standing import asked_of_a_person
 from perdure._durable.values import declared_here, decode_error, encode_error
 from perdure._durable.waiting import Ended
 from perdure._ground import codec, envelope
-from perdure._ground.clock import refuse_no_times
+from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.ids import check_id
-from perdure._model import FINISHED, Config, Entry
+from perdure._ground.traceback_text import remember_trace
+from perdure._model import FINISHED, START, Config, Entry
 from perdure._replay import Cut, Diverged, Recorded, digest
 from perdure._store import Store, TaskRow
 from perdure._tasks import Task, Tasks
@@ -103,7 +104,7 @@ async def start(
     if options.dependency_policy != "wait":
         config = replace(config or Config(), dependency_policy=options.dependency_policy)
     what: dict[str, Any] = {"name": function.name, "depends_on": options.depends_on, "config": config, "call": call}
-    what["tags"] = tags
+    what |= {"tags": tags, "origin": {"module": function.module}}
     if here and parent_uid is None and not tags:
         what["alike"] = function.alike
     while True:
@@ -202,6 +203,7 @@ def result_of(store: Store, row: TaskRow, function: DurableFunction[..., Any]) -
     error = store.unseal(row.uid, "error", row.error) if row.error else None
     if isinstance(error, dict) and isinstance(error.get("raised"), bytes):
         raised = decode_error(error["raised"], declared_here())
+        remember_trace(raised, str(error.get("traceback") or ""))
         # Nothing was run now: who has mended the code would look for what is still wrong with it.
         raised.add_note(f"perdure: task {row.id!r} has failed with this; what it had done is kept")
         raised.add_note(f"  do:   `perdure resume {quote(row.id)}` begins a new attempt, with the code as it is then")
@@ -235,18 +237,18 @@ class Handle(Generic[R]):
     async def _is_over(self) -> bool:
         return not await self._tasks._store.query("find_live", uids=json.dumps([self._uid]))
 
-    async def result(self, timeout: timedelta | None = None) -> R:
+    async def result(self, timeout: Duration | None = None) -> R:
         """What the task ends with; waits for it. Inside a durable function the result is recorded.
 
         Raises:
             TimedOut: it has not ended in time, and goes on.
             TaskFailed: it has failed with an exception that is not rebuilt, or was cancelled.
         """
-        refuse_no_times(timeout=timeout)
+        limit = require_timedelta("timeout", timeout)
         scope = current.get()
         if scope is not None and not scope.is_body:
             return await self._recorded(scope)
-        found: R = result_of(self._tasks._store, await self._finished(timeout), self._function)
+        found: R = result_of(self._tasks._store, await self._finished(limit), self._function)
         return found
 
     async def _finished(self, timeout: timedelta | None = None) -> TaskRow:
@@ -334,7 +336,7 @@ async def start_or_adopt(
         child, _ = await start(tasks, id, function, args, kwargs, parent_uid=parent)
         return child.uid
 
-    uid = await recorded_call(scope, f"start {function.name}", str, begin, asked=digest((id,), {}))
+    uid = await recorded_call(scope, f"{START}{function.name}", str, begin, asked=digest((id,), {}))
     return Handle(tasks, id, uid, function)
 
 

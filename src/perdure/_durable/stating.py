@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from perdure._durable.line_origin import causes
 from perdure._durable.run import Run
+from perdure._durable.savepoints import APPEND
 from perdure._durable.scopes import current
 from perdure._durable.starting import recorded_call
+from perdure._ground import crash
 from perdure._replay import digest
 from perdure._tasks import append_to_state, causes_of
 from perdure.errors import InvalidInput
@@ -35,12 +38,15 @@ class state:
         assert task is not None
         keys = [path] if isinstance(path, str) else list(path)
 
-        async def add(place: str) -> None:
-            cause = f"append {run.line} {place}"
-            if cause not in await run.part(_Before).causes():
-                await append_to_state(task, path, item, cause=cause)
+        async def add(place: str) -> str:
+            known, made = causes(run, "append", place), await run.part(_Before).causes()
+            before = next((made[cause] for cause in known if cause in made), None)
+            made_id = before or (await append_to_state(task, path, item, cause=known[0])).id
+            crash.place("append.made")
+            return made_id
 
-        await recorded_call(scope, "state.append", None, add, asked=digest((keys,), {}), takes_path=True)
+        # Its checkpoint is recorded, so that a fork or a rollback has the items of the calls that it keeps.
+        await recorded_call(scope, APPEND, str | None, add, asked=digest((keys,), {}), takes_path=True)
 
 
 class _Before:
@@ -48,9 +54,9 @@ class _Before:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._causes: set[str] | None = set() if run.epoch == 1 else None
+        self._causes: dict[str, str] | None = {} if run.epoch == 1 else None
 
-    async def causes(self) -> set[str]:
+    async def causes(self) -> dict[str, str]:
         if self._causes is None:
             assert self._run.task is not None
             self._causes = await causes_of(self._run.task)

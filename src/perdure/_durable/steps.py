@@ -15,6 +15,7 @@ from perdure._durable.effect_call import running_effect
 from perdure._durable.retry import attempts_of
 from perdure._durable.run import SHORTEST_WAIT, Run
 from perdure._durable.scopes import Scope, current
+from perdure._durable.threads import refuse_lost_thread, two_threads, watch_coroutines_of
 from perdure._durable.unwinding import Paused, is_leaving
 from perdure._durable.values import decode_error
 from perdure._ground.hop import drive
@@ -37,7 +38,9 @@ def async_step(call: Call) -> Callable[..., Any]:
         # One coroutine from the call to its result: a second one would be a twentieth of what a small step costs.
         scope = here()
         if scope is None or scope.is_body:
-            if scope is not None and scope.run.stopping:
+            if scope is None:
+                refuse_lost_thread(name)
+            elif scope.run.stopping:
                 _refuse(scope.run)
             return await function(*args, **kwargs)
         run = scope.run
@@ -119,6 +122,7 @@ def async_step(call: Call) -> Callable[..., Any]:
             run.passed(ending.position)
         return ending.copy if ending.trouble is None else ending.give()
 
+    watch_coroutines_of(stepped)
     return stepped
 
 
@@ -259,7 +263,9 @@ def sync_step(call: Call) -> Callable[..., Any]:
     def stepped(*args: Any, **kwargs: Any) -> Any:
         scope = current.get()
         if scope is None or scope.is_body:
-            if scope is not None and scope.run.stopping:
+            if scope is None:
+                refuse_lost_thread(name)
+            elif scope.run.stopping:
                 _refuse(scope.run)
             return function(*args, **kwargs)
         run = scope.run
@@ -275,7 +281,13 @@ def sync_step(call: Call) -> Callable[..., Any]:
             answer = Diverged(answer.position, f"{name}, cut off", f"{name} as a plain function")
         if type(answer) is Diverged:
             raise run.poison(run.diverged(answer))
-        return _run_here(call, run, answer.path, asked, args, kwargs)
+        if scope.is_busy:
+            raise two_threads(name)
+        scope.is_busy = True
+        try:
+            return _run_here(call, run, answer.path, asked, args, kwargs)
+        finally:
+            scope.is_busy = False
 
     return stepped
 

@@ -30,12 +30,13 @@ from perdure._durable.scopes import Scope, current
 from perdure._durable.unwinding import Paused
 from perdure._durable.values import decode_error, encode_error
 from perdure._ground import codec
+from perdure._ground.durations import Duration, require_timedelta
 from perdure._model import Entry, name_of
 from perdure._replay import Answer, Cut, Diverged, Fresh, Recorded, digest
 from perdure.errors import InvalidInput
 
 
-def stream(name: str, produce: Produce, *, silence: timedelta | None = None, retry: Retry | None = None) -> Stream:
+def stream(name: str, produce: Produce, *, silence: Duration | None = None, retry: Retry | None = None) -> Stream:
     """The pieces of `produce`, each kept as it arrives, each given once.
 
     `silence`: a source that says nothing for so long has failed, with TimeoutError. `retry`: after a failure
@@ -62,10 +63,11 @@ class _Streams:
 class Stream(AsyncIterator[str]):
     """A stream on its way to the code."""
 
-    def __init__(self, name: str, produce: Produce, silence: timedelta | None, retry: Retry | None) -> None:
+    def __init__(self, name: str, produce: Produce, silence: Duration | None, retry: Retry | None) -> None:
         self.name = name
-        self._produce, self._silence, self._retry = produce, silence, retry
         self._walk: _Walk | None = None
+        self._produce, self._retry = produce, retry
+        self._silence = require_timedelta("silence", silence, is_positive=True)
         self._bare: AsyncIterator[str] | None = None
         self._given: list[str] = []
         self.is_complete = False

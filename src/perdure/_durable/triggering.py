@@ -23,6 +23,7 @@ from perdure._durable.starting import start
 from perdure._durable.versions import function_for
 from perdure._ground import codec
 from perdure._ground.clock import moment
+from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.ids import check_id, new_uid
 from perdure._model import Incoming, Trigger, incoming_key, misfit, signalled_task
 from perdure._store import Store
@@ -66,7 +67,7 @@ class TriggerDraft:
         self,
         name: str,
         *,
-        rate: tuple[int, timedelta] | None = None,
+        rate: tuple[int, Duration] | None = None,
         schema: Mapping[str, Any] | None = None,
     ) -> Trigger:
         """Whenever an event of this name is sent in. What it carries has to fit `schema`, by default that of the
@@ -76,19 +77,19 @@ class TriggerDraft:
             raise InvalidInput(f"the event's name {name!r} begins with ~, which is for perdure's own")
         return await self._keep(rate, source="event", event=name, schema=schema or self._trigger.schema)
 
-    async def file(self, path: str | os.PathLike[str], *, rate: tuple[int, timedelta] | None = None) -> Trigger:
+    async def file(self, path: str | os.PathLike[str], *, rate: tuple[int, Duration] | None = None) -> Trigger:
         """Whenever this file has changed, or is there anew; as it is now does not count. On this machine."""
         where = _whole(path)
         return await self._keep(rate, source="file", path=where, event=f"~{self._id}", seen=looks(where) or "-")
 
     async def directory(
-        self, path: str | os.PathLike[str], *, pattern: str = "*", rate: tuple[int, timedelta] | None = None
+        self, path: str | os.PathLike[str], *, pattern: str = "*", rate: tuple[int, Duration] | None = None
     ) -> Trigger:
         """For each file that lies, or is put, in this folder and whose name fits; once for each. On this machine."""
         event = f"~{self._id}"
         return await self._keep(rate, source="directory", path=_whole(path), pattern=pattern, event=event)
 
-    async def _keep(self, rate: tuple[int, timedelta] | None, **when: Any) -> Trigger:
+    async def _keep(self, rate: tuple[int, Duration] | None, **when: Any) -> Trigger:
         most, per_ms = _limit(rate)
         host = self._tasks._store.presence.process.host if when["source"] != "event" else ""
         new = replace(self._trigger, host=host, most=most, per_ms=per_ms, **when)
@@ -107,13 +108,14 @@ def _whole(path: str | os.PathLike[str]) -> str:
     return os.path.abspath(path)
 
 
-def _limit(rate: tuple[int, timedelta] | None) -> tuple[int, int]:
+def _limit(rate: tuple[int, Duration] | None) -> tuple[int, int]:
     if rate is None:
         return 0, 0
     most, per = rate
-    if most < 1 or per <= timedelta(0):
-        raise InvalidInput(f"rate is {rate!r}", do="write rate=(10, timedelta(minutes=1)): ten a minute")
-    return most, per // timedelta(milliseconds=1)
+    window = require_timedelta("the time of a rate", per, is_positive=True)
+    if most < 1:
+        raise InvalidInput(f"rate is {rate!r}", do='write rate=(10, "1m"): ten a minute')
+    return most, window // timedelta(milliseconds=1)
 
 
 class Triggers:
@@ -134,6 +136,7 @@ class Triggers:
         trigger = Trigger(
             function=fn.name,
             version=fn.version,
+            module=fn.module,
             arguments=codec.encode(encoded),
             takes=takes,
             queue=fn.chosen.queue,
@@ -249,7 +252,7 @@ def looks(path: str) -> str | None:
 
 def knows(trigger: Trigger) -> bool:
     """Whether this process can act on it: it has the function's code, or none is needed."""
-    return bool(trigger.signal) or function_for(trigger.function, trigger.version) is not None
+    return bool(trigger.signal) or function_for(trigger.function, trigger.version, trigger.module) is not None
 
 
 async def act(tasks: Tasks, id: str, trigger: Trigger, event: Incoming) -> str:
@@ -262,7 +265,7 @@ async def act(tasks: Tasks, id: str, trigger: Trigger, event: Incoming) -> str:
         task = await tasks.handle(signalled_task(trigger.task, event.data))
         await task.signal(trigger.signal, event.data, once=incoming_key(event.name, event.id))
         return task.id
-    function = function_for(trigger.function, trigger.version)
+    function = function_for(trigger.function, trigger.version, trigger.module)
     assert function is not None
     task_id = f"{id}@{event.id}"
     named: dict[str, bytes] = codec.decode(trigger.arguments)

@@ -16,7 +16,7 @@ from perdure._durable import settling
 from perdure._durable.asking import answer_to
 from perdure._durable.effect_call import DidNotHappen, EffectCall, Outcome, key_of, known_effect
 from perdure._durable.effect_walk import Walk
-from perdure._durable.ledger import UNDO, Account, accounts, error_of, undo_path
+from perdure._durable.ledger import UNDO, Account, accounts, failure_in, undo_path
 from perdure._durable.run import Run
 from perdure._ground import codec, crash
 from perdure._ground.hop import drive
@@ -167,9 +167,8 @@ async def _is_worth_a_try(run: Run, account: Account) -> bool:
     end = account.undo_end
     if end is None:
         return True
-    kind, message = error_of(end)
     tries = int((end.note or {}).get("tries") or 1)
-    return await _by_hand(run, account, f"{kind}: {message}", tries=tries) == "retry"
+    return await _by_hand(run, account, str(failure_in(end)), tries=tries) == "retry"
 
 
 async def _by_hand(run: Run, account: Account, why: str, *, tries: int | None = None) -> str:

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgspec import Struct
 
 from perdure._durable.gate import NOBODY, Gate
+from perdure._ground.hop import mode
 
 if TYPE_CHECKING:
     from perdure._durable.at_work import AtWork
 
 _DRAIN_LOOK_SECONDS = 0.02
+# Code that was paused has this long to leave its blocks, and to close what it opened in them.
+_GRACE_SECONDS = 0.5
 making = threading.RLock()  # held while an attempt's part is made, seldom and for a moment
 
 
@@ -52,13 +55,16 @@ class Late(Struct, eq=False):
     patches: dict[str, bool] = {}
     parts: dict[Any, Any] = {}  # what other modules keep for the attempt, by how it is made
     warned: dict[str, None] = {}  # steps of which was said that they hold up the loop
+    not_awaited: str | None = None  # a step or effect that was called and dropped
     leaving: BaseException | None = None  # what ends the process, whatever the code makes of it
+    begins_anew: bool = False  # the attempt is unwound as soon as its calls have ended, and replayed at once
+    given_up: set[str] = set()  # by path: steps under way that only wait for that
 
 
 class Unwinding:
     """The part of an attempt that ends it early; what its attributes mean is said in run.py."""
 
-    __slots__ = ("_late", "bodies", "draining", "halted", "stopping", "unwinding")
+    __slots__ = ("_late", "bodies", "draining", "halted", "is_restarting", "stopping", "unwinding")
 
     loop: asyncio.AbstractEventLoop
     body: asyncio.Task[Any] | None
@@ -67,6 +73,7 @@ class Unwinding:
     bodies: int
     inline: int
     at_work: AtWork | None
+    is_restarting: bool
     draining: bool
     stopping: bool
     halted: bool
@@ -134,6 +141,21 @@ class Unwinding:
         finally:
             del self.pausing[path]
 
+    async def begin_anew(self, path: str, body: str | None = None) -> NoReturn:
+        """Unwind the attempt and replay it at once in this process. Other steps and effects under way end first and are
+        recorded; timers of the code are not waited for. `body`: the path of the step that asks, which is run again."""
+        self.is_restarting = True
+        if mode.blocking or threading.get_ident() != self._thread:
+            self.unwind()
+            raise Paused
+        self.late.begins_anew = True
+        self.late.given_up.update(() if body is None else (body,))
+        try:
+            await self.suspend(path)
+        finally:
+            self.late.given_up.discard(body or "")
+        raise Paused
+
     def interrupt(self) -> None:
         """Stop at once: steps under way are run again later, effects are settled later."""
         self.draining = True
@@ -187,7 +209,7 @@ class Unwinding:
     def _unwind_if_still(self) -> None:
         if self.unwinding or self.effecting:
             return
-        if self.stopping or (self.draining and not self.bodies and not self.inline):
+        if self.stopping or (self._ends_early and self.bodies + self.inline <= len(self._given_up)):
             self._unwind()
             if self.body is not None:
                 self.body.cancel()
@@ -202,6 +224,21 @@ class Unwinding:
             self.loop.call_at(moment, self.look_for_unwinding, context=NOBODY)
         else:
             self._unwind()
+            self.loop.call_later(_GRACE_SECONDS, self._cancel_body, context=NOBODY)
+
+    def _cancel_body(self) -> None:
+        """Paused has reached the scopes that waited for an answer. The function may wait for something that only they
+        could have given it, such as an item of a queue."""
+        if self.body is not None and not self.body.done():
+            self.body.cancel()
+
+    @property
+    def _ends_early(self) -> bool:
+        return self.draining or (self._late is not None and self._late.begins_anew)
+
+    @property
+    def _given_up(self) -> Collection[str]:
+        return () if self._late is None else self._late.given_up
 
     def unwind(self) -> None:
         """Unwind at once: a plain function cannot wait until the others have come to rest."""

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from perdure._durable.attaching import ANY
+from perdure._durable.attaching import ANY, begun_in
 from perdure._durable.forking import first_entry
 from perdure._durable.functions import DurableFunction
 from perdure._durable.ledger import read_entries
-from perdure._durable.versions import function_for, upgraded
+from perdure._durable.versions import chosen_among, function_for, refuse_namesakes, upgraded
 from perdure._ground import envelope
 from perdure._store import Row, Store
 from perdure._tasks import Hold, Task
 from perdure.errors import LeaseLost
+
+
+async def meant(store: Store, task_id: str, uid: str, function: DurableFunction[..., Any]) -> DurableFunction[..., Any]:
+    """The function itself; of several with its name, the one of the module that began the task.
+
+    Raises:
+        ReplayDiverged: nothing says which one that is.
+    """
+    if not function.namesakes:
+        return function
+    module = await begun_in(store, uid)
+    found = chosen_among(function.namesakes, module)
+    if found is None:
+        raise refuse_namesakes(task_id, function.namesakes, module)
+    return found
 
 
 async def fitting(
@@ -21,12 +36,14 @@ async def fitting(
     """The function that carries the task of this call on: of the version that began it, or this one, after an upgrade.
 
     Raises:
-        ReplayDiverged: the task was begun by a version that is not here, and there is no way from it.
+        ReplayDiverged: the task was begun by a version that is not here, and there is no way from it; or several
+            functions have its name, and nothing says which one began it.
     """
+    function = await meant(store, task.id, task.uid, function)
     version, sealed = call[1], call[2]
     if version == function.version:
         return function
-    older = function_for(function.name, version)
+    older = function_for(function.name, version, function.module)
     if older is not None and older.version == version:
         return older
     arguments = envelope.unseal(sealed, kind="arguments", bound_to=task.uid, ring=store.ring)

@@ -11,14 +11,16 @@ import asyncio
 import builtins
 import inspect
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 from perdure import errors
+from perdure._durable.error_parts import RECORDED, advice_for, made_of, parts_of
 from perdure._ground import codec
 from perdure._ground.saying import message_of
 from perdure._ground.shapes import known_to
+from perdure._ground.traceback_text import TRACE, remember_trace, trace_of
 from perdure._replay import digest, is_same
 from perdure.errors import InvalidInput, NotStorable, PerdureError, StepFailed
 
@@ -47,7 +49,7 @@ class Signature:
         self._takes = [p for p in takes if p.kind in _POSITIONAL]
         self._keywords = {p.name: p for p in takes if p.kind is inspect.Parameter.KEYWORD_ONLY}
         self._required = sum(p.default is p.empty for p in self._takes)
-        self._names = tuple(p.name for p in self._takes)
+        self.names = tuple(p.name for p in self._takes)
         self._needed = {p.name for p in parameters if p.default is p.empty}
         # Every argument may be given by its name: then nothing has to be bound.
         self._is_plain = not self.is_method and all(p.kind in _BY_NAME for p in parameters)
@@ -97,7 +99,7 @@ class Signature:
             NotStorable: the path begins with the argument's name.
         """
         if self._may_be_placed and not kwargs and self._required <= len(args) <= len(self._takes):
-            given: Iterable[tuple[str, Any]] = zip(self._names, args)  # noqa: B905  to say so makes it four times as dear
+            given: Iterable[tuple[str, Any]] = zip(self.names, args)  # noqa: B905  to say so makes it four times as dear
         else:
             try:
                 given = self._signature.bind(*args, **kwargs).arguments.items()
@@ -221,14 +223,15 @@ def declared_here() -> list[type[BaseException]]:
     return [cls for found in _declared_here.values() if len(found) == 1 for cls in found.values()]
 
 
-# Where an exception made from a record says what it was made from.
-_RECORDED = "_perdure_recorded"
+_NOT_VALUES = ("what", "kept", "do", RECORDED, TRACE)
 
 
-def encode_error(error: BaseException, declared: Sequence[type[BaseException]]) -> bytes:
-    """How an exception is kept: its name and message, and what it can be built from again."""
+def encode_error(error: BaseException, declared: Sequence[type[BaseException]], *, has_trace: bool = True) -> bytes:
+    """How an exception is kept: its name and message, where it was raised, and what it can be built from again."""
     name = type(error).__qualname__
     told: dict[str, Any] = {"type": name, "message": _printable(error), "args": None}
+    if has_trace and (trace := trace_of(error)):
+        told["traceback"] = trace
     try:
         return codec.encode(told | _parts(error, name, declared))
     except NotStorable:
@@ -238,45 +241,40 @@ def encode_error(error: BaseException, declared: Sequence[type[BaseException]]) 
 def _parts(error: BaseException, name: str, declared: Sequence[type[BaseException]]) -> dict[str, Any]:
     if _OURS.get(name) is type(error):
         assert isinstance(error, PerdureError)
-        values = {key: value for key, value in vars(error).items() if key not in ("what", "kept", "do", _RECORDED)}
+        values = {key: value for key, value in vars(error).items() if key not in _NOT_VALUES}
         return {"ours": [error.what, error.kept, error.do, values]}
     if _declared(name, declared) is type(error):
-        return {"args": _arguments_of(error)}
+        return parts_of(error)
     if type(error) is ExceptionGroup:
-        return {"group": [error.message, [encode_error(member, declared) for member in error.exceptions]]}
+        return {
+            "group": [error.message, [encode_error(member, declared, has_trace=False) for member in error.exceptions]]
+        }
     if type(error) in known_to(Any).name_of:
         return {"whole": codec.encode(error)}
     return {}
 
 
-def _arguments_of(error: BaseException) -> list[Any]:
-    """What it is made of again. An OSError keeps the names of its files apart from its args."""
-    if isinstance(error, OSError) and error.filename is not None and len(error.args) == 2:
-        second = [] if error.filename2 is None else [None, error.filename2]
-        return [*error.args, error.filename, *second]
-    return list(error.args)
-
-
 def decode_error(data: bytes, declared: Sequence[type[BaseException]]) -> BaseException:
     """The exception as the caller gets it, live and in replay alike."""
-    error = _decoded(data, declared)
+    found = codec.decode(data)
+    error = _decoded(found, declared)
+    remember_trace(error, str(found.get("traceback") or ""))
     with suppress(AttributeError, TypeError):  # a class that takes no more attributes
-        setattr(error, _RECORDED, data)
+        setattr(error, RECORDED, data)
     return error
 
 
-def _decoded(data: bytes, declared: Sequence[type[BaseException]]) -> BaseException:
-    found = codec.decode(data)
+def _decoded(found: dict[str, Any], declared: Sequence[type[BaseException]]) -> BaseException:
     try:
         made = _rebuilt(found, declared)
     except Exception:  # its constructor wants something else than its args, or its class is gone
         made = None
-    return made if isinstance(made, BaseException) else StepFailed(found["type"], found["message"])
+    return made if isinstance(made, BaseException) else StepFailed(found["type"], found["message"], advice_for(found))
 
 
 def recorded_as(error: BaseException) -> bytes | None:
     """What the exception was made from, if it was recorded."""
-    data = getattr(error, _RECORDED, None)
+    data = getattr(error, RECORDED, None)
     return data if isinstance(data, bytes) else None
 
 
@@ -292,16 +290,27 @@ def _rebuilt(found: dict[str, Any], declared: Sequence[type[BaseException]]) -> 
         return codec.decode(found["whole"])
     if "group" in found:
         message, members = found["group"]
-        return ExceptionGroup(message, [_decoded(member, declared) for member in members])
+        return ExceptionGroup(message, [_decoded(codec.decode(member), declared) for member in members])
     declared_cls = _declared(found["type"], declared) if found["args"] is not None else None
-    return None if declared_cls is None else declared_cls(*found["args"])
+    return None if declared_cls is None else made_of(declared_cls, found)
 
 
 def _declared(name: str, declared: Sequence[type[BaseException]]) -> type[BaseException] | None:
+    """The class of this name that is declared, or derived from one that is, as far as it is imported here."""
     for cls in declared:
         if cls.__qualname__ == name:
             return cls
-    return _BUILTIN.get(name)
+    if name in _BUILTIN:
+        return _BUILTIN[name]
+    derived = {one for cls in declared if cls.__module__ != "builtins" for one in _derived(cls, name)}
+    return derived.pop() if len(derived) == 1 else None
+
+
+def _derived(cls: type[BaseException], name: str) -> Iterator[type[BaseException]]:
+    for one in type.__subclasses__(cls):
+        if one.__qualname__ == name:
+            yield one
+        yield from _derived(one, name)
 
 
 def _printable(error: BaseException) -> str:

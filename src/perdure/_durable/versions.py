@@ -1,6 +1,7 @@
 """Durable functions that change while their tasks go on.
 
-Known by name and version, never by module: `__main__` and `my.module` are one. Three ways to change one:
+Known by name and version: `__main__` and `my.module` are one, and a function may be moved to another module. Only where
+two modules have one of the same name, the module that began a task says which one is meant. Three ways to change one:
 
     patched(name)                 both ways stay in the code; which one a task takes is decided once
     two versions side by side     a task goes on with the version that began it
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,16 +31,67 @@ if TYPE_CHECKING:
     from perdure._durable.run import Run
 
 _known: dict[tuple[str, int], DurableFunction[..., Any]] = {}
+_namesakes: dict[tuple[str, int], list[DurableFunction[..., Any]]] = {}  # where there are several, all of them
 
 
 def remember(made: DurableFunction[..., Any]) -> None:
-    before = _known.get((made.name, made.version))
-    if before is not None and is_another(before.function, made.function):
-        raise Conflict(
-            f"two durable functions are called {made.name!r}: in {_place(before.function)} and {_place(made.function)}",
-            do="give one of them another name or version: @durable(name=…, version=…)",
-        )
-    _known[made.name, made.version] = made
+    """Have the function found by its name. Functions of two modules may have one name by chance.
+
+    Raises:
+        Conflict: somebody gave both this name, or they are in one file.
+    """
+    key = made.name, made.version
+    before = _namesakes.get(key) or ([_known[key]] if key in _known else [])
+    others = [one for one in before if is_another(one.function, made.function)]
+    for other in others:
+        if (other.is_named and made.is_named) or _file(other.function) == _file(made.function):
+            raise Conflict(
+                f"two durable functions are called {made.name!r}: in {_place(other.function)} and "
+                f"{_place(made.function)}",
+                do="give one of them another name or version: @durable(name=…, version=…)",
+            )
+    _known[key] = made
+    if others:
+        _namesakes[key] = [*others, made]
+    else:
+        _namesakes.pop(key, None)
+
+
+def module_of(function: Callable[..., Any]) -> str:
+    """The module it is in, as others would import it: a script by the name of its file."""
+    name: str = getattr(_written(function), "__module__", None) or ""
+    if name not in ("__main__", "__mp_main__"):
+        return name
+    main = sys.modules.get(name)
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return str(spec.name).removesuffix(".__main__")
+    file = getattr(main, "__file__", None)
+    return os.path.splitext(os.path.basename(file))[0] if file else name
+
+
+def is_same_module(a: str, b: str) -> bool:
+    """Whether two names may be one module's: a script knows no package around itself."""
+    return a == b or a.endswith(f".{b}") or b.endswith(f".{a}")
+
+
+def namesakes_of(function: DurableFunction[..., Any]) -> Sequence[DurableFunction[..., Any]]:
+    """All that are called so, if there are several; else none."""
+    return _namesakes.get((function.name, function.version), ())
+
+
+def chosen_among(namesakes: Sequence[DurableFunction[..., Any]], module: str) -> DurableFunction[..., Any] | None:
+    """The one of the module that began the task. If none is, the only one that was given the name by `name=`."""
+    fits = [one for one in namesakes if module and is_same_module(one.module, module)]
+    fits = fits or [one for one in namesakes if one.is_named]
+    return fits[0] if len(fits) == 1 else None
+
+
+def refuse_namesakes(task_id: str, namesakes: Sequence[DurableFunction[..., Any]], module: str) -> ReplayDiverged:
+    name, places = namesakes[0].name, " and ".join(_place(one.function) for one in namesakes)
+    begun = f"{name} of the module {module!r}" if module else name
+    do = f"put @durable(name={name!r}) above the one that the task belongs to, then resume the task"
+    return ReplayDiverged(task_id, 0, begun, f"one of the functions {name} in {places}", do=do)
 
 
 def is_another(a: Callable[..., Any], b: Callable[..., Any]) -> bool:
@@ -64,6 +117,10 @@ def _is_cell(function: Callable[..., Any]) -> bool:
     return function.__module__ == "__main__" and not os.path.exists(function.__code__.co_filename)
 
 
+def _file(function: Callable[..., Any]) -> str:
+    return str(getattr(getattr(_written(function), "__code__", None), "co_filename", ""))
+
+
 def _place(function: Callable[..., Any]) -> str:
     function = _written(function)
     return f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
@@ -79,15 +136,20 @@ def known_versions() -> list[tuple[str, int, bool]]:
     return [(name, version, made.upgrade is not None) for (name, version), made in sorted(_known.items())]
 
 
-def function_for(name: str, version: int) -> DurableFunction[..., Any] | None:
-    """Who in this process can carry on a task that this version began; None: leave it to others."""
-    exact = _known.get((name, version))
-    if exact is not None:
-        return exact
-    newest = known_functions().get(name)
-    if newest is None:
-        return None
-    return newest if newest.version > version and newest.upgrade is not None else None
+def function_for(name: str, version: int, module: str | None = None) -> DurableFunction[..., Any] | None:
+    """Who in this process can carry on a task that this version began; None: leave it to others.
+
+    If several are called so, the one of the `module`, or none. Without a module it is any of them, and has them all
+    as its `namesakes`: which one is meant is found when the task is read.
+    """
+    found = _known.get((name, version))
+    if found is None:
+        newest = known_functions().get(name)
+        found = newest if newest is not None and newest.version > version and newest.upgrade is not None else None
+    namesakes = _namesakes.get((name, found.version)) if found is not None else None
+    if found is None or namesakes is None:
+        return found
+    return chosen_among(namesakes, module) if module is not None else found.among(namesakes)
 
 
 # ── both ways in the code ────────────────────────────────────────────────────────────────────────

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Generator
 from contextvars import Context
 from typing import Any
 
 from perdure._ground.hop import Hop
-from perdure._store import Store
+from perdure._store import LEAST_GAP, Store
 from perdure.errors import PerdureError
 
 
@@ -85,10 +86,11 @@ class _Waits:
         try:
             with bell.listening():
                 while self._futures:
-                    moves = bell.moves
+                    moves, began = bell.moves, time.monotonic()
                     await self._look_once()
                     if self._futures:
-                        await bell.moved_since(moves)
+                        # Of the time of somebody who waits for thousands, looking takes a fifth at most.
+                        await bell.moved_since(moves, gap=max(LEAST_GAP, 4 * (time.monotonic() - began)))
         finally:
             self._looking = None
 

@@ -13,37 +13,25 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from perdure._durable.knowers import why_nobody
-from perdure._durable.ledger import read_readable, shown_of, without_failed
+from perdure._durable.knowers import why_nobody, why_not_checked
+from perdure._durable.ledger import read_readable, without_failed
 from perdure._durable.listing import MARKS
-from perdure._durable.noting import BEGUN
+from perdure._durable.open_calls import CallFrame, last_returned, open_calls, without_bytes
+from perdure._durable.settling import may_run_until
 from perdure._durable.switches import why_stopped
 from perdure._durable.wishes import wish_of
 from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
 from perdure._ground.ids import is_proven_dead
-from perdure._ground.secret_forms import hide_forms
-from perdure._model import FINISHED, Entry, Progress, TaskRecord, name_of, scope_of
+from perdure._ground.known_secrets import redact, redact_value
+from perdure._model import FINISHED, Entry, Progress, TaskRecord, name_of
 from perdure._store import Store
 from perdure._tasks import COULD_NOT_BEGIN, Question, Tasks, blockers, current_row, questions_of, read_holder
 from perdure.errors import JournalDamaged, PerdureError
 
 # How the ends of attempts begin that were none of the function's own.
 _CUT_OFF = ("its process died", "silent for a whole lease", "stalled", "given up", "interrupted")
-_MOST_RETURNED, _LARGEST_SHOWN, _SHOWN = 5, 4096, 120  # calls, bytes, characters
 _BLOCKED = "it begins when what it depends on has completed"
-
-
-class CallFrame(Struct, frozen=True, kw_only=True):
-    """One call on the way to where the task stands."""
-
-    name: str
-    scope: str
-    path: str = ""  # its scope, name, and the how-manieth of that name: chapter#8
-    call: str = ""  # with its arguments, as a person reads it
-    state: str  # under way, cut off (nobody works on it any more), uncertain, waiting
-    since: datetime | None = None
-    note: str = ""
 
 
 class Where(Struct, frozen=True, kw_only=True):
@@ -68,7 +56,8 @@ class Where(Struct, frozen=True, kw_only=True):
     unseen: str = ""  # what may have been under way without a trace, when its attempt was cut off
     attempts: int = 0
     next: str = ""
-    error: str = ""  # what it failed with
+    error: str = ""  # what it failed with, or what its last attempt did
+    traceback: str = ""  # where that was raised; its first line names the user's own code
     damaged: Sequence[int] = ()  # entries of its journal that cannot be read
     uncertain: Sequence[str] = field(default_factory=list)
     thoughts: Sequence[str] = ()  # lines of thought that were interrupted: "back to X, step 4/6: …"
@@ -91,7 +80,8 @@ async def where(tasks: Tasks, id: str) -> Where:
     call = await store.query("get_call", uid=task.uid)
     ends = [entry for entry in entries if entry.kind == "result" and entry.op not in MARKS]
     holder, dead = await who_works_on(store, task.uid)
-    frames = _frames(entries, questions, at_work=record.attempts[-1].epoch if holder and record.attempts else None)
+    at_work = record.attempts[-1].epoch if holder and record.attempts else None
+    frames = open_calls(entries, questions, at_work=at_work, until=await may_run_until(store, task.uid, entries))
     blocked = await blockers(tasks, id)
     nobody = await why_nobody(store, call[0]) if call and not holder and record.status == "running" else ""
     if nobody and record.attempts and record.attempts[-1].ended == COULD_NOT_BEGIN:
@@ -101,6 +91,7 @@ async def where(tasks: Tasks, id: str) -> Where:
     damage = JournalDamaged(id, *readable.damaged[0]).do if stuck else ""
     stopped = await why_stopped(store, id) if call and not record.is_finished else ""
     stopped = stopped or await _why_to_be_cancelled(store, record, task.uid, holder)
+    unchecked = await why_not_checked(store, record.pause) if record.pause is not None and not questions else ""
     children = await store.query("children_of", uid=task.uid)
     return Where(
         id=id,
@@ -111,7 +102,7 @@ async def where(tasks: Tasks, id: str) -> Where:
         last=name_of(ends[-1].path) if ends else "",
         last_path=ends[-1].path.removeprefix("|") if ends else "",
         last_at=moment(ends[-1].at) if ends and ends[-1].at else None,
-        returned=[_returned(entry) for entry in ends[-_MOST_RETURNED:]],
+        returned=last_returned(ends),
         frames=frames,
         waits_for=[question.waits_for for question in questions] or _pause_of(record) or blocked,
         percent=record.progress.percent if record.progress else None,
@@ -120,8 +111,11 @@ async def where(tasks: Tasks, id: str) -> Where:
         holder=holder,
         attempts=len(record.attempts),
         damaged=[position for position, _ in readable.damaged],
-        next=stopped or _BLOCKED if stopped or blocked else damage or _next(record, questions, frames, holder, nobody),
+        next=stopped or _BLOCKED
+        if stopped or blocked
+        else damage or unchecked or _next(record, questions, frames, holder, nobody),
         error=_error_of(record),
+        traceback=_traceback_of(record),
         dead=dead,
         unseen=_unseen(record, frames, ends, dead) if call and not holder and not damage else "",
         uncertain=[frame.name for frame in frames if frame.state == "uncertain"],
@@ -137,70 +131,12 @@ def _amount(progress: Progress | None) -> str:
 
 
 def _arguments(store: Store, uid: str, sealed: bytes) -> Any:
-    """The arguments for people to look at: of classes that are not known here, their fields."""
+    """The arguments for people to look at, without secrets: of classes that are not known here, their fields."""
     try:
         named = codec.decode(envelope.unseal(sealed, kind="arguments", bound_to=uid, ring=store.ring))
-        return {name: codec.peek(value) for name, value in named.items()}
+        return redact_value({name: without_bytes(codec.peek(value)) for name, value in named.items()})
     except PerdureError as error:
         return error.what
-
-
-def _frames(entries: Sequence[Entry], questions: Sequence[Question], *, at_work: int | None) -> list[CallFrame]:
-    """The calls under way; `at_work` is the epoch of the attempt that is at work, if one is."""
-    asked = {question.path.rpartition("?")[0] for question in questions}
-    ended = {entry.path for entry in entries if entry.kind != "intent"}
-    open_: dict[str, CallFrame] = {}
-    for entry in entries:
-        if entry.op == BEGUN and entry.epoch > 0 and (path := entry.path.removesuffix(f"|{BEGUN}")) not in ended:
-            open_[path] = CallFrame(
-                name=name_of(path),
-                scope=scope_of(path),
-                path=path.removeprefix("|"),
-                call=str(codec.decode(entry.value)) if entry.value else "",
-                state="under way" if at_work is not None else "cut off",
-                since=moment(entry.at),
-            )
-        if entry.kind == "intent" and entry.path not in ended:
-            is_effect = entry.op.partition(".")[0] == "effect"
-            is_known = not is_effect or (entry.epoch == at_work and entry.path not in asked)
-            state = "under way" if is_known else "uncertain"
-            note = f"try {(entry.note or {}).get('tries') or 1}"
-            open_[entry.path] = CallFrame(
-                name=name_of(entry.path),
-                scope=scope_of(entry.path),
-                path=entry.path.removeprefix("|"),
-                call=shown_of(entry) if is_effect else str((entry.note or {}).get("shown") or ""),
-                state=state,
-                since=moment(entry.at),
-                note=note,
-            )
-    for question in questions:
-        if question.is_left:
-            continue
-        name, scope = name_of(question.path), scope_of(question.path)
-        open_[question.path] = CallFrame(
-            name=name,
-            scope=scope,
-            path=question.path.removeprefix("|"),
-            state="waiting",
-            since=question.asked_at,
-            note=question.text,
-        )
-    return sorted(open_.values(), key=lambda frame: (frame.scope, frame.name))
-
-
-def _returned(entry: Entry) -> str:
-    """What a call gave back, for people: short, and without what looks like a secret."""
-    path = entry.path.removeprefix("|")
-    if entry.error is not None:
-        return f"{path} raised"
-    if entry.value is None or len(entry.value) > _LARGEST_SHOWN:
-        return f"{path} -> {'None' if entry.value is None else f'{len(entry.value):,} bytes'}"
-    try:
-        text = hide_forms(repr(codec.decode(entry.value)))
-    except (PerdureError, ValueError):
-        return f"{path} -> what cannot be shown"
-    return f"{path} -> {text if len(text) <= _SHOWN else text[:_SHOWN] + '…'}"
 
 
 def _unseen(record: TaskRecord, frames: Sequence[CallFrame], ends: Sequence[Entry], dead: str) -> str:
@@ -226,11 +162,21 @@ async def who_works_on(store: Store, uid: str) -> tuple[str, str]:
 
 def _error_of(record: TaskRecord) -> str:
     if record.status != "failed":
-        return ""
+        details = record.pause.details if record.pause is not None and record.is_paused else {}
+        return redact(str(details.get("error") or ""))
     error = record.error
     if not isinstance(error, dict):
-        return str(error)
-    return ": ".join(str(error[part]) for part in ("type", "message") if error.get(part))
+        return redact(str(error))
+    return redact(": ".join(str(error[part]) for part in ("type", "message") if error.get(part)))
+
+
+def _traceback_of(record: TaskRecord) -> str:
+    """Where the task has failed; where the attempt has that made it pause."""
+    if record.status == "failed":
+        return str(record.error.get("traceback") or "") if isinstance(record.error, dict) else ""
+    if record.pause is not None and record.is_paused and "effect" not in record.pause.details:  # which is a call's own
+        return str(record.pause.details.get("traceback") or "")
+    return ""
 
 
 async def _why_not_begun(tasks: Tasks, record: TaskRecord) -> str:
@@ -255,10 +201,21 @@ def _pause_of(record: TaskRecord) -> list[str]:
 
 
 def _end_of_pause(record: TaskRecord) -> str:
+    if record.pause is not None and record.pause.details.get("advice"):
+        return f"{record.pause.details['advice']}; then `perdure resume {quote(record.id)}`"
     if record.pause is not None and record.pause.reason == "human_approval":
         return "perdure approve or perdure reject"
     is_looked_at = record.pause is not None and record.pause.next_look_at is not None
     return "it goes on by itself, or perdure resume" if is_looked_at else "perdure resume"
+
+
+def _settled_first(frame: CallFrame, nobody: str) -> str:
+    """What comes before a task goes on that has an effect of unknown outcome; and who could take it on."""
+    first = f"whether {frame.name} happened is settled first"
+    if frame.until is not None:
+        latest = f"{frame.until:%Y-%m-%d %H:%M:%S} UTC"
+        first += f" when its process has ended, which may still be alive, or at {latest} at the latest"
+    return f"{first}. And {nobody}" if nobody and not nobody.startswith("a worker takes it") else first
 
 
 def _next(
@@ -270,10 +227,9 @@ def _next(
         return f"nothing: it {'was' if record.status == 'cancelled' else 'has'} {record.status}"
     if questions or record.is_paused:
         return questions[0].way_on if questions else _end_of_pause(record)
-    uncertain = [frame.name for frame in frames if frame.state == "uncertain"]
+    uncertain = [frame for frame in frames if frame.state == "uncertain"]
     if uncertain:
-        first = f"whether {uncertain[0]} happened is settled first"
-        return f"{first}, and {nobody}" if nobody.startswith("no ") else first
+        return _settled_first(uncertain[0], nobody)
     if holder:
         return "it goes on where it is"
     return nobody or "the next attempt goes on after the last call that ended"

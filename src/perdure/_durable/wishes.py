@@ -10,20 +10,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import threading
 import time
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextvars import Context
 from typing import Any
 
 from msgspec import Struct
 
+from perdure._durable.loop_watchdog import LoopWatchdog, Watched
+from perdure._durable.lost_lease import find_lost, stop
 from perdure._durable.noting import note_steps
 from perdure._durable.overdue import expire
 from perdure._durable.run import Run
 from perdure._model import Pause
 from perdure._store import Row, Store, Waiting, wake_here
 from perdure._tasks import Task
-from perdure.errors import PerdureError
+from perdure.errors import LeaseLost, PerdureError
 
 CANCEL = "~cancel"
 LOOK_SECONDS = 0.25
@@ -151,12 +155,13 @@ class Watch:
 
     def __init__(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
         self.store, self.loop = store, loop
+        self.thread = threading.get_ident()
         self.runs: dict[str, Run] = {}
         self._expiries: dict[str, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._look: asyncio.Task[None] | None = None
         self._switches = NO_SWITCHES
-        self._looked = float("-inf")
+        self._looked = self._leases_read = float("-inf")
         self._under_way: _Look | None = None
 
     def is_on(self, store: Store) -> bool:
@@ -168,11 +173,20 @@ class Watch:
     def add(self, run: Run) -> None:
         """Have the attempt stopped when somebody wants it, or when its time is over; until it is removed."""
         self.runs[run.uid] = run
+        if not _watchdog.is_awake:
+            _watchdog.wake()
         if run.deadline_at is not None:
             self._expiries[run.uid] = expire(run, run.deadline_at)
         # Most attempts are over before the first look, and cost no task of their own.
         if self._timer is None and self._look is None:
             self._timer = self.loop.call_later(LOOK_SECONDS, self._begin, context=Context())
+
+    def task_id_of(self, task: asyncio.Future[Any] | None) -> str | None:
+        """The task whose attempt an asyncio task belongs to."""
+        for run in list(self.runs.values()):
+            if task is not None and (task is run.body or id(task) in run.alive):
+                return run.task_id
+        return None
 
     def remove(self, run: Run) -> None:
         if self.runs.get(run.uid) is run:
@@ -206,6 +220,7 @@ class Watch:
         except PerdureError:
             return  # the store is out of reach; the attempts will notice by themselves
         cancelled = {uid for (uid,) in rows}
+        await self._stop_lost()
         for run in list(self.runs.values()):
             if not switches.isdisjoint(("", run.task_id)):
                 run.halt()
@@ -217,6 +232,20 @@ class Watch:
                 note_steps(run)
                 if run.pausing:
                     await _bring_answers(run)
+
+    async def _stop_lost(self) -> None:
+        """Stop attempts that lost their lease. It is looked for once a lease: at once after the process stood still."""
+        now, lease = self.store.clock.boottime(), self.store.presence.lease.total_seconds()
+        lost = [run for run in self.runs.values() if isinstance(run.fence.closed, LeaseLost)]
+        if now - self._leases_read >= lease:
+            try:
+                lost += await find_lost(self.store, self.runs.values())
+            except PerdureError:
+                return
+            self._leases_read = now
+        for run in lost:
+            if self.runs.get(run.uid) is run:
+                stop(run)
 
     def seen(self) -> frozenset[str] | None:
         """What `switches` gave, if that was a moment ago."""
@@ -241,6 +270,16 @@ class Watch:
             self._under_way = None
             if look.waiting:
                 self.loop.call_soon(wake_here, self.loop, look.waiting)
+
+
+def _watched() -> Iterator[Watched]:
+    for watch in list(_watches.values()):
+        if watch.runs and not watch.loop.is_closed():
+            yield Watched(watch.loop, watch.thread, watch)
+
+
+_watchdog = LoopWatchdog(_watched)
+os.register_at_fork(after_in_child=_watchdog.forget)
 
 
 class _Look(Struct, eq=False):

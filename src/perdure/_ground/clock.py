@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from perdure.errors import InvalidInput
+from perdure.errors import RecordDamaged
 
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _TIMES = struct.Struct("<qq")  # wall milliseconds, boottime microseconds
@@ -110,7 +110,15 @@ def from_environment() -> Clock:
 
 
 def moment(ms: int) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)
+    """The moment that a record names.
+
+    Raises:
+        RecordDamaged: no calendar has it.
+    """
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError, TypeError):
+        raise RecordDamaged("a moment", f"{ms!r} milliseconds since 1970 are not in the calendar") from None
 
 
 def to_ms(when: datetime) -> int:
@@ -133,10 +141,3 @@ def retrying(clock: Clock, seconds: float, act: Callable[[], bool]) -> bool:
         clock.wait(pause, never)
         pause = min(pause * 1.5, 0.25)
     return True
-
-
-def refuse_no_times(**given: object) -> None:
-    """Lengths of time are timedeltas: of a number nobody can say whether it is seconds or minutes."""
-    for name, value in given.items():
-        if value is not None and not isinstance(value, timedelta):
-            raise InvalidInput(f"{name} is {value!r}", do=f"give a timedelta: {name}=timedelta(seconds={value!r})")

@@ -239,13 +239,16 @@ def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
-def stored_json(text: str, record: str) -> Any:
-    """What a column of a store holds as JSON.
+def stored_json(text: str, record: str, kind: type = object) -> Any:
+    """What a column of a store holds as JSON: a list or a dict, say.
 
     Raises:
-        RecordDamaged: it is not JSON.
+        RecordDamaged: it is not JSON, or of another kind.
     """
     try:
-        return json.loads(text)
-    except (ValueError, TypeError) as error:
+        found = json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
         raise RecordDamaged(record, f"it is not JSON: {error}") from None
+    if not isinstance(found, kind):
+        raise RecordDamaged(record, f"it is {type(found).__name__}, not {kind.__name__}")
+    return found

@@ -2,8 +2,10 @@
 
     format · flags · length of kind · length of key id · kind · key id · raw length (4) · body · crc32 (4)
 
-The checksum covers all before it, so one flipped bit anywhere is noticed. A sealed body is bound by
-AES-GCM to the whole header and to the task, so it cannot be passed off as another task's or kind's.
+The checksum covers all before it, so one flipped bit anywhere is noticed. It begins with the record's place, where it
+has one (the position of an entry in its journal), so a record that stands in the place of another is noticed too.
+A sealed body is bound by AES-GCM to the whole header and to the task, so it cannot be passed off as another task's or
+kind's.
 
 Owns the layout and the order of packing: compress, then seal. Compressing itself is in zstd.py, sealing
 in crypto.py, and the payload's own form in codec.py.
@@ -32,20 +34,29 @@ _FORMAT = 1
 _PACKED, _SEALED = 1, 2
 _FIXED, _LENGTH, _CHECKSUM = 4, 4, 4
 _checksum = Struct("<I").pack
-# What crc32 gives for any bytes followed by their own crc32, lowest byte first.
+# What crc32 gives for any bytes followed by their own crc32, lowest byte first, whatever it began with.
 _CRC_OF_WHOLE = 0x2144DF1C
 
 
-def seal(payload: bytes, kind: str, bound_to: str, ring: KeyRing, compress: bool = True) -> bytes:
+def seal(payload: bytes, kind: str, bound_to: str, ring: KeyRing, compress: bool = True, place: int = 0) -> bytes:
     """The payload in its envelope, sealed if the ring has a current key.
 
     Raises:
         TooLarge: the payload is past what any record may hold.
     """
+    return close(_seal_open(payload, kind, bound_to, ring, compress), place)
+
+
+def close(data: bytes, place: int) -> bytes:
+    """An open envelope with its checksum; one for this place, if it is not 0."""
+    return data + _checksum(crc32(data, place))
+
+
+def _seal_open(payload: bytes, kind: str, bound_to: str, ring: KeyRing, compress: bool = True) -> bytes:
+    """The payload in its envelope, without the checksum."""
     length = len(payload)
     if length < WORTH_PACKING and ring.current is None:  # most are so
-        data = _plain_heads(kind)[length] + payload
-        return data + _checksum(crc32(data))
+        return _plain_heads(kind)[length] + payload
     if length > MAX_BYTES:
         raise TooLarge(f"the {kind} of {bound_to}", length, MAX_BYTES)
     body, flags = payload, 0
@@ -55,29 +66,31 @@ def seal(payload: bytes, kind: str, bound_to: str, ring: KeyRing, compress: bool
             body, flags = packed, _PACKED
     key = ring.current
     if key is None:
-        data = _head(flags, kind, "") + length.to_bytes(_LENGTH) + body
-    else:
-        head = _head(flags | _SEALED, kind, key.id) + length.to_bytes(_LENGTH)
-        data = head + crypto.encrypt(key, body, head + bound_to.encode())
-    return data + _checksum(crc32(data))
+        return _head(flags, kind, "") + length.to_bytes(_LENGTH) + body
+    head = _head(flags | _SEALED, kind, key.id) + length.to_bytes(_LENGTH)
+    return head + crypto.encrypt(key, body, head + bound_to.encode())
 
 
 def sealer_of(kind: str) -> Callable[[bytes, str, KeyRing], bytes]:
-    """`seal` for one kind, of which there are many."""
+    """`seal` for one kind, of which there are many; what it gives is open, to be closed when its place is known."""
     heads = _plain_heads(kind)
 
     def seal_one(payload: bytes, bound_to: str, ring: KeyRing) -> bytes:
         length = len(payload)
         if length < WORTH_PACKING and ring.current is None:
-            data = heads[length] + payload
-            return data + _checksum(crc32(data))
-        return seal(payload, kind, bound_to, ring)
+            return heads[length] + payload
+        return _seal_open(payload, kind, bound_to, ring)
 
     return seal_one
 
 
-def unseal(data: bytes, *, kind: str, bound_to: str, ring: KeyRing, limit: int = MAX_BYTES) -> bytes:
-    """The payload that was sealed as this kind for this task.
+def is_whole(data: bytes, place: int = 0) -> bool:
+    """Whether a record's checksum fits its bytes, and its place; older records do not know theirs."""
+    return crc32(data, place) == _CRC_OF_WHOLE or (place != 0 and crc32(data) == _CRC_OF_WHOLE)
+
+
+def unseal(data: bytes, *, kind: str, bound_to: str, ring: KeyRing, limit: int = MAX_BYTES, place: int = 0) -> bytes:
+    """The payload that was sealed as this kind for this task. `place`: where it stands; older records do not know it.
 
     Raises:
         RecordDamaged: it is not what was written, is another kind's or task's, or unpacks past the limit.
@@ -87,7 +100,10 @@ def unseal(data: bytes, *, kind: str, bound_to: str, ring: KeyRing, limit: int =
         if type(data) is not bytes:
             raise ValueError(f"it is not bytes but {type(data).__name__}")
         head, flags, found_kind, key_id, length = _read_head(data)
-        _check(data, found_kind, kind)
+        if not is_whole(data, place):
+            raise ValueError("its checksum does not fit its bytes" + (", or it belongs in another place" * bool(place)))
+        if found_kind != kind.encode():
+            raise ValueError(f"it is a record of kind {found_kind.decode(errors='replace')!r}")
         if length > limit:
             raise ValueError(f"it announces {length:,} bytes; the limit is {limit:,}")
         body = data[head:-_CHECKSUM]
@@ -170,13 +186,6 @@ def _read_head(data: bytes) -> tuple[int, int, bytes, str, int]:
         raise ValueError("it is cut off")
     key_name = data[kind_end:key_end].decode("ascii", "replace")
     return end, flags, data[_FIXED:kind_end], key_name, int.from_bytes(data[key_end:end])
-
-
-def _check(data: bytes, found_kind: bytes, kind: str) -> None:
-    if crc32(data) != _CRC_OF_WHOLE:
-        raise ValueError("its checksum does not fit its bytes")
-    if found_kind != kind.encode():
-        raise ValueError(f"it is a record of kind {found_kind.decode(errors='replace')!r}")
 
 
 def _open(ring: KeyRing, key_name: str, body: bytes, head: bytes, bound_to: str) -> bytes:

@@ -20,6 +20,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar
 
+from perdure._ground.handlers import was_raised_by_a_handler
 from perdure.errors import InvalidInput
 
 T = TypeVar("T")
@@ -321,6 +322,33 @@ async def _next(going: AsyncIterator[Any], nothing: object) -> Any:
     return await anext(going, nothing)
 
 
+async def _interruptible(work: Coroutine[Any, Any, T]) -> T:
+    """The same on this loop. What a signal's handler raises in the middle of a callback, asyncio only tells of: here it
+    cancels the work, and is raised when that has ended."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    raised: list[BaseException] = []
+
+    def tell(loop: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:
+        error = about.get("exception")
+        if error is None or not was_raised_by_a_handler(error):
+            loop.default_exception_handler(about)
+            return
+        raised.append(error)
+        if task is not None:
+            task.cancel()
+
+    loop.set_exception_handler(tell)
+    try:
+        found = await work
+    except asyncio.CancelledError:
+        if raised:
+            raise raised[0] from None
+        raise
+    if raised:
+        raise raised[0]
+    return found
+
+
 def on_a_loop(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine that needs an event loop, for blocking code: on a new one, in this thread if it is free.
 
@@ -329,7 +357,7 @@ def on_a_loop(work: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
+        return asyncio.run(_interruptible(work))
     from concurrent.futures import Future, ThreadPoolExecutor
 
     begun: Future[Callable[[], object]] = Future()

@@ -39,6 +39,11 @@ _FORMS = re.compile(
     """,
     re.VERBOSE,
 )
+# What each of these forms begins with.
+_PREFIXES = (
+    "-----BEGIN ", "AKIA", "ASIA", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "sk_", "pk-",
+    "pk_", "rk-", "rk_", "xox", "AIza", "npm_", "pypi-", "SG.", "eyJ",
+)  # fmt: skip
 _WORDS = r"(?: passw(?:or)?d | passphrase | secret | token | credential | (?: api | access | private ) [_-]? key )"
 # What stands behind a telling name. Every stretch is bounded, so that a megabyte of noise is searched in one go.
 _BEHIND = re.compile(
@@ -53,6 +58,8 @@ _BEHIND = re.compile(
     (?P<after> @? )
     """
 )
+# One of these stands before what it finds.
+_BEFORE = ("authorization", "cookie", "://", "passw", "passphrase", "secret", "token", "credential", "key")
 # The same in one value, more strictly: a colon alone joins folders of a path.
 _ASSIGNED = re.compile(
     rf"""(?ix)
@@ -88,7 +95,13 @@ def holds_a_token(text: str) -> bool:
 
 def hide_forms(text: str) -> str:
     """A text without what has the form of a secret."""
-    return _BEHIND.sub(_hide_behind, _FORMS.sub(HIDDEN, text))
+    # The patterns cost a hundred times as much as looking for the words that every match of them holds.
+    if any(prefix in text for prefix in _PREFIXES):
+        text = _FORMS.sub(HIDDEN, text)
+    lower = text.lower()
+    if not text.isascii() or any(word in lower for word in _BEFORE):
+        text = _BEHIND.sub(_hide_behind, text)
+    return text
 
 
 def _hide_behind(found: re.Match[str]) -> str:

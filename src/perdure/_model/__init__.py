@@ -24,13 +24,17 @@ from perdure._model.frame import Frame, Frames, Gone, check_frame
 from perdure._model.journal import (
     AFTER,
     CARRIED,
+    START,
     Entry,
     decode_entry,
     encode_entry,
     missing_in,
     name_of,
+    open_entry,
     path_of,
     scope_of,
+    seal_entry,
+    starts_a_task,
 )
 from perdure._model.lease import LEASE, Holder, Sighting
 from perdure._model.pause import REASONS, Pause, Reason, make_pause
@@ -44,6 +48,7 @@ from perdure._model.task import (
     STATUSES,
     Attempt,
     Config,
+    FirstStatus,
     Move,
     Page,
     Progress,
@@ -60,6 +65,7 @@ from perdure._model.unit import Level, Rebuild, Verdict
 __all__ = [
     "AFTER",
     "CARRIED",
+    "START",
     "missing_in",
     "FINISHED",
     "GENESIS",
@@ -82,6 +88,7 @@ __all__ = [
     "Decision",
     "Entry",
     "Event",
+    "FirstStatus",
     "Frame",
     "Frames",
     "Gone",
@@ -132,6 +139,7 @@ __all__ = [
     "merge",
     "misfit",
     "name_of",
+    "open_entry",
     "new_token",
     "next_check",
     "of_pause",
@@ -139,6 +147,8 @@ __all__ = [
     "progress_of",
     "refuse_move",
     "scope_of",
+    "seal_entry",
+    "starts_a_task",
     "seq_of",
     "signalled_task",
     "task_of_token",

@@ -11,6 +11,10 @@ from typing import Literal
 
 import msgspec
 
+from perdure._ground import envelope
+from perdure._ground.crypto import KeyRing
+from perdure.errors import RecordDamaged
+
 Kind = Literal[
     "result",  # a call that ended, with its value or its error
     "intent",  # an effect is about to run
@@ -39,6 +43,29 @@ encode_entry = _encoder.encode
 decode_entry = _decoder.decode
 
 
+def seal_entry(entry: Entry, uid: str, position: int, ring: KeyRing) -> bytes:
+    """An entry as it is stored at this position of a task's journal.
+
+    Raises:
+        TooLarge: it is past what any record may hold.
+    """
+    return envelope.seal(encode_entry(entry), "entry", uid, ring, place=position)
+
+
+def open_entry(sealed: bytes, uid: str, position: int, ring: KeyRing) -> Entry:
+    """The entry that is stored at this position.
+
+    Raises:
+        RecordDamaged: it is not what was written there.
+        KeyMissing: its key is not in the ring.
+    """
+    payload = envelope.unseal(sealed, kind="entry", bound_to=uid, ring=ring, place=position)
+    try:
+        return decode_entry(payload)
+    except msgspec.DecodeError as error:
+        raise RecordDamaged(f"entry {position} of {uid}", str(error)) from None
+
+
 # In the note of an entry that was copied from another line or task: the position of the one that stands before it.
 AFTER = "after"
 # The path of the entry that stands for what earlier lines have cost: the last that is copied by a rollback.
@@ -59,6 +86,8 @@ def missing_in(rows: Sequence[tuple[int, Entry | None]], last: int = 0) -> list[
     else:
         copied = max((position for position, entry in rows if entry is not None and entry.path == CARRIED), default=0)
         for position, entry in rows:
+            if entry is None and position > last > 0:
+                continue  # it belongs in another place, and is missed there
             gap = _gap(before, position, entry, position <= copied)
             if gap:
                 found.append((gap, f"it is missing: entry {position} stands after {before or 'the beginning'}"))
@@ -78,6 +107,14 @@ def _gap(before: int, position: int, entry: Entry | None, was_copied: bool) -> i
     if position == before + 1 or position == before == 0 or was_copied or entry.epoch < 0:
         return 0
     return before + 1
+
+
+# How the call is named by which a durable function starts another one's task; the result is that task's uid.
+START = "start "
+
+
+def starts_a_task(entry: Entry) -> bool:
+    return entry.op == "child" and name_of(entry.path).startswith(START)
 
 
 def path_of(scope: str, name: str, occurrence: int) -> str:

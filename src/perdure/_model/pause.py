@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 from msgspec import Struct, field
 
 from perdure._ground.clock import moment, to_ms
+from perdure._ground.durations import parse_duration, require_timedelta
 from perdure._model.token import hash_of_token
 from perdure.errors import InvalidInput, InvalidPayload
 
@@ -152,11 +153,11 @@ def _choice(*choices: str) -> Check:
 
 
 def _length(reason: str, name: str, value: Any, _: int) -> timedelta:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        value = timedelta(seconds=value)
-    if not isinstance(value, timedelta) or value < timedelta(0):
-        raise InvalidPayload(reason, f"takes {name} as a timedelta or seconds, not {value!r}")
-    return value
+    try:
+        length: timedelta = require_timedelta(name, value)
+        return length
+    except InvalidInput as refused:
+        raise InvalidPayload(reason, f"is refused: {refused.what}", do=refused.do) from None
 
 
 def _interval(reason: str, name: str, value: Any, now_ms: int) -> timedelta:
@@ -169,13 +170,26 @@ def _interval(reason: str, name: str, value: Any, now_ms: int) -> timedelta:
 def _when(reason: str, name: str, value: Any, now_ms: int) -> datetime:
     """A moment, or a length of time from now."""
     try:
-        if isinstance(value, str):
+        if isinstance(value, str) and parse_duration(value) is None:
             value = datetime.fromisoformat(value)
         if isinstance(value, datetime):
             return moment(to_ms(value))
         return moment(now_ms) + _length(reason, name, value, now_ms)
+    except InvalidPayload:
+        raise
     except (InvalidInput, ValueError, OverflowError) as problem:
         raise InvalidPayload(reason, f"takes {name} as an aware moment or a length of time, not {value!r}") from problem
+
+
+def _retry_after(reason: str, name: str, value: Any, now_ms: int) -> datetime:
+    """As the header of that name has it: a number, also as text, is seconds."""
+    is_header = isinstance(value, str) and value.strip().isdecimal()
+    if is_header or (isinstance(value, int | float) and not isinstance(value, bool) and value >= 0):
+        try:
+            return moment(now_ms) + timedelta(seconds=float(value))
+        except (ValueError, OverflowError):
+            raise InvalidPayload(reason, f"takes {name} as the seconds a provider has named, not {value!r}") from None
+    return _when(reason, name, value, now_ms)
 
 
 _FIELDS: Mapping[str, Mapping[str, Check]] = {
@@ -208,6 +222,6 @@ _FIELDS: Mapping[str, Mapping[str, Check]] = {
         "remind": _length,
     },
     "scheduled_wait": {"until": _when, "duration": _when},
-    "rate_limit": {"provider": _text, "retry_after": _when, "reset_at": _when, "max_wait": _length},
+    "rate_limit": {"provider": _text, "retry_after": _retry_after, "reset_at": _when, "max_wait": _length},
     "checkpoint": {},
 }

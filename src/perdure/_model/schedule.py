@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from perdure._ground.clock import moment, to_ms
 from perdure._ground.cron import next_cron
+from perdure._ground.durations import Duration, require_timedelta
 from perdure.errors import InvalidInput
 
 Missed = Literal["skip", "once", "all"]
@@ -35,6 +36,7 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     function: str
     version: int
+    module: str = ""
     arguments: bytes
     queue: str
     priority: int
@@ -98,11 +100,12 @@ def check_missed(missed: object) -> None:
         raise InvalidInput(f"missed is {missed!r}", do="choose skip, once or all")
 
 
-def check_every(every: object) -> int:
+def check_every(every: Duration) -> int:
     """The length in milliseconds."""
-    if not isinstance(every, timedelta) or every < SHORTEST:
-        raise InvalidInput(f"every is {every!r}; it is a timedelta of a second or more")
-    return every // timedelta(milliseconds=1)
+    length = require_timedelta("every", every)
+    if length < SHORTEST:
+        raise InvalidInput(f"every is {every}; it must be at least 1 s")
+    return length // timedelta(milliseconds=1)
 
 
 def check_cron(expression: object, zone: object) -> None:

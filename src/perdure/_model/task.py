@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Generic, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_args
 
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
+from perdure._ground.durations import Duration, require_timedelta
 from perdure._model.checkpoint import Checkpoint
 from perdure._model.dependency import POLICIES, Policy
 from perdure._model.pause import Pause
@@ -21,6 +22,7 @@ from perdure.errors import InvalidInput, InvalidTransition
 T = TypeVar("T")
 Json = Any
 Status = Literal["pending", "running", "paused", "completed", "failed", "cancelled"]
+FirstStatus = Literal["pending", "running"]  # what a task may begin as
 STATUSES: tuple[Status, ...] = get_args(Status)
 FINISHED: frozenset[Status] = frozenset({"completed", "failed", "cancelled"})
 
@@ -77,6 +79,20 @@ class Config(Struct, frozen=True, kw_only=True):
     keep_for: timedelta | None = None
     dependency_policy: Policy = "wait"  # when a task it depends on has failed or was cancelled
 
+    if TYPE_CHECKING:  # lengths of time may be given as texts
+
+        def __init__(
+            self,
+            *,
+            checkpoint_interval: Duration | None = None,
+            max_retries: int = 3,
+            timeout: Duration | None = None,
+            on_failure: OnFailure | None = None,
+            keep_last: int | None = None,
+            keep_for: Duration | None = None,
+            dependency_policy: Policy = "wait",
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         if self.max_retries < 0:
             raise InvalidInput(f"max_retries is {self.max_retries}; it counts further tries, so 0 or more")
@@ -87,9 +103,7 @@ class Config(Struct, frozen=True, kw_only=True):
         if self.keep_last is not None and self.keep_last < 1:
             raise InvalidInput("keep_last is at least 1: the newest checkpoint is never removed")
         for name in ("checkpoint_interval", "timeout", "keep_for"):
-            length = getattr(self, name)
-            if length is not None and length <= timedelta(0):
-                raise InvalidInput(f"{name} is {length}; it must be longer than nothing")
+            force_setattr(self, name, require_timedelta(name, getattr(self, name), is_positive=True))
 
 
 _MOST_OPERATIONS = 100  # of one task; the one that was marked longest ago is forgotten

@@ -32,6 +32,7 @@ class Trigger(Struct, frozen=True, kw_only=True):
     seen: str = ""  # what a watched file looked like when it was last dealt with
     function: str = ""  # what it starts …
     version: int = 1
+    module: str = ""
     arguments: bytes = b""
     takes: str = ""  # the parameter that gets what the event carries
     queue: str = "default"

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from types import MappingProxyType
-from typing import Any, final
+from typing import Any, Literal, final
 
 import msgspec
 
@@ -58,6 +58,7 @@ class Diverged(msgspec.Struct, frozen=True, gc=False):
     position: int
     recorded: str
     asked: str
+    cause: Literal["arguments", "name", ""] = ""  # what alone differs, if one of them does
 
 
 Answer = Recorded | Fresh | Cut | Uncertain | Diverged
@@ -142,7 +143,7 @@ class Track(msgspec.Struct, eq=False):
         if intent is not None and intent[1].digest != digest:
             return _changed(*intent, name, digest)
         if not in_body and (missed := self.first_unasked()) is not None:
-            return Diverged(missed.position, call_of(missed.entry), _call(name, digest))
+            return _missed(missed, name, digest)
         if intent is None:
             return Fresh(path)
         cursor.open.pop(path, None)
@@ -314,4 +315,10 @@ def _call(name: str, digest: bytes) -> str:
 
 def _changed(position: int, entry: Entry, name: str, digest: bytes) -> Diverged:
     recorded, asked = call_of(entry), _call(name, digest)
-    return Diverged(position, recorded, asked if asked != recorded else f"{asked} with other arguments")
+    return Diverged(position, recorded, asked if asked != recorded else f"{asked} with other arguments", "arguments")
+
+
+def _missed(missed: Recorded, name: str, digest: bytes) -> Diverged:
+    """A call is made, and another one was recorded in its place."""
+    is_renamed = missed.entry.digest == digest and name_of(missed.path) != name
+    return Diverged(missed.position, call_of(missed.entry), _call(name, digest), "name" if is_renamed else "")

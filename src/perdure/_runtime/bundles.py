@@ -171,14 +171,19 @@ async def _in_records(task: Task) -> list[str]:
         for row in rows:
             for column in _SEALED:
                 if isinstance(row.get(column), str) and row[column].startswith("\\x"):
-                    plain = _plain(task._store, task.uid, payload(row[column]))
+                    plain = _plain(task._store, task.uid, payload(row[column]), _place(table, row))
                     found.update(f"{name} in {table}" for name in redaction.known_in(plain))
     return sorted(found)
 
 
-def _plain(store: Store, uid: str, data: bytes) -> bytes:
+def _place(table: str, row: Mapping[str, Any]) -> int:
+    """The place that a record of this table is sealed for."""
+    return int(row["position"]) if table == "journal" else 0
+
+
+def _plain(store: Store, uid: str, data: bytes, place: int) -> bytes:
     try:
-        return envelope.unseal(data, kind=envelope.kind_of(data), bound_to=uid, ring=store.ring)
+        return envelope.unseal(data, kind=envelope.kind_of(data), bound_to=uid, ring=store.ring, place=place)
     except PerdureError:
         return data  # a chunk, or damaged: looked at as it is
 
@@ -315,7 +320,7 @@ class _Scales:
         for column in _SEALED:
             value = row.get(column)
             if isinstance(value, str) and value.startswith("\\x"):
-                self._open(payload(value), bound)
+                self._open(payload(value), bound, _place(table, row))
 
     def weigh_state(self, row: Mapping[str, Any], chunks: Sequence[Mapping[str, Any]]) -> None:
         """What a checkpoint makes when it is put together: a difference may make much of little."""
@@ -334,10 +339,11 @@ class _Scales:
             return  # named already, and passed over when it is read
         self._refuse_if_over(made)
 
-    def _open(self, data: bytes, bound: str) -> bytes:
+    def _open(self, data: bytes, bound: str, place: int = 0) -> bytes:
         self._total += envelope.length_of(data)
         self._refuse_if_over(self._total)
-        return envelope.unseal(data, kind=envelope.kind_of(data), bound_to=bound, ring=self._store.ring)
+        kind, ring = envelope.kind_of(data), self._store.ring
+        return envelope.unseal(data, kind=kind, bound_to=bound, ring=ring, place=place)
 
     def _refuse_if_over(self, size: int) -> None:
         if size > self._bundle.allowance:

@@ -29,6 +29,9 @@ from perdure.errors import KeeperUnavailable
 
 # How long a keeper may be away before we say so; the anchor starts a new one within a fraction of a second.
 PATIENCE_SECONDS = 15.0
+# Some questions are answered after hours: when a command has ended. While one waits, we look this often whether the
+# keeper still answers at all.
+LOOK_SECONDS = 5.0
 _RETRY_SECONDS = 0.01
 _HELLO = 0  # the id of the first question
 _NO_ANSWERS = (keeper.Request, keeper.News)
@@ -42,6 +45,7 @@ class Client:
         self.about: dict[str, Any] = {}
         self._ids = itertools.count(1)
         self._asked: dict[int, Ask] = {}
+        self._looks: dict[int, threading.Event] = {}
         self._mutex = threading.RLock()
         self._link: Link | None = None
         self._patience: asyncio.TimerHandle | None = None
@@ -114,7 +118,7 @@ class Client:
         sock = _connected_at_once(self.home)
         if sock is None:
             return False
-        link = self._link = Link(sock, self._hear, self._lost)
+        link = self._link = self._watched(Link(sock, self._hear, self._lost))
         link.read_for(loop)
         self._patience = loop.call_later(PATIENCE_SECONDS, self._waited_in_vain, link)
         self._asked[ask.request.id] = ask
@@ -127,7 +131,7 @@ class Client:
         return True
 
     def _connect(self) -> None:
-        link = self._link = Link(self._reached(), self._hear, self._lost)
+        link = self._link = self._watched(Link(self._reached(), self._hear, self._lost))
         for ask in list(self._asked.values()):
             self._send(link, ask)
 
@@ -170,6 +174,32 @@ class Client:
     def _waited_in_vain(self, link: Link) -> None:
         self._refused(link, self._no_answer(f"it has said nothing for {PATIENCE_SECONDS:g} s"))
 
+    # ── watching ────────────────────────────────────────────────────────────────────────────────
+
+    def _watched(self, link: Link) -> Link:
+        threading.Thread(target=self._watch, args=(link,), name="perdure-keeper-watch", daemon=True).start()
+        return link
+
+    def _watch(self, link: Link) -> None:
+        """End a link whose keeper stands still, and whose anchor has died and cannot replace it: it is then connected
+        anew, as for somebody who comes just now."""
+        seen: int | None = None
+        while not link.over.wait(LOOK_SECONDS):
+            oldest = next(iter(self._asked.copy()), None)
+            if oldest is not None and oldest == seen and not self._answers(link):
+                link.shut()
+            seen = oldest
+
+    def _answers(self, link: Link) -> bool:
+        answered = threading.Event()
+        id = next(self._ids)
+        self._looks[id] = answered
+        try:
+            link.send_if_there_is_room(keeper.encode(keeper.Request(id, "status", {})))
+            return answered.wait(PATIENCE_SECONDS) or link.over.is_set()
+        finally:
+            del self._looks[id]
+
     # ── hearing ─────────────────────────────────────────────────────────────────────────────────
 
     def _hear(self, link: Link, message: keeper.Message) -> None:
@@ -179,6 +209,8 @@ class Client:
             self._greeted(link, message)
         elif (ask := self._asked.pop(message.id, None)) is not None:
             ask.settle(message, on=link.loop)
+        elif (look := self._looks.get(message.id)) is not None:
+            look.set()
         else:
             for fd in message.fds:
                 os.close(fd)

@@ -25,6 +25,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.hop import Hop
 from perdure._runtime import looks, redaction
 from perdure._runtime.secrets import Secret
@@ -105,10 +106,10 @@ class Fingerprint:
         look: Callable[[], Any | Awaitable[Any]],
         *,
         policy: Policy = "refuse",
-        patience: timedelta = _PATIENCE,
+        patience: Duration = _PATIENCE,
     ) -> Fingerprint:
         """Anything a function can tell: what it gives must be the same. A fresh process gives the function again."""
-        return cls("custom", name, {}, policy, patience, look)
+        return cls("custom", name, {}, policy, require_timedelta("patience", patience), look)
 
 
 class Recorded(msgspec.Struct, frozen=True):

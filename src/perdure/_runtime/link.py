@@ -30,7 +30,21 @@ class Link:
         self._sending = threading.Lock()
         self._together: list[bytes] = []  # what is asked in one turn of a loop goes out at its end
         self._sends_soon: asyncio.AbstractEventLoop | None = None
-        self.is_over = False
+        self.over = threading.Event()
+
+    @property
+    def is_over(self) -> bool:
+        return self.over.is_set()
+
+    def send_if_there_is_room(self, data: bytes) -> None:
+        """The same as `send`, if that need not wait; a keeper that reads nothing fills its socket."""
+        if self._sending.acquire(blocking=False):
+            try:
+                with contextlib.suppress(OSError):
+                    if self._sock.send(data, socket.MSG_DONTWAIT) < len(data):
+                        self.shut()  # half a message is of no use to anybody
+            finally:
+                self._sending.release()
 
     def send(self, data: bytes, fds: tuple[int, ...] = ()) -> None:
         """All of it; if the other end has gone, whoever reads will notice."""
@@ -40,7 +54,7 @@ class Link:
                 if sent < len(data):
                     self._sock.sendall(memoryview(data)[sent:])
         except OSError:
-            self._shut()
+            self.shut()
 
     def send_soon(self, data: bytes, loop: asyncio.AbstractEventLoop) -> None:
         """The same, from the loop that runs here, together with what else it sends in this turn."""
@@ -71,7 +85,7 @@ class Link:
     def close(self) -> None:
         """Nobody is told."""
         self._lost = lambda _: None
-        self._shut()
+        self.shut()
         with self._mutex:
             loop, has_thread = self.loop, self._has_thread
         if loop is not None and not loop.is_closed():
@@ -79,7 +93,7 @@ class Link:
         elif not has_thread:
             self._end()
 
-    def _shut(self) -> None:
+    def shut(self) -> None:
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
 
@@ -133,7 +147,7 @@ class Link:
 
     def _end(self) -> None:
         if not self.is_over:
-            self.is_over = True
+            self.over.set()
             # A loop forgets the descriptor before it is closed: its number may be somebody else's a moment later.
             if self._known_to is None or self._known_to.is_closed():
                 self._sock.close()

@@ -10,15 +10,17 @@ The proxy itself is perdure.keeper.pgproxy; what a connection does in a durable 
 from __future__ import annotations
 
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from perdure._durable import current_run, patched
+from perdure._ground.durations import Duration
 from perdure._ground.hop import Call
 from perdure._model import Level, Verdict
 from perdure._runtime import postgres_address
+from perdure._runtime.broken_links import mended
 from perdure._runtime.postgres_verdicts import kept, verdict_of
 from perdure._runtime.sessions import ONCE, SessionPlace, ask, seconds_of, started
 from perdure.errors import Conflict, SessionLost, SessionUnavailable, SqlFailed
@@ -42,7 +44,7 @@ class StatementOutcome:
 
 
 async def open_postgres(
-    place: SessionPlace, name: str, dsn: str, *, hold: str | timedelta, rebuild: Literal["auto", "never"] = "never"
+    place: SessionPlace, name: str, dsn: str, *, hold: Duration, rebuild: Literal["auto", "never"] = "never"
 ) -> PostgresSession:
     """The session of this name: the one that lives, or a new one; its verdict says which.
 
@@ -50,9 +52,9 @@ async def open_postgres(
         InvalidInput: the address or the hold limit make no sense.
         SessionUnavailable: the server refuses us, or stays away.
     """
-    session = PostgresSession(place, name, dsn, seconds_of(hold), rebuild)
+    session = PostgresSession(place, name, dsn, seconds_of("hold", hold), rebuild)
     session.is_once = patched(ONCE)
-    await Call(session._open)
+    await session._open()
     run = current_run()
     if run is not None:
         run.before_unwinding.append(session.detach)
@@ -72,6 +74,12 @@ class PostgresSession:
         self._user = self._database = ""
         self.is_once = True  # False in a task that was begun before statements were done once per call
         self._connections: weakref.WeakSet[KeptConnection] = weakref.WeakSet()
+
+    block = ""  # it is not in a transaction itself; its connections are
+
+    @property
+    def label(self) -> str:
+        return self.name
 
     @property
     def level(self) -> Level:
@@ -102,6 +110,20 @@ class PostgresSession:
         Raises:
             SessionLost: the server ended the session since it was opened; open it again to go on in a new one.
         """
+        return await self._connected(options)
+
+    @mended
+    async def _open(self) -> None:
+        await Call(self._find)
+
+    async def is_broken_by(self, error: Exception) -> bool:
+        """Whether it is that the session's process or its server has gone, and not that a newer client has come."""
+        import psycopg
+
+        return isinstance(error, psycopg.OperationalError | SessionLost) and await Call(self._is_gone)
+
+    @mended
+    async def _connected(self, options: dict[str, Any]) -> KeptConnection:
         from perdure._runtime.postgres_connection import KeptConnection
 
         await Call(self._be_there)
@@ -137,7 +159,8 @@ class PostgresSession:
 
     def detach(self) -> None:
         """Cut this process off, so that no `with` on its stack can end what is kept. Blocks for a moment."""
-        ask(self._folder, {"ask": "fence", "why": "the task is paused; its session is kept for its next attempt"})
+        with suppress(SessionUnavailable):  # it stands still, or is of no use: closing our end has to do
+            ask(self._folder, {"ask": "fence", "why": "the task is paused; its session is kept for its next attempt"})
         for connection in list(self._connections):
             connection.pgconn.finish()
 
@@ -172,7 +195,7 @@ class PostgresSession:
 
     # ── finding, starting ───────────────────────────────────────────────────────────────────────
 
-    def _open(self) -> None:
+    def _find(self) -> None:
         """Find the session's proxy, or start one, which takes over what a dead one has left."""
         options = postgres_address.options_of(self._dsn)
         state = ask(self._folder, {"ask": "state"})
@@ -220,6 +243,10 @@ class PostgresSession:
                 raise SessionLost(self.name, answer["error"])
         elif state["gone"] is not None:
             raise SessionLost(self.name, state["gone"])
+
+    def _is_gone(self) -> bool:
+        state = ask(self._folder, {"ask": "state"})
+        return state is None or state["gone"] is not None
 
     def _launch(self, options: dict[str, str] | None, recipe: str) -> dict[str, Any]:
         config = {

@@ -23,8 +23,9 @@ from perdure._durable import UnitCall, current_run, step, unit_call
 from perdure._ground.hop import Call
 from perdure._runtime import postgres_answers
 from perdure._runtime.blocks import Over, check_unfinished, end_transaction, kept_block
+from perdure._runtime.broken_links import mended
 from perdure._runtime.statements import IN_A_STEP, LONGEST_ANSWER, call_in_step, control_of, refuse
-from perdure.errors import ReplayDiverged, StatementUnanswered, TransactionLost
+from perdure.errors import ReplayDiverged, SessionLost, StatementUnanswered, TransactionLost
 from perdure.keeper import digest_of, pgproxy
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
     block: str = ""
     depth: int = 0
     is_answered: bool = False
+    is_fenced: bool = False
 
     def transaction(  # type: ignore[override]
         self, savepoint_name: str | None = None, force_rollback: bool = False
@@ -146,7 +148,11 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
             raise refuse(self.label, f"{how} inside a step", IN_A_STEP)
         if self.depth:
             raise psycopg.ProgrammingError(f"{how} inside `async with con.transaction()`: the block does that itself")
-        await end_transaction(place.run, self, how, act)
+        await end_transaction(place.run, self, how, lambda: self._ended(act))
+
+    @mended
+    async def _ended(self, act: Callable[[], Awaitable[None]]) -> None:
+        await act()
 
     async def __aexit__(self, *error: Any) -> None:
         run = current_run()
@@ -204,6 +210,7 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
         if not is_done:
             await self._answer(cursor, answer, act)
 
+    @mended
     async def _in_step(
         self, place: UnitCall, cursor: KeptCursor, text: str, digest: str, act: Callable[[], Awaitable[Any]]
     ) -> None:
@@ -232,6 +239,7 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
             self.block = path
         return self.block
 
+    @mended
     async def _answer(self, cursor: KeptCursor, answer: bytes, act: Callable[[], Awaitable[Any]]) -> None:
         """Have a statement answered as it was before, without the server."""
         cursor._about, cursor._is_answered = pgproxy.give(answer), True
@@ -248,13 +256,17 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
         except BaseException as error:
             if place.run.is_ending:
                 raise
-            cursor = super().cursor()
-            self.tell(pgproxy.undo(path))
-            await psycopg.AsyncCursor.execute(cursor, f"ROLLBACK TO SAVEPOINT {name}; RELEASE SAVEPOINT {name}")
+            await self._undo_savepoint(name, path)
             if not _asks_to_be_undone(error):
                 raise
         else:
             await self.execute(f"RELEASE SAVEPOINT {name}")
+
+    @mended
+    async def _undo_savepoint(self, name: str, path: str) -> None:
+        cursor = super().cursor()
+        self.tell(pgproxy.undo(path))
+        await psycopg.AsyncCursor.execute(cursor, f"ROLLBACK TO SAVEPOINT {name}; RELEASE SAVEPOINT {name}".encode())
 
     def _spelled(self, query: Any, params: Any) -> tuple[str, str]:
         """A statement's text, and what tells it from others with its values."""
@@ -305,16 +317,24 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
     def is_once(self) -> bool:
         return self.session.is_once
 
+    async def is_broken_by(self, error: Exception) -> bool:
+        if isinstance(error, psycopg.Error) and error.diag.message_hint == pgproxy.FENCED:
+            self.is_fenced = True
+        is_gone = isinstance(error, SessionLost) or (isinstance(error, psycopg.OperationalError) and self.broken)
+        return is_gone and not self.is_fenced
+
     async def come_back(self) -> None:
         """A connection was made: find the transaction that an earlier attempt has left open."""
         run = current_run()
         if run is not None and self.is_once:
             await check_unfinished(run, self)
 
+    @mended
     async def known(self) -> dict[str, Any]:
         await Call(self.session.refresh)
         return {**self.session.blocks, "lost": self.session.verdict.reason}
 
+    @mended
     async def enter_block(self, line: str, number: int) -> None:
         if self.info.transaction_status == TransactionStatus.IDLE:
             mark = f"/* perdure.block {line} {number} */"
@@ -322,6 +342,7 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
         else:
             await self._plainly(f"SAVEPOINT perdure_{number}")
 
+    @mended
     async def commit_note(self) -> dict[str, Any]:
         if self.info.transaction_status != TransactionStatus.INTRANS:
             return {}
@@ -331,9 +352,11 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
             raise TransactionLost(self.label, f"the server refused a question before its COMMIT: {refused}")
         return note
 
+    @mended
     async def outcome_of(self, note: dict[str, Any], *, is_over: bool) -> tuple[str, str]:
         return await Call(lambda: self.session.outcome_of(note, is_over=is_over))
 
+    @mended
     async def commit_block(self, number: int) -> None:
         if not await self._is_outer(number):
             await self._plainly(f"RELEASE SAVEPOINT perdure_{number}")
@@ -343,6 +366,7 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
         else:
             await super().commit()
 
+    @mended
     async def undo_block(self, number: int) -> None:
         if await self._is_outer(number):
             await super().rollback()
@@ -350,6 +374,7 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
             await self._plainly(f"ROLLBACK TO SAVEPOINT perdure_{number}")
             await self._plainly(f"RELEASE SAVEPOINT perdure_{number}")
 
+    @mended
     async def roll_back(self) -> None:
         await super().rollback()
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import resource
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from socket import create_connection
 from typing import Any, Literal
 
 from perdure._durable import inside
+from perdure._ground.durations import Duration
 from perdure._ground.hop import Call
 from perdure._ground.ids import check_id
 from perdure._model import Level, Rebuild, Verdict
@@ -85,7 +85,7 @@ class Runtime(Continuity):
         env: Mapping[str, str] = {},
         rebuild: Rebuild = "auto",
         restart: Literal["never", "on-failure"] = "never",
-        timeout: timedelta | None = None,
+        timeout: Duration | None = None,
         limits: Mapping[Limit, float] = {},
         isolate: bool = False,
     ) -> Service:
@@ -184,7 +184,7 @@ class Runtime(Continuity):
         return request
 
     async def postgres(
-        self, name: str, dsn: str | Secret, *, hold: str | timedelta, rebuild: Literal["auto", "never"] = "never"
+        self, name: str, dsn: str | Secret, *, hold: Duration, rebuild: Literal["auto", "never"] = "never"
     ) -> PostgresSession:
         """A PostgreSQL session that outlives this process, in its transaction if one was open.
 
@@ -203,7 +203,7 @@ class Runtime(Continuity):
         session.verdict = self._told(f"session postgres:{name}", session.verdict, is_new=is_new)
         return session
 
-    async def sqlite(self, name: str, path: str | Path, *, hold: str | timedelta = "10m") -> SqliteSession:
+    async def sqlite(self, name: str, path: str | Path, *, hold: Duration = "10m") -> SqliteSession:
         """A connection to a SQLite file that outlives this process, in its transaction if one was open.
 
         Raises:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from perdure._durable import where
+from perdure._durable import stacks_now, where
 from perdure._ground.config import Address
 from perdure._runtime import places, redaction
 from perdure._runtime.context import Context, Held
@@ -100,6 +100,8 @@ async def call_stack(task: Task) -> list[dict[str, Any]]:
         return []
     base = {"function": found.function, "arguments": found.arguments, "returned": found.done, "last": found.last}
     base["results"] = list(found.returned)
+    stacks = stacks_now()
+    base["stack"] = stacks.pop("", [])
     frames = [
         {
             "name": frame.name,
@@ -108,8 +110,16 @@ async def call_stack(task: Task) -> list[dict[str, Any]]:
             "call": frame.call[:_LONGEST_CALL],
             "state": frame.state,
             "note": frame.note[:_LONGEST_CALL],
+            "stack": list(frame.stack),
+            "results": list(frame.returned),
         }
         for frame in found.frames[:_MOST_FRAMES]
+    ]
+    told = {frame.scope for frame in found.frames if frame.stack}
+    frames += [
+        {"name": scope.rpartition("/")[2], "scope": scope, "state": "under way", "stack": stack}
+        for scope, stack in list(stacks.items())[:_MOST_FRAMES]
+        if scope not in told
     ]
     return [redaction.redact_value(frame) for frame in [base, *frames]]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
+from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.hop import Nap
 from perdure._runtime.output import Output, read_all
 from perdure._runtime.ready import Ready
@@ -60,14 +60,14 @@ class Service(Unit):
     async def signal(self, number: int) -> None:
         await self.write("signal", number=number)
 
-    async def wait_ready(self, ready: Ready, *, timeout: timedelta | None = None) -> None:
+    async def wait_ready(self, ready: Ready, *, timeout: Duration | None = None) -> None:
         """Return when it is ready.
 
         Raises:
             UnitEnded: it has ended before; the end of its log is in the message.
             TimedOut: it lives, and is not ready in time; it goes on.
         """
-        limit = READY_SECONDS if timeout is None else timeout.total_seconds()
+        limit = READY_SECONDS if timeout is None else require_timedelta("timeout", timeout).total_seconds()
         end = time.monotonic() + limit
         while True:
             state = await self.state()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -16,11 +15,11 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from perdure._ground.durations import Duration, require_timedelta
 from perdure.errors import InvalidInput, SessionUnavailable
 
 LONGEST_FOLDER = 90  # a socket's path ends at 107 characters
@@ -30,8 +29,6 @@ _ANSWER_SECONDS = 10.0
 _START_SECONDS = 90.0
 # The rest of the environment is of no concern to a process that outlives this one.
 _NEEDED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PERDURE_TEST_CLOCK")
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
-_LENGTH = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 
 PROGRAMS = {"postgres": "perdure.keeper.pgproxy", "sqlite": "perdure.keeper.sqliteholder"}
 # Starts the process of a session, and gives what it answers when it is ready.
@@ -140,15 +137,9 @@ def ask(folder: Path, question: dict[str, Any], seconds: float = _ANSWER_SECONDS
     return answer
 
 
-def seconds_of(hold: str | timedelta) -> float:
-    """A length of time in seconds: a timedelta, or a text like "90s", "10m", "2h"."""
-    if isinstance(hold, timedelta):
-        seconds = hold.total_seconds()
-    else:
-        found = _LENGTH.fullmatch(str(hold))
-        if found is None or found[2] not in _UNITS:
-            raise InvalidInput(f"hold={hold!r} is no length of time", do='write "90s", "10m", "2h" or a timedelta')
-        seconds = float(found[1]) * _UNITS[found[2]]
-    if not 0 < seconds <= 30 * 86400:
-        raise InvalidInput(f"hold={hold!r} is not between nothing and 30 days", do="an open transaction holds locks")
+def seconds_of(name: str, length: Duration) -> float:
+    """A limit of a session in seconds."""
+    seconds = require_timedelta(name, length, is_positive=True).total_seconds()
+    if seconds > 30 * 86400:
+        raise InvalidInput(f"{name} is {length}, more than 30 days", do="choose less: an open transaction holds locks")
     return seconds

@@ -26,6 +26,7 @@ from perdure._durable import (
     is_in_effect,
     step,
 )
+from perdure._ground.durations import Duration, require_seconds, require_timedelta
 from perdure._ground.hop import Nap
 from perdure._runtime import screens
 from perdure._runtime.output import Output
@@ -82,7 +83,7 @@ class Shell(Unit):
 
     # ── commands ────────────────────────────────────────────────────────────────────────────────
 
-    async def run(self, command: str, *, key: str | None = None, timeout: timedelta | None = None) -> CommandResult:
+    async def run(self, command: str, *, key: str | None = None, timeout: Duration | None = None) -> CommandResult:
         """Run a command in the shell, and give what came of it.
 
         With a key it is run once, however often it is asked for: afterwards the recorded result is given, or the
@@ -94,7 +95,7 @@ class Shell(Unit):
         """
         if not command.strip() or "\0" in command:
             raise InvalidInput("the command is empty, or has a null character")
-        seconds = None if timeout is None else timeout.total_seconds()
+        seconds = None if timeout is None else require_timedelta("timeout", timeout).total_seconds()
         if inside() is not None and not is_in_effect():
             recorded: CommandResult = await self._run_as_effect(command, key, seconds)
             return recorded
@@ -159,21 +160,22 @@ class Shell(Unit):
     async def _send_as_effect(self, typed: Typed) -> int:
         return await self._send(typed.text, idempotency_key())  # type: ignore[attr-defined]
 
-    async def answer(self, secret: Secret | str, *, timeout: float = 30) -> None:
+    async def answer(self, secret: Secret | str, *, timeout: float | Duration = 30) -> None:
         """Answer a question that does not echo, once it is asked; what was answered is written down nowhere.
 
         Raises:
             TimedOut: nobody asked; nothing was sent.
         """
+        seconds = require_seconds("timeout", timeout)
         if inside() is not None and not is_in_effect():
             if isinstance(secret, str):
                 raise InvalidInput(
                     "inside a durable function an answer is given by reference", do="use Secret('env', 'NAME')"
                 )
-            await self._answer_as_effect(secret.reference, timeout)
+            await self._answer_as_effect(secret.reference, seconds)
         else:
             value = secret.value() if isinstance(secret, Secret) else secret
-            await self._answer(value, random.token_hex(12), timeout)
+            await self._answer(value, random.token_hex(12), seconds)
 
     async def _answer(self, value: str, id: str, seconds: float) -> None:
         await self.write("answer", value.encode() + b"\n", id=id, seconds=seconds)
@@ -217,16 +219,16 @@ class Shell(Unit):
         return b"".join(parts), first, gap
 
     @step(name="shell.expect", identity=_of_shell)
-    async def expect(self, pattern: str, *, timeout: float = 30) -> str:
+    async def expect(self, pattern: str, *, timeout: float | Duration = 30) -> str:
         """Wait until this has been put out since the last input, and give all up to its end, without colours.
 
         Raises:
             TimedOut: it did not come.
             UnitEnded: it will not come any more.
         """
-        wanted = re.compile(pattern)
+        wanted, limit = re.compile(pattern), require_seconds("timeout", timeout)
         cursor = self._cursor if self._cursor is not None else int(self.record.about.get("last_input_at", 0))
-        end, data = time.monotonic() + timeout, b""
+        end, data = time.monotonic() + limit, b""
         while True:
             rest = max(0.0, min(_WAIT_SECONDS, end - time.monotonic()))
             reply = await self.ask("wait", start=cursor + len(data), seconds=rest)
@@ -241,7 +243,7 @@ class Shell(Unit):
             if reply.args["is_over"] and not reply.body:
                 raise UnitEnded(self.name, f"it ended, and {pattern!r} had not come")
             if time.monotonic() >= end:
-                raise TimedOut(f"{pattern!r} did not come within {timeout:g} s", kept="all that was put out; read()")
+                raise TimedOut(f"{pattern!r} did not come within {limit:g} s", kept="all that was put out; read()")
 
     async def screen(self) -> str:
         """What a person would see on the terminal now."""
@@ -258,9 +260,9 @@ class Shell(Unit):
         """To whoever is in front, as Ctrl-C would."""
         await self.write("signal", number=number)
 
-    async def ended(self, timeout: float = 30) -> int | None:
+    async def ended(self, timeout: float | Duration = 30) -> int | None:
         """Its exit code once it has ended, minus the signal that ended it; None if that does not come in time."""
-        end = time.monotonic() + timeout
+        end = time.monotonic() + require_seconds("timeout", timeout)
         while (record := await self.refresh()).ended is None and time.monotonic() < end:
             await Nap(0.02)
         return None if record.ended is None else exit_code(record.ended)

@@ -18,14 +18,15 @@ from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from perdure._durable import UnitCall, current_run, patched, step, unit_call
+from perdure._ground.durations import Duration
 from perdure._ground.hop import Call
 from perdure._model import Level, Verdict
 from perdure._runtime.blocks import Over, check_unfinished, end_transaction, kept_block
+from perdure._runtime.broken_links import mended
 from perdure._runtime.postgres_verdicts import NEW_SESSION
 from perdure._runtime.sessions import ONCE, SessionPlace, ask, seconds_of, started
 from perdure._runtime.statements import IN_A_STEP, LONGEST_ANSWER, call_in_step, control_of, refuse
@@ -68,7 +69,7 @@ class SqliteOutcome:
 
 
 async def open_sqlite(
-    place: SessionPlace, name: str, path: str | Path, *, hold: str | timedelta = "10m", busy: str | timedelta = "5s"
+    place: SessionPlace, name: str, path: str | Path, *, hold: Duration = "10m", busy: Duration = "5s"
 ) -> SqliteSession:
     """The session of this name: the one that lives, or a new one; its verdict says which.
 
@@ -76,9 +77,9 @@ async def open_sqlite(
         InvalidInput: the path or a limit makes no sense.
         SessionUnavailable: the file cannot be opened.
     """
-    session = SqliteSession(place, name, path, seconds_of(hold), seconds_of(busy))
+    session = SqliteSession(place, name, path, seconds_of("hold", hold), seconds_of("busy", busy))
     session.is_once = patched(ONCE)
-    await Call(session._open)
+    await session._open()
     run = current_run()
     if run is not None:
         run.before_unwinding.append(session.cut_off)
@@ -105,6 +106,7 @@ class SqliteSession:
         self._folder = place.of("sq", name)
         self._link: socket.socket | None = None
         self._pid = os.getpid()
+        self._holder = 0  # the process that this one is attached to
 
     @property
     def level(self) -> Level:
@@ -190,13 +192,13 @@ class SqliteSession:
         if self.depth and control:
             raise refuse(self.name, f"{control.upper()} inside `db.transaction()`", "leave it to the block")
         if control in ("commit", "rollback"):
-
-            async def end() -> None:
-                await Call(lambda: self._execute(verb, sql, bindings))
-
-            await end_transaction(place.run, self, control.upper(), end)
+            await end_transaction(place.run, self, control.upper(), lambda: self._end_by(sql, bindings))
             return SqliteResult([], [], 0, 0)
         return await self._in_function(verb, sql, bindings)
+
+    @mended
+    async def _end_by(self, sql: str, bindings: Any) -> None:
+        await Call(lambda: self._execute("execute", sql, bindings))
 
     async def _in_function(self, verb: str, sql: str, bindings: Any) -> SqliteResult:
         async def carry_out() -> bytes:
@@ -209,6 +211,7 @@ class SqliteSession:
 
         return _result(json.loads(await _statement(self.name, _digest(verb, sql, bindings), carry_out)))
 
+    @mended
     async def _in_step(self, place: UnitCall, verb: str, sql: str, bindings: Any) -> dict[str, Any]:
         if self.over is not None:
             raise self.over.error(self.name)
@@ -234,11 +237,25 @@ class SqliteSession:
             yield
         except BaseException:
             if not place.run.is_ending:
-                await Call(lambda: self._ask({"ask": "undo", "name": name, "path": path}))
+                await self._undo_savepoint(name, path)
             raise
         await self.execute(f"RELEASE {name}")
 
+    @mended
+    async def _undo_savepoint(self, name: str, path: str) -> None:
+        await Call(lambda: self._ask({"ask": "undo", "name": name, "path": path}))
+
     # ── for blocks ──────────────────────────────────────────────────────────────────────────────
+
+    @mended
+    async def _open(self) -> None:
+        await Call(self._find)
+
+    async def is_broken_by(self, error: Exception) -> bool:
+        if not isinstance(error, SessionLost):
+            return False
+        state = await Call(lambda: ask(self._folder, {"ask": "state"}))
+        return state is None or bool(state["gone"]) or state["holder"] != self._holder
 
     @property
     def label(self) -> str:
@@ -249,13 +266,16 @@ class SqliteSession:
         """What a step tells this argument from others by."""
         return f"sqlite:{self.name}"
 
+    @mended
     async def known(self) -> dict[str, Any]:
         state = await Call(lambda: self._ask({"ask": "state"}))
         return {**state["blocks"], "lost": self.verdict.reason}
 
+    @mended
     async def enter_block(self, line: str, number: int) -> None:
         await Call(lambda: self._ask({"ask": "enter", "line": line, "number": number}))
 
+    @mended
     async def commit_note(self) -> dict[str, Any]:
         try:
             answer = await Call(lambda: ask(self._folder, {"ask": "promise"}))
@@ -263,16 +283,20 @@ class SqliteSession:
             return {}
         return (answer or {}).get("note") or {}
 
+    @mended
     async def outcome_of(self, note: dict[str, Any], *, is_over: bool) -> tuple[str, str]:
         answer = await Call(lambda: self._ask({"ask": "outcome", "note": note}))
         return answer["ended"], answer["why"]
 
+    @mended
     async def commit_block(self, number: int) -> None:
         await Call(lambda: self._ask({"ask": "leave", "number": number, "commit": True}))
 
+    @mended
     async def undo_block(self, number: int) -> None:
         await Call(lambda: self._ask({"ask": "leave", "number": number, "commit": False}))
 
+    @mended
     async def roll_back(self) -> None:
         await Call(lambda: self._execute("execute", "ROLLBACK", []))
 
@@ -285,7 +309,7 @@ class SqliteSession:
 
     # ── the holder ──────────────────────────────────────────────────────────────────────────────
 
-    def _open(self) -> None:
+    def _find(self) -> None:
         if not self.path.parent.is_dir():
             raise InvalidInput(f"there is no folder {self.path.parent}", do="make it, or name another path")
         is_new, lost = False, ""
@@ -321,7 +345,9 @@ class SqliteSession:
             raise SessionLost(self.name, "its holder is gone") from None
         self._link, self._rest = link, b""
         weakref.finalize(self, link.close)
-        return self._ask({"ask": "attach"})
+        state = self._ask({"ask": "attach"})
+        self._holder = state["holder"]
+        return state
 
     def _execute(self, verb: str, sql: str, bindings: Any, call: StatementCall | None = None) -> dict[str, Any]:
         told = {} if call is None else {"call": list(call)}

@@ -14,12 +14,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from perdure._runtime import places
 from perdure.errors import KeeperUnavailable
 from perdure.keeper import ANCHOR, keeper_argv
 
 _START_SECONDS = 30
+_MORE_STARTS = 3  # of one that was killed before it stood
 # The rest of the environment is of no concern to the keeper: each unit brings its own.
 _NEEDED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "XDG_RUNTIME_DIR")
 _NEEDED_FOR_BUS = ("DBUS_SESSION_BUS_ADDRESS",)
@@ -58,27 +60,36 @@ def _start(home: Path, live: Path) -> None:
     env = {name: os.environ[name] for name in (*_NEEDED, *_NEEDED_FOR_BUS, *_NEEDED_IN_TESTS) if name in os.environ}
     scope = scope_command(home)
     said = _try([*scope, *anchor], env) if scope else None
-    if said is None or (said and not is_anchored(home)):
+    if said is None or (said.problem and not is_anchored(home)):
         said = _try(anchor, env)
-    if said:
+    for _ in range(_MORE_STARTS):
+        if not said.was_killed:
+            break
+        said = _try(anchor, env)
+    if said.problem:
         raise KeeperUnavailable(
-            f"the keeper did not start: {said}",
+            f"the keeper did not start: {said.problem}",
             kept="all that is in the store; nothing was begun",
             do=f"{home / 'keeper.log'} may say more",
         )
 
 
-def _try(command: list[str], env: dict[str, str]) -> str:
-    """Empty when it went well, else what was said about it."""
+class _Said(NamedTuple):
+    problem: str = ""  # empty when it went well
+    was_killed: bool = False
+
+
+def _try(command: list[str], env: dict[str, str]) -> _Said:
     try:
         done = subprocess.run(
             command, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=_START_SECONDS, check=False
         )
     except (OSError, subprocess.SubprocessError) as error:
-        return str(error)
+        return _Said(str(error))
     if done.returncode == 0:
-        return ""
-    return done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
+        return _Said()
+    problem = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
+    return _Said(problem, was_killed=done.returncode < 0)
 
 
 def scope_command(home: Path, *, is_systemd: bool | None = None, uid: int | None = None) -> list[str]:

@@ -1,6 +1,6 @@
 """Durable rows: verbs that are written, queries that are read, on SQLite or PostgreSQL."""
 
-from perdure._store.bell import MOVED, WORK, Bell, kinds_of
+from perdure._store.bell import LEAST_GAP, MOVED, WORK, Bell, kinds_of
 from perdure._store.committer import Committer
 from perdure._store.contract import (
     Again,
@@ -10,6 +10,7 @@ from perdure._store.contract import (
     FrameRow,
     HolderRow,
     Kinds,
+    OldReader,
     Row,
     TaskRow,
     ValueRow,
@@ -22,6 +23,7 @@ from perdure._store.waking import Waiting, wake_here
 from perdure._store.write import Fence, Write
 
 __all__ = [
+    "LEAST_GAP",
     "MOVED",
     "WORK",
     "Again",
@@ -34,6 +36,7 @@ __all__ = [
     "FrameRow",
     "HolderRow",
     "Kinds",
+    "OldReader",
     "Presence",
     "Row",
     "Shared",

@@ -45,7 +45,7 @@ _RINGING: dict[str, Kinds] = {
 }
 # Those who wait look again after this many seconds, if others can be heard; else after so few.
 _PATIENT, _IMPATIENT = 0.25, 0.02
-_GAP = 0.005
+LEAST_GAP = 0.005
 
 Subscriber = Callable[[Kinds], None]
 
@@ -138,7 +138,7 @@ class Bell:
         return self._moves
 
     def moved_since(
-        self, moves: int, longest: float = _PATIENT, *, unheard: float = _IMPATIENT, gap: float = _GAP
+        self, moves: int, longest: float = _PATIENT, *, unheard: float = _IMPATIENT, gap: float = LEAST_GAP
     ) -> Moved:
         """Await the next such ring, if there was none since; after a while it is worth a look anyway. However often
         somebody rings, it takes as long as `gap`."""

@@ -24,6 +24,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from perdure._ground import crash
+from perdure._ground.envelope import close
 from perdure._store import leaving
 from perdure._store.contract import Again, Engine, Row
 from perdure._store.interrupts import is_interruptible, start_apart
@@ -77,8 +78,8 @@ class Committer:
         return write
 
     def submit_entry(self, write: Write, params: dict[str, Any], fence: Fence, urgent: bool) -> int:
-        """Queue the next entry of an attempt's journal. It gets its position here, in the write's `params`: from
-        whatever thread they come, positions are in the order of the queue.
+        """Queue the next entry of an attempt's journal. It gets its position here, in the write's `params`, and its
+        envelope is closed for it: from whatever thread they come, positions are in the order of the queue.
 
         Raises: what `submit` does.
         """
@@ -88,6 +89,7 @@ class Committer:
             if fence.closed is not None:
                 raise fence.closed
             position = fence.position = params["position"] = fence.position + 1
+            params["entry"] = close(params["entry"], position)
             write.queued = True
             self._queue.append(write)
             fence.unflushed.append(write)

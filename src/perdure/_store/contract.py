@@ -16,7 +16,9 @@ reads. The verbs and queries are named alike in both engines, one file each; the
 | import_task       | a task with all its rows, as another store gave them    | its id or its uid is in use          |
 | restart_task      | the same, and the finished one before it is history     | that one is not finished or current  |
 | claim             | epoch + 1, this process holds the lease, a new attempt  | the lease or the status has changed  |
+| claim_free        | the same, of a running task whose lease nobody has      | as above, or its rows are locked     |
 | release           | nobody holds the lease, the attempt has ended           | the lease is not ours any more       |
+| stand_down        | how an attempt ended: nothing of it runs any more       | it has not ended, or has said so     |
 | postpone          | when a task begins, and with what                       | somebody has begun it                |
 | reap              | a dead process's lease is free, the loss is counted     | lease changed, or a beat since       |
 | flag_attempt      | one more event: something is said of the attempt        | lease or version has changed since   |
@@ -36,6 +38,7 @@ reads. The verbs and queries are named alike in both engines, one file each; the
 | rearm_task        | when a paused task is looked at next                    | not paused, or looked at meanwhile   |
 | note_rate_limit   | how often a provider asked for patience, and until when | (never)                              |
 | put_memory        | what a memory layer keeps under a key                   | lease lost, or changed since read    |
+| record_memory     | the same, with the journal entry that tells of it       | lease lost, or the position is taken |
 | drop_memory       | nothing is kept under that key                          | nothing was                          |
 | fork_function     | a new durable function's task, with entries of another  | the id is in use                     |
 | set_switch        | whether a task, or all, are stopped from outside        | (never)                              |
@@ -230,6 +233,14 @@ class EventRow(NamedTuple):
     body: bytes
     digest: bytes
     hash: bytes
+
+
+class OldReader(NamedTuple):
+    """Somebody who reads the store as it was some time ago, so that nothing written since can be tidied away."""
+
+    who: str  # the process, or the server's
+    what: str  # since when, and what follows from it
+    do: str
 
 
 class HolderRow(NamedTuple):

@@ -16,11 +16,12 @@ from perdure._ground import codec, envelope
 from perdure._ground.clock import Clock, SystemClock, from_environment
 from perdure._ground.config import Address
 from perdure._ground.crypto import KeyRing
-from perdure._ground.hop import Call
+from perdure._ground.hop import Call, drive
 from perdure._model import digest
 from perdure._store.bell import Bell
 from perdure._store.committer import Committer
 from perdure._store.contract import Engine, Row
+from perdure._store.interrupts import apart
 from perdure._store.presence import Presence
 from perdure._store.write import Fence, Write
 from perdure.errors import PerdureError, StoreForked
@@ -154,13 +155,14 @@ class Store:
 
     async def close(self) -> None:
         """Commit what is queued; the last app of the process to leave closes the engine."""
+        # All of it or nothing: half closed, the process would hold leases that it has forgotten.
+        await Call(lambda: apart(self._close_here))
+
+    def _close_here(self) -> None:
         if self._shared.pid != os.getpid() or not _let_go(self._shared):
             return
         with suppress(PerdureError):  # when it is out of reach, others will see our leases fall silent
-            await self.presence.end()
-        await Call(self._close_engine)
-
-    def _close_engine(self) -> None:
+            drive(self.presence.end())
         self.committer.close()
         self.bell.close()
         self.engine.close()

@@ -11,7 +11,7 @@ from perdure._tasks.appending import append as append_to_state
 from perdure._tasks.appending import causes_of
 from perdure._tasks.callbacks import make_token
 from perdure._tasks.callbacks import topic_of as callback_topic
-from perdure._tasks.checkpointing import all_carried, carried, carry, has_carried
+from perdure._tasks.checkpointing import all_carried, carried, carry, has_carried, read_own_state
 from perdure._tasks.checkpointing import put as put_checkpoint
 from perdure._tasks.checkpointing import store_once as checkpoint_once
 from perdure._tasks.dependencies import Blocked, blocked_by, blockers, read_blocked
@@ -20,12 +20,12 @@ from perdure._tasks.drafts import begun as begun_by_draft
 from perdure._tasks.drafts import draft_of
 from perdure._tasks.frames import TaskFrames, open_frames
 from perdure._tasks.history import read_checkpoint
-from perdure._tasks.leases import COULD_NOT_BEGIN, Hold, in_words, read_holder, release_all
+from perdure._tasks.leases import COULD_NOT_BEGIN, TAKEN_OVER, Hold, in_words, read_holder, release_all
 from perdure._tasks.leases import forget as forget_lease
 from perdure._tasks.leases import held as held_lease
 from perdure._tasks.leases import release as release_lease
 from perdure._tasks.leases import take as take_lease
-from perdure._tasks.leases import take_free as take_free_lease
+from perdure._tasks.leases import take_free as take_free_leases
 from perdure._tasks.leases import taking as take_lease_by
 from perdure._tasks.leases import why_over as why_lease_over
 from perdure._tasks.moves import explain as explain_refusal
@@ -36,7 +36,7 @@ from perdure._tasks.questions import Question, all_questions, answer_question, q
 from perdure._tasks.questions import choose as choose_question
 from perdure._tasks.refusals import current_row
 from perdure._tasks.shelf import Kept, Shelf
-from perdure._tasks.task import Task
+from perdure._tasks.task import Task, read_progress
 from perdure._tasks.tasks import Tasks
 from perdure._tasks.telling import INSTRUCTION
 
@@ -52,9 +52,11 @@ if TYPE_CHECKING:
         TASK_TOPIC,
         WAS_DUE,
         DueQuestion,
+        awaited_task,
         end_of,
         look_after,
         read_resets,
+        take_after_end,
         take_after_task,
         take_question,
         take_task,
@@ -82,9 +84,11 @@ _HOMES = {
         "TASK_TOPIC",
         "WAS_DUE",
         "DueQuestion",
+        "awaited_task",
         "end_of",
         "look_after",
         "read_resets",
+        "take_after_end",
         "take_after_task",
         "take_question",
         "take_task",
@@ -116,10 +120,12 @@ _MODULES = ("checks", "memories")
 __all__ = [
     "in_words",
     "append_to_state",
+    "awaited_task",
     "causes_of",
     "checkpoint_once",
     "Audit",
     "COULD_NOT_BEGIN",
+    "TAKEN_OVER",
     "Blocked",
     "DueQuestion",
     "EFFECT_QUESTION",
@@ -183,6 +189,7 @@ __all__ = [
     "open_frames",
     "payload",
     "put_checkpoint",
+    "read_own_state",
     "questions_of",
     "read_blocked",
     "read_checkpoint",
@@ -191,11 +198,13 @@ __all__ = [
     "read_rows",
     "rehearse",
     "release_all",
+    "read_progress",
     "release_lease",
     "rotate",
     "settle_blocked",
+    "take_after_end",
     "take_after_task",
-    "take_free_lease",
+    "take_free_leases",
     "take_in",
     "take_lease",
     "take_lease_by",

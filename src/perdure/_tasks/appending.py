@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from perdure._ground import codec, frames, splicing
-from perdure._model import Checkpoint, merge
+from perdure._model import Checkpoint, checkpoint_id, merge
 from perdure._tasks import checkpointing, snapshots, unseen_changes
 from perdure._tasks.checkpointing import Made
 from perdure._tasks.snapshots import Snapshot
@@ -124,6 +124,7 @@ def _shown(keys: splicing.Path) -> str:
     return ".".join(map(str, keys))
 
 
-async def causes_of(task: Task) -> set[str]:
-    """What the task's checkpoints were made for."""
-    return {row.cause for row in await outline(task._store, task.uid)}
+async def causes_of(task: Task) -> dict[str, str]:
+    """What the checkpoints that led to the task's state were made for, and their ids."""
+    rows = await outline(task._store, task.uid)
+    return {row.cause: checkpoint_id(task.uid, row.seq) for row in rows if not row.superseded}

@@ -10,7 +10,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Literal
 
-from perdure._ground.saying import message_of, name_and_message
+from perdure._ground.known_secrets import redact
+from perdure._ground.saying import in_one_line, message_of, name_and_message
+from perdure._ground.traceback_text import trace_of
 from perdure._model import Config
 from perdure._tasks import leases
 from perdure._tasks.leases import Hold
@@ -52,18 +54,19 @@ async def _release(task: Task, hold: Hold, ended: str) -> None:
 async def _failed(task: Task, hold: Hold, error: Exception) -> None:
     if leases.held(task._store, task.uid) is not hold:
         return  # completed, paused or failed inside the block: that is its end
-    what = name_and_message(error)[:_SHORT]
+    what = redact(in_one_line(name_and_message(error)))[:_SHORT]
     try:
         record = await task.record()
         errors = sum(attempt.ended.startswith("error") for attempt in record.attempts)
         choice = after_error(record.config, errors + 1)
         if choice == "fail":
             name = type(error).__name__
-            await task.fail({"message": message_of(error)[:_SHORT] or name, "type": name})
+            message = message_of(error)[:_SHORT] or name
+            await task.fail({"message": message, "type": name, "traceback": trace_of(error)})
         elif choice == "pause":
-            await task.pause(f"an attempt failed: {what}", reason="human_input", error=what)
+            await task.pause(f"an attempt failed: {what}", reason="human_input", error=what, traceback=trace_of(error))
         else:
-            await leases.release(task._store, hold, f"error: {what}")
+            await leases.release(task._store, hold, f"error: {what}", error)
     except (LeaseLost, LeaseHeld):
         leases.forget(task._store, hold)
     except PerdureError as trouble:

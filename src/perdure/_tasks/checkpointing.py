@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from perdure._tasks.task import Task
 
 
+# Causes of checkpoints whose whole state the task's own code gave.
+_GIVEN = ("explicit", "interval")
+
+
 async def put(
     task: Task,
     state: Any,
@@ -48,7 +52,21 @@ async def put(
         InvalidTransition: the task is paused or finished.
     """
     raw, copy = snapshots.document(state, plan, memory, partial, pending)
-    return await store_made(task, _over(task, raw, copy, keep), label=label, cause="explicit")
+    made = await store_made(task, _over(task, raw, copy, keep), label=label, cause="explicit")
+    if keep == "given":  # its author does not look at `task.state`, and so has not seen what was combined with it
+        task._read = Snapshot(made.seq, raw, 0, 0, 0)
+    return made
+
+
+async def read_own_state(task: Task) -> None:
+    """Have the next write of the state say that its author had read what the task's own code wrote last.
+
+    A handle reads the state when it is opened. An attempt may begin later, after other attempts have written; and
+    what others wrote in between is nothing that its code has seen.
+    """
+    rows = await outline(task._store, task.uid)
+    own = [row.seq for row in rows if row.valid and not row.superseded and row.cause in _GIVEN]
+    task._read, _ = await snapshots.materialise(task._store, task.uid, max(own, default=0))
 
 
 async def save_working_state(task: Task) -> None:
@@ -76,13 +94,14 @@ def _over(task: Task, raw: bytes, copy: dict[str, Any], keep: Keep) -> Callable[
     return make
 
 
-async def store_once(task: Task, *, label: str, cause: str, may_be_there: bool) -> str:
-    """The id of the checkpoint with this cause: of the state as it is now, if an earlier attempt has made none.
+async def store_once(task: Task, *, label: str, causes: Sequence[str], may_be_there: bool) -> str:
+    """The id of the checkpoint with one of these causes; made for the first of them, of the state as it is now, if an
+    earlier attempt has made none.
 
     Raises:
         LeaseHeld, LeaseLost, InvalidTransition: as `put` does.
     """
-    made = await _made_by(task, cause) if may_be_there else []
+    made = [seq for cause in causes for seq in await _made_by(task, cause)] if may_be_there else []
     if made:
         return checkpoint_id(task.uid, made[-1])
 
@@ -94,7 +113,7 @@ async def store_once(task: Task, *, label: str, cause: str, may_be_there: bool) 
         frame = snapshots.build(task._store, task.uid, before.raw, before)
         return Made(snapshots.with_places(frame, before.places), before.raw, own)
 
-    return (await store_made(task, make, label=label, cause=cause, shows=False)).id
+    return (await store_made(task, make, label=label, cause=causes[0], shows=False)).id
 
 
 class Made(NamedTuple):

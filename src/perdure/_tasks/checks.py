@@ -30,6 +30,10 @@ log = logging.getLogger("perdure.checks")
 Json = Any
 # A check that takes longer has found nothing.
 TIMEOUT_SECONDS = 20.0
+ALLOWED = "PERDURE_POLL_COMMANDS"
+# Ids of tasks that this process has said it may not run the command of.
+_told: set[str] = set()
+_MOST_TOLD = 1_000
 _MOST_BYTES = 1_000_000
 
 
@@ -62,7 +66,21 @@ def file(path: str | os.PathLike[str]) -> Described:
 
 def may_run_anywhere(description: Mapping[str, Json]) -> bool:
     """Whether this process makes the check though only the store told it to."""
-    return "command" not in description or os.environ.get("PERDURE_POLL_COMMANDS") == "1"
+    return "command" not in description or may_run_commands()
+
+
+def may_run_commands() -> bool:
+    """Whether this process runs commands of stored pauses."""
+    return os.environ.get(ALLOWED) == "1"
+
+
+def tell_not_allowed(id: str) -> None:
+    """Say, once for each task, that this process leaves its command alone."""
+    if id not in _told:
+        if len(_told) >= _MOST_TOLD:
+            _told.clear()
+        _told.add(id)
+        log.warning("task %s waits for a command, which this worker may not run; start one with %s=1", id, ALLOWED)
 
 
 async def make(description: Mapping[str, Json]) -> Json:

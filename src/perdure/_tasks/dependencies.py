@@ -98,5 +98,5 @@ async def _row(store: Store, id: str) -> TaskRow | None:
 
 
 def _needs(row: TaskRow) -> list[str]:
-    found: list[str] = stored_json(row.depends_on, f"what task {row.id!r} depends on")
+    found: list[str] = stored_json(row.depends_on, f"what task {row.id!r} depends on", list)
     return found

@@ -10,22 +10,19 @@ from __future__ import annotations
 
 import importlib.util
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
-from msgspec import DecodeError
-
-from perdure._ground import envelope
 from perdure._ground.clock import moment
 from perdure._ground.config import is_there
 from perdure._ground.hop import Call
 from perdure._ground.ids import Process
-from perdure._model import FINISHED, Entry, decode_entry, missing_in
-from perdure._store import FrameRow, Store, TaskRow
+from perdure._model import FINISHED, Entry, missing_in, open_entry
+from perdure._store import FrameRow, OldReader, Store, TaskRow
 from perdure._tasks import audit, gc, rotation, snapshots
 from perdure._tasks.deaths import left_by_the_dead, see_workers
 from perdure._tasks.upkeep import every_task, has_functions, outline
@@ -40,6 +37,18 @@ CLOCK_TOLERANCE = timedelta(seconds=30)
 _RELEASED_MS = 1_735_689_600_000  # 2025; no store is older
 _EXTRAS = {"postgres": "psycopg", "rich": "rich", "keyring": "keyring"}
 _NAMED_AT_MOST = 5
+# Pages without checksums: what follows from it, and what to do.
+_UNCHECKED = {
+    "sqlite": (
+        "the pages of this file have none, as an older perdure has made it: a flipped bit in a number or a name is not "
+        "noticed",
+        "nothing has to be done; `perdure export` and `import` take tasks into a new store, which has them",
+    ),
+    "postgres": (
+        "this server keeps none: a flipped bit on its disk is not noticed outside of sealed records",
+        "stop the server and run `pg_checksums --enable` on its data",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,8 @@ async def examine(store: Store) -> list[Finding]:
 
 async def _examine(store: Store) -> AsyncIterator[Finding]:
     for finding in await Call(lambda: _engine(store)):
+        yield finding
+    for finding in await Call(lambda: _readers(store)):
         yield finding
     async for finding in _schema(store):
         yield finding
@@ -103,6 +114,9 @@ def _engine(store: Store) -> list[Finding]:
 
         found.append(Finding("ok", "sqlite", f"apsw {version('apsw')}, which carries its own SQLite; new enough"))
         found += _files(path)
+    has_checksums: Callable[[], bool] = getattr(engine, "has_checksums", lambda: True)
+    if not has_checksums():
+        found.append(Finding("note", "checksums", _UNCHECKED[engine.kind][0], _UNCHECKED[engine.kind][1]))
     damage = getattr(engine, "damage", None)
     if damage is not None:
         lines: list[str] = damage()
@@ -119,6 +133,12 @@ def _engine(store: Store) -> list[Finding]:
     return found
 
 
+def _readers(store: Store) -> list[Finding]:
+    """Who keeps what was deleted or overwritten from being tidied away."""
+    find: Callable[[], list[OldReader]] = getattr(store.engine, "old_readers", list)
+    return [Finding("note", "readers", f"{found.who} {found.what}", found.do) for found in find()]
+
+
 def _files(path: Path) -> list[Finding]:
     if not is_there(path):
         return [Finding("note", "file", f"{path} is not there yet; the first write makes it")]
@@ -128,8 +148,9 @@ def _files(path: Path) -> list[Finding]:
     wal = path.with_name(path.name + "-wal")
     size = wal.stat().st_size if wal.exists() else 0
     if size > LARGE_WAL:
-        what = f"the write-ahead log has {size:,} bytes: some process has been reading for very long"
-        found.append(Finding("note", "wal", what, "end that process, or `perdure gc --shrink`"))
+        what = f"the write-ahead log has {size:,} bytes: some process has been reading for very long, or had been"
+        do = "end the process that is named under readers, if there is one; then `perdure gc --shrink` takes them back"
+        found.append(Finding("note", "wal", what, do))
     free = _free_bytes(path.parent)
     if free < LITTLE_SPACE:
         level: Level = "problem" if free < HARDLY_ANY_SPACE else "note"
@@ -280,14 +301,20 @@ async def _journals(store: Store) -> AsyncIterator[Finding]:
         return
     lines: dict[tuple[str, int], list[int]] = {}
     ends: dict[tuple[str, int], int] = {}  # read first: meanwhile there may be more
+    is_whole = True
     async for task in every_task(store, None):
         for *_, line, position in await store.query("get_call", uid=task.uid):
+            if line > task.line or (0 < line < task.line and not await _has_entries(store, task)):
+                now = TaskRow(*(await store.query("get_task_by_uid", uid=task.uid))[0])
+                if now.line == task.line:
+                    is_whole = False
+                    what = f"its row says that it is on line {task.line:,} of its journal, which ends on line {line:,}"
+                    yield Finding("problem", f"task {task.id}", what, "restore the store from a backup")
             if position:
                 ends[task.uid, line], lines[task.uid, line] = position, []
     async for uid, line, position in rotation.places_of_entries(store):
         lines.setdefault((uid, line), []).append(position)
     named = {row.uid: row async for row in every_task(store, None)}
-    is_whole = True
     for (uid, line), positions in lines.items():
         row, least = named.get(uid), ends.get((uid, line), 0)
         if row is None or line > row.line:
@@ -308,12 +335,16 @@ async def _journals(store: Store) -> AsyncIterator[Finding]:
         yield Finding("ok", "journals", f"{len(lines):,} have all of their entries")
 
 
+async def _has_entries(store: Store, task: TaskRow) -> bool:
+    return bool(await store.query("read_journal", uid=task.uid, line=task.line))
+
+
 async def _missing(store: Store, uid: str, line: int, least: int) -> list[tuple[int, str]]:
     found: list[tuple[int, Entry | None]] = []
     for position, sealed in await store.query("read_journal", uid=uid, line=line):
         entry = None
-        with suppress(RecordDamaged, KeyMissing, DecodeError):  # told under records, and under keys
-            entry = decode_entry(envelope.unseal(sealed, kind="entry", bound_to=uid, ring=store.ring))
+        with suppress(RecordDamaged, KeyMissing):  # told under records, and under keys
+            entry = open_entry(sealed, uid, position, store.ring)
         found.append((position, entry))
     return missing_in(found, least)
 

@@ -33,6 +33,7 @@ from perdure._tasks import checks, moves, refusals
 from perdure._tasks.callbacks import apply_kept
 from perdure._tasks.decisions import told_state
 from perdure._tasks.resuming import resume_with
+from perdure.errors import PerdureError
 
 if TYPE_CHECKING:
     from perdure._tasks.tasks import Tasks
@@ -171,7 +172,8 @@ async def end_of(store: Store, other: TaskRow) -> dict[str, Json]:
         if sealed is not None:
             found[kind] = codec.peek(envelope.unseal(sealed, kind=kind, bound_to=other.uid, ring=store.ring))
     if isinstance(found.get("error"), dict):
-        found["error"].pop("raised", None)
+        for name in ("raised", "traceback"):  # what it is raised again by, and what only people read
+            found["error"].pop(name, None)
     return found
 
 
@@ -207,6 +209,7 @@ async def _check_task(tasks: Tasks, row: TaskRow, pause: Pause, asked: Asked, de
     assert asked.check is not None
     store = tasks._store
     if not checks.may_run_anywhere(asked.check):
+        checks.tell_not_allowed(row.id)
         return await _rearm_task(store, row, pause, decision.due_at)
     if not await _rearm_task(store, row, checked_once_more(pause), decision.due_at):
         return False
@@ -224,6 +227,31 @@ async def _found(store: Store, asked: Asked) -> Json:
     rows = await store.query("get_task", namespace=store.namespace, id=asked.check["task"])
     other = TaskRow(*rows[0]) if rows else None
     return await end_of(store, other) if other is not None and other.status in FINISHED else None
+
+
+def awaited_task(store: Store, uid: str, sealed: bytes) -> str:
+    """The id of the task that a pause waits for; '' when it waits for something else, or cannot be read."""
+    try:
+        pause: Pause = store.unseal(uid, "pause", sealed, Pause)
+    except PerdureError:
+        return ""  # whoever looks at it in its time says so
+    return str((of_pause(pause).check or {}).get("task", ""))
+
+
+async def take_after_end(tasks: Tasks, uid: str) -> bool:
+    """Resume a paused task without questions whose awaited task has ended; False when somebody else has, or it has
+    not ended."""
+    store = tasks._store
+    rows = await store.query("get_task_by_uid", uid=uid)
+    row = TaskRow(*rows[0]) if rows else None
+    if row is None or row.status != "paused" or row.pause is None:
+        return False
+    pause: Pause = store.unseal(uid, "pause", row.pause, Pause)
+    asked = of_pause(pause)
+    if "task" not in (asked.check or {}) or (found := await _found(store, asked)) is None:
+        return False
+    task = await tasks._attach(uid, created=False)
+    return await resume_with(task, row, told_state(asked, {"value": found}), {"message": pause.message, "how": "found"})
 
 
 async def _rearm_task(store: Store, row: TaskRow, pause: Pause, due_at: int | None) -> bool:
@@ -249,7 +277,8 @@ async def look_after(tasks: Tasks, uid: str) -> int | None:
     task = TaskRow(*rows[0])
     if task.due_at is not None and task.status == "paused":
         later.append(task.due_at)
-        if task.due_at <= now:
+        is_over = task.pause is not None and awaited_task(store, uid, task.pause) and await take_after_end(tasks, uid)
+        if task.due_at <= now and not is_over:
             await take_task(tasks, uid, task.due_at, now, resets)
     for path, reason, topic, question, asked_at, due_at, answer, *_ in await store.query("read_pauses", uid=uid):
         if answer is not None:

@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from perdure._ground.clock import moment
+from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.ids import check_id
 from perdure._model import Frame, Frames, Gone, check_frame
 from perdure._store import Store
 from perdure._tasks.shelf import Shelf
-from perdure.errors import InvalidInput, NotFound
+from perdure.errors import NotFound
 
 if TYPE_CHECKING:
     from perdure._tasks.tasks import Tasks
@@ -38,7 +39,7 @@ class TaskFrames:
         done: Sequence[str] = (),
         next: Sequence[str] = (),
         because: str = "",
-        expires: timedelta | None = DAY,
+        expires: Duration | None = "1d",
     ) -> Frame:
         """Set a line of thought aside, with what is done of it and what comes next.
 
@@ -48,8 +49,7 @@ class TaskFrames:
         """
         check_id(name, "frame's name")
         check_frame(goal, done, next)
-        if expires is not None and expires <= timedelta(0):
-            raise InvalidInput(f"expires is {expires}; it must be longer than nothing")
+        limit = require_timedelta("expires", expires, is_positive=True)
         now = self._now()
         new = Frame(
             name=name,
@@ -58,7 +58,7 @@ class TaskFrames:
             next=list(next),
             because=because,
             pushed_at=now,
-            expires_at=None if expires is None else now + expires,
+            expires_at=None if limit is None else now + limit,
         )
         await self._update(lambda stack: stack.pushed(new, now))
         return new

@@ -14,17 +14,17 @@ Owns what goes and in which order. Which checkpoints may go is decided in retent
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from perdure._ground import crash
+from perdure._ground import codec, crash
 from perdure._ground.codec import stored_json
 from perdure._ground.hop import Call
 from perdure._ground.ids import new_uid
-from perdure._model import FINISHED, Config, Pause, Plan
-from perdure._store import FrameRow, Store, TaskRow, Write, apart
+from perdure._model import FINISHED, Config, Pause, Plan, open_entry, starts_a_task
+from perdure._store import EventRow, FrameRow, Store, TaskRow, Write, apart
 from perdure._tasks import retention, snapshots
 from perdure._tasks.deaths import see_workers
 from perdure._tasks.memories import drop_expired
@@ -175,15 +175,20 @@ async def _rebase(store: Store, row: TaskRow, seq: int, report: Report) -> None:
             kept="all checkpoints before it; nothing more was removed",
         )
     if frame.chunks:
-        await store.verb("drop_chunks", row.uid, {"owner": frame.frame.decode()}, key=row.id)
+        await store.verb("drop_chunks", row.uid, {"owner": snapshots.owner_of(row.uid, frame)}, key=row.id)
 
 
 async def _prune(store: Store, row: TaskRow, going: list[FrameRow], report: Report) -> None:
+    try:
+        owners = [snapshots.owner_of(row.uid, frame) for frame in going]
+    except RecordDamaged as error:
+        report.held_back.append(HeldBack(row.id, row.uid, error.what))
+        return
+
     def writes() -> Iterable[Write]:
-        for frame in going:
+        for frame, owner in zip(going, owners, strict=True):
             crash.place("gc.prune")
-            params = {"target": frame.seq, "owner": frame.frame.decode()}
-            yield store.verb("prune", row.uid, params, key=row.id)
+            yield store.verb("prune", row.uid, {"target": frame.seq, "owner": owner}, key=row.id)
 
     answers = await in_slices(store, writes())
     gone = [frame for frame, answer in zip(going, answers, strict=True) if answer is not None]
@@ -222,8 +227,8 @@ def _is_past_its_time(row: TaskRow, policy: Policy, now_ms: int) -> bool:
 
 async def _needed_by_others(store: Store, report: Report) -> set[str] | None:
     """Ids and uids of finished tasks that something open still asks for: unfinished tasks that depend on them or wait
-    for them, by any of their questions; their parents; schedules, for what the next run begins with. None when that
-    cannot be told."""
+    for them, by any of their questions; their parents, and forks of those; schedules, for what the next run begins
+    with. None when that cannot be told."""
     needed: set[str] = set()
     if await has_functions(store):
         needed.update(uid for (uid,) in await store.query("read_children", namespace=store.namespace))
@@ -241,17 +246,42 @@ async def _needed_by_others(store: Store, report: Report) -> set[str] | None:
     async for row in every_task(store, store.namespace):
         if row.status in FINISHED:
             continue
-        needed.update(stored_json(row.depends_on, f"what task {row.id!r} depends on"))
-        if row.pause is not None and row.pause_reason == "external_dependency":
-            try:
-                waits_for = store.unseal(row.uid, "pause", row.pause, Pause).payload.get("task")
-            except (KeyMissing, RecordDamaged) as error:
-                why = f"no finished task was deleted, because it may wait for one: {error.what}"
-                report.held_back.append(HeldBack(row.id, row.uid, why))
-                return None
-            if waits_for is not None:
-                needed.add(waits_for)
+        try:
+            needed.update(_waits_for(store, row))
+            needed.update(await _children_of_the_original(store, row))
+        except (KeyMissing, RecordDamaged) as error:
+            why = f"no finished task was deleted, because it may wait for one: {error.what}"
+            report.held_back.append(HeldBack(row.id, row.uid, why))
+            return None
     return needed
+
+
+async def _children_of_the_original(store: Store, row: TaskRow) -> list[str]:
+    """The uids of tasks that were started by the task of which this one is a fork. Its journal names them, and it may
+    yet ask for their results; as their parent they know the original alone.
+
+    Raises:
+        RecordDamaged, KeyMissing: they cannot be read.
+    """
+    first = [EventRow(*event) for event in await store.query("read_events", uid=row.uid, after=0, limit=1)]
+    if not first or "forked_from" not in (store.unseal(row.uid, "event", first[0].body) or {}):
+        return []
+    rows = await store.query("read_journal", uid=row.uid, line=row.line)
+    entries = [open_entry(sealed, row.uid, position, store.ring) for position, sealed in rows]
+    return [str(codec.decode(entry.value)) for entry in entries if starts_a_task(entry) and entry.value is not None]
+
+
+def _waits_for(store: Store, row: TaskRow) -> Iterator[str]:
+    """The ids of the tasks that this row names.
+
+    Raises:
+        RecordDamaged, KeyMissing: they cannot be read.
+    """
+    yield from stored_json(row.depends_on, f"what task {row.id!r} depends on", list)
+    if row.pause is not None and row.pause_reason == "external_dependency":
+        waits_for = store.unseal(row.uid, "pause", row.pause, Pause).payload.get("task")
+        if waits_for is not None:
+            yield waits_for
 
 
 async def _delete(store: Store, row: TaskRow, report: Report) -> None:

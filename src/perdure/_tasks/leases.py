@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import lru_cache
 from shlex import quote
 from typing import Any
 
 from msgspec import Struct
 
+from perdure._ground import codec
 from perdure._ground.hop import Nap
 from perdure._ground.ids import Process, is_proven_dead
+from perdure._ground.traceback_text import trace_of
 from perdure._model import FINISHED, Holder, Progress, Sighting, refuse_move
 from perdure._store import Fence, HolderRow, Store, TaskRow, Write
 from perdure._tasks.dependencies import dependencies_of
@@ -30,6 +34,9 @@ HANDED_OVER = "PERDURE_TASK_HOLDER"
 
 # How an attempt ended that had not got as far as its function.
 COULD_NOT_BEGIN = "could not begin"
+
+# How the end of an attempt begins whose holder lives.
+TAKEN_OVER = "taken over by "
 
 # Between two looks whether another part of this program has come to its lease.
 _MOMENT = 0.001
@@ -43,6 +50,7 @@ class Hold(Struct, eq=False):
     is_exclusive: bool = False
     snapshot: Snapshot | None = None
     progress: Progress | None = None  # as it was last marked, once this process has read or marked it
+    at_end: Callable[[], None] | None = None  # told when nothing is left to do but to write down the task's end
 
 
 def held(store: Store, uid: str) -> Hold | None:
@@ -116,7 +124,7 @@ async def take(
         holder = await read_holder(store, uid)
         former = why_over(store, uid, holder)
         if former is None and take_over:
-            former = f"taken over by {store.presence.user} on {store.presence.process.host}"
+            former = f"{TAKEN_OVER}{store.presence.user} on {store.presence.process.host}"
         if former is None:
             raise _held_by(task_id, holder)
         if held(store, uid) is not None or uid in store.presence.taking:
@@ -126,12 +134,43 @@ async def take(
             return hold
 
 
-async def take_free(store: Store, task_id: str, uid: str, epoch: int) -> Hold | None:
-    """The lease of a task under way that was seen free; None when somebody else was quicker."""
-    await store.presence.register()
-    if held(store, uid) is not None or uid in store.presence.taking:
-        return None
-    return await _claim(store, task_id, uid, "", Holder(epoch, None), "running", "released", is_exclusive=True)
+async def take_free(store: Store, seen: Sequence[tuple[str, str, int]]) -> list[Hold | None]:
+    """The leases of tasks under way that were seen free, each with its task's id and uid and its epoch: taken together,
+    with one wait for all. None where somebody else was quicker. Whoever stops waiting for them does not keep them."""
+    presence = store.presence
+    await presence.register()
+    columns = holder_columns(store)
+    claims: dict[str, tuple[Write, Hold]] = {}
+    for task_id, uid, epoch in seen:
+        if uid not in presence.taking and held(store, uid) is None:
+            params = {**store.event(uid, "attempt started", _begun(epoch + 1)), "seen_epoch": epoch, **columns}
+            hold = Hold(Fence(task_id, uid, epoch + 1, presence.worker), store, is_exclusive=True)
+            claims[uid] = store.verb("claim_free", uid, params, key=task_id), hold
+    presence.taking |= claims.keys()
+    try:
+        for write, _ in claims.values():
+            store.committer.submit(write, urgent=False)
+        for write, _ in reversed(claims.values()):  # with the last one, those before it are done
+            await write
+    except BaseException:
+        for write, hold in claims.values():
+            if write.queued and not (write.done and write.row is None):
+                store.committer.submit(_releasing(store, hold, "interrupted while it was taken"))
+        raise
+    finally:
+        presence.taking -= claims.keys()
+    for uid, (write, hold) in claims.items():
+        if write.row is not None:
+            presence.held[uid] = hold
+            presence.seen.pop(uid, None)
+            presence.hold()
+    return [claims[uid][1] if uid in claims and claims[uid][0].row is not None else None for _, uid, _ in seen]
+
+
+@lru_cache(maxsize=64)
+def _begun(epoch: int) -> bytes:
+    """What is told of an attempt that begins."""
+    return codec.encode({"epoch": epoch})
 
 
 async def _workable_status(store: Store, row: TaskRow) -> str:
@@ -224,7 +263,9 @@ async def release(store: Store, hold: Hold, ended: str, error: BaseException | N
 
 def _releasing(store: Store, hold: Hold, ended: str, error: BaseException | None = None) -> Write:
     fence = hold.fence
-    data = {"ended": ended} if error is None else {"ended": ended, "why": in_words(error)}
+    data = {"ended": ended}
+    if error is not None:
+        data |= {"why": in_words(error), "traceback": trace_of(error)}
     params = {**store.event(fence.uid, "attempt ended", data), "ended": ended}
     params.update(epoch=fence.epoch, worker=fence.worker)
     return store.verb("release", fence.uid, params, key=fence.task_id)

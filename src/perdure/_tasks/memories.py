@@ -89,20 +89,11 @@ async def put(
         NotStorable, TooLarge: nothing was written.
         LeaseLost: the attempt whose fence this is may no longer write; nothing was written.
     """
-    check_key(key)
     if fence is not None:
         fence.check()
-    params = {
-        "namespace": store.namespace,
-        "key": key,
-        "owner": owner,
-        "at": store.clock.now_ms(),
-        "expires_at": expires_at,
-        "seen": seen,
-        "value": store.seal(bound_to(store.namespace, key), _KIND, value),
-        "epoch": fence.epoch if fence is not None else None,
-        "worker": fence.worker if fence is not None else None,
-    }
+    params = put_params(store, key, value, owner=owner, seen=seen, expires_at=expires_at)
+    params["epoch"] = fence.epoch if fence is not None else None
+    params["worker"] = fence.worker if fence is not None else None
     row = await store.verb("put_memory", fence.uid if fence is not None else "", params, key=key)
     if row is not None:
         return int(row[0])
@@ -111,6 +102,25 @@ async def put(
     if seen is None:  # without a condition only the fence refuses; it was ours again a moment later
         return await put(store, key, value, owner=owner, expires_at=expires_at, fence=fence)
     return None
+
+
+def put_params(
+    store: Store, key: str, value: Any, *, owner: str = "", seen: int | None = None, expires_at: int | None = None
+) -> dict[str, Any]:
+    """What the verbs take that keep a value, but for the fence of an attempt.
+
+    Raises:
+        InvalidInput, NotStorable, TooLarge: it cannot be kept.
+    """
+    return {
+        "namespace": store.namespace,
+        "key": check_key(key),
+        "owner": owner,
+        "at": store.clock.now_ms(),
+        "expires_at": expires_at,
+        "seen": seen,
+        "value": store.seal(bound_to(store.namespace, key), _KIND, value),
+    }
 
 
 async def _is_held(store: Store, fence: Fence) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from perdure._ground.saying import message_of
+from perdure._ground.traceback_text import trace_of
 from perdure._model import FINISHED, MOVES, Status
 from perdure._tasks import leases, refusals, snapshots, unseen_changes
 from perdure._tasks.leases import Hold
@@ -120,7 +121,9 @@ async def explain(task: Task, verb: str, hold: Hold | None) -> None:
 def error_of(error: Any) -> dict[str, Any]:
     """An error as it is kept: a mapping with a message, whatever else it says."""
     if isinstance(error, BaseException):
-        return {"message": message_of(error) or type(error).__name__, "type": type(error).__name__}
+        shape = {"message": message_of(error) or type(error).__name__, "type": type(error).__name__}
+        trace = trace_of(error)
+        return {**shape, "traceback": trace} if trace else shape
     if isinstance(error, str):
         error = {"message": error}
     if not isinstance(error, Mapping) or not isinstance(error.get("message"), str) or not error["message"]:

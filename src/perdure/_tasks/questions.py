@@ -8,8 +8,10 @@ from datetime import datetime
 from shlex import quote
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
+from perdure._ground import codec
 from perdure._ground.clock import moment
 from perdure._model import Asked, from_stored, misfit
 from perdure._store import Store
@@ -33,7 +35,9 @@ class Question(Struct, frozen=True, kw_only=True):
     details: dict[str, Any]
     asked_at: datetime
     due_at: datetime | None  # when it is looked at next without an answer
+    stack: Sequence[str] = ()  # the functions that it was asked in, outermost first
     asked: Asked | None = None  # how it may be answered; None of signals and effects
+    signal: dict[str, Any] | None = None  # the type of the signal it waits for, and its JSON Schema
 
     @property
     def waits_for(self) -> str:
@@ -51,8 +55,10 @@ class Question(Struct, frozen=True, kw_only=True):
         """What ends it."""
         if self.is_about_effect:
             return f"an answer: perdure answer {quote(self.task_id)} {'|'.join(self.choices)}"
-        if self.asked is None and self.topic is not None:
-            return f"a signal: perdure signal {quote(self.task_id)} {quote(self.topic)}"
+        if self.is_about_signal:
+            assert self.topic is not None
+            form = f" of type {self.signal['type']}" if self.signal is not None else ""
+            return f"a signal{form}: perdure signal {quote(self.task_id)} {quote(self.topic)} VALUE"
         if self.asked is None or self.asked.kind == "input":
             return f"an answer: perdure answer {quote(self.task_id)}"
         if self.asked.kind == "approval":
@@ -68,6 +74,10 @@ class Question(Struct, frozen=True, kw_only=True):
     def is_left(self) -> bool:
         """Whether a line has asked it that the task has left: then it is about an effect, and nobody waits for it."""
         return self.path.startswith(_LEFT)
+
+    @property
+    def is_about_signal(self) -> bool:
+        return self.asked is None and self.topic is not None and not self.topic.startswith("~")
 
     @property
     def is_about_effect(self) -> bool:
@@ -107,7 +117,9 @@ def _question(store: Store, task_id: str, uid: str, row: Sequence[Any]) -> Quest
         details=details,
         asked_at=moment(asked_at),
         due_at=moment(due_at) if due_at is not None else None,
+        stack=tuple(str(one) for one in asked.get("stack") or ()),
         asked=from_stored(asked.get("asked")),
+        signal=asked.get("signal"),
     )
 
 
@@ -127,6 +139,8 @@ async def answer_question(store: Store, question: Question, value: Any, *, by: s
         answer = {**fitting(question.asked, value, question.text), "by": by}
         kind = _EVENTS.get(str(answer.get("decision")), kind)
         told |= {"comment": answer["comment"]} if answer.get("comment") else {}
+    elif question.is_about_signal:
+        refuse_misfit(question, value)
     params = {
         **store.event(question.uid, kind, told),
         "path": question.path,
@@ -153,7 +167,7 @@ def fitting(asked: Asked, value: Any, text: str) -> dict[str, Any]:
         return _decision(asked, value, text)
     if asked.kind in ("wait", "rate_limit", "yield", "task") and value is not None:
         raise InvalidInput(f"{text!r} takes no answer: it ends by itself", do="answer null to end it now")
-    wrong = misfit(value, asked.schema) if asked.schema is not None else None
+    wrong = misfit(json_form(value), asked.schema) if asked.schema is not None else None
     if wrong is not None:
         raise InvalidInput(
             f"the answer to {text!r} does not fit: {wrong}",
@@ -161,6 +175,31 @@ def fitting(asked: Asked, value: Any, text: str) -> dict[str, Any]:
             do=f"give a value of this form: {json.dumps(asked.schema)[:300]}",
         )
     return {"value": value}
+
+
+def refuse_misfit(question: Question, value: Any) -> None:
+    """
+    Raises:
+        InvalidInput: the value is not one of the type that a call waits for by this signal.
+    """
+    form = question.signal or {}
+    schema = form.get("schema")
+    wrong = misfit(json_form(value), schema) if schema is not None else None
+    if wrong is not None:
+        raise InvalidInput(
+            f"task {question.task_id!r} waits for the signal {question.topic!r} as {form['type']}, "
+            f"and got {value!r:.200}: {wrong}",
+            kept="nothing was sent; the task keeps waiting",
+            do=f"send a value of this form: {json.dumps(schema)[:300]}",
+        )
+
+
+def json_form(value: Any) -> Any:
+    """The value as it is in JSON, which is what a schema speaks of: a dataclass as a mapping, a moment as a text."""
+    try:
+        return msgspec.to_builtins(codec.decode(codec.encode(value)))
+    except (InvalidInput, TypeError):
+        return value  # what cannot be stored is refused by the write
 
 
 def _decision(asked: Asked, value: Any, text: str) -> dict[str, Any]:
@@ -196,6 +235,8 @@ def choose(questions: Sequence[Question], task_id: str, store: Store, *, key: st
         InvalidInput: there are several, and nothing says which.
     """
     found = [one for one in questions if key is None or key in (one.details.get("key"), one.path)]
+    if len(found) > 1:  # what a person is asked goes before what a program sends
+        found = [one for one in found if not one.is_about_signal] or found
     if not found:
         raise NotFound(
             "open question", key or task_id, store.place, do=f"`perdure show {task_id}` tells where it stands"

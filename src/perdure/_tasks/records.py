@@ -56,13 +56,27 @@ async def load_for_list(store: Store, row: TaskRow) -> TaskRecord:
     except (KeyMissing, RecordDamaged, InvalidInput) as error:
         bare = row._replace(config=None, pause=None, progress=None, result=None, error=None)
         bare = bare._replace(tags=_if_json(row.tags, "{}"), depends_on=_if_json(row.depends_on, "[]"))
+        moments: dict[str, Any] = {name: _if_moment(getattr(row, name), least) for name, least in _MOMENTS.items()}
+        bare = bare._replace(**moments)
         return replace(_record(store, bare, None, None, (), ()), unreadable=error.what)
+
+
+# The moments of a row, and what is shown for one that is damaged.
+_MOMENTS = {"created_at": 0, "updated_at": 0, "started_at": None, "finished_at": None, "archived_at": None}
+
+
+def _if_moment(ms: int | None, otherwise: int | None) -> int | None:
+    try:
+        _moment(ms)
+    except RecordDamaged:
+        return otherwise
+    return ms
 
 
 def _if_json(text: str, otherwise: str) -> str:
     try:
-        json.loads(text)
-    except ValueError:
+        stored_json(text, "", type(json.loads(otherwise)))
+    except RecordDamaged:
         return otherwise
     return text
 
@@ -84,7 +98,7 @@ def _record(
         state=state,
         latest=latest,
         pause=pause,
-        error=_optional(store, uid, "error", row.error),
+        error=_readable(_optional(store, uid, "error", row.error)),
         result=_optional(store, uid, "result", row.result),
         progress=progress,
         attempts=[attempt(number, AttemptRow(*found)) for number, found in enumerate(attempts, 1)],
@@ -96,12 +110,18 @@ def _record(
         name=row.name,
         description=row.description,
         agent=row.agent,
-        tags=stored_json(row.tags, f"the tags of task {row.id!r}"),
+        tags=stored_json(row.tags, f"the tags of task {row.id!r}", dict),
         config=_optional(store, uid, "config", row.config, Config) or Config(),
-        depends_on=tuple(stored_json(row.depends_on, f"what task {row.id!r} depends on")),
+        depends_on=tuple(stored_json(row.depends_on, f"what task {row.id!r} depends on", list)),
         archived_at=_moment(row.archived_at),
         damaged=[*damaged, *spoiled],
     )
+
+
+def _readable(error: Any) -> Any:
+    """An error without the bytes by which it is raised again: those are for the code that waits for the task."""
+    is_kept = isinstance(error, dict) and isinstance(error.get("raised"), bytes)
+    return {name: value for name, value in error.items() if name != "raised"} if is_kept else error
 
 
 def _shown(store: Store, row: TaskRow) -> tuple[Pause | None, Progress | None, list[str]]:
@@ -174,7 +194,7 @@ def checkpoint(uid: str, row: FrameRow, parts: dict[str, Any], raw: bytes) -> Ch
         line=row.line,
         superseded=bool(row.superseded),
         pinned=bool(row.pinned),
-        author=stored_json(row.author, "an author"),
+        author=stored_json(row.author, "an author", dict),
         checksum=checksum(raw),
     )
 
@@ -204,7 +224,7 @@ def event(store: Store, task_id: str, uid: str, row: EventRow) -> Event:
         number=row.number,
         at=moment(row.at),
         kind=row.kind,
-        author=stored_json(row.author, "an author"),
+        author=stored_json(row.author, "an author", dict),
         data=store.unseal(uid, "event", row.body),
     )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import NamedTuple
 
+from perdure._ground.durations import require_timedelta
 from perdure._model import Config
 from perdure._store import FrameRow
 from perdure.errors import InvalidInput
@@ -34,9 +35,7 @@ class Policy:
         if self.keep_bytes is not None and self.keep_bytes < 0:
             raise InvalidInput(f"keep_bytes is {self.keep_bytes}; it counts bytes, so 0 or more")
         for name in ("keep_for", "finished_for", "archived_for"):
-            length = getattr(self, name)
-            if length is not None and length < timedelta(0):
-                raise InvalidInput(f"{name} is {length}; a length of time is not below nothing")
+            object.__setattr__(self, name, require_timedelta(name, getattr(self, name)))
 
     @property
     def limits_checkpoints(self) -> bool:

@@ -141,12 +141,12 @@ async def _commit(store: Store, batch: list[Write]) -> int:
     return sum(answer is not None for answer in answers)
 
 
-def _again(store: Store, uid: str, data: bytes) -> bytes:
+def _again(store: Store, uid: str, data: bytes, place: int = 0) -> bytes:
     """The same record under the current key."""
     kind = envelope.kind_of(data)
-    payload = envelope.unseal(data, kind=kind, bound_to=uid, ring=store.ring)
+    payload = envelope.unseal(data, kind=kind, bound_to=uid, ring=store.ring, place=place)
     # A delta's new bytes are packed already.
-    return envelope.seal(payload, kind=kind, bound_to=uid, ring=store.ring, compress=kind != "delta")
+    return envelope.seal(payload, kind, uid, store.ring, compress=kind != "delta", place=place)
 
 
 # ── what is sealed ───────────────────────────────────────────────────────────────────────────────
@@ -195,7 +195,7 @@ async def _reseal_checkpoint(store: Store, found: _Sealed) -> list[Write]:
         "stored": frame.stored,
         "chunks": frame.chunks,
         "old_frame": row.frame,
-        "old_owner": row.frame.decode() if row.chunks else "",
+        "old_owner": snapshots.owner_of(found.uid, row),
     }
     await snapshots.put_chunks(store, found.uid, frame, found.uid)
     return [_write(store, "reseal_checkpoint", found.uid, params)]
@@ -258,7 +258,8 @@ def _columns(store: Store, verb: str, uid: str, old: Mapping[str, bytes | None],
     """The verb that seals these columns of one row anew; none when the row is gone."""
     if not old:
         return []
-    new = {name: None if data is None else _again(store, uid, data) for name, data in old.items()}
+    at = place.get("position", 0)  # only entries have one
+    new = {name: None if data is None else _again(store, uid, data, at) for name, data in old.items()}
     return [_write(store, verb, uid, {**place, **new, **{f"old_{name}": data for name, data in old.items()}})]
 
 

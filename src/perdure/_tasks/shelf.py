@@ -90,6 +90,6 @@ class Shelf(Generic[T]):
             row.version,
             row.due_at,
             row.changed_at,
-            stored_json(row.author, f"the author of value {row.key!r}"),
+            stored_json(row.author, f"the author of value {row.key!r}", dict),
             value,
         )

@@ -201,10 +201,24 @@ async def put_chunks(store: Store, uid: str, frame: Frame, key: str) -> None:
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────
 
 
+def owner_of(uid: str, row: FrameRow) -> str:
+    """The name of the chunks that make up a checkpoint's frame; "" when it is in its row.
+
+    Raises:
+        RecordDamaged: its row does not name them.
+    """
+    if not row.chunks:
+        return ""
+    try:
+        return row.frame.decode("ascii")
+    except UnicodeDecodeError:
+        raise RecordDamaged(f"checkpoint {uid}.{row.seq}", "it does not name its chunks") from None
+
+
 async def sealed_frame(store: Store, uid: str, row: FrameRow) -> bytes:
     if not row.chunks:
         return row.frame
-    parts = await store.query("read_chunks", uid=uid, owner=row.frame.decode())
+    parts = await store.query("read_chunks", uid=uid, owner=owner_of(uid, row))
     if len(parts) != row.chunks:
         raise RecordDamaged(f"checkpoint {uid}.{row.seq}", f"{len(parts)} of its {row.chunks} chunks are there")
     return b"".join(part for (part,) in parts)

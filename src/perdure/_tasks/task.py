@@ -182,7 +182,7 @@ class Task:
         progress = Progress(operation=operation, percent=percent, cursor=cursor, done=done, total=total, at=moment(at))
         while True:
             hold = await self._take()
-            before = hold.progress or await self._read_progress()
+            before = hold.progress or await read_progress(self)
             hold.progress = progress.beside(hold.progress or before)  # somebody else here may have marked meanwhile
             sealed = self._store.seal(self.uid, "progress", hold.progress, Progress)
             params = {"progress": sealed, "at": at}
@@ -224,10 +224,13 @@ class Task:
 
     # ── control ─────────────────────────────────────────────────────────────────────────────────
 
-    async def pause(self, message: str, *, reason: Reason, checkpoint: Json = None, **payload: Json) -> None:
-        """Stop for a typed reason, without holding a process. With `checkpoint`, that state is stored in
-        the same write. A durable function at work stops at its next safe point; with `now=True` at once: a step
-        is run again later, an effect is settled later.
+    async def pause(
+        self, message: str, *, reason: Reason = "human_input", checkpoint: Json = None, **payload: Json
+    ) -> None:
+        """Stop for a typed reason, without holding a process. Without a reason the message is a question to a
+        person (`human_input`). With `checkpoint`, that state is stored in the same write. A durable function at
+        work stops at its next safe point; with `now=True` at once: a step is run again later, an effect is settled
+        later.
 
         Raises:
             InvalidPayload: the payload does not fit the reason; nothing was written.
@@ -404,12 +407,14 @@ class Task:
                 hold.snapshot = snapshot
         return hold.snapshot
 
-    async def _read_progress(self) -> Progress | None:
-        row = await refusals.current_row(self._store, self.id, self.uid)
-        try:
-            return self._store.unseal(self.uid, "progress", row.progress, Progress) if row.progress else None
-        except RecordDamaged:
-            return None  # it was there to be looked at, and is named there
-
     def _event(self, kind: str, data: Any) -> dict[str, Any]:
         return self._store.event(self.uid, kind, data, self._agent)
+
+
+async def read_progress(task: Task) -> Progress | None:
+    """How far its operations have come, as any attempt has marked it last."""
+    row = await refusals.current_row(task._store, task.id, task.uid)
+    try:
+        return task._store.unseal(task.uid, "progress", row.progress, Progress) if row.progress else None
+    except RecordDamaged:
+        return None  # it was there to be looked at, and is named there

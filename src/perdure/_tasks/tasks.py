@@ -9,13 +9,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, get_args
 
 from perdure._ground import codec
-from perdure._ground.clock import refuse_no_times, to_ms
+from perdure._ground.clock import to_ms
+from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.ids import check_id, is_uid, new_uid
 from perdure._model import (
     FINISHED,
     REASONS,
     Config,
     Event,
+    FirstStatus,
     Page,
     Reason,
     Status,
@@ -44,6 +46,7 @@ class Tasks:
         self._canceller: Callable[[Task, bool], Awaitable[bool]] | None = None
         self._drafts: dict[object, drafts.Draft] = {}  # what tasks begin with that are alike
         self._handlers: list[Handler] = []  # who is told what happens, while a worker runs here
+        self._handler_hooks: list[Callable[[Handler], None]] = []  # workers, which begin to tell those that are added
         # What a durable function's journal keeps when it goes back to a checkpoint; None for any other task.
         self._roller: Callable[[Task, int, bool | None], Awaitable[str | None]] | None = None
         # How it is forked: with its journal. None for a task of no durable function.
@@ -65,6 +68,7 @@ class Tasks:
         id: str,
         *,
         state: Json,
+        status: FirstStatus = "running",
         name: str = "",
         description: str = "",
         agent: str = "",
@@ -72,15 +76,18 @@ class Tasks:
         config: Config | None = None,
         depends_on: Sequence[str] = (),
     ) -> Task:
-        """A new task. It is `running`, or `pending` while tasks it depends on have not completed.
+        """A new task. It begins as `running`, or as `pending` if its `status` says so, until its first attempt.
+        While tasks it depends on have not completed, it is `pending`, whatever was asked for.
 
         Raises:
             AlreadyExists: the id is in use; nothing was changed.
-            InvalidId, NotStorable, TooLarge, DependencyCycle: nothing was written.
+            InvalidId, InvalidInput, NotStorable, TooLarge, DependencyCycle: nothing was written.
         """
+        _check_beginning(status)
         return await self._create_from(
             id,
             state=state,
+            status=status,
             name=name,
             description=description,
             agent=agent,
@@ -126,6 +133,7 @@ class Tasks:
         old: str | None = None,
         cause: str = "created",
         origin: Mapping[str, Any] | None = None,
+        status: FirstStatus = "running",
         name: str = "",
         description: str = "",
         agent: str = "",
@@ -154,14 +162,15 @@ class Tasks:
         first = snapshots.first(store, uid, id, state)
         if first.frame.parts:
             await snapshots.put_chunks(store, uid, first.frame, id)
+        told = codec.encode({**(_TAKEN if here else {}), **(origin or {})})
         params = {
-            **store.event(uid, "created", _TAKEN if here else dict(origin or {}), agent=agent),
+            **store.event(uid, "created", told, agent=agent),
             **first.columns,
             "cause": cause,
             "old": old,
             "namespace": store.namespace,
             "id": id,
-            "status": "pending" if must_wait else "running",
+            "status": "pending" if must_wait else status,
             "name": name,
             "description": description,
             "agent": agent,
@@ -180,7 +189,7 @@ class Tasks:
         if await (leases.taking(store, write, id, uid) if here else write) is None:
             return None
         if alike is not None and here:
-            drafts.keep(self, alike, params, _TAKEN, first.snapshot, size)
+            drafts.keep(self, alike, params, told, first.snapshot, size)
         key = (id, uid, params["status"])
         task = Task(self, key, first.state, first.snapshot, agent)
         task._deadline_at = deadline_of(config, params["at"]) if call is None else None
@@ -257,7 +266,7 @@ class Tasks:
         rows = await self._store.query("read_events", uid=row.uid, after=0, limit=1 << 31)
         return [records.event(self._store, id, row.uid, EventRow(*found)) for found in rows]
 
-    async def wait_for(self, id: str, *, status: Status = "completed", timeout: timedelta | None = None) -> TaskRecord:
+    async def wait_for(self, id: str, *, status: Status = "completed", timeout: Duration | None = None) -> TaskRecord:
         """The record, as soon as the task has this status, whichever process works on it.
 
         Raises:
@@ -265,11 +274,10 @@ class Tasks:
             TimedOut: it has not got there in time; it goes on.
         """
         _check_status(status)
-        refuse_no_times(timeout=timeout)
-        store = self._store
-        end = None if timeout is None else store.clock.boottime() + timeout.total_seconds()
+        limit, store = require_timedelta("timeout", timeout), self._store
+        end = None if limit is None else store.clock.boottime() + limit.total_seconds()
         with store.bell.listening():
-            return await self._reached(id, status, end, timeout)
+            return await self._reached(id, status, end, limit)
 
     async def _reached(self, id: str, status: Status, end: float | None, timeout: timedelta | None) -> TaskRecord:
         while True:
@@ -304,13 +312,23 @@ class Tasks:
     # ── helpers ─────────────────────────────────────────────────────────────────────────────────
 
     async def _row(self, id: str) -> TaskRow | None:
-        rows = await self._store.query("get_task", namespace=self._store.namespace, id=id)
-        return TaskRow(*rows[0]) if rows else None
+        namespace = self._store.namespace
+        rows = await self._store.query("get_task", namespace=namespace, id=id)
+        row = TaskRow(*rows[0]) if rows else None
+        if row is not None and (row.namespace, row.id, bool(row.is_current)) != (namespace, id, True):
+            # An index has found it, and its row says otherwise. To go on as if there were none would do all again.
+            raise RecordDamaged(f"the row of task {row.uid}", f"it is found as {id!r}, and says that it is {row.id!r}")
+        return row
 
     def _untouched(self, id: str, uid: str) -> Task:
         """A durable function's task that nobody has begun, without reading it: its state is the first one."""
         first = snapshots.first(self._store, uid, id, {})
         return Task(self, (id, uid, "running"), first.state, first.snapshot, created=False)
+
+    def _without_state(self, row: TaskRow) -> Task:
+        """A durable function's task whose state nobody has written: it is the first one, and need not be read."""
+        first = snapshots.first(self._store, row.uid, row.id, {})
+        return self._as_in(row, first.state, first.snapshot, created=False)
 
     async def _attach(self, uid: str, *, created: bool) -> Task:
         rows = await self._store.query("get_task_by_uid", uid=uid)
@@ -318,14 +336,17 @@ class Tasks:
             raise RecordDamaged(f"the row of task {uid}", "it is not found by its own uid, or was deleted just now")
         row = TaskRow(*rows[0])
         snapshot, _, _ = await records.newest_good(self._store, row)
-        state = snapshots.contents(snapshot.raw)["state"]
+        return self._as_in(row, snapshots.contents(snapshot.raw)["state"], snapshot, created=created)
+
+    def _as_in(self, row: TaskRow, state: Json, snapshot: snapshots.Snapshot, *, created: bool) -> Task:
+        uid = row.uid
         task = Task(self, (row.id, uid, row.status), state, snapshot, agent=row.agent, created=created)  # type: ignore[arg-type]
         task._deadline_at = deadline_of(config_of(self._store, row), row.created_at) if row.config is not None else None
         task._has_checkpoints = row.seq > 0
         return task
 
 
-_TAKEN = codec.encode({"epoch": 1})  # what is told of a task that its maker carries out
+_TAKEN = {"epoch": 1}  # what is told of a task that its maker carries out
 
 
 @lru_cache(maxsize=1024)
@@ -346,6 +367,19 @@ def _check_texts(**texts: object) -> None:
             raise InvalidInput(f"{name} has characters that cannot be stored") from None
         if "\0" in text:
             raise InvalidInput(f"{name} has a NUL character")
+
+
+def _check_beginning(status: object) -> None:
+    if status in get_args(FirstStatus):
+        return
+    _check_status(status)
+    verb = {"paused": "task.pause(…)", "failed": "task.fail(…)", "cancelled": "task.cancel()"}.get(
+        str(status), "task.complete(…)"
+    )
+    raise InvalidInput(
+        f"a task cannot begin as {status!r}; it begins as pending or running",
+        do=f"create it, then call {verb}, which keeps why",
+    )
 
 
 def _check_status(status: object) -> None:

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from perdure._durable import known_versions
 from perdure._store import Write
-from perdure._tasks import Tasks
+from perdure._tasks import Tasks, checks
 
 LOOK = timedelta(seconds=0.3)
 # What a worker is asked, and what it says when it takes no more tasks.
@@ -32,7 +32,8 @@ class Attendance:
         if not self._is_here:
             self._is_here = True
             presence.hold()
-        knows = json.dumps({"queues": self._queues, "functions": sorted(known_versions())})
+        says = {"queues": self._queues, "functions": sorted(known_versions()), "commands": checks.may_run_commands()}
+        knows = json.dumps(says)
         if knows != self._said:
             await self._write("announce", knows=knows)
             self._said = knows

@@ -53,6 +53,7 @@ class Deliveries:
         self._tasks, self._store, self._handler = tasks, tasks._store, handler
         self._records = handlers_of(tasks._store)
         self._place = (id(tasks._store.engine), tasks._store.namespace, handler.name)
+        self._since = self._store.clock.now_ms()  # when its worker began: from then on nothing is missed
         self._swept: float | None = None
         self._again: dict[str, tuple[float, int]] = {}  # by task: when to try again, and how often was tried
 
@@ -138,8 +139,7 @@ class Deliveries:
             return None
         kept = await self._records.get(handler.name)
         if kept is None:
-            now = self._store.clock.now_ms()
-            new = HandlerRecord(event=handler.event, reason=handler.reason, since=now, worker=me)
+            new = HandlerRecord(event=handler.event, reason=handler.reason, since=self._since, worker=me)
             await self._records.add(handler.name, new)
             return None
         record = kept.value

@@ -16,9 +16,8 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from perdure._durable import GIVEN_UP_AT_WORK, is_at_work
-from perdure._ground import envelope
 from perdure._ground.ids import Process, is_proven_dead
-from perdure._model import Config, Entry, Holder, Sighting, decode_entry, name_of
+from perdure._model import Config, Entry, Holder, Sighting, name_of, open_entry
 from perdure._store import Row, Store, Write
 from perdure._tasks import Tasks, move
 from perdure._worker.listening import Listening
@@ -46,11 +45,12 @@ class Other(NamedTuple):
     user: str
     lease_ms: int
     leases: int
+    is_worker: bool  # it is here to carry on tasks
 
     @staticmethod
     def of(row: Row) -> Other:
-        id, beats, host, boot_id, pid_ns, pid, start, user, lease_ms, _, leases = row[:11]
-        return Other(id, beats, Process(host, boot_id, pid_ns, pid, start), user, lease_ms, leases)
+        id, beats, host, boot_id, pid_ns, pid, start, user, lease_ms, _, leases, knows = row[:12]
+        return Other(id, beats, Process(host, boot_id, pid_ns, pid, start), user, lease_ms, leases, bool(knows))
 
 
 class Held(NamedTuple):
@@ -82,10 +82,12 @@ class Reaper:
         self._forgotten: dict[tuple[str, int], float] = {}  # by task uid and epoch: since when
         self.watch = Watch(ring)
         self.others: list[Other] = []
+        self.workers: set[str] = set()  # the ids of all that are here to carry on tasks, this process's too
 
     async def round(self) -> timedelta | None:
         rows = [Other.of(row) for row in await self._store.query("read_workers")]
         self.others = [other for other in rows if other.id != self._store.presence.worker]
+        self.workers = {one.id for one in rows if one.is_worker}
         self._seen = {other.id: self._seen[other.id] for other in self.others if other.id in self._seen}
         own = next((one.beats for one in rows if one.id == self._store.presence.worker), None)
         lease_seconds = self._store.presence.lease.total_seconds()
@@ -187,14 +189,18 @@ class Reaper:
 def _config(store: Store, held: Held) -> Config:
     if held.config is None:
         return Config()
-    found: Config = store.unseal(held.uid, "config", held.config, Config)
+    try:
+        found: Config = store.unseal(held.uid, "config", held.config, Config)
+    except PerdureError as error:  # the lease has to be freed all the same, and those of other tasks
+        log.warning("cannot read the config of task %s, and use the defaults: %s", held.id, error.what)
+        return Config()
     return found
 
 
 async def _entries(store: Store, held: Held) -> list[Entry]:
     try:
         rows = await store.query("read_journal", uid=held.uid, line=held.line)
-        return [decode_entry(envelope.unseal(row[1], kind="entry", bound_to=held.uid, ring=store.ring)) for row in rows]
+        return [open_entry(sealed, held.uid, position, store.ring) for position, sealed in rows]
     except PerdureError as error:  # a key that is not here: its next worker will say so
         log.warning("cannot read how far task %s has come: %s", held.id, error.what)
         return []

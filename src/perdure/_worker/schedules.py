@@ -34,7 +34,7 @@ class Schedules:
         return LOOK
 
     async def _serve(self, kept: Kept[Plan], now: int) -> None:
-        if function_for(kept.value.function, kept.value.version) is None:
+        if function_for(kept.value.function, kept.value.version, kept.value.module) is None:
             return  # another worker knows it, or one that is still to be deployed
         plan = await scheduling.folded(self._tasks._store, kept.value)
         ticks: list[int] = []

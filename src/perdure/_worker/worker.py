@@ -11,9 +11,11 @@ from types import TracebackType
 
 from msgspec import Struct, field
 
+from perdure._ground.clock import Clock, SystemClock
 from perdure._store import MOVED, WORK, Kinds
-from perdure._tasks import Tasks
+from perdure._tasks import Handler, Tasks
 from perdure._worker.attendance import Attendance
+from perdure._worker.awaited_tasks import AwaitedTasks
 from perdure._worker.claimer import Claimer, Observer
 from perdure._worker.deadlines import Deadlines
 from perdure._worker.deliveries import Deliveries
@@ -31,7 +33,7 @@ from perdure.errors import InvalidInput, PerdureError
 
 GRACE = timedelta(seconds=10)
 # What follows when a task has another status: pauses until it ends, tasks that depend on it.
-_AFTER_MOVES = (Timers, Dependencies)
+_AFTER_MOVES = (Timers, Dependencies, AwaitedTasks)
 STALLED_AFTER = timedelta(minutes=15)
 
 
@@ -66,9 +68,10 @@ class Worker:
 
     def __init__(self, tasks: Tasks, settings: Settings) -> None:
         self._tasks, self._settings = tasks, settings
-        self._claimer = Claimer(tasks, settings.concurrency, settings.queues, settings.limits)
         self._attendance = Attendance(tasks, settings.queues, self.ask_to_drain)
         self._reaper = Reaper(tasks, self.ring, Spawn(settings.spawn) if settings.spawn is not None else None)
+        queues, limits = settings.queues, settings.limits
+        self._claimer = Claimer(tasks, settings.concurrency, queues, limits, lambda: self._reaper.workers)
         self._loops: list[DutyLoop] = []
         self._running: list[asyncio.Task[None]] = []
         self._draining: asyncio.Task[None] | None = None
@@ -78,7 +81,7 @@ class Worker:
     def _duties(self) -> list[Duty]:
         """All that this worker does, one duty a file."""
         duties: list[Duty] = [self._attendance, self._claimer, self._reaper]
-        duties += [Deadlines(self._tasks, self._cancel), Dependencies(self._tasks)]
+        duties += [Deadlines(self._tasks, self._cancel), Dependencies(self._tasks), AwaitedTasks(self._tasks)]
         duties += [Timers(self._tasks), Pollers(self._tasks), Schedules(self._tasks), Triggers(self._tasks)]
         duties += [Deliveries(self._tasks, handler) for handler in self._tasks._handlers]
         after = self._settings.stalled_after
@@ -89,11 +92,16 @@ class Worker:
 
     async def __aenter__(self) -> None:
         clock = self._tasks._store.clock
+        if self._tasks._handlers:
+            await _next_millisecond(clock)
         self._loops = [DutyLoop(duty, clock, calm=isinstance(duty, _AFTER_MOVES)) for duty in self._duties()]
         claiming = next(loop for loop in self._loops if loop.duty is self._claimer)
         self._claimer.ring = claiming.ring
         self._stack.enter_context(self._tasks._store.bell.subscribed(Hearing(self._heard).ring))
         self._running = [asyncio.create_task(loop.run(), name=f"perdure {loop.duty.name}") for loop in self._loops]
+        self._loop = asyncio.get_running_loop()
+        self._tasks._handler_hooks.append(self._serve)
+        self._stack.callback(self._tasks._handler_hooks.remove, self._serve)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -113,7 +121,6 @@ class Worker:
 
     def ring(self) -> None:
         """There may be something to do now: every duty looks. From the loop's own thread."""
-        self._claimer.others = len(self._reaper.others)
         for loop in self._loops:
             loop.ring()
 
@@ -125,6 +132,15 @@ class Worker:
                     loop.ring()
             elif MOVED in kinds and isinstance(loop.duty, _AFTER_MOVES):
                 loop.ring()
+
+    def _serve(self, handler: Handler) -> None:
+        """A handler was made while this worker is at work. From any thread."""
+        self._loop.call_soon_threadsafe(self._begin, Deliveries(self._tasks, handler))
+
+    def _begin(self, duty: Duty) -> None:
+        loop = DutyLoop(duty, self._tasks._store.clock)
+        self._loops.append(loop)
+        self._running.append(asyncio.create_task(loop.run(), name=f"perdure {duty.name}"))
 
     def observe(self, observer: Observer) -> None:
         """Have an observer told of every attempt that starts and ends here."""
@@ -149,6 +165,12 @@ class Worker:
         if made is not None and made.work is not None:
             with suppress(RuntimeError):
                 made.work.cancel()
+
+
+async def _next_millisecond(clock: Clock) -> None:
+    """Moments are kept in milliseconds: handlers are told what happens in this one, and not what happened before."""
+    if isinstance(clock, SystemClock):
+        await asyncio.sleep(0.0015)
 
 
 class Hearing:

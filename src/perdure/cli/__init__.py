@@ -45,7 +45,11 @@ def _run(args: list[str]) -> int:
     try:
         code = root.run(args, invocation)
     except BaseException as error:
-        invocation.close(after=error)
+        try:
+            if type(error).__name__ == "NotFound":  # in a store that is not there, that is what to tell
+                invocation.require_store()
+        finally:
+            invocation.close(after=error)
         raise
     invocation.close()
     if sys.stdout is not None:

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from perdure._ground.saying import in_one_line
 from perdure.cli.values import HIDDEN
 
 
@@ -57,7 +58,14 @@ def safe(text: str) -> str:
     return HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
+def safe_lines(text: str) -> str:
+    """The same for a text of several lines: the lines after the first are indented."""
+    first, *rest = text.split("\n")
+    return "\n".join([safe(first), *(f"  {safe(line)}" for line in rest)])
+
+
 def draw(blocks: Sequence[Block], *, may_colour: bool) -> None:
+    blocks = [_in_lines(block) for block in blocks]
     if may_colour and sys.stdout is not None and sys.stdout.isatty() and _has_rich():
         from perdure.cli.colours import draw_in_colour
 
@@ -66,6 +74,25 @@ def draw(blocks: Sequence[Block], *, may_colour: bool) -> None:
     for number, block in enumerate(blocks):
         gap = "\n" if number and not isinstance(block, Line) else ""
         print(gap + "\n".join(_in_plain_text(block)))
+
+
+def _in_lines(block: Block) -> Block:
+    """The block with its texts broken where they say so; where there is room for one line only, in one line."""
+    if isinstance(block, Line):
+        return Line([_one_line(piece) for piece in block.pieces])
+    if isinstance(block, Table):
+        return block._replace(rows=[[_one_line(piece) for piece in row] for row in block.rows])
+    return Fields([(name, [line for piece in pieces for line in _broken(piece)]) for name, pieces in block.pairs])
+
+
+def _broken(piece: Piece) -> list[Piece]:
+    text, style = (piece.text, piece.style) if isinstance(piece, Cell) else (piece, "")
+    return [Cell(line, style) for line in text.split("\n")] if "\n" in text else [piece]
+
+
+def _one_line(piece: Piece) -> Piece:
+    text, style = (piece.text, piece.style) if isinstance(piece, Cell) else (piece, "")
+    return Cell(in_one_line(text), style) if "\n" in text else piece
 
 
 def _has_rich() -> bool:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from perdure._ground.saying import in_one_line
 from perdure.cli.drawing import safe
 from perdure.errors import PerdureError
 
@@ -49,8 +50,8 @@ def report(error: BaseException, args: Sequence[str]) -> int:
         known = {"type": failure.type, "what": failure.what, "kept": failure.kept, "do": failure.do}
         text = as_json({"error": {**known, "exit_code": failure.exit_code, **failure.values}}, ascii=True)
     else:
-        lines = (f"perdure: {failure.what}", f"  kept: {failure.kept}", f"  do:   {failure.do}")
-        text = "\n".join(map(safe, lines))
+        what, kept, do = map(in_one_line, (failure.what, failure.kept, failure.do))
+        text = "\n".join(map(safe, (f"perdure: {what}", f"  kept: {kept}", f"  do:   {do}")))
     if sys.stderr is not None:  # print(file=None) would write to stdout
         print(text, file=sys.stderr)
     return failure.exit_code
@@ -61,7 +62,7 @@ def explain(error: BaseException, args: Sequence[str] = ()) -> Failure:
     kind = type(error).__name__
     if isinstance(error, PerdureError):
         values = {name: value for name, value in vars(error).items() if name not in ("what", "kept", "do")}
-        values.pop("__notes__", None)
+        values = {name: value for name, value in values.items() if not name.startswith("_")}
         kept = error.kept or "all that was acknowledged before"
         return Failure(kind, error.what, kept, _in_shell_words(error.do) or _help(args), error.exit_code, values)
     if isinstance(error, click.ClickException):

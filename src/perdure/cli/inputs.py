@@ -7,7 +7,6 @@ error that says where it stopped understanding.
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
@@ -15,14 +14,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from perdure._ground.durations import EXAMPLES, parse_duration, problem_with_duration
 from perdure.errors import PerdureError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
-
-_UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_PART = r"(\d+(?:\.\d+)?)(ms|[smhdw])"
-_LENGTH = re.compile(rf"(?:{_PART})+", re.ASCII)
 
 
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────────────
@@ -114,27 +110,24 @@ def json_or_text(text: str) -> Any:
 # ── time ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def parse_length(text: str) -> timedelta | None:
-    """`30s`, `10m`, `2h`, `7d`, `1h30m`; None when it is something else."""
-    if not _LENGTH.fullmatch(text):
-        return None
-    try:
-        parts = [timedelta(**{_UNITS[unit]: float(number)}) for number, unit in re.findall(_PART, text)]
-        return sum(parts, timedelta(0))
-    except OverflowError:
-        return None
-
-
 def length(text: str) -> timedelta:
-    found = parse_length(text)
+    """A length of time, as everywhere in perdure: 500ms, 30s, 10m, 1h30m, 2d."""
+    found = parse_duration(text)
     if found is None:
-        raise click.BadParameter(f"{text!r} is no length of time; write 30s, 10m, 2h or 7d")
+        raise click.BadParameter(f"{text!r} is {problem_with_duration(_number(text))}; write {EXAMPLES}")
     return found
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def since(text: str) -> timedelta | datetime:
     """So long ago, or a moment in ISO 8601: in UTC, as we print them, unless it says otherwise."""
-    found = parse_length(text)
+    found = parse_duration(text)
     if found is not None:
         return found
     try:

@@ -61,7 +61,12 @@ class Invocation:
     # ── answering ───────────────────────────────────────────────────────────────────────────────
 
     def answer(self, value: Any, *blocks: drawing.Block) -> None:
-        """Say what came out: `value` as JSON with --json, else `blocks` for a person."""
+        """Say what came out: `value` as JSON with --json, else `blocks` for a person.
+
+        Raises:
+            NotFound: --store named a file that is not there, and nothing has made it.
+        """
+        self.require_store()
         if self.json:
             out = sys.stdout
             print(values.as_json(value, indent=2 if out and out.isatty() else None, ascii=not _can_write_all(out)))
@@ -75,7 +80,21 @@ class Invocation:
     def note(self, text: str) -> None:
         """A remark beside the answer, for people only."""
         if not self.json and sys.stderr is not None:
-            print(drawing.safe(text), file=sys.stderr)
+            print(drawing.safe_lines(text), file=sys.stderr)
+
+    def require_store(self) -> None:
+        """
+        Raises:
+            NotFound: --store names a file that is not there.
+        """
+        if self._app is None or self.store is None or self._app._store.address.engine != "sqlite":
+            return
+        target = self._app._store.address.target
+        if not os.path.lexists(target):
+            from perdure.errors import NotFound
+
+            do = "mend the path after --store; `perdure open` or the first program that writes there makes a new store"
+            raise NotFound("store", target, os.path.dirname(target) or ".", do=do)
 
     # ── end ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -106,7 +125,7 @@ def tell_warnings_safely() -> None:
         def emit(self, record: logging.LogRecord) -> None:
             if sys.stderr is None:
                 return
-            print(drawing.safe(f"perdure: {record.levelname.lower()}: {record.getMessage()}"), file=sys.stderr)
+            print(drawing.safe_lines(f"perdure: {record.levelname.lower()}: {record.getMessage()}"), file=sys.stderr)
 
     logger = logging.getLogger("perdure")
     if not logger.handlers:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from perdure._ground.known_secrets import redact
+from perdure._ground.saying import in_one_line, without_breaks
 from perdure.cli.drawing import Cell, Line, Piece, line
 from perdure.cli.values import as_json, iso, plain
 
@@ -69,24 +71,41 @@ def who(author: Mapping[str, Any] | None) -> str:
 
 def short(value: Any, most: int = 120) -> str:
     """A value on one line, cut when it is long."""
-    text = value if isinstance(value, str) else as_json(value)
+    text = in_one_line(value) if isinstance(value, str) else without_breaks(as_json(value))
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def whole(value: Any, most: int | None) -> list[str]:
     """A value as JSON over several lines: a line for each key, or, with `most` None, all there is."""
-    compact = as_json(value)
+    if isinstance(value, str) and "\n" in value:  # a text of several lines is read as one, not as JSON
+        found = value.split("\n")
+        return found if most is None or len(found) <= most else [*found[:most], _more(len(found) - most)]
+    compact = without_breaks(as_json(value))
     if len(compact) <= _FITS:
         return [compact]
     if most is None:
-        return as_json(value, indent=2).split("\n")
+        return without_breaks(as_json(value, indent=2)).split("\n")
     if isinstance(value, Mapping):
         lines = [f"{as_json(key)}: {short(item, _FITS)}" for key, item in plain(value).items()]
     elif isinstance(value, list | tuple):
         lines = [f"[{at}] {short(item, _FITS)}" for at, item in enumerate(value)]
     else:
         lines = [short(value, 10 * _FITS)]
-    return lines if len(lines) <= most else [*lines[:most], f"… {len(lines) - most} more; --full shows all"]
+    return lines if len(lines) <= most else [*lines[:most], _more(len(lines) - most)]
+
+
+def _more(count: int) -> str:
+    return f"… {count} more; --full shows all"
+
+
+def error_lines(error: Any, most: int | None) -> list[str]:
+    """An error as a person reads it: what was raised, whatever else its record says, and where it was raised."""
+    if not isinstance(error, Mapping) or not isinstance(error.get("message"), str):
+        return whole(plain(error), most)
+    said = ": ".join(str(error[name]) for name in ("type", "message") if error.get(name))
+    rest = {name: item for name, item in error.items() if name not in ("type", "message", "traceback")}
+    trace = str(error.get("traceback") or "")
+    return [*redact(said).split("\n"), *(whole(rest, most) if rest else []), *(trace.split("\n") if trace else [])]
 
 
 def progress(found: Progress) -> str:
@@ -100,7 +119,7 @@ def progress(found: Progress) -> str:
 
 def error_message(error: Any) -> str:
     message = error.get("message") if isinstance(error, Mapping) else None
-    return message if isinstance(message, str) else short(plain(error))
+    return redact(in_one_line(message)) if isinstance(message, str) else short(plain(error))
 
 
 def standing(record: TaskRecord) -> str:

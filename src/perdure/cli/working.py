@@ -9,6 +9,9 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
+from perdure._ground.known_secrets import redact
+from perdure._ground.saying import name_and_message
+from perdure._ground.traceback_text import trace_of
 from perdure.cli import drawing, values
 from perdure.cli.invocation import Invocation
 
@@ -85,15 +88,16 @@ class Teller:
                 self.say({"event": what, "task": turn.id, "attempt": turn.epoch + 1}, line)
             else:
                 status = await self._status(made)
-                because = f": {type(error).__name__}: {error}" if error is not None else ""
-                self.say(
-                    {"event": status, "task": turn.id, "error": because[2:] or None}, f"{turn.id} {status}{because}"
-                )
+                why = redact(name_and_message(error)) if error is not None else ""
+                trace = trace_of(error) if error is not None else ""
+                told = {"event": status, "task": turn.id, "error": why or None}
+                line = "\n".join(filter(None, (f"{turn.id} {status}" + (f": {why}" if why else ""), trace)))
+                self.say({**told, "traceback": trace} if trace else told, line)
 
     async def _status(self, made: Pass) -> str:
         from perdure.errors import PerdureError
 
-        if made.task.is_finished:
+        if made.task is not None and made.task.is_finished:
             return made.task.status
         try:
             rows = await self._app._store.query("get_task_by_uid", uid=made.turn.uid)
@@ -113,5 +117,5 @@ class Teller:
     def say(self, value: dict[str, Any], line: str) -> None:
         if sys.stdout is None:
             return
-        text = values.as_json(value, ascii=True) if self._call.json else drawing.safe(line)
+        text = values.as_json(value, ascii=True) if self._call.json else drawing.safe_lines(line)
         print(text, flush=True)

@@ -108,11 +108,19 @@ class Commands:
 
     def ended(self, command: Command, output: bytes) -> None:
         if command.was_asked:
-            untrusted.write(self._live / f"{_name(command.id)}.out", output[-LARGEST_OUTPUT:])
+            self._keep(command, "out", output[-LARGEST_OUTPUT:])
             size = max(0, command.end - command.start)
             self.known[command.id] |= {"code": command.code, "cwd": command.cwd, "size": size}
             self._write(self.known[command.id])
         self.save(command)
+
+    def _keep(self, command: Command, ending: str, data: bytes) -> None:
+        path = self._live / f"{_name(command.id)}.{ending}"
+        try:
+            untrusted.write(path, data)
+        except FileNotFoundError:  # the folder was removed while the command ran
+            untrusted.make_folder(self._live)
+            untrusted.write(path, data)
 
     def output(self, command: Command) -> bytes:
         try:
@@ -121,7 +129,7 @@ class Commands:
             return b""
 
     def save(self, command: Command) -> None:
-        untrusted.write(self._live / f"{_name(command.id)}.json", json.dumps(asdict(command)).encode())
+        self._keep(command, "json", json.dumps(asdict(command)).encode())
 
     def _write(self, line: dict[str, Any]) -> None:
         data = json.dumps(line).encode() + b"\n"

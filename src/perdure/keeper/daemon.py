@@ -445,6 +445,9 @@ class Keeper:
     def save(self, unit: Unit, *, through_power_loss: bool = False) -> None:
         try:
             self.units.save(unit, through_power_loss=through_power_loss)
+        except FileNotFoundError:
+            if self.folder.is_there:  # else it will be made again, with all records that are in memory
+                raise
         finally:
             if not unit.is_alive:
                 for soon in self._for_end.pop(unit.uid, ()):

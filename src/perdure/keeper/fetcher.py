@@ -11,6 +11,7 @@ second; replaced as a whole. Descriptor 3 gets all of the head, a line each time
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.client
 import importlib.util
@@ -47,11 +48,12 @@ class Notes:
         while line:
             line = line[os.write(_MEMORY, line) :]
         shown = {**told, "headers": [(name, self._shown(name, value)) for name, value in told.get("headers", ())]}
-        with open(f"{self._path}.new", "w", encoding="utf-8") as file:
-            json.dump(shown, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(f"{self._path}.new", self._path)
+        with contextlib.suppress(FileNotFoundError):  # its folder was removed; descriptor 3 has it all
+            with open(f"{self._path}.new", "w", encoding="utf-8") as file:
+                json.dump(shown, file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(f"{self._path}.new", self._path)
 
     def _shown(self, name: str, value: str) -> str:
         if self._hides_all or self._rules.is_secret(name, value):

@@ -11,16 +11,19 @@ finds, so it ends them: what nobody can reach must not run on.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import logging
 import os
+import socket
 import stat
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.keeper import processes
+from perdure.keeper import access, processes
 from perdure.keeper.anchor import FORMAT, start_of
 
 if TYPE_CHECKING:
@@ -60,10 +63,14 @@ class Home:
         # One whose anchor was killed while it stood still has descriptors that are called lost.
         former = [pid for pid in _keepers_of(str(self._path)) if pid != os.getpid()]
         processes.kill(iter(former))
+        known = {unit.uid for unit in self._keeper.units}
+        if not known:
+            ended = processes.kill(_sessions_in(self._keeper.live))
+            if ended:
+                log.error("the records of %d sessions were removed; their processes were ended", ended)
         if self.is_there:
             return
         self.mend()
-        known = {unit.uid for unit in self._keeper.units}
         if not known:
             ended = processes.kill(processes.below(self._keeper.anchor_pid, os.getpid()))
             log.error("the records of units were removed; %d processes that nobody can reach were ended", ended)
@@ -102,6 +109,18 @@ class Home:
         finally:
             os.close(lock)
         return True
+
+
+def _sessions_in(live: Path) -> Iterator[int]:
+    """The processes that hold sessions in this folder, by who listens there. One whose anchor was killed is below no
+    other; only its socket says that it is there."""
+    for control in live.glob("*/control"):
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as link:
+            link.settimeout(1.0)
+            link.connect(str(control))
+            pid, uid = access.peer_of(link)
+            if uid == os.getuid() and any("perdure.keeper." in part for part in processes.command_of(pid)):
+                yield pid
 
 
 def _keepers_of(home: str) -> Iterator[int]:

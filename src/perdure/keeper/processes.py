@@ -60,6 +60,16 @@ def _stat(pid: int) -> list[str]:
         return []
 
 
+def catches(pid: int, number: int) -> bool:
+    """Whether it has a handler for this signal."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            masks = [line.split()[1] for line in file if line.startswith(b"SigCgt:")]
+    except OSError:
+        return False
+    return bool(masks) and bool(int(masks[0], 16) >> (number - 1) & 1)
+
+
 def all_pids() -> list[int]:
     try:
         return [int(name) for name in os.listdir("/proc") if name.isdigit()]

@@ -218,7 +218,11 @@ class Session(Held):
 
     def mend(self) -> None:
         """Have its process put its sockets back: it lives, and its transaction with it."""
-        if self.unit.facts.get("is_ready") and processes.is_same(self.unit.pid, self.unit.start):
+        unit = self.unit
+        if not processes.is_same(unit.pid, unit.start):
+            return
+        # One that said that it was ready to an anchor that has died is known by what it listens to.
+        if unit.facts.get("is_ready") or processes.catches(unit.pid, signal.SIGUSR2):
             os.makedirs(os.path.dirname(self._door), mode=0o700, exist_ok=True)
             self.keeper.signal(self.unit, signal.SIGUSR2)
 

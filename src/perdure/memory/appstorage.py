@@ -48,6 +48,16 @@ class AppStorage:
     async def swap(self, key: str, value: Any, seen: int | None, *, expires_at: int | None = None) -> int | None:
         return await self._put(key, value, seen, expires_at)
 
+    @property
+    def committer(self) -> object:
+        """By which one store is told from another."""
+        return self._store.committer
+
+    def put_params(self, key: str, value: Any, seen: int | None, expires_at: int | None) -> dict[str, Any]:
+        """What the store's verbs take that keep this value."""
+        owner = task_of(memories.check_key(key))
+        return memories.put_params(self._store, key, value, owner=owner, seen=seen, expires_at=expires_at)
+
     async def set_aside(self, key: str, aside: str) -> int | None:
         """Keep the bytes of a value that is damaged under another key; the version to swap it for."""
         found = await memories.damaged(self._store, key)

@@ -10,24 +10,30 @@ A layer is any object with an id, a slot and a scope. Its hooks are all optional
     on_complete(outcome)     the task has ended: success, failure or aborted
     dispose()                the last call, whatever happened
 
+Inside a durable function the hooks are called again in a replay, and what they ask their context for (`storage`, `now`,
+`once`) is answered from the journal. A `recall` that asked for nothing is not called again.
+
 Owns these words. Who calls the hooks, in which order and for how long, is in runner.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args, runtime_checkable
 
+from perdure._durable import LayerRecord
+from perdure._ground.durations import Duration, require_timedelta
 from perdure.errors import InvalidInput
 
 if TYPE_CHECKING:
     from perdure._tasks import Tasks
     from perdure.memory.storage import ScopedStorage
 
+T = TypeVar("T")
 Scope = Literal["execution", "thread", "resource", "global"]
 Outcome = Literal["success", "failure", "aborted"]
 SCOPES: tuple[str, ...] = get_args(Scope)
@@ -76,6 +82,21 @@ class Timeouts:
     spawn: timedelta = timedelta(seconds=10)
     complete: timedelta = timedelta(seconds=30)
 
+    if TYPE_CHECKING:  # they may be given as texts
+
+        def __init__(
+            self,
+            init: Duration = ...,
+            recall: Duration = ...,
+            store: Duration = ...,
+            spawn: Duration = ...,
+            complete: Duration = ...,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        for name in ("init", "recall", "store", "spawn", "complete"):
+            object.__setattr__(self, name, require_timedelta(name, getattr(self, name), is_positive=True))
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -96,6 +117,16 @@ class LayerContext:
     count: Callable[[str], int]
     base_dir: Path | None = None  # of the first layer that has one
     note: Callable[[str], None] = field(default=lambda text: None)
+    record: LayerRecord = field(default_factory=lambda: LayerRecord("layer"))
+    begin: Callable[[], Awaitable[Any]] | None = None  # loads the layers that have to be
+
+    async def once(self, what: str, read: Callable[[], Awaitable[T]], as_type: Any = Any) -> T:
+        """What `read` gives, for what a layer reads elsewhere than in its storage: a file, another service.
+
+        Inside a durable function it is recorded, and a replay gives the same without reading. `what` names it;
+        `as_type` is its type, where that is no plain data.
+        """
+        return await self.record.answer(what, read, as_type)
 
 
 @runtime_checkable
@@ -143,4 +174,4 @@ def timeouts_of(layer: Any) -> Timeouts:
         return Timeouts()
     if isinstance(given, Timeouts):
         return given
-    raise InvalidInput(f"the layer {layer.id!r} has the time-outs {given!r}", do="Timeouts(store=timedelta(…))")
+    raise InvalidInput(f"the layer {layer.id!r} has the time-outs {given!r}", do='write Timeouts(store="30s")')

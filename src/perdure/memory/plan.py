@@ -22,6 +22,7 @@ from perdure.errors import Conflict, InvalidInput, OutOfOrder, PathRefused, Reco
 from perdure.memory import artifacts
 from perdure.memory.hooks import in_thread
 from perdure.memory.layer import Block, Budget, LayerContext, Scope, Slot, Turn
+from perdure.memory.recorded import recorded
 from perdure.memory.state import iso
 from perdure.memory.tokens import cut
 from perdure.memory.tools import Tool, takes
@@ -138,6 +139,7 @@ class PlanLayer:
         self._context: LayerContext | None = None
         self._plan: Plan = ()
         self._version = 0
+        self._file = ""  # as it was read last
         self._turn = asyncio.Lock()
 
     @property
@@ -169,6 +171,7 @@ class PlanLayer:
 
     # ── writing and ticking ─────────────────────────────────────────────────────────────────────
 
+    @recorded()
     async def author(self, items: Sequence[str], *, revise: bool = False) -> None:
         """Write the plan; once. With `revise`, what is ticked stays and these take the place of what is left.
 
@@ -191,6 +194,7 @@ class PlanLayer:
 
         await self._change(write)
 
+    @recorded()
     async def tick(self, item: int | str, *, note: str = "", why_now: str = "") -> None:
         """Tick an item off, by its number or text; kept when this returns. Ticked before, nothing happens.
 
@@ -271,10 +275,16 @@ class PlanLayer:
         folder, context = self._folder, self._context
         if folder is None or context is None:
             return
-        try:
-            text = (await in_thread(lambda: artifacts.read(folder, _FILE))).decode(errors="replace")
-        except PathRefused:
-            text = ""
+
+        async def read() -> str | None:
+            try:
+                found = (await in_thread(lambda: artifacts.read(folder, _FILE))).decode(errors="replace")
+            except PathRefused:
+                found = ""
+            return None if found == self._file else found
+
+        changed = await context.once("plan.md", read)
+        text = self._file = self._file if changed is None else changed
         at = iso(context.now())
         await self._change(lambda plan: take_over(plan, parse(text), at))
         if self._plan and text != written(self._plan):
@@ -284,7 +294,14 @@ class PlanLayer:
         folder, text = self._folder, written(self._plan)
         if folder is None or self._context is None:
             return
-        try:
-            await in_thread(lambda: artifacts.write(folder, _FILE, text.encode()))
-        except (OSError, PathRefused) as error:
-            self._context.note(f"plan.md was not written: {error}")
+
+        async def write() -> str:
+            try:
+                await in_thread(lambda: artifacts.write(folder, _FILE, text.encode()))
+            except (OSError, PathRefused) as error:
+                return str(error)
+            return ""
+
+        trouble = await self._context.once("write plan.md", write)
+        if trouble:
+            self._context.note(f"plan.md was not written: {trouble}")

@@ -15,12 +15,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal
 
 from perdure._runtime import redact
 from perdure._tasks import Tasks, memories
 from perdure.errors import Conflict, InvalidInput, NotFound, OutOfOrder
 from perdure.memory.layer import Block, Budget, LayerContext, Scope, Slot
+from perdure.memory.recorded import recorded
 from perdure.memory.reduced import ReducedState
 from perdure.memory.state import plain_values
 from perdure.memory.tokens import cut
@@ -125,11 +127,14 @@ async def published(tasks: Tasks, name: str, version: int | None = None) -> Proc
         raise NotFound(
             "procedure", name if version is None else f"{name} {version}", tasks._store.place, do="publish it"
         )
+    return _procedure(found.value)
+
+
+def _procedure(plain: Mapping[str, Any]) -> Procedure:
     steps = [
-        ProcedureStep(one["name"], one["text"], When(**one["when"]) if one["when"] else None)
-        for one in found.value["steps"]
+        ProcedureStep(one["name"], one["text"], When(**one["when"]) if one["when"] else None) for one in plain["steps"]
     ]
-    return Procedure(found.value["name"], found.value["version"], steps)
+    return Procedure(plain["name"], plain["version"], steps)
 
 
 def _key(name: str, version: int | None = None) -> str:
@@ -180,13 +185,19 @@ class ProcedureLayer:
     async def init(self, context: LayerContext) -> None:
         self._context = context
         if self._given is not None:
-            await publish(context.tasks, self._given)
+            await context.once("publish", partial(publish, context.tasks, self._given))
         await self._log.init(context)
         if not self._log.events:
-            newest = await published(context.tasks, self._name, self._wanted)
+            newest = await self._published(context, self._wanted)
             await self._log.send({"kind": "begun", "version": newest.version})
         # Whoever was quicker has begun it: the first event says under which version.
-        self._procedure = await published(context.tasks, self._name, self._log.events[0]["version"])
+        self._procedure = await self._published(context, self._log.events[0]["version"])
+
+    async def _published(self, context: LayerContext, version: int | None) -> Procedure:
+        async def read() -> dict[str, Any]:
+            return asdict(await published(context.tasks, self._name, version))
+
+        return _procedure(await context.once("published", read))
 
     @property
     def procedure(self) -> Procedure:
@@ -209,8 +220,13 @@ class ProcedureLayer:
             OutOfOrder: another step comes first.
             InvalidInput: there is no such step.
         """
+        await self._done(step, result)
+        return self.next()
+
+    @recorded()
+    async def _done(self, step: str, result: Any) -> None:
         if step in self._log.state["results"]:
-            return self.next()
+            return
         now, passed = next_step(self.procedure, self._log.state)
         if all(one.name != step for one in self.procedure.steps):
             raise InvalidInput(f"the procedure {self._name!r} has no step {step!r}")
@@ -220,7 +236,6 @@ class ProcedureLayer:
         for name in passed:
             await self._log.send({"kind": "left out", "step": name, "why": "its condition does not hold"})
         await self._log.send({"kind": "done", "step": step, "result": plain})
-        return self.next()
 
     async def recall(self, budget: int) -> Block | None:
         assert self._context is not None

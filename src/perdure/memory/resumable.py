@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from perdure._ground import codec
+from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.hop import Call
 from perdure.errors import InvalidInput, NotResumable
 
@@ -47,7 +48,7 @@ class Verification:
 
 
 async def verify_resumable(
-    state: Any, resume: Callable[[Any], Any] | str, *, timeout: timedelta = _SECONDS
+    state: Any, resume: Callable[[Any], Any] | str, *, timeout: Duration = _SECONDS
 ) -> Verification:
     """Whether `resume(state)` gets along with the state alone, in a clean process.
 
@@ -59,8 +60,9 @@ async def verify_resumable(
         NotStorable: the state cannot even be stored.
     """
     file, name = _place(resume)
+    limit = require_timedelta("timeout", timeout, is_positive=True)
     sent = msgspec.msgpack.encode({"file": file, "name": name, "state": codec.encode(state)})
-    return await Call(lambda: _judge(sent, timeout))
+    return await Call(lambda: _judge(sent, limit))
 
 
 def _place(resume: Callable[[Any], Any] | str) -> tuple[str, str]:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+from perdure._durable import LayerRecord, own_store
+from perdure._ground import codec
 from perdure.errors import Conflict, InvalidInput, RecordDamaged
 
 T = TypeVar("T")
@@ -58,36 +61,50 @@ def task_of(key: str) -> str:
 
 
 class ScopedStorage:
-    """One layer's part of an adapter: other owners, scopes and layers cannot be named from here."""
+    """One layer's part of an adapter: other owners, scopes and layers cannot be named from here.
 
-    def __init__(self, adapter: StorageAdapter, scope: str, owner: str, layer_id: str) -> None:
+    Inside a durable function what it answers is recorded, and what it keeps is kept once.
+    """
+
+    def __init__(
+        self, adapter: StorageAdapter, scope: str, owner: str, layer_id: str, record: LayerRecord | None = None
+    ) -> None:
         self._adapter = adapter
         self._prefix = f"{owner_prefix(scope, owner)}{layer_id.replace('%', '%25').replace('/', '%2F')}/"
+        self._record = record or LayerRecord(layer_id)
 
     async def get(self, name: str) -> Any | None:
-        return await self._adapter.get(self._key(name))
+        return await self._record.answer("get", partial(self._adapter.get, self._key(name)))
 
     async def set(self, name: str, value: Any) -> None:
-        await self._adapter.set(self._key(name), value)
+        await self._write(self._key(name), value, None)
 
     async def delete(self, name: str) -> None:
-        await self._adapter.delete(self._key(name))
+        await self._record.answer("delete", partial(self._adapter.delete, self._key(name)))
 
     async def list(self, prefix: str = "") -> list[str]:
-        found = await self._adapter.list(self._prefix + prefix)
+        found = await self._record.answer("list", partial(self._list, self._prefix + prefix))
         return [key.removeprefix(self._prefix) for key in found]
 
+    async def _list(self, prefix: str) -> Sequence[str]:
+        return [*await self._adapter.list(prefix)]
+
     async def get_many(self, names: Iterable[str]) -> dict[str, Any]:
-        found = await get_many(self._adapter, [self._key(name) for name in names])
+        keys = [self._key(name) for name in names]
+        found = await self._record.answer("get_many", partial(get_many, self._adapter, keys))
         return {key.removeprefix(self._prefix): value for key, value in found.items()}
 
     async def load(self, name: str) -> Loaded | None:
         """The value with the version to give to `swap`; the version is None where there are none."""
+        found = await self._record.answer("load", partial(self._load, self._key(name)))
+        return None if found is None else Loaded(*found)
+
+    async def _load(self, key: str) -> Loaded | None:
         own = getattr(self._adapter, "load", None)
         if own is None:
-            value = await self.get(name)
+            value = await self._adapter.get(key)
             return None if value is None else Loaded(value, None)
-        loaded: Loaded | None = await own(self._key(name))
+        loaded: Loaded | None = await own(key)
         return loaded
 
     async def swap(self, name: str, value: Any, seen: int | None, *, expires_at: int | None = None) -> int | None:
@@ -95,12 +112,31 @@ class ScopedStorage:
 
         An adapter without versions takes every value, and answers 0.
         """
-        own = getattr(self._adapter, "swap", None)
-        if own is None:
-            await self.set(name, value)
-            return 0
-        version: int | None = await own(self._key(name), value, seen, expires_at=expires_at)
-        return version
+        return await self._write(self._key(name), value, seen, expires_at)
+
+    async def _write(self, key: str, value: Any, seen: int | None, expires_at: int | None = None) -> int | None:
+        adapter = self._adapter
+        own = getattr(adapter, "put_params", None)
+
+        def prepare() -> dict[str, Any] | None:
+            if own is None or not own_store(adapter.committer):  # type: ignore[attr-defined]
+                return None
+            params: dict[str, Any] = own(key, value, seen, expires_at)
+            return params
+
+        async def elsewhere(is_doubtful: bool) -> int | None:
+            swap = getattr(adapter, "swap", None)
+            if swap is None or seen is None:
+                await adapter.set(key, value)
+                return 0
+            version: int | None = await swap(key, value, seen, expires_at=expires_at)
+            if version is None and is_doubtful:  # an attempt that died may have kept it
+                found = await self._load(key)
+                if found is not None and codec.encode(found.value) == codec.encode(value):
+                    version = found.version
+            return version
+
+        return await self._record.write(key, seen, prepare, elsewhere)
 
     async def load_good(
         self, name: str, read: Callable[[Any], Awaitable[T]], note: Callable[[str], None]
@@ -129,12 +165,16 @@ class ScopedStorage:
         is until it is replaced.
         """
         aside = self._key(f"{name}.damaged")
-        if loaded is not None:
-            await self._adapter.set(aside, loaded.value)
-            return loaded.version or 1
-        own = getattr(self._adapter, "set_aside", None)
-        version: int | None = 0 if own is None else await own(self._key(name), aside)
-        return version
+
+        async def put() -> int | None:
+            if loaded is not None:
+                await self._adapter.set(aside, loaded.value)
+                return loaded.version or 1
+            own = getattr(self._adapter, "set_aside", None)
+            version: int | None = 0 if own is None else await own(self._key(name), aside)
+            return version
+
+        return await self._record.answer("set aside", put)
 
     def _key(self, name: str) -> str:
         if not name:

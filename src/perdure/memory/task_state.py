@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from perdure._ground import codec, envelope
 from perdure._ground.ids import new_uid
@@ -25,6 +26,7 @@ from perdure.memory import artifacts, gitlog, recall
 from perdure.memory.adapters import replace_file
 from perdure.memory.hooks import in_thread
 from perdure.memory.layer import Block, Budget, LayerContext, Scope, Slot, Timeouts, Turn
+from perdure.memory.recorded import recorded
 from perdure.memory.schema import Schema
 from perdure.memory.state import (
     EMPTY,
@@ -49,6 +51,7 @@ from perdure.memory.state import (
 )
 from perdure.memory.tools import Tool, takes
 
+T = TypeVar("T")
 _NAME = "state"
 _FOLDER = ".perdure-memory"
 _MOST_NAME = 50  # characters; each may be several bytes, and a name has 255
@@ -147,6 +150,7 @@ class DurableTaskState:
 
     # ── what a model or its agent changes ───────────────────────────────────────────────────────
 
+    @recorded()
     async def set_data(self, values: Mapping[str, Any], *, remove: Sequence[str] = ()) -> None:
         """Set some values of `data`, and take some out; kept when this returns.
 
@@ -158,6 +162,7 @@ class DurableTaskState:
         self._check(reduce(self._doc, event))
         await self._take(event)
 
+    @recorded(artifacts.Artifact)
     async def record_artifact(self, path: str | Path) -> artifacts.Artifact:
         """Note a file of `base_dir` as the task's own, with its hash; kept when this returns.
 
@@ -165,10 +170,13 @@ class DurableTaskState:
             PathRefused: it is not inside base_dir, or no plain file; nothing was noted.
         """
         base = self._base()
-        found = await in_thread(lambda: artifacts.examine(base, path))
+        found = await self._once(
+            "examine", lambda: in_thread(lambda: artifacts.examine(base, path)), artifacts.Artifact
+        )
         await self._take(Recorded(found.path, found.sha256))
         return found
 
+    @recorded(artifacts.Artifact)
     async def write_artifact(self, path: str | Path, data: bytes | str) -> artifacts.Artifact:
         """Write a file of `base_dir` whole, and note it.
 
@@ -176,16 +184,19 @@ class DurableTaskState:
             PathRefused: it would not lie inside base_dir; nothing was written.
         """
         base, body = self._base(), data.encode() if isinstance(data, str) else data
-        found = await in_thread(lambda: artifacts.write(base, path, body))
+        found = await self._once(
+            "write file", lambda: in_thread(lambda: artifacts.write(base, path, body)), artifacts.Artifact
+        )
         await self._take(Recorded(found.path, found.sha256))
         return found
 
+    @recorded(bool | None)
     async def head_moved(self) -> bool | None:
         """Whether HEAD is no longer where this task's last commit put it; None when it made none."""
         base, head = self.base_dir, self._doc.head
         if base is None or not head:
             return None
-        return await in_thread(lambda: gitlog.head_of(base)) != head
+        return await self._once("head", lambda: in_thread(lambda: gitlog.head_of(base))) != head
 
     def tools(self) -> list[Tool]:
         """What a model is given: set_task_data, and record_artifact where there is a base_dir."""
@@ -212,6 +223,11 @@ class DurableTaskState:
     async def _record_by_model(self, path: str) -> dict[str, Any]:
         return (await self.record_artifact(path))._asdict()
 
+    async def _once(self, what: str, read: Callable[[], Awaitable[T]], as_type: Any = Any) -> T:
+        if self._context is None:
+            raise InvalidInput("this layer is not in use", do="async with app.memory(task_id, [layer]):")
+        return await self._context.once(what, read, as_type)
+
     def _base(self) -> Path:
         if self.base_dir is None:
             raise InvalidInput("this layer has no base_dir, so it keeps no artifacts", do="give it a base_dir")
@@ -232,7 +248,8 @@ class DurableTaskState:
             self._kept = doc
             self._land()
         else:
-            self._kept = await self._from_disk() or self._seed
+            found = await self._once("copy", self._from_disk)
+            self._kept = self._seed if found is None else await self._read(found)
         self._doc = fold(self._kept, self._new)
 
     async def _read(self, value: Any) -> Doc:
@@ -268,8 +285,8 @@ class DurableTaskState:
         for _ in range(_TRIES):
             if self._flying[0]:
                 await self._load()
-            uid = await _uid(self._context)
-            token, going = new_uid(0), len(self._new)
+            uid = await self._once("uid", partial(_uid, self._context))
+            token, going = self._context.record.draw("token", lambda: new_uid(0)), len(self._new)
             doc = self._doc._replace(uid=uid, tokens=(*self._doc.tokens, token)[-MOST_TOKENS:])
             value = await self._serialize(to_stored(doc))
             self._flying = (token, going)
@@ -278,7 +295,7 @@ class DurableTaskState:
             if version is not None:
                 self._kept, self._version, self._new = doc, version or 1, self._new[going:]
                 self._doc = fold(self._kept, self._new)
-                await self._to_disk(value)
+                await self._once("to disk", partial(self._to_disk, value))
                 return
             await self._load()  # another process wrote first: ours goes on top of that
         raise Conflict(f"the state of {self._context.task_id!r} is written by others all the time")
@@ -326,7 +343,8 @@ class DurableTaskState:
         except OSError as error:
             context.note(f"no copy on disk: {error}")
 
-    async def _from_disk(self) -> Doc | None:
+    async def _from_disk(self) -> Any:
+        """The value of the copy on disk; None when there is none that belongs to this task."""
         path, context = self._copy(), self._context
         if path is None or context is None or not path.exists():
             return None
@@ -340,7 +358,7 @@ class DurableTaskState:
             return None
         if task_id != context.task_id or await _is_history(context.tasks, task_id, doc.uid):
             return None
-        return doc
+        return value
 
     # ── git ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -351,11 +369,17 @@ class DurableTaskState:
         open_files = [path for path in doc.files if doc.committed.get(path) != doc.hashes.get(path)]
         if not open_files:
             return
-        message = await self._message(context, open_files)
-        try:
-            done = await in_thread(lambda: gitlog.commit(base, open_files, message))
-        except gitlog.NotCommitted as why:
-            context.note(f"not committed: {why}")
+
+        async def commit() -> gitlog.Commit | str:
+            message = await self._message(context, open_files)
+            try:
+                return await in_thread(lambda: gitlog.commit(base, open_files, message))
+            except gitlog.NotCommitted as why:
+                return str(why)
+
+        done = await self._once("commit", commit, gitlog.Commit | str)
+        if isinstance(done, str):
+            context.note(f"not committed: {done}")
             return
         if done.ignored:
             context.note(f"git ignores {', '.join(done.ignored)}")

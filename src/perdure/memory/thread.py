@@ -11,8 +11,10 @@ from typing import Any
 import msgspec
 
 from perdure._ground.clock import moment, to_ms
+from perdure._ground.durations import Duration, require_timedelta
 from perdure.errors import Conflict, InvalidData, InvalidInput, RecordDamaged
 from perdure.memory.layer import Block, Budget, LayerContext, Scope, Slot, Turn
+from perdure.memory.recorded import recorded
 from perdure.memory.redacting import clean
 from perdure.memory.state import plain_values
 from perdure.memory.tools import Tool, takes
@@ -45,13 +47,12 @@ class ThreadMemory:
         self,
         thread: str | None = None,
         *,
-        ttl: timedelta = DAY,
+        ttl: Duration = "1d",
         types: Mapping[str, Any] | None = None,
         id: str = "thread",
     ) -> None:
-        if ttl <= timedelta(0):
-            raise InvalidInput(f"a time to live of {ttl} is none")
-        self.id, self.owner, self.ttl = id, thread, ttl
+        self.id, self.owner = id, thread
+        self.ttl = require_timedelta("ttl", ttl, is_positive=True)
         self.slot: int = Slot.THREAD
         self.budget = Budget(0, 400)
         self._types = dict(types or {})
@@ -94,7 +95,8 @@ class ThreadMemory:
     def get(self, key: str) -> Any | None:
         return next((entry.value for entry in self.entries if entry.key == key), None)
 
-    async def remember(self, key: str, value: Any, *, kind: str = "", ttl: timedelta | None = None) -> None:
+    @recorded()
+    async def remember(self, key: str, value: Any, *, kind: str = "", ttl: Duration | None = None) -> None:
         """Remember a value for a while; kept when this returns.
 
         Raises:
@@ -109,10 +111,11 @@ class ThreadMemory:
                 raise InvalidData(key, str(error).splitlines()[0]) from None
         elif kind and self._types:
             raise InvalidData(key, f"there is no kind {kind!r}")
-        until = to_ms(self._context.now() + (ttl or self.ttl))
+        until = to_ms(self._context.now() + (require_timedelta("ttl", ttl) or self.ttl))
         entry = {"value": plain, "kind": kind, "until": until}
         await self._change(lambda entries: {**_without(entries, key), key: entry})
 
+    @recorded()
     async def forget(self, key: str) -> None:
         await self._change(lambda entries: _without(entries, key))
 

@@ -28,15 +28,18 @@ async def waits() -> None:
     await pause.approval("go?", default="perhaps")  # wrong
     text: str = await pause.input("how many?", int)  # wrong
     await pause.wait(fortnights=1)  # wrong
-    await pause.poll(double, every=text)  # wrong
+    await pause.poll(double, every=10, what=text)  # wrong
     await pause.task("other", on_failure="ignore")  # wrong
 
 
 async def use(app: Perdure) -> None:
     await app.run("job", job)  # wrong
     await app.run("job", job, "three")  # wrong
+    await app.run_until_paused("job", job, "three")  # wrong
     await app.run(job, 3)  # wrong
     await app.tasks.list(status="sleeping")  # wrong
+    await app.tasks.create("y", state={}, status="paused")  # wrong
+    job.options(timeout=5)  # wrong
     task = await app.tasks.open("x")
     await task.pause("wait", reason="coffee")  # wrong
     await task.approve()  # wrong

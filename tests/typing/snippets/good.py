@@ -9,13 +9,16 @@ from typing import Any, assert_type
 
 from perdure import (
     Approval,
+    Budget,
     Checkpoint,
+    Config,
     Do,
     Handle,
     Page,
     Perdure,
     Reducer,
     Retry,
+    Schedule,
     Task,
     TaskRecord,
     checks,
@@ -42,7 +45,7 @@ async def summarise(page: str, *, words: int = 100) -> list[str]:
     return page.split()[:words]
 
 
-@step(retry=Retry(3), timeout=timedelta(seconds=5), flush=True)
+@step(retry=Retry(3, wait="1s", cap=timedelta(minutes=1)), timeout="5s", flush=True)
 def count(text: str) -> int:
     return len(text)
 
@@ -82,11 +85,13 @@ async def waits() -> None:
     assert_type(await pauses.input("how many?", int, default=3), int)
     assert_type(await pauses.callback("ci", Order, announce=announce), Order)
     assert_type(await pauses.callback("ci", link="https://ci.example"), Any)
-    assert_type(await pauses.poll(is_green, every=timedelta(seconds=30), backoff=2, limit=timedelta(hours=1)), Order)
+    assert_type(await pauses.poll(is_green, every=timedelta(seconds=30), backoff=2, limit="1h"), Order)
     await pauses.poll(checks.url("https://ci.example", expect={"state": "green"}), every=timedelta(seconds=30))
     await pauses.wait(hours=24)
+    await pauses.wait("1h30m")
+    await pauses.wait(timedelta(days=1))
     await pauses.until(datetime(2030, 1, 1, tzinfo=UTC))
-    await pauses.rate_limit(retry_after=2.5, provider="api", max_wait=timedelta(minutes=5))
+    await pauses.rate_limit(retry_after=2.5, provider="api", max_wait="5m")
     assert_type(await pauses.task("other-1", on_failure="return"), Any)
     await pauses.yield_now()
 
@@ -106,6 +111,7 @@ async def use(app: Perdure) -> None:
     assert_type(await app.run("plain-1", plain_other, 3), str)
     assert_type(await app.run("checkout-42", checkout, Order("a", 1)), dict[str, int])
     assert_type(await app.start("other-1", other, 3), Handle[str])
+    assert_type((await app.run_until_paused("checkout-42", checkout, Order("a", 1))).result, dict[str, int])
     assert_type(await (await app.start("other-1", other.options(queue="slow"), n=3)).result(), str)
     task = await app.tasks.open("job", state={"n": 1})
     assert_type(task, Task)
@@ -120,8 +126,15 @@ async def use(app: Perdure) -> None:
         assert_type(same, Task)
     async for checkpoint in task.checkpoints():
         assert_type(checkpoint, Checkpoint)
-    async with app.worker(concurrency=3):
+    async with app.worker(concurrency=3, grace="10s"):
         pass
+    later = await app.tasks.create("later", state={}, status="pending", config=Config(timeout="2h", keep_for="7d"))
+    await later.pause("Which branch?")
+    app.queue("mail", rate=(10, "1s"))
+    limited = other.options(timeout="2h", budget=Budget(time="1h"))
+    assert_type(await (await app.start("other-2", limited, 3)).result("10m"), str)
+    assert_type(await app.schedule("daily", other, 3).cron("0 9 * * *"), Schedule)
+    assert_type(await (await app.schedule("daily", other, 3)).every("10m"), Schedule)
     async with app.memory("job", [ContinuityLayer(), DurableTaskState(base_dir="out"), PlanLayer()]) as memory:
         assert_type(await memory.prompt_blocks(budget=100), Sequence[Block])
         assert_type(await memory.spawn("child"), Memory)

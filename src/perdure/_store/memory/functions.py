@@ -212,6 +212,22 @@ def read_signals(tables: Tables, p: Params) -> list[Row]:
     return sorted(tables.signals.get(p["uid"], {}).values(), key=lambda s: (s.sent_at, s.name, s.number))
 
 
+def calls_of(tables: Tables, p: Params) -> list[Row]:
+    return _of_each(get_call, tables, p)
+
+
+def pauses_of(tables: Tables, p: Params) -> list[Row]:
+    return _of_each(read_pauses, tables, p)
+
+
+def signals_of(tables: Tables, p: Params) -> list[Row]:
+    return _of_each(read_signals, tables, p)
+
+
+def _of_each(query: Callable[[Tables, Params], list[Row]], tables: Tables, p: Params) -> list[Row]:
+    return [(uid, *row) for uid in sorted(json.loads(p["uids"])) for row in query(tables, {"uid": uid})]
+
+
 def find_live(tables: Tables, p: Params) -> list[Row]:
     uids = sorted(json.loads(p["uids"]))
     return [(uid,) for uid in uids if uid in tables.tasks and tables.tasks[uid].status in _LIVE]
@@ -230,5 +246,5 @@ _VERBS: tuple[Callable[[Tables, Params], Row | None], ...] = (start_function, op
 _VERBS += (begin_line, send_signal, suspend, fork_function, complete_function)
 VERBS = {verb.__name__: verb for verb in _VERBS}
 _QUERIES: tuple[Callable[[Tables, Params], list[Row]], ...] = (get_call, read_pauses, list_questions)
-_QUERIES += (read_signals, find_live, find_signalled)
+_QUERIES += (read_signals, find_live, find_signalled, calls_of, pauses_of, signals_of)
 QUERIES = {query.__name__: query for query in _QUERIES}

@@ -20,6 +20,10 @@ def get_task_by_uid(tables: Tables, p: Params) -> list[Row]:
     return [tables.tasks[p["uid"]]] if p["uid"] in tables.tasks else []
 
 
+def tasks_of(tables: Tables, p: Params) -> list[Row]:
+    return [tables.tasks[uid] for uid in sorted(json.loads(p["uids"])) if uid in tables.tasks]
+
+
 def get_history(tables: Tables, p: Params) -> list[Row]:
     wanted = (p["namespace"], p["id"])
     return _newest_first(row for row in tables.tasks.values() if (row.namespace, row.id) == wanted)
@@ -103,6 +107,12 @@ def read_journal(tables: Tables, p: Params) -> list[Row]:
     return [(position, entry) for (line, position), entry in entries if line == p["line"]]
 
 
+def journals_of(tables: Tables, p: Params) -> list[Row]:
+    found = [(task[0], task.line) for task in tasks_of(tables, p)]  # type: ignore[attr-defined]
+    rows = [(uid, *row) for uid, line in found for row in read_journal(tables, {"uid": uid, "line": line})]
+    return rows[: p["limit"]]
+
+
 def read_holder(tables: Tables, p: Params) -> list[Row]:
     lease = tables.leases.get(p["uid"])
     if lease is None:
@@ -139,5 +149,5 @@ def read_tombstones(tables: Tables, p: Params) -> list[Row]:
 
 _ALL: tuple[Callable[[Tables, Params], list[Row]], ...] = (get_task, get_task_by_uid, get_history, list_tasks)
 _ALL += (read_attempts, read_events, read_checkpoints, read_chain, read_chunks, read_journal, read_holder)
-_ALL += (read_workers, read_tombstones, read_blocked)
+_ALL += (read_workers, read_tombstones, read_blocked, tasks_of, journals_of)
 QUERIES = {query.__name__: query for query in _ALL} | upkeep.QUERIES

@@ -35,6 +35,15 @@ def put_memory(tables: Tables, p: Params) -> Row | None:
     return (version + 1,)
 
 
+def record_memory(tables: Tables, p: Params) -> Row | None:
+    place = (p["line"], p["position"])
+    if not tables.may_write(p["uid"], p["epoch"], p["worker"]) or place in tables.journal.get(p["uid"], {}):
+        return None
+    kept = put_memory(tables, p)
+    tables.put_entry(p["uid"], place, p["refused"] if kept is None else p["entry"])
+    return (p["position"], 0 if kept is None else kept[0])
+
+
 def drop_memory(tables: Tables, p: Params) -> Row | None:
     place = (p["namespace"], "", p["key"])
     found = tables.memory.get(place)
@@ -112,7 +121,7 @@ def _is_over(kept: Kept, before: int) -> bool:
     return kept.expires_at is not None and kept.expires_at <= before
 
 
-_VERBS: tuple[Callable[[Tables, Params], Row | None], ...] = (put_memory, drop_memory, reseal_memory)
+_VERBS: tuple[Callable[[Tables, Params], Row | None], ...] = (put_memory, record_memory, drop_memory, reseal_memory)
 VERBS = {verb.__name__: verb for verb in _VERBS}
 _QUERIES: tuple[Callable[[Tables, Params], list[Row]], ...] = (get_memory, list_memory, expired_memory, heads_of_memory)
 QUERIES = {query.__name__: query for query in _QUERIES}

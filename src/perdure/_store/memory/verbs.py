@@ -147,6 +147,11 @@ def claim(tables: Tables, p: Params) -> Row | None:
     return (epoch,)
 
 
+def claim_free(tables: Tables, p: Params) -> Row | None:
+    params = {**p, "before": "running", "seen_worker": None, "former": "superseded", "agent": ""}
+    return (p["uid"],) if claim(tables, params) else None
+
+
 def release(tables: Tables, p: Params) -> Row | None:
     if not tables.may_write(p["uid"], p["epoch"], p["worker"]):
         return None
@@ -358,6 +363,6 @@ def _alter_checkpoint(tables: Tables, uid: str, seq: int, **columns: Any) -> Row
 
 
 _ALL: tuple[Callable[[Tables, Params], Row | None], ...] = (register_worker, beat, forget_worker)
-_ALL += (create_task, restart_task, archive, delete_task, claim, release, checkpoint, mark_progress, append_entry)
-_ALL += (put_chunk, move_task, rollback, invalidate, pin, rebase, prune)
+_ALL += (create_task, restart_task, archive, delete_task, claim, claim_free, release, checkpoint)
+_ALL += (mark_progress, append_entry, put_chunk, move_task, rollback, invalidate, pin, rebase, prune)
 VERBS = {verb.__name__: verb for verb in _ALL} | upkeep.VERBS

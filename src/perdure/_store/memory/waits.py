@@ -101,6 +101,26 @@ def due_tasks(tables: Tables, p: Params) -> list[Row]:
     return [(uid, due_at) for due_at, uid in sorted(found)][: p["limit"]]
 
 
+def outside_waits(tables: Tables, p: Params) -> list[Row]:
+    found = [
+        (task.uid, task.due_at, task.pause)
+        for task in tables.tasks.values()
+        if (task.namespace, task.status, task.pause_reason) == (p["namespace"], "paused", "external_dependency")
+        and task.due_at is not None
+        and task.uid > p["after"]
+    ]
+    return sorted(found, key=lambda row: row[0])[: p["limit"]]
+
+
+def find_ended(tables: Tables, p: Params) -> list[Row]:
+    ids = json.loads(p["ids"])
+    return sorted(
+        (task.id,)
+        for task in tables.tasks.values()
+        if task.namespace == p["namespace"] and task.id in ids and task.is_current and task.status not in _LIVE
+    )
+
+
 def due_after_tasks(tables: Tables, p: Params) -> list[Row]:
     rows: list[Row] = []
     for task in tables.tasks.values():
@@ -127,5 +147,6 @@ _VERBS: tuple[Callable[[Tables, Params], Row | None], ...]
 _VERBS = (rearm_pause, remind_pause, rearm_task, note_rate_limit)
 VERBS = {verb.__name__: verb for verb in _VERBS}
 _QUERIES: tuple[Callable[[Tables, Params], list[Row]], ...]
-_QUERIES = (read_rate_limits, due_pauses, due_tasks, due_after_tasks, find_paused, read_time)
+_QUERIES = (read_rate_limits, due_pauses, due_tasks, due_after_tasks, find_paused, read_time, outside_waits)
+_QUERIES += (find_ended,)
 QUERIES = {query.__name__: query for query in _QUERIES}

@@ -62,6 +62,17 @@ def reap(tables: Tables, p: Params) -> Row | None:
     return (p["seen_epoch"],)
 
 
+def stand_down(tables: Tables, p: Params) -> Row | None:
+    attempt = tables.attempts.get(p["uid"], {}).get(p["epoch"])
+    if attempt is None or attempt.worker != p["worker"] or attempt.ended_at is None:
+        return None
+    if attempt.ended.endswith(p["stopped"]):
+        return None
+    told = attempt._replace(ended=attempt.ended + p["stopped"])
+    tables.put_of(tables.attempts, p["uid"], attempt.number, told)
+    return (attempt.number,)
+
+
 def postpone(tables: Tables, p: Params) -> Row | None:
     task = tables.tasks.get(p["uid"])
     if task is None or not task.is_current or task.status not in ("pending", "running"):
@@ -168,7 +179,7 @@ def find_overdue(tables: Tables, p: Params) -> list[Row]:
 
 
 _VERBS: tuple[Callable[[Tables, Params], Row | None], ...] = (announce, ask_worker, reap, flag_attempt, postpone)
-_VERBS += (take_slot, free_slot)
+_VERBS += (take_slot, free_slot, stand_down)
 VERBS = {verb.__name__: verb for verb in _VERBS}
 _QUERIES: tuple[Callable[[Tables, Params], list[Row]], ...] = (find_claimable, read_slots, read_holding, find_overdue)
 QUERIES = {query.__name__: query for query in _QUERIES}

@@ -28,7 +28,11 @@ _APPEND_MICROSECONDS, _SET_MICROSECONDS, _VERB_MICROSECONDS = 20, 50, 120
 # Of more than this many, one statement does it for all of them.
 _FEW = 3
 # The verbs that have such a statement, beside append_entry. Payloads go in base64: only small ones.
-SETS = {"start_function": "start_functions", "complete_function": "complete_functions"}
+SETS = {
+    "claim_free": "claim_functions",
+    "complete_function": "complete_functions",
+    "start_function": "start_functions",
+}
 _SMALL = 16_000
 _uid_of, _old_of, _worker_of = itemgetter("uid"), itemgetter("old"), itemgetter("worker")
 # What only one write of a statement for many may be about.
@@ -60,6 +64,7 @@ TOUCHES = {
     "change_value": Touch(),
     "checkpoint": _FENCED,
     "claim": Touch(task=True, lease="change", worker="share"),
+    "claim_free": Touch(worker="share"),
     "complete_function": _HOLDER,
     "create_task": Touch(),
     "delete_task": _HOLDER,
@@ -84,6 +89,7 @@ TOUCHES = {
     "rearm_pause": _TASK,
     "rearm_task": _TASK,
     "put_memory": Touch(lease="share"),
+    "record_memory": Touch(lease="share"),
     "reap": _HOLDER,
     "rebase": _TASK,
     "register_worker": Touch(worker="change"),
@@ -102,6 +108,7 @@ TOUCHES = {
     "rollback": _HOLDER,
     "send_signal": _TASK,
     "set_switch": Touch(),
+    "stand_down": _TASK,
     "start_function": Touch(),
     "suspend": _HOLDER,
     "take_slot": Touch(),
@@ -110,6 +117,8 @@ TOUCHES = {
 # A claim waits for whoever is writing for its task, and must not keep others waiting meanwhile.
 # forget_worker looks at leases, which writes of other keys may free.
 _APART = {"claim", "forget_worker"}
+# claim_free waits for nobody. It locks the rows of its tasks itself, but not that of its worker.
+_LOOK_AROUND = {*_APART, "claim_free"}
 
 
 _MICROSECONDS = {"append_entry": _APPEND_MICROSECONDS, **dict.fromkeys(SETS, _SET_MICROSECONDS)}
@@ -174,7 +183,7 @@ def locks(writes: Sequence[Write]) -> Locks:
     changes_leases = changes_workers = looks_around = False
     for verb, neighbours in groupby(writes, verb_of):
         given = list(map(params_of, neighbours))
-        looks_around = looks_around or verb in _APART
+        looks_around = looks_around or verb in _LOOK_AROUND
         touch = TOUCHES.get(verb, _HOLDER)
         if touch.task:
             tasks.update(map(_old_of if verb == "restart_task" else _uid_of, given))

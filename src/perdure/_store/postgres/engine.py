@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 
-from perdure._store.contract import Again, Params, Row
+from perdure._store.contract import Again, OldReader, Params, Row
 from perdure._store.interrupts import is_interruptible
 from perdure._store.postgres import fork, form, plan, trouble
 from perdure._store.postgres.connector import PATIENCE_SECONDS, Connection, Connector, Lost
@@ -29,6 +29,7 @@ from perdure.errors import PerdureError
 
 # The reader threads of a process are few; more connections than they need are not kept.
 _IDLE_READERS = 8
+LONG_MS = 10 * 60_000  # a transaction that is open for longer is told
 
 # Every verb finds its rows by their keys. The planner, left to itself, plans some of them anew each time, because it
 # takes an array for a long one: a third of the time of a small batch.
@@ -183,6 +184,27 @@ class PostgresEngine:
     def damage(self) -> list[str]:
         """PostgreSQL has no such check for a client; what is broken shows when it is read."""
         return []
+
+    def has_checksums(self) -> bool:
+        """Whether the server finds flipped bits in its pages; True while there is no store."""
+        rows = self._ask("has_checksums", {})
+        return not rows or bool(rows[0][0])
+
+    def old_readers(self) -> list[OldReader]:
+        """Sessions of this database with a transaction that was begun long ago."""
+        return [
+            OldReader(
+                f"server process {pid} ({user} from {client}{f', {program}' if program else ''})",
+                f"has a transaction open for {milliseconds // 60_000} minutes ({state}): nothing deleted since then "
+                "can be taken away, and tables grow",
+                f"end that program's transaction, or: `SELECT pg_terminate_backend({pid})`",
+            )
+            for pid, user, program, client, state, milliseconds in self._ask("old_transactions", {"longer_ms": LONG_MS})
+        ]
+
+    def _ask(self, name: str, params: Params) -> list[Row]:
+        with self._errors():
+            return self._connector.persist(lambda: self._read(plan.statement(name), params))
 
     def bytes_used(self) -> int:
         with self._errors():

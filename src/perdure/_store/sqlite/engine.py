@@ -10,6 +10,7 @@ statement carries the verb's condition and gives its answer; when it gives no ro
 from __future__ import annotations
 
 import ctypes
+import logging
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -23,10 +24,10 @@ from perdure._ground import crash
 from perdure._ground.config import is_there
 from perdure._model import GENESIS, chain
 from perdure._store import migrate
-from perdure._store.contract import Params, Row
+from perdure._store.contract import OldReader, Params, Row
 from perdure._store.interrupts import apart
 from perdure._store.sql import Queries, split
-from perdure._store.sqlite import place, sets, spoiled_text, wal
+from perdure._store.sqlite import log_readers, page_checksums, page_damage, place, sets, spoiled_text, wal
 from perdure._store.sqlite.gate import Gate
 from perdure._store.sqlite.line import SqliteLine
 from perdure._store.sqlite.plan import Plan, plan_of
@@ -38,9 +39,13 @@ from perdure.errors import StoreDamaged, StoreUnavailable
 
 _HERE = Path(__file__).parent
 # "perd": lets `file` and `doctor` tell our stores from other SQLite files.
-APPLICATION_ID = 0x70657264
 BATCH_SECONDS = 0.05
 PATIENCE_SECONDS = 30.0
+# Read pages whatever their checksums.
+_UNCHECKED = "PRAGMA checksum_verification = OFF"
+log = logging.getLogger("perdure.store")
+# A read of ours is over sooner; one that is not has been left open.
+_BETWEEN_LOOKS = 0.2
 
 
 def _chain(*values: Any) -> bytes:
@@ -77,6 +82,7 @@ class SqliteEngine:
         self._turnstile = Turnstile(path, PATIENCE_SECONDS)
         self._readers: list[apsw.Connection] = []
         self._listening: apsw.Connection | None = None
+        self._is_unchecked = False
         self._mutex = threading.Lock()
         self._gate, self._trouble = Gate(path, self.close), Trouble(self.place, PATIENCE_SECONDS)
         self._line = SqliteLine(self._data_version)
@@ -87,13 +93,19 @@ class SqliteEngine:
         with self._trouble, self._gate.writing:
             writer = self._writer or self._open_writer()
             with self._turnstile:
-                return self._transact(writer, writes)
+                try:
+                    return self._transact(writer, writes)
+                except apsw.IOError as error:
+                    if not self._is_of_a_record(error):
+                        raise
+                    writer.execute(_UNCHECKED).fetchall()
+                    return self._transact(writer, writes)
 
     def _transact(self, writer: apsw.Connection, writes: Sequence[Write]) -> list[Row | None]:
         cursor = writer.cursor()
         if sets.are_few_entries(writes) and (rows := self._sets.append_few(cursor, writes)) is not None:
             return rows
-        if not sets.are_all(writes):
+        if not sets.are_all(writes) or sets.have_claims(writes):
             with _transaction(cursor):
                 return self._run(cursor, writes)
         statements = self._sets.statements(cursor, writes)
@@ -176,7 +188,18 @@ class SqliteEngine:
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
     def query(self, name: str, params: Params) -> list[Row]:
-        with self._trouble, self._gate, self._reader() as reader:
+        with self._trouble, self._gate:
+            try:
+                return self._read(name, params)
+            except apsw.IOError as error:
+                if not self._is_of_a_record(error):
+                    raise
+                with self._mutex:
+                    self._readers.clear()  # they still refuse such pages; they are closed with their last reference
+                return self._read(name, params)
+
+    def _read(self, name: str, params: Params) -> list[Row]:
+        with self._reader() as reader:
             if reader is None:
                 return []
             statement = self._queries[name][0]
@@ -184,6 +207,18 @@ class SqliteEngine:
                 return reader.execute(statement, params).fetchall()
             except UnicodeDecodeError:
                 return spoiled_text.read_rows(reader, statement, params)
+
+    def _is_of_a_record(self, error: apsw.IOError) -> bool:
+        """Whether a page is refused for the sake of a record that can say itself that it is damaged. From then on this
+        process reads pages whatever their checksums."""
+        if not page_damage.is_of_a_page(error):
+            return False
+        if not self._is_unchecked:
+            if page_damage.has_other_damage(self.path):
+                return False
+            log.warning("%s: a record was damaged, or changed by another program; see `perdure doctor`", self.place)
+            self._is_unchecked = True
+        return True
 
     @contextmanager
     def _reader(self) -> Iterator[apsw.Connection | None]:
@@ -233,19 +268,30 @@ class SqliteEngine:
                 self._gate.check()
                 place.check_folder(self.path.resolve().parent)
                 place.make_room(self.path)
+                self._vfs = self._vfs or page_checksums.find_vfs(self.path)
                 try:
                     self._turnstile.open()
                     # Two processes may open a new store at once: one makes it, the other then finds it made.
                     with self._turnstile:
-                        self._writer = self._prepare(self._connect_whole())
+                        self._writer = self._prepared()
                 except BaseException:
                     self._turnstile.close()
                     raise
             return self._writer
 
+    def _prepared(self) -> apsw.Connection:
+        try:
+            return self._prepare(self._connect_whole())
+        except apsw.IOError as error:
+            if not self._is_of_a_record(error):
+                raise
+            return self._prepare(self._connect_whole())
+
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(str(self.path), vfs=self._vfs, statementcachesize=512)
         connection.set_busy_timeout(int(PATIENCE_SECONDS * 1000))
+        if self._is_unchecked:
+            connection.execute(_UNCHECKED).fetchall()
         connection.execute(f"PRAGMA synchronous = {self._synchronous}").fetchall()
         connection.execute("PRAGMA mmap_size = 0").fetchall()
         connection.create_scalar_function("chain", _chain, 2, deterministic=True)
@@ -273,6 +319,7 @@ class SqliteEngine:
 
     def _prepare(self, connection: apsw.Connection) -> apsw.Connection:
         self._check_owner(connection)  # before anything is changed: the journal mode stands in the file
+        page_checksums.reserve(connection)
         mode = connection.execute("PRAGMA journal_mode = WAL").fetchall()[0][0]
         if mode != "wal":
             raise StoreUnavailable(
@@ -287,7 +334,7 @@ class SqliteEngine:
     def _check_owner(self, connection: apsw.Connection) -> None:
         owner = connection.execute("PRAGMA application_id").fetchall()[0][0]
         tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]
-        if owner != APPLICATION_ID and (owner or tables):
+        if owner != page_damage.APPLICATION_ID and (owner or tables):
             raise StoreUnavailable(
                 f"{self.place} is a SQLite file of another program",
                 kept="the file, unchanged",
@@ -297,9 +344,7 @@ class SqliteEngine:
     def _migrate(self, connection: apsw.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
         try:
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID"
-            )
+            connection.execute(page_damage.MIGRATIONS_TABLE)
             applied = {str(name) for (name,) in connection.execute("SELECT name FROM migrations").fetchall()}
             steps = migrate.pending(migrate.load(_HERE / "migrations"), applied, self.place)
             for step in steps:
@@ -309,7 +354,7 @@ class SqliteEngine:
                     "INSERT INTO migrations (name, at) VALUES (?, ?)", (step.name, time.time_ns() // 1_000_000)
                 )
             if steps:  # otherwise opening a store would write to it each time
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}").fetchall()
+                connection.execute(f"PRAGMA application_id = {page_damage.APPLICATION_ID}").fetchall()
             crash.place("sqlite.before_migrated")
             connection.execute("COMMIT")
         except BaseException:
@@ -332,9 +377,48 @@ class SqliteEngine:
         with self._trouble, self._gate, self._reader() as reader:
             if reader is None:
                 return []
+            reader.execute(_UNCHECKED).fetchall()
             found = [str(line) for (line,) in reader.execute("PRAGMA integrity_check").fetchall()]
             texts = list(spoiled_text.find_all(reader))
-        return ([] if found == ["ok"] else found) + texts
+            if not self._is_unchecked:
+                reader.execute("PRAGMA checksum_verification = ON").fetchall()
+        return ([] if found == ["ok"] else found) + texts + page_damage.in_words(self.path)
+
+    def has_checksums(self) -> bool:
+        """Whether a flipped bit in a page of the file is noticed."""
+        return not is_there(self.path) or page_checksums.has_checksums(self.path)
+
+    def old_readers(self) -> list[OldReader]:
+        """Processes that have been reading the file as it was before the last commits, at two looks."""
+        before = {reader[:2] for reader in log_readers.find_readers(self.path)}
+        if not before:
+            return []
+        time.sleep(_BETWEEN_LOOKS)
+        found = [reader for reader in log_readers.find_readers(self.path) if reader[:2] in before]
+        return [
+            OldReader(
+                f"pid {reader.pid} ({log_readers.command_of(reader.pid)})",
+                f"has a read transaction open since frame {reader.mark:,} of {reader.frames:,} of the write-ahead log, "
+                "which grows until that ends",
+                f"end its transaction, or the process: `kill {reader.pid}`",
+            )
+            for reader in found
+        ]
+
+    def adopt_copy(self) -> None:
+        """Take the file as it is, made by a program that does not know the checksums of its pages.
+
+        Raises:
+            StoreDamaged: SQLite itself finds it damaged; nothing was changed.
+        """
+        with self._trouble:
+            problems = page_checksums.renew(self.path)
+        if problems:
+            raise StoreDamaged(
+                f"{self.place} is damaged: {'; '.join(problems[:3])}",
+                kept="the file as it is",
+                do="make the copy again, or restore the file from a backup",
+            )
 
     def bytes_used(self) -> int:
         names = (self.path, self.path.with_name(self.path.name + "-wal"))

@@ -16,6 +16,7 @@ _WHEN = "--? "
 # What the verbs without RETURNING answer with.
 _ANSWERS = {
     "append_entry": "position",
+    "claim_free": "uid",
     "complete_function": "uid",
     "create_task": "uid",
     "fork_function": "uid",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import apsw
 
+from perdure._store.sqlite.page_damage import is_of_a_page
 from perdure.errors import PerdureError, StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
 
 _UNCHANGED = "all that was acknowledged; this write changed nothing"
@@ -33,6 +34,13 @@ class Trouble:
                 f"no space left for {self._place}",
                 kept=_UNCHANGED,
                 do="free some space (`perdure gc` helps) and call again",
+            )
+        if is_of_a_page(error):
+            return StoreDamaged(
+                f"{self._place} is damaged: a page of it does not fit its checksum",
+                kept="the file as it is; nothing was written to that page",
+                do="stop all programs that use it, copy the file and its -wal away, and restore them from a backup. "
+                "If this is a copy that another program made (`VACUUM INTO`, `.backup`): `perdure doctor --adopt-copy`",
             )
         if isinstance(error, apsw.CorruptError | apsw.NotADBError):
             return StoreDamaged(

@@ -3,7 +3,8 @@
     write URL ID SECONDS      checkpoint as often as it goes          → {"commits": …, "lost": …}
     bare PATH SECONDS         the same by bare apsw                   → {"commits": …}
     hold URL                  have the store open, and do nothing     → {"rss": …, "threads": …, "tasks": …}
-    work URL                  a worker, until its input ends          → {"rss": …}
+    work URL [wait]           a worker, until its input ends          → {"rss": …}
+                              with `wait` it begins at the first line
 
 A writer says `ready`, waits for a line on its input, and begins; so all begin at once.
 """
@@ -72,7 +73,7 @@ def hold(url: str) -> dict[str, int]:
         return {"rss": resident_bytes(), "threads": threading.active_count(), "tasks": found}
 
 
-def work(url: str) -> dict[str, int]:
+def work(url: str, when: str = "") -> dict[str, int]:
     import asyncio
 
     from perdure import Perdure
@@ -80,9 +81,15 @@ def work(url: str) -> dict[str, int]:
 
     async def until_told() -> None:
         assert errands.errand.name  # it has to be known here
-        async with Perdure(url) as app, app.worker():
-            print("ready", flush=True)
-            await asyncio.to_thread(sys.stdin.readline)
+        async with Perdure(url) as app:
+            if when:
+                await app._store.query("read_workers")  # the store is open, as that of a worker at work is
+                print("ready", flush=True)
+                await asyncio.to_thread(sys.stdin.readline)
+            async with app.worker():
+                if not when:
+                    print("ready", flush=True)
+                await asyncio.to_thread(sys.stdin.readline)
 
     asyncio.run(until_told())
     return {"rss": resident_bytes()}

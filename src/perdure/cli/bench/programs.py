@@ -8,8 +8,11 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from perdure import Perdure, durable, effect, model_call, pause, step
+from perdure.cli.bench.rounds import middle_ms_of
 
 # How long the code took from its beginning to where it waits, in the attempts of this process.
 took: list[float] = []
@@ -133,3 +136,28 @@ async def talk(calls: int) -> int:
 
 def _text(number: int) -> str:
     return " ".join(f"{word * 7919 % 104729}" for word in range(abs(number), abs(number) + 80))
+
+
+# ── statements on a kept session ─────────────────────────────────────────────────────────────────
+
+IN_FUNCTION = "bench-in-function"  # the session
+
+
+@step(name="bench.statements-in-step")
+async def _statements_in_step(con: Any, times: int) -> float:
+    return await middle_ms_of(lambda: con.execute("SELECT 1"), times)
+
+
+@durable(name="bench.statements")
+async def statements(folder: str, url: str, times: int, in_step: bool) -> float:
+    """The middle of what each took, in milliseconds."""
+    from perdure._runtime import SessionPlace, open_postgres
+
+    session = await open_postgres(SessionPlace(Path(folder)), IN_FUNCTION, url, hold="1m")
+    con = await session.connect(autocommit=True)
+    if in_step:
+        found = await _statements_in_step(con, times)
+    else:
+        found = await middle_ms_of(lambda: con.execute("SELECT 1"), times)
+    await con.close()
+    return found

@@ -118,6 +118,8 @@ def _remarks(figure: Figure) -> list[str]:
             f"{detail['writes_per_commit']:.0f} writes a commit; {detail['ms_per_task']:.2f} ms, of which reading "
             f"{detail['ms_reading_per_task']:.2f}, committing {detail['ms_committing_per_task']:.2f} (they overlap)"
         )
+    if "times_a_peers_queue" in detail:
+        remarks.append(f"tasks through a worker: {detail['times_a_peers_queue']:.0f} × the queue of a library peer")
     if "leases_lost" in detail:
         remarks.append(f"commits of the four: {detail['commits']}, leases lost: {detail['leases_lost']}")
     return remarks

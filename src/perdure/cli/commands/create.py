@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from perdure._model import POLICIES
+from perdure._model import POLICIES, FirstStatus
 from perdure.cli import words
 from perdure.cli.inputs import id_argument, json_option, length, pairs_option
 from perdure.cli.invocation import Invocation
@@ -17,6 +17,9 @@ from perdure.cli.verbs import Verb
 @click.command(cls=Verb)
 @id_argument()
 @json_option("--state", default="{}", help="The state it begins with; {} by default.")
+@click.option(
+    "--status", type=click.Choice(("pending", "running")), default="running", help="How it begins; running by default."
+)
 @click.option("--name", default="", help="A title for people.")
 @click.option("--description", default="", help="What it is about.")
 @click.option("--agent", default="", help="The agent it belongs to.")
@@ -37,6 +40,7 @@ async def command(
     /,
     id: str,
     state: Any,
+    status: FirstStatus,
     name: str,
     description: str,
     agent: str,
@@ -48,6 +52,7 @@ async def command(
     task = await call.tasks.create(
         id,
         state=state,
+        status=status,
         name=name,
         description=description,
         agent=agent,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perdure._ground.traceback_text import place_in
 from perdure.cli import words
 from perdure.cli.drawing import Cell, Table, line
 from perdure.cli.inputs import id_argument
@@ -42,6 +43,10 @@ async def command(call: Invocation, id: str | None) -> None:
         call.note("look at the target by the key, then: perdure answer ID done|retry|fail")
 
 
+def _failed(one: EffectRecord) -> str:
+    return ", ".join(filter(None, (one.error, place_in(one.traceback))))
+
+
 def _ledger(effects: Sequence[EffectRecord]) -> Table:
     rows = [
         (
@@ -51,7 +56,7 @@ def _ledger(effects: Sequence[EffectRecord]) -> Table:
             words.clock_time(one.began_at),
             words.clock_time(one.undone_at or one.ended_at),
             Cell(one.key, "faint"),
-            Cell(words.short(one.error or (f"settled by {one.settled}" if one.settled else "")), "faint"),
+            Cell(words.short(_failed(one) or (f"settled by {one.settled}" if one.settled else "")), "faint"),
         )
         for one in effects
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from perdure._ground.traceback_text import place_in
 from perdure.cli import words
 from perdure.cli.drawing import Cell, Table, line
 from perdure.cli.inputs import id_argument
@@ -34,8 +35,9 @@ async def command(call: Invocation, id: str, last: int | None) -> None:
             Cell(one.state, _STYLES[one.state]),
             words.clock_time(one.at),
             f"{one.took.total_seconds():.3f} s",
+            Cell(", ".join(filter(None, (one.error, place_in(one.traceback)))), "faint"),
         )
         for one in shown
     ]
-    table = Table(("n", "step", "kind", "state", "at", "took"), rows)
+    table = Table(("n", "step", "kind", "state", "at", "took", ""), rows)
     call.answer_items(shown, table if rows else line(f"{id} has done nothing yet"))

@@ -21,7 +21,9 @@ async def command(call: Invocation, paths: tuple[Path, ...], resume: str | None,
 
     In the store: ids that say nothing, long gaps between checkpoints, secrets in a state, tasks that can be cleaned
     up, and, with --resume, states that are not enough to go on with. In PATHS (files or folders, read and never
-    run): effects without key or verify, ids, create() where open() is meant, unrecorded time and randomness.
+    run): effects without key or verify, ids, create() where open() is meant, unrecorded time and randomness, calls
+    that block an async function (time.sleep, requests, subprocess.run, sqlite3), and sockets, child processes,
+    threads and signals in a durable function outside a step.
     Changes nothing. Exit code 1 when there is a finding.
     """
     from perdure.cli.lint import check_files, check_tasks

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
+from perdure._ground.durations import parse_duration
 from perdure._model import REASONS, Reason
 from perdure.cli import words
-from perdure.cli.inputs import id_argument, json_option, pairs_option, parse_length, patch_of
+from perdure.cli.inputs import id_argument, json_option, pairs_option, patch_of
 from perdure.cli.invocation import Invocation
 from perdure.cli.verbs import Verb
 
@@ -64,8 +65,6 @@ def payload_of(fields: Iterable[tuple[str, str]]) -> dict[str, Any]:
     for key, text in fields:
         if key in _TAKEN or not key.isidentifier():
             raise click.BadParameter(f"a pause takes no field {key!r}", param_hint="--set")
-        if key in _TEXTS:
+        if key in _TEXTS or (key in _TIMES and parse_duration(text) is not None):
             payload[key] = text
-        elif key in _TIMES and (length := parse_length(text)) is not None:
-            payload[key] = length
     return payload

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 import sys
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
 
+from perdure.cli.drawing import line
 from perdure.cli.inputs import id_argument
 from perdure.cli.invocation import Invocation
 from perdure.cli.verbs import Verb
@@ -20,7 +22,26 @@ if TYPE_CHECKING:
 _LOOKS = 500
 
 
-@click.command(cls=Verb, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+class _Run(Verb):
+    """Takes its own options also between the id and `--`; what comes after the id without a `--` is the command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.allow_interspersed_args = "--" in args and self._is_all_ours(ctx, args[: args.index("--")])
+        return super().parse_args(ctx, args)
+
+    def _is_all_ours(self, ctx: click.Context, before: list[str]) -> bool:
+        """Whether the words before `--` are an id and our options; else that `--` belongs to the command."""
+        parser = self.make_parser(ctx)
+        parser.allow_interspersed_args = True
+        try:
+            found, _, _ = parser.parse_args([*before])
+        except click.UsageError:
+            return False
+        given = found.get("argv")
+        return isinstance(found.get("id"), str) and not (isinstance(given, tuple | list) and given)
+
+
+@click.command(cls=_Run, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @id_argument()
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND …")
 @click.option(
@@ -48,7 +69,8 @@ def command(call: Invocation, id: str, argv: tuple[str, ...], restart: str, deta
     command = argv[1:] if argv[0] == "--" else argv
     unit = drive(_begun(call, id, command, restart, again))
     if detach:
-        call.answer({"task": id, "pid": unit.record.pid})
+        told = f"{id} runs on by itself (pid {unit.record.pid}); `perdure attach {quote(id)}` shows it"
+        call.answer({"task": id, "pid": unit.record.pid}, line(told))
         return
     code = Attached(unit, start=0).show()
     if code is None:

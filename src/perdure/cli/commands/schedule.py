@@ -85,7 +85,7 @@ async def add(
     """
     if (cron is None) == (every is None):
         raise click.UsageError("say when: either --cron or --every")
-    draft = await call.app.schedule(id, load_function(function), *map(json_or_text, arguments))
+    draft = call.app.schedule(id, load_function(function), *map(json_or_text, arguments))
     if cron is not None:
         made = await draft.cron(cron, tz=tz, missed=missed, overlap=overlap)
     else:

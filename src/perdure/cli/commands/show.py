@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perdure._model import FINISHED, Attempt, Checkpoint, Config, Event, Pause, Progress, TaskRecord
-from perdure._tasks import Task, blockers, has_carried, questions_of
+from perdure._tasks import Question, Task, blockers, has_carried, questions_of
 from perdure.cli import plans, words
 from perdure.cli.drawing import Block, Cell, Fields, Piece, Table
 from perdure.cli.inputs import id_argument
@@ -53,7 +53,7 @@ async def _view(call: Invocation, id: str, last: int, full: bool) -> View:
     about = _about(record, now, call.place, full)
     about[:0] = _saved(record, events)
     asked = await questions_of(task._store, task.id, task.uid, has_ended=record.is_finished)
-    about[:0] = [("asks", [one.waits_for, Cell(one.way_on, "faint")]) for one in asked]
+    about[:0] = [("asks", _asks(one, record.pause)) for one in asked]
     about[:0] = [("waits for", [Cell(text, "paused")]) for text in blocked]
     blocks: list[Block] = [words.task_line(record), Fields(about)]
     report = await _report(task)
@@ -63,6 +63,14 @@ async def _view(call: Invocation, id: str, last: int, full: bool) -> View:
     extras = {"checkpoints": list(checkpoints), "events": list(shown), "questions": asked, "blocked_by": blocked}
     extras |= {"store": call.place, "restored": report}
     return {**plain(record), **extras, "namespace": call.namespace}, blocks
+
+
+def _asks(question: Question, pause: Pause | None) -> list[Piece]:
+    """A question, with where its effect failed, unless the pause below is about that."""
+    trace = str(question.details.get("traceback") or "")
+    if pause is not None and pause.details.get("traceback") == trace:
+        trace = ""
+    return [question.waits_for, Cell(question.way_on, "faint"), *([Cell(trace, "failed")] if trace else [])]
 
 
 async def _report(task: Task) -> RestoreReport | None:
@@ -108,7 +116,7 @@ def _about(record: TaskRecord, now: datetime, place: str, full: bool) -> Pairs:
         others = [f"{words.progress(one)}{_at(one)} ({words.age(one.at, now)})" for one in record.progress.others]
         pairs.append(("progress", [text, *([drawn] if drawn else []), *others]))
     if record.error is not None:
-        pairs.append(("error", [Cell(text, "failed") for text in words.whole(_readable(record.error), most)]))
+        pairs.append(("error", [Cell(text, "failed") for text in words.error_lines(record.error, most)]))
     if record.result is not None or record.status == "completed":
         pairs.append(("result", words.whole(record.result, most)))
     pairs.append(("state", words.whole(record.state, most)))
@@ -119,12 +127,6 @@ def _about(record: TaskRecord, now: datetime, place: str, full: bool) -> Pairs:
     pairs += [(name, [words.moment(when, now)]) for name, when in moments.items() if when is not None]
     pairs.append(("store", [Cell(f"{place}, uid {record.uid}, version {record.version}", "faint")]))
     return pairs
-
-
-def _readable(error: Any) -> Any:
-    """An error without the bytes by which it is raised again."""
-    is_kept = isinstance(error, Mapping) and isinstance(error.get("raised"), bytes)
-    return {name: value for name, value in error.items() if name != "raised"} if is_kept else error
 
 
 def _named(record: TaskRecord) -> dict[str, str]:
@@ -146,13 +148,17 @@ def _config(config: Config) -> str:
 
 def _pause(pause: Pause, now: datetime) -> list[Piece]:
     lines: list[Piece] = [Cell(f"{pause.reason}: {pause.message}", "paused")]
-    lines += [f"{name}: {words.short(value)}" for name, value in {**pause.payload, **pause.details}.items()]
+    said = {**pause.payload, **pause.details}
+    trace = said.pop("traceback", "")
+    lines += [f"{name}: {words.short(value)}" for name, value in said.items()]
     if pause.due_at is not None:
         lines.append(f"goes on by itself {words.moment(pause.due_at, now)}")
     elif pause.next_look_at is not None:
         lines.append(f"looked at next {words.moment(pause.next_look_at, now)}")
     if pause.expires_at is not None:
         lines.append(f"expires {words.moment(pause.expires_at, now)}")
+    if isinstance(trace, str) and trace:
+        lines.append(Cell(trace, "failed"))
     lines.append(Cell(f"since {words.moment(pause.since, now)}, by {words.who(pause.by)}", "faint"))
     return lines
 
@@ -208,9 +214,20 @@ def _events(events: Sequence[Event], count: int) -> list[Block]:
     return [events_table(events, title)]
 
 
+def _without_trace(data: Any) -> Any:
+    """What an event tells, but for the traceback: that is shown with the error, and by --json."""
+    return {name: value for name, value in data.items() if name != "traceback"} if isinstance(data, Mapping) else data
+
+
 def events_table(events: Sequence[Event], title: str = "") -> Table:
     rows = [
-        (str(one.number), words.clock_time(one.at), one.kind, words.who(one.author), words.short(one.data or ""))
+        (
+            str(one.number),
+            words.clock_time(one.at),
+            one.kind,
+            words.who(one.author),
+            words.short(_without_trace(one.data) or ""),
+        )
         for one in events
     ]
     return Table(("#", "at", "what", "who", ""), rows, title=title)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from perdure._ground.durations import parse_duration
 from perdure.cli.drawing import Cell, Table, line
-from perdure.cli.inputs import json_or_text, parse_length
+from perdure.cli.inputs import json_or_text
 from perdure.cli.invocation import Invocation
 from perdure.cli.loading import load_function
 from perdure.cli.verbs import VerbGroup
@@ -28,7 +29,7 @@ def command() -> None:
 def rate(text: str) -> tuple[int, timedelta]:
     """`10/1m`: ten a minute."""
     number, _, per = text.partition("/")
-    found = parse_length(per)
+    found = parse_duration(per)
     if not number.isascii() or not number.isdigit() or found is None:
         raise click.BadParameter(f"{text!r} is no rate; write 10/1m for ten a minute")
     return int(number), found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perdure.cli import values
+from perdure.cli import values, words
 from perdure.cli.drawing import Fields
 from perdure.cli.inputs import id_argument
 from perdure.cli.invocation import Invocation
@@ -44,13 +44,14 @@ def _lines(found: Where) -> list[tuple[str, str]]:
     return [
         ("status", found.status),
         ("error", found.error),
+        ("raised", found.traceback),
         ("function", found.function or "none: a task with checkpoints"),
         ("arguments", _arguments(found)),
         ("done", _done(found)),
         *(("returned", text) for text in found.returned),
         ("then", found.unseen),
         ("damaged", ", ".join(f"entry {position} of its journal cannot be read" for position in found.damaged)),
-        *((frame.state, _frame(frame)) for frame in found.frames),
+        *(line for frame in found.frames for line in _frame_lines(frame)),
         ("progress", _progress(found)),
         *(("waits for", text) for text in found.waits_for),
         *(("set aside", text) for text in found.thoughts),
@@ -68,13 +69,26 @@ def _done(found: Where) -> str:
 def _arguments(found: Where) -> str:
     if not isinstance(found.arguments, dict):
         return found.arguments or ""
-    text = ", ".join(f"{name}={value!r}" for name, value in found.arguments.items())
+    from perdure._durable import shown_value
+
+    text = ", ".join(f"{name}={shown_value(value)}" for name, value in found.arguments.items())
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _frame(frame: CallFrame) -> str:
+def _frame_lines(frame: CallFrame) -> Iterator[tuple[str, str]]:
+    """A call under way: the functions around it, each further in, then the call itself."""
+    indents = ["  " * depth for depth in range(len(frame.stack) + 1)]
+    around = [f"{indent}{one}" for indent, one in zip(indents, frame.stack, strict=False)]
     call = f": {frame.call}" if frame.call else ""
-    return f"{frame.path}{call}" + (f", {frame.note}" if frame.note else "")
+    own = f"{indents[-1]}{frame.path}{call}" + (f", {frame.note}" if frame.note else "")
+    yield frame.state, "\n".join([*around, own])
+    for text in frame.returned:
+        yield "returned", text
+    if frame.error and frame.note != frame.error:
+        yield "failed before" if frame.state == "under way" else "because", frame.error
+    yield "raised", frame.traceback
+    if frame.until is not None:
+        yield "until", f"{words.clock_time(frame.until)} at the latest its process may still be at it"
 
 
 def _in_one_line(child: Where) -> Iterator[str]:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from perdure.cli.lint.async_code import check_async_code, dotted_name
 from perdure.cli.lint.findings import Finding
 from perdure.cli.lint.ids import check_task_id
 
@@ -36,6 +37,7 @@ def check_files(paths: Iterable[Path]) -> tuple[list[Finding], int]:
             found.append(Finding("unreadable", str(path), f"is no Python that can be read: {error}", "mend it"))
             continue
         found += [one for node in ast.walk(tree) for one in _of_node(path, node)]
+        found += check_async_code(path, tree)
     return found, read
 
 
@@ -58,7 +60,7 @@ def _of_node(path: Path, node: ast.AST) -> Iterator[Finding]:
 def _of_function(path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Finding]:
     for decorator in node.decorator_list:
         call = decorator if isinstance(decorator, ast.Call) else None
-        name = _name(call.func if call else decorator)
+        name = dotted_name(call.func if call else decorator)
         if name in ("effect", "perdure.effect") and not _is_settled(node, call):
             yield Finding(
                 "effect-without-key",
@@ -79,13 +81,13 @@ def _is_settled(node: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call | N
         return True
     if asked is not None:  # somebody has thought about it
         return True
-    calls = [_name(inner.func) for inner in ast.walk(node) if isinstance(inner, ast.Call)]
+    calls = [dotted_name(inner.func) for inner in ast.walk(node) if isinstance(inner, ast.Call)]
     return any(name.endswith(("idempotency_key", "idempotency_headers")) for name in calls)
 
 
 def _of_body(path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Finding]:
     for inner in ast.walk(node):
-        name = _name(inner.func) if isinstance(inner, ast.Call) else ""
+        name = dotted_name(inner.func) if isinstance(inner, ast.Call) else ""
         if name in _UNRECORDED:
             yield Finding(
                 "not-recorded",
@@ -98,7 +100,7 @@ def _of_body(path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterat
 def _of_call(path: Path, node: ast.Call) -> Iterator[Finding]:
     if not isinstance(node.func, ast.Attribute) or node.func.attr not in _WITH_ID:
         return
-    owner = _name(node.func.value)
+    owner = dotted_name(node.func.value)
     if not owner.endswith(("app", "tasks", "perdure", "Perdure")):
         return
     where, first = f"{path}:{node.lineno}", node.args[0] if node.args else None
@@ -118,16 +120,5 @@ def _of_call(path: Path, node: ast.Call) -> Iterator[Finding]:
 
 
 def _is_random(node: ast.expr) -> bool:
-    calls = [_name(inner.func) for inner in ast.walk(node) if isinstance(inner, ast.Call)]
+    calls = [dotted_name(inner.func) for inner in ast.walk(node) if isinstance(inner, ast.Call)]
     return any(name.endswith(("uuid4", "uuid1", "token_hex", "urandom")) for name in calls)
-
-
-def _name(node: ast.expr) -> str:
-    """`a.b.c` of an expression, as far as it is one."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        return f"{_name(node.value)}.{node.attr}"
-    if isinstance(node, ast.Call):
-        return _name(node.func)
-    return ""

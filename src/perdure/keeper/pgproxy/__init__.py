@@ -24,11 +24,12 @@ goes on inside them. Run as `python -m perdure.keeper.pgproxy`, with its configu
 
 from typing import Any
 
-from perdure.keeper.pgproxy.calls import ANOTHER, NOT_KEPT, UNCERTAIN, UNWRITTEN, give, note, undo
+from perdure.keeper.pgproxy.calls import ANOTHER, FENCED, NOT_KEPT, UNCERTAIN, UNWRITTEN, give, note, undo
 from perdure.keeper.pgproxy.wire import message
 
 __all__ = [
     "ANOTHER",
+    "FENCED",
     "NOT_KEPT",
     "UNCERTAIN",
     "UNWRITTEN",

@@ -26,6 +26,8 @@ _KEPT = frozenset((_ROWS, _ROW, _COMPLETE, _EMPTY, _ERROR))
 
 # Complaints of ours, told to drivers as errors of the server.
 ANOTHER, NOT_KEPT, UNCERTAIN, UNWRITTEN = "PD001", "PD002", "PD003", "PD004"
+# The hint by which a client that is sent away tells this from a broken connection.
+FENCED = "connect to the session again to take it over"
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from typing import Any
 from perdure.keeper import holdclock as clock
 from perdure.keeper.gulps import Gulp
 from perdure.keeper.pgproxy import login, wire
+from perdure.keeper.pgproxy.calls import FENCED
 from perdure.keeper.pgproxy.hold import Hold
 from perdure.keeper.pgproxy.login import Upstream
 from perdure.keeper.pgproxy.notebook import IDLE, LARGE, SENDING, SENT, Notebook, to_json
@@ -291,7 +292,7 @@ class Proxy:
         """Nothing of the present client is heard any more."""
         if self.client is not None:
             with contextlib.suppress(OSError):
-                self.client.send(wire.fatal(why))
+                self.client.send(wire.fatal(why, hint=FENCED))
             self._client_gone()
 
     def _let_in(self) -> None:

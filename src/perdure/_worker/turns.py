@@ -1,0 +1,153 @@
+"""Whose turn it is: tasks that nobody works on, found by the page, in the order in which they are to be taken.
+
+A worker looks ahead: one query finds the next thousand tasks, and they are claimed as room becomes free. While it
+claims the last of them, it looks for more. Of what several workers see, each takes another share first, so that they
+rarely try for the same task.
+
+Owns the order. Claiming is in claimer.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
+from zlib import crc32
+
+from perdure._durable import known_versions
+from perdure._tasks import Tasks
+
+AHEAD = 1_000
+# What was found is looked for anew after so long: others may have taken it, or more urgent tasks have come. Where a
+# look takes long, because very many tasks wait, it is worth more, and kept longer.
+FRESH_SECONDS = 0.25
+_LOOKS_WORTH = 10
+# With room for fewer than this, tasks are taken strictly in order: who takes one at a time gets in nobody's way.
+_FEW = 8
+# A share is looked for among so many times the tasks that all workers together would take.
+_WINDOWS = 2
+_MOST_SHARES = 4
+# A task that could not begin here is left to others for a while, longer each time.
+FIRST_REST, LONGEST_REST = 1.0, 60.0
+
+
+class Turn(NamedTuple):
+    """A row of find_claimable."""
+
+    uid: str
+    id: str
+    function: str
+    version: int
+    epoch: int
+    status: str
+    queue: str
+    key: str
+    arguments: bytes | None  # sealed; of one that nobody has begun
+    losses: int  # processes in a row that died on it, without its getting further
+
+
+class Turns:
+    """`workers` are the ids of all workers that are known, this one among them."""
+
+    def __init__(self, tasks: Tasks, queues: Iterable[str], workers: Callable[[], Collection[str]]) -> None:
+        self._store, self._queues, self._workers = tasks._store, json.dumps(list(queues)), workers
+        self._ahead: deque[Turn] = deque()
+        self._found_at = float("-inf")
+        self._fresh_seconds = FRESH_SECONDS
+        self._is_more = False  # than the last look has found
+        self._taken: set[str] = set()  # those that a look under way may still find, though they are not free
+        self._look: asyncio.Task[None] | None = None
+        self._resting: dict[str, tuple[float, float]] = {}  # by uid: until when, and how long next time
+
+    def __bool__(self) -> bool:
+        return bool(self._ahead)
+
+    # ── looking ─────────────────────────────────────────────────────────────────────────────────
+
+    async def find(self, room: int, busy: Collection[str]) -> bool:
+        """Have tasks for so much room at hand, if there are any; `busy` are those that this worker has. Whether
+        somebody looked: what was said of full queues is no longer known to be so."""
+        now = self._store.clock.boottime()
+        age = now - self._found_at
+        if self._ahead and age <= self._fresh_seconds:
+            is_running_out = self._is_more and len(self._ahead) <= 2 * room
+            if self._look is None and (is_running_out or age > self._fresh_seconds / 2):
+                self._look = asyncio.create_task(self._look_once(now, busy), name="perdure looks ahead")
+                self._look.add_done_callback(self._has_looked)
+            return False
+        if self._look is not None and age <= self._fresh_seconds:
+            await self._look  # it may have begun before what we were rung for
+        if not self._ahead or age > self._fresh_seconds:
+            await self._look_once(self._store.clock.boottime(), busy)
+        return True
+
+    def _has_looked(self, look: asyncio.Task[None]) -> None:
+        self._look = None
+        if not look.cancelled():
+            look.exception()  # the next look meets it too, and tells
+
+    async def _look_once(self, now: float, busy: Collection[str]) -> None:
+        self._taken.clear()
+        self._taken.update(busy)
+        store, known = self._store, known_versions()
+        began = time.monotonic()
+        rows = await store.query(
+            "find_claimable",
+            namespace=store.namespace,
+            queues=self._queues,
+            functions=json.dumps([f"{name} {version}" for name, version, _ in known]),
+            upgrading=json.dumps([name for name, _, upgrades in known if upgrades]),
+            now=await store.wall_ms(),
+            limit=AHEAD,
+        )
+        self._fresh_seconds = max(FRESH_SECONDS, _LOOKS_WORTH * (time.monotonic() - began))
+        self._resting = {uid: rest for uid, rest in self._resting.items() if rest[0] + LONGEST_REST > now}
+        self._ahead = deque(turn for turn in map(Turn._make, rows) if self._is_free(turn.uid, now))
+        self._found_at, self._is_more = now, len(rows) == AHEAD
+
+    def _is_free(self, uid: str, now: float) -> bool:
+        if uid in self._taken:
+            return False
+        rest = self._resting.get(uid)
+        return rest is None or now >= rest[0]
+
+    def stop(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
+
+    # ── choosing ────────────────────────────────────────────────────────────────────────────────
+
+    def choose(self, room: int) -> list[Turn]:
+        """The next ones, for so much room. With other workers about, those of our share come first."""
+        chosen = self._of_our_share(room) if room >= _FEW else []
+        while self._ahead and len(chosen) < room:
+            chosen.append(self._ahead.popleft())
+        self._taken.update(turn.uid for turn in chosen)
+        return chosen
+
+    def _of_our_share(self, room: int) -> list[Turn]:
+        workers = sorted(self._workers())
+        me = self._store.presence.worker
+        if len(workers) < 2 or me not in workers:
+            return []
+        shares = min(len(workers), _MOST_SHARES)
+        ours = workers.index(me) % shares
+        window = [self._ahead.popleft() for _ in range(min(room * shares * _WINDOWS, len(self._ahead)))]
+        chosen = [turn for turn in window if crc32(turn.uid.encode()) % shares == ours][:room]
+        passed_over = {turn.uid for turn in window} - {turn.uid for turn in chosen}
+        self._ahead.extendleft(turn for turn in reversed(window) if turn.uid in passed_over)
+        return chosen
+
+    # ── resting ─────────────────────────────────────────────────────────────────────────────────
+
+    def has_begun(self, uid: str) -> None:
+        """An attempt has gone well: it is nothing to wait for any more."""
+        self._resting.pop(uid, None)
+
+    def let_rest(self, uid: str) -> None:
+        """It could not go on here: leave it to others for a while."""
+        _, length = self._resting.get(uid, (0.0, FIRST_REST))
+        self._resting[uid] = self._store.clock.boottime() + length, min(length * 2, LONGEST_REST)

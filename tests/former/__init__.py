@@ -1,0 +1,1 @@
+"""Stores that a former perdure wrote, and what this one makes of them."""
