@@ -17,6 +17,7 @@ pytest_plugins = [
     "tests.support.engines",
     "tests.support.results",
     "tests.support.async_tests",
+    "tests.support.hang_watchdog",
 ]
 
 # Shared machines are slow now and then: how long one example took says nothing. In CI the examples

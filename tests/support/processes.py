@@ -24,6 +24,7 @@ import fcntl
 import inspect
 import os
 import pickle
+import select
 import signal
 import socket
 import struct
@@ -96,9 +97,14 @@ class Child:
 
     def kill(self) -> None:
         """SIGKILL, and wait until it has ended."""
+        self.end()
+        self.wait()
+
+    def end(self) -> None:
+        """SIGKILL, without waiting."""
         if self._status is None:
-            os.kill(self.pid, signal.SIGKILL)
-            self.wait()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
 
     def stop(self) -> None:
         """SIGSTOP, and wait until it stands still, or has ended."""
@@ -114,11 +120,25 @@ class Child:
             os.kill(self.pid, signal.SIGCONT)
 
     def wait(self) -> int:
-        """Its exit status once it has ended; minus the signal that ended it."""
-        if self._status is None:
-            status: int = self._nursery.ask("wait", self.pid)
+        """Its exit status once it has ended; minus the signal that ended it.
+
+        Raises:
+            TimeoutError: it did not end in time. It has printed its stacks and was killed.
+        """
+        if self._status is None and (status := self._nursery.ask("wait", (self.pid, PATIENCE))) is not None:
             self._status = status
+        if self._status is None:
+            self.tell_stacks()
+            self.end()
+            self._status = self._nursery.ask("wait", (self.pid, PATIENCE))
+            raise TimeoutError(f"child {self.pid} has not ended for {PATIENCE:.0f} s")
         return self._status
+
+    def tell_stacks(self) -> None:
+        """Have it print its stacks."""
+        if self._status is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGUSR1)
 
     def rest(self) -> list[Any]:
         """All that is still to be heard from a child that has ended."""
@@ -168,6 +188,10 @@ class Nursery:
         child = self.start(function, *arguments, env=env)
         try:
             return child.heard()
+        except TimeoutError:
+            child.tell_stacks()
+            child.kill()
+            raise
         finally:
             child.wait()
 
@@ -186,6 +210,9 @@ class Nursery:
         try:
             yield
         finally:
+            # All of them first: another thread may still wait for one, and the nursery then hears nothing else.
+            for child in self._children[before:]:
+                child.end()
             for child in self._children[before:]:
                 child.bury()
             del self._children[before:]
@@ -193,16 +220,12 @@ class Nursery:
     def tell_stacks(self) -> None:
         """Have every living child print its stacks: something hangs, and this is how one finds out what."""
         for child in self._children:
-            if child._status is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(child.pid, signal.SIGUSR1)
+            child.tell_stacks()
 
     def end_children(self) -> None:
         """Kill them without waiting, from another thread than the one that waits for them."""
         for child in list(self._children):
-            if child._status is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(child.pid, signal.SIGKILL)
+            child.end()
 
     def close(self) -> None:
         alive.discard(self)
@@ -278,11 +301,43 @@ def _serve(control: socket.socket) -> None:
                 _be_child(fds[0], *value)
             os.close(fds[0])
         elif verb == "stopped":
-            answer = os.waitpid(value, os.WUNTRACED)[1]
+            answer = _stopped(control, value)
         else:
-            answer = os.waitstatus_to_exitcode(os.waitpid(value, 0)[1])
+            answer = _ended(control, *value)
         body = pickle.dumps(answer)
         control.sendall(_LENGTH.pack(len(body)) + body)
+
+
+def _stopped(control: socket.socket, pid: int) -> int:
+    """The status of a child that stands still or has ended."""
+    while True:
+        found, status = os.waitpid(pid, os.WUNTRACED | os.WNOHANG)
+        if found:
+            return status
+        _look_after(control, 0.001)
+
+
+def _ended(control: socket.socket, pid: int, seconds: float) -> int | None:
+    """The exit status of a child; None if it has not ended in so many seconds."""
+    running = os.pidfd_open(pid)
+    try:
+        if not _look_after(control, seconds, running):
+            return None
+    finally:
+        os.close(running)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _look_after(control: socket.socket, seconds: float, *fds: int) -> bool:
+    """Whether one of these becomes readable.
+
+    Raises:
+        EOFError: the test process has died, and the nursery with its children must not outlive it.
+    """
+    ready, _, _ = select.select([control.fileno(), *fds], [], [], seconds)
+    if control.fileno() in ready:  # it asks nothing before it has the answer
+        raise EOFError
+    return bool(ready)
 
 
 def _head(control: socket.socket) -> tuple[bytes, list[int]]:
