@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from perdure._ground.durations import parse_duration
 from perdure.cli import drawing, inputs
+from perdure.cli.verbs import SECTIONS
 from tests.acceptance.test_cli import Shell
 
 EVIL = "a\x1b]0;owned\x07b\x1b[2J\x9b31m [red]c[/red]\u202e\r\n."
@@ -182,13 +184,12 @@ def test_help_lists_every_command_with_a_line_of_its_own(shell: Shell) -> None:
         assert any(line.split()[:1] == [name] and about in line for line in listed.splitlines())
 
 
-def test_a_command_is_a_file(shell: Shell) -> None:
+def test_help_lists_each_file_of_commands_once_and_nothing_else(shell: Shell) -> None:
     folder = Path(drawing.__file__).parent / "commands"
-    names = {file.stem.rstrip("_").replace("_", "-") for file in folder.glob("[a-z]*.py")}
-    listed = {
-        line.split()[0] for line in shell.run("--help").stdout.splitlines() if line.startswith("  ") and line[2:3]
-    }
-    assert names <= listed
+    names = sorted(file.stem.rstrip("_").replace("_", "-") for file in folder.glob("[a-z]*.py"))
+    assert sorted(name for section in SECTIONS.values() for name in section) == names
+    listed = [line.split()[0] for line in shell.run("--help").stdout.splitlines() if re.match(r"  [a-z]", line)]
+    assert set(names) <= set(listed)
 
 
 # ── what is typed ────────────────────────────────────────────────────────────────────────────────
