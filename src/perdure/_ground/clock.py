@@ -13,7 +13,6 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -130,14 +129,3 @@ def to_ms(when: datetime) -> int:
             f"the moment {when.isoformat()} has no time zone", do="use datetime.now(UTC) or give it a tzinfo"
         )
     return round(when.timestamp() * 1000)
-
-
-def retrying(clock: Clock, seconds: float, act: Callable[[], bool]) -> bool:
-    """Call `act` until it is True or `seconds` have passed, pausing a little longer each time."""
-    end, pause, never = clock.boottime() + seconds, 0.001, threading.Event()
-    while not act():
-        if clock.boottime() >= end:
-            return False
-        clock.wait(pause, never)
-        pause = min(pause * 1.5, 0.25)
-    return True

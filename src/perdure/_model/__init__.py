@@ -54,7 +54,6 @@ from perdure._model.task import (
     Progress,
     Status,
     TaskRecord,
-    can_move,
     progress_of,
     refuse_move,
 )
@@ -116,7 +115,6 @@ __all__ = [
     "Trigger",
     "Wake",
     "Verdict",
-    "can_move",
     "chain",
     "check_cron",
     "check_every",

@@ -52,11 +52,6 @@ MOVES: Mapping[str, Move] = {
 MAY_WRITE: frozenset[Status] = frozenset({"running", "paused"})
 
 
-def can_move(before: Status, after: Status) -> bool:
-    """Whether any verb leads from one status to the other."""
-    return any(before in move.before and move.after == after for move in MOVES.values())
-
-
 def refuse_move(task_id: str, status: str, verb: str) -> InvalidTransition:
     move = MOVES.get(verb)
     hint = move.hint if move else "start it anew with open(again=True), or fork it"

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from perdure._runtime.restore import Restored, last_report
     from perdure._runtime.running import Command
     from perdure._runtime.runtimes import Runtime, runtime, runtime_of
-    from perdure._runtime.save import home_of as home_of_cuts
     from perdure._runtime.saved import Cut
     from perdure._runtime.secrets import Secret
     from perdure._runtime.service import Service, ServiceState
@@ -113,7 +112,6 @@ _HOMES = {
         "runtime",
         "runtime_of",
     ),
-    "save": ("home_of as home_of_cuts",),
     "saved": ("Cut",),
     "secrets": ("Secret",),
     "service": (
@@ -206,7 +204,6 @@ __all__ = [
     "ending",
     "exit_code",
     "export",
-    "home_of_cuts",
     "http",
     "is_telling",
     "keeping",

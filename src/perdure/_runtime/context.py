@@ -18,9 +18,6 @@ from perdure._runtime.environment import NO_RULES, Rules, umask_now
 from perdure._runtime.fingerprints import Fingerprint
 from perdure.errors import Conflict, InvalidInput, NotAllowed
 
-# What a run may be allowed; None in a context means: all of it.
-PERMISSIONS = frozenset({"read", "write", "run", "network"})
-
 
 class Held(NamedTuple):
     """A unit in this process: its kind, the live thing, and the units it needs."""

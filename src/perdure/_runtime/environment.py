@@ -10,7 +10,6 @@ An active virtual environment is kept by its prefix: PATH is put together from i
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -112,11 +111,6 @@ def _is_not_text(value: str) -> bool:
     except UnicodeEncodeError:
         return True
     return False
-
-
-def active_virtualenv() -> str | None:
-    """The prefix of the virtual environment this interpreter belongs to, if it does."""
-    return sys.prefix if sys.prefix != sys.base_prefix else None
 
 
 def missing(captured: Environment, environ: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -55,9 +55,6 @@ class Command(Unit):
     async def resize(self, rows: int, columns: int) -> None:
         await self.write("resize", rows=rows, columns=columns)
 
-    async def signal_all(self, number: int) -> None:
-        await self._client.ask("signal", unit=self.uid, number=number)
-
 
 async def begin(
     rt: Runtime,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from perdure._ground.clock import moment
@@ -17,7 +17,6 @@ from perdure.errors import NotFound
 if TYPE_CHECKING:
     from perdure._tasks.tasks import Tasks
 
-DAY = timedelta(days=1)
 _KEY = "stack"
 
 

@@ -31,9 +31,7 @@ class Child:
 
 
 class Supervisor:
-    def __init__(
-        self, argv: Sequence[str], count: int, grace: float, say: Callable[[str, dict[str, object]], None]
-    ) -> None:
+    def __init__(self, argv: Sequence[str], count: int, grace: float, say: Say) -> None:
         self._argv, self._grace, self._say = list(argv), grace, say
         self._children = [Child(number) for number in range(1, count + 1)]
         self._signal = 0

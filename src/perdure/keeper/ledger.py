@@ -79,7 +79,6 @@ class Ledger:
         self.settled: dict[str, Noted] = {}  # committed, oldest first
         self.open: dict[str, Noted] = {}  # of the open transaction, in order
         self.pending: Call | None = None
-        self._in_transaction = False  # of what is pending
         self._kept = 0
         self._path, self._file, self._size = path, -1, 0
         if path:

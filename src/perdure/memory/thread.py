@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -22,7 +22,6 @@ from perdure.memory.tools import Tool, takes
 _NAME = "entries"
 _TRIES = 100
 MOST_ENTRIES = 1_000
-DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
