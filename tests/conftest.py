@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -15,6 +14,7 @@ from tests.support import postgres
 pytest_plugins = [
     "tests.support.requirements",
     "tests.support.engines",
+    "tests.support.fixtures",
     "tests.support.results",
     "tests.support.async_tests",
     "tests.support.hang_watchdog",
@@ -52,14 +52,3 @@ def _hear_signals() -> None:
 
 def pytest_unconfigure() -> None:
     postgres.stop_server()
-
-
-@pytest.fixture
-def postgres_url() -> Iterator[str]:
-    """The address of an empty PostgreSQL database of this test's own."""
-    try:
-        postgres.ensure_server()
-    except postgres.ServerUnavailable as problem:
-        pytest.skip(str(problem))
-    with postgres.fresh_database() as url:
-        yield url

@@ -11,28 +11,10 @@ import click
 import pytest
 
 from perdure.cli.verbs import root
+from tests.support.programs import kill_after, run
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-
-
-def run(argv: list[str], folder: Path) -> str:
-    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def kill_after(argv: list[str], folder: Path, line: str) -> list[str]:
-    """Run it and SIGKILL it as soon as it has printed that line; what it printed so far."""
-    seen = []
-    with subprocess.Popen(argv, cwd=folder, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        for printed in child.stdout:
-            seen.append(printed.strip())
-            if seen[-1] == line:
-                child.kill()
-                break
-    return seen
 
 
 @pytest.mark.req("R147", "R112", "R116")

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from perdure import Perdure
-from perdure._runtime import contexts, redaction
+from perdure._runtime import contexts
 from perdure._runtime.continuity import Continuity
 from perdure._runtime.unit_types import Place, UnitType
 
 KEY = "test-key:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
-
-
-@pytest.fixture(autouse=True)
-def fresh_process() -> Iterator[None]:
-    redaction.forget_all()
-    contexts.forget_contexts()
-    yield
-    redaction.forget_all()
-    contexts.forget_contexts()
 
 
 async def runtime_of(app: Perdure, id: str = "migrate") -> Continuity:

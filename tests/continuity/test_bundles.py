@@ -16,7 +16,7 @@ from perdure import Perdure, durable, effect, pause, step
 from perdure._ground import crash
 from perdure._ground.crypto import KeyRing
 from perdure._ground.hop import drive
-from perdure._runtime import bundle_file, contexts, redaction
+from perdure._runtime import bundle_file, contexts
 from perdure._runtime.bundle_file import Bundle, Header
 from perdure._runtime.bundles import bring_in, export
 from perdure._runtime.continuity import Continuity
@@ -39,13 +39,7 @@ KEY = "test-key:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
 OTHER_KEY = "other:" + "YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXoxMjM0NTY="
 
 
-@pytest.fixture(autouse=True)
-def fresh_process() -> Iterator[None]:
-    redaction.forget_all()
-    contexts.forget_contexts()
-    yield
-    redaction.forget_all()
-    contexts.forget_contexts()
+pytestmark = pytest.mark.usefixtures("fresh_process")
 
 
 @pytest.fixture

@@ -18,8 +18,11 @@ from perdure.errors import (
     NotAllowed,
     RestoreFailed,
 )
-from tests.continuity.restore_kit import KEY, Made, MadeType, again, fresh_process, open_files, runtime_of  # noqa: F401
+from tests.continuity.restore_kit import KEY, Made, MadeType, again, open_files, runtime_of
 from tests.continuity.trees import looks
+
+pytestmark = pytest.mark.usefixtures("fresh_process")
+
 
 # ── what comes back ──────────────────────────────────────────────────────────────────────────────
 

@@ -24,8 +24,11 @@ from perdure.errors import (
     RestoreFailed,
     SecretMissing,
 )
-from tests.continuity.restore_kit import KEY, Made, MadeType, again, fresh_process, runtime_of  # noqa: F401
+from tests.continuity.restore_kit import KEY, Made, MadeType, again, runtime_of
 from tests.continuity.trees import looks
+
+pytestmark = pytest.mark.usefixtures("fresh_process")
+
 
 # ── secrets and credentials ──────────────────────────────────────────────────────────────────────
 

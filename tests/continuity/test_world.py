@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -21,11 +20,7 @@ from tests.support.waiting import look_again
 KEY = returning.KEY
 
 
-@pytest.fixture(autouse=True)
-def fresh_process() -> Iterator[None]:
-    contexts.forget_contexts()
-    yield
-    contexts.forget_contexts()
+pytestmark = pytest.mark.usefixtures("fresh_process")
 
 
 @pytest.mark.req("R73", "R74", "R81", "R87", "R97", "R106")

@@ -9,14 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.programs import run
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("coordination", "schedules")
-
-
-def run(argv: list[str], folder: Path) -> str:
-    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.processes import Nursery, nursery
+from tests.durable.kept_kit import fresh_home
+from tests.torture.kills import Home
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+    """An empty store that several processes can open."""
+    return fresh_home(request, request.param, tmp_path)
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def quick_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of an empty store that needs no server."""
-    if request.param == "sqlite":
-        return f"sqlite://{tmp_path}/store/perdure.db"
-    return f"memory://test-{os.urandom(6).hex()}"
-
-
-@pytest.fixture
-def children() -> Iterator[Nursery]:
-    """Where real processes come from; none of them outlives the test."""
-    with nursery() as warm:
-        yield warm
+def quick_home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+    """An empty store that needs no server."""
+    return fresh_home(request, request.param, tmp_path)

@@ -6,14 +6,11 @@ A child is told how to die by a file in its folder, not by an argument: the same
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from perdure._ground import crash
-from tests.support import postgres
 from tests.support.processes import ChildDied, Link, Nursery, die
 from tests.torture.kills import Home
 
@@ -64,17 +61,6 @@ def kill(children: Nursery, run: Run, home: Home, folder: Path, *, at: str = "",
 def go_on(children: Nursery, run: Run, home: Home, folder: Path) -> Any:
     """Have another process do the same `run`, to its end."""
     return children.run(carry_on, run, home, folder, "", 1)
-
-
-@pytest.fixture(scope="module")
-def database() -> Iterator[str]:
-    """One PostgreSQL database for the tests of a module: each has a namespace of its own in it."""
-    try:
-        postgres.ensure_server()
-    except postgres.ServerUnavailable as problem:
-        pytest.skip(str(problem))
-    with postgres.fresh_database() as url:
-        yield url
 
 
 def fresh_home(request: Any, engine: str, folder: Path) -> Home:

@@ -14,15 +14,13 @@ from perdure._ground import envelope
 from perdure.errors import InvalidInput, LeaseLost, NotStorable, ReplayDiverged, ResultNotStorable, TooLarge
 from perdure.sync import progress as plain_progress
 from tests.durable.effects_kit import Died, Places, World, ended, raising, until_paused, wait_until
+from tests.support.fixtures import emptied_for_each_test
 
 world = World()
 ran: list[Any] = []
 
 
-@pytest.fixture(autouse=True)
-def _nothing_has_happened_yet() -> None:
-    world.done.clear()
-    ran.clear()
+_nothing_happened = emptied_for_each_test(world.done, ran)
 
 
 @step

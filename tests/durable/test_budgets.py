@@ -16,19 +16,9 @@ from perdure._durable.spending import Account, Budget, Spent, budgets, carried, 
 from perdure._ground.clock import MovableClock
 from perdure._model import Entry
 from perdure.errors import BudgetExhausted, InvalidInput, NoTask
-from tests.durable.kept_kit import World, database, fresh_home, go_on, kill  # noqa: F401
+from tests.durable.kept_kit import World, go_on, kill
 from tests.support.processes import nursery
 from tests.torture.kills import Home
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    return fresh_home(request, request.param, tmp_path)
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def quick_home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    return fresh_home(request, request.param, tmp_path)
 
 
 @model_call(model="fake-1", usage=lambda _: Usage(input_tokens=60, output_tokens=40, money=0.1))

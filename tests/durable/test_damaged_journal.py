@@ -12,7 +12,7 @@ from perdure._durable import journal_of, where
 from perdure._runtime.bundles import export
 from perdure._tasks import examine
 from perdure.errors import JournalDamaged, RecordDamaged
-from tests.durable.kept_kit import World, database, fresh_home, kill  # noqa: F401
+from tests.durable.kept_kit import World, fresh_home, kill
 from tests.support.processes import Nursery
 from tests.tasks.upkeep_kit import sql
 from tests.torture.kills import Home

@@ -10,13 +10,12 @@ import pytest
 
 from perdure import Perdure, Retry, durable, effect, step
 from perdure.errors import InvalidInput, ResultNotStorable
+from tests.support.fixtures import emptied_for_each_test
 
 ran: list[str] = []
 
 
-@pytest.fixture(autouse=True)
-def _nothing_has_run_yet() -> None:
-    ran.clear()
+_nothing_ran = emptied_for_each_test(ran)
 
 
 async def function() -> None: ...

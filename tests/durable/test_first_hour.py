@@ -13,13 +13,12 @@ from perdure import Perdure, durable, effect, idempotency_key, pause, recorded, 
 from perdure._durable import where
 from perdure.errors import Conflict, InvalidInput, NoTask, NotStorable, ReplayDiverged
 from tests.durable.effects_kit import status_of, until_paused, wait_until
+from tests.support.fixtures import emptied_for_each_test
 
 ran: list[str] = []
 
 
-@pytest.fixture(autouse=True)
-def _nothing_has_run_yet() -> None:
-    ran.clear()
+_nothing_ran = emptied_for_each_test(ran)
 
 
 @durable

@@ -26,17 +26,13 @@ from perdure import (
 from perdure.cli import main
 from perdure.errors import AlreadyExists, BudgetExhausted, InvalidInput, NotFound
 from tests.durable.effects_kit import Died, Places, World, raising, until_paused, wait_until
+from tests.support.fixtures import emptied_for_each_test
 
 world = World()
 ran: list[str] = []
 
 
-@pytest.fixture(autouse=True)
-def _nothing_has_happened_yet() -> None:
-    world.done.clear()
-    world.keys.clear()
-    world.undone.clear()
-    ran.clear()
+_nothing_happened = emptied_for_each_test(world.done, world.keys, world.undone, ran)
 
 
 @dataclass

@@ -15,7 +15,7 @@ import pytest
 from perdure import DID_NOT_HAPPEN, Happened, Perdure, durable, effect, pause, step
 from perdure._durable.ledger import read_entries
 from perdure._ground.hop import Nap
-from tests.durable.kept_kit import World, database, fresh_home, go_on, kill  # noqa: F401 - a fixture
+from tests.durable.kept_kit import World, fresh_home, go_on, kill
 from tests.support.processes import Link, Nursery
 from tests.torture.kills import Home
 

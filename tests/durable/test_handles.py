@@ -17,7 +17,7 @@ from perdure.errors import Conflict, InvalidInput, NotFound, TimedOut
 from perdure.testing import always_replay
 from tests.durable.effects_kit import wait_until
 from tests.durable.kept_kit import World as Folder
-from tests.durable.kept_kit import database, fresh_home, go_on, kill  # noqa: F401 - a fixture
+from tests.durable.kept_kit import fresh_home, go_on, kill
 from tests.support.processes import Nursery
 from tests.torture.kills import Home
 

@@ -12,7 +12,7 @@ import pytest
 
 from perdure import Perdure, durable, step
 from perdure._durable.ledger import read_entries
-from tests.durable.kept_kit import World, carry_on, database, fresh_home, go_on  # noqa: F401 - a fixture
+from tests.durable.kept_kit import World, carry_on, fresh_home, go_on
 from tests.support.processes import ChildDied, Link, Nursery
 from tests.torture.kills import Home
 

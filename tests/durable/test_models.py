@@ -16,22 +16,12 @@ from perdure._durable.savings import Savings, savings_of
 from perdure._durable.spending import Budget, spent_note
 from perdure._ground import codec
 from perdure._model import Entry
-from tests.durable.kept_kit import World, database, fresh_home, go_on, kill  # noqa: F401
+from tests.durable.kept_kit import World, go_on, kill
 from tests.support.processes import nursery
 from tests.torture.kills import Home
 
 Message = dict[str, str]
 PRICE = Price(input=3.0, output=15.0)
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    return fresh_home(request, request.param, tmp_path)
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def quick_home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    return fresh_home(request, request.param, tmp_path)
 
 
 # ── a crash ──────────────────────────────────────────────────────────────────────────────────────

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from perdure import DID_NOT_HAPPEN, Happened, Perdure, durable, effect, pause, step
 from tests.durable.test_pauses import ended, paused, seen
-from tests.support.processes import Child, Link, Nursery, nursery
+from tests.support.fixtures import emptied_for_each_test
+from tests.support.processes import Child, Link, Nursery
 from tests.support.waiting import look_again
 
 ran: list[str] = []
 
 
-@pytest.fixture(autouse=True)
-def _nothing_ran() -> None:
-    ran.clear()
-
-
-@pytest.fixture
-def children() -> Iterator[Nursery]:
-    with nursery() as warm:
-        yield warm
+_nothing_ran = emptied_for_each_test(ran)
 
 
 class Tool:

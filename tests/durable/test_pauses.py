@@ -19,14 +19,13 @@ from perdure._ground.clock import MovableClock
 from perdure._worker.pollers import Pollers
 from perdure._worker.timers import Timers
 from perdure.errors import Conflict, InvalidInput, NotFound, RateLimited, Rejected, TaskFailed, TimedOut
+from tests.support.fixtures import emptied_for_each_test
 from tests.support.waiting import look_again
 
 ran: list[str] = []
 
 
-@pytest.fixture(autouse=True)
-def _nothing_ran() -> None:
-    ran.clear()
+_nothing_ran = emptied_for_each_test(ran)
 
 
 @step

@@ -41,14 +41,13 @@ from perdure.sync import (
     timeout,
 )
 from tests.durable.effects_kit import wait_until
+from tests.support.fixtures import emptied_for_each_test
 from tests.support.processes import Link, Nursery
 
 ran: list[Any] = []
 
 
-@pytest.fixture(autouse=True)
-def _nothing_has_run_yet() -> None:
-    ran.clear()
+_nothing_ran = emptied_for_each_test(ran)
 
 
 def until(found: Callable[[], Any]) -> None:

@@ -14,22 +14,12 @@ from perdure._durable.marking import progress
 from perdure._durable.readers import entries_of, row_of
 from perdure.errors import InvalidInput
 from tests.durable.effects_kit import until_paused
-from tests.durable.kept_kit import World, database, fresh_home, go_on, kill  # noqa: F401
+from tests.durable.kept_kit import World, go_on, kill
 from tests.support.processes import nursery
 from tests.torture.kills import Home
 
 # `perdure._durable.marking` is the class; this is its module.
 progress_module = importlib.import_module("perdure._durable.marking")
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    return fresh_home(request, request.param, tmp_path)
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def quick_home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    return fresh_home(request, request.param, tmp_path)
 
 
 # ── a crash ──────────────────────────────────────────────────────────────────────────────────────

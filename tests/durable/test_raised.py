@@ -12,6 +12,7 @@ from perdure import Perdure, Retry, durable, effect, step
 from perdure._durable.functions import DurableFunction
 from perdure.errors import StepFailed
 from tests.durable.effects_kit import status_of, until_paused
+from tests.support.fixtures import emptied_for_each_test
 
 ran: list[str] = []
 
@@ -20,9 +21,7 @@ class Panic(BaseException):
     """As a library written in another language raises it."""
 
 
-@pytest.fixture(autouse=True)
-def _nothing_has_run_yet() -> None:
-    ran.clear()
+_nothing_ran = emptied_for_each_test(ran)
 
 
 @step

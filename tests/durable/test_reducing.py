@@ -13,16 +13,15 @@ from perdure import DID_NOT_HAPPEN, Do, Happened, Perdure, Reducer, effect, idem
 from perdure.errors import Conflict, InvalidInput, InvalidTransition
 from tests.durable.effects_kit import World, wait_until
 from tests.durable.kept_kit import World as Folder
-from tests.durable.kept_kit import database, fresh_home, go_on, kill  # noqa: F401 - a fixture
+from tests.durable.kept_kit import fresh_home, go_on, kill
+from tests.support.fixtures import emptied_for_each_test
 from tests.support.processes import Nursery
 from tests.torture.kills import Home
 
 world = World()
 
 
-@pytest.fixture(autouse=True)
-def _nothing_has_happened_yet() -> None:
-    world.done.clear()
+_nothing_happened = emptied_for_each_test(world.done)
 
 
 @dataclass

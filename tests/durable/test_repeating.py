@@ -9,14 +9,9 @@ from typing import Any
 import pytest
 
 from perdure import durable, effect, idempotency_key, step
-from tests.durable.kept_kit import World, database, fresh_home, go_on, kill  # noqa: F401
+from tests.durable.kept_kit import World, go_on, kill
 from tests.support.processes import nursery
 from tests.torture.kills import Home
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    return fresh_home(request, request.param, tmp_path)
 
 
 @step(flush=True)

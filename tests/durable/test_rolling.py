@@ -12,17 +12,13 @@ from perdure._durable import journal_of, where
 from perdure.cli import main
 from perdure.errors import InvalidInput
 from tests.durable.effects_kit import World, until_paused
+from tests.support.fixtures import emptied_for_each_test
 
 world = World()
 ran: list[int] = []
 
 
-@pytest.fixture(autouse=True)
-def _nothing_has_happened_yet() -> None:
-    world.done.clear()
-    world.undone.clear()
-    world.keys.clear()
-    ran.clear()
+_nothing_happened = emptied_for_each_test(world.done, world.undone, world.keys, ran)
 
 
 @step

@@ -12,13 +12,12 @@ import perdure.sync
 from perdure import Perdure, durable, pause, signals, step
 from perdure._ground.clock import MovableClock
 from perdure.errors import Conflict, Rejected, TimedOut
+from tests.support.fixtures import emptied_for_each_test
 
 ran: list[str] = []
 
 
-@pytest.fixture(autouse=True)
-def _nothing_has_run_yet() -> None:
-    ran.clear()
+_nothing_ran = emptied_for_each_test(ran)
 
 
 @step(flush=True)

@@ -21,7 +21,8 @@ from perdure.errors import InvalidInput, NotStorable
 from perdure.testing import always_replay
 from tests.durable.effects_kit import Died, Places, World, raising, until_paused
 from tests.durable.kept_kit import World as Folder
-from tests.durable.kept_kit import database, fresh_home, go_on, kill  # noqa: F401 - a fixture
+from tests.durable.kept_kit import fresh_home, go_on, kill
+from tests.support.fixtures import emptied_for_each_test
 from tests.support.processes import Nursery
 from tests.torture.kills import Home
 
@@ -29,11 +30,7 @@ world = World()
 ran: list[str] = []
 
 
-@pytest.fixture(autouse=True)
-def _nothing_has_happened_yet() -> None:
-    world.done.clear()
-    world.keys.clear()
-    ran.clear()
+_nothing_happened = emptied_for_each_test(world.done, world.keys, ran)
 
 
 @dataclass

@@ -15,13 +15,12 @@ from perdure._durable import DidNotHappen, carry_over, durable, effect, signals,
 from perdure._durable.scopes import current_run
 from perdure.errors import Conflict, InvalidInput, InvalidTransition, NotStorable, TaskFailed, TimedOut
 from tests.durable.effects_kit import wait_until
+from tests.support.fixtures import emptied_for_each_test
 
 ran: list[str] = []
 
 
-@pytest.fixture(autouse=True)
-def _nothing_has_run_yet():
-    ran.clear()
+_nothing_ran = emptied_for_each_test(ran)
 
 
 @step

@@ -16,16 +16,14 @@ from perdure.cli import main
 from perdure.errors import InvalidTransition, KillSwitchOn
 from perdure.sync import Perdure as SyncPerdure
 from tests.durable.effects_kit import World, until_paused, wait_until
+from tests.support.fixtures import emptied_for_each_test
 from tests.support.processes import Link, Nursery
 
 world = World()
 ran: list[str] = []
 
 
-@pytest.fixture(autouse=True)
-def _nothing_has_happened_yet() -> None:
-    world.done.clear()
-    ran.clear()
+_nothing_happened = emptied_for_each_test(world.done, ran)
 
 
 @step

@@ -15,23 +15,13 @@ from perdure._durable.pumps import LARGEST_BATCH, Marker, Prefix
 from perdure._durable.readers import follow_stream, read_stream
 from perdure._durable.streams import stream
 from perdure.errors import InvalidInput, NotFound
-from tests.durable.kept_kit import World, database, fresh_home, go_on, kill  # noqa: F401
+from tests.durable.kept_kit import World, go_on, kill
 from tests.support.processes import Link, nursery, say
 from tests.torture.kills import Home
 
 PIECES = [f"{number:03d}{'·' * 1021}" for number in range(100)]
 WHOLE = "".join(PIECES)
 AT_ONCE = Retry(attempts=3, wait=timedelta(0))
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    return fresh_home(request, request.param, tmp_path)
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def quick_home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    return fresh_home(request, request.param, tmp_path)
 
 
 # ── a crash ──────────────────────────────────────────────────────────────────────────────────────

@@ -15,14 +15,8 @@ from perdure._durable.ledger import read_line
 from perdure._durable.noting import BEGUN, note_steps
 from perdure.cli import main
 from tests.durable.effects_kit import wait_until
-from tests.durable.kept_kit import database, fresh_home  # noqa: F401
 from tests.support.processes import Link, Nursery, say
 from tests.torture.kills import Home
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    return fresh_home(request, request.param, tmp_path)
 
 
 @step

@@ -34,8 +34,8 @@ from perdure.memory import (
 )
 from perdure.memory.reduced import ReducedState
 from perdure.testing import always_replay
-from tests.durable.kept_kit import World, carry_on, database, fresh_home  # noqa: F401 - a fixture
-from tests.support.processes import ChildDied, Nursery, nursery
+from tests.durable.kept_kit import World, carry_on, fresh_home
+from tests.support.processes import ChildDied, Nursery
 from tests.torture.kills import Home
 
 # Where a process dies, and how often it has passed there by then; where it never comes so far, it is not killed.
@@ -52,12 +52,6 @@ TURNS = 2
 _app: Perdure
 _home: Home
 _folder: Path
-
-
-@pytest.fixture(scope="module")
-def children() -> Any:
-    with nursery() as warm:
-        yield warm
 
 
 @step

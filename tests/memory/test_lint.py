@@ -18,6 +18,7 @@ from perdure.cli.lint import check_files, check_task_id, check_tasks
 from perdure.errors import InvalidInput, NotResumable, NotStorable
 from perdure.memory import EXCLUDE, DurableTaskState, Fields, recompute, verify_resumable
 from perdure.memory.recall import parse
+from tests.support.programs import kill_after, run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -384,25 +385,6 @@ async def test_a_field_that_has_to_be_there_is_asked_for() -> None:
 
 
 # ── patterns, and an agent with a plan ───────────────────────────────────────────────────────────
-
-
-def run(argv: list[str], folder: Path) -> str:
-    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def kill_after(argv: list[str], folder: Path, line: str) -> list[str]:
-    """Run it and SIGKILL it as soon as it has printed that line; what it printed so far."""
-    seen = []
-    with subprocess.Popen(argv, cwd=folder, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        for printed in child.stdout:
-            seen.append(printed.strip())
-            if seen[-1] == line:
-                child.kill()
-                break
-    return seen
 
 
 def pattern(name: str) -> list[str]:

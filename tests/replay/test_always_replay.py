@@ -13,13 +13,12 @@ from perdure._durable.functions import durable, step
 from perdure._durable.sources import recorded
 from perdure._durable.testing_mode import always_replay
 from perdure.errors import ReplayDiverged
+from tests.support.fixtures import emptied_for_each_test
 
 ran: list[str] = []
 
 
-@pytest.fixture(autouse=True)
-def _nothing_ran() -> None:
-    ran.clear()
+_nothing_ran = emptied_for_each_test(ran)
 
 
 @step

@@ -12,13 +12,12 @@ from perdure._durable.pauses import pause
 from perdure._durable.unwinding import Paused
 from perdure.errors import InvalidInput
 from tests.replay.kit import an_hour, pass_an_hour, play, until_rest
+from tests.support.fixtures import emptied_for_each_test
 
 ran: list[str] = []
 
 
-@pytest.fixture(autouse=True)
-def _nothing_ran() -> None:
-    ran.clear()
+_nothing_ran = emptied_for_each_test(ran)
 
 
 @step

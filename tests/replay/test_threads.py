@@ -14,6 +14,7 @@ from perdure import Perdure, bind, durable, effect, step
 from perdure._durable.scopes import current
 from perdure.errors import InvalidInput
 from tests.replay.kit import play
+from tests.support.fixtures import emptied_for_each_test
 
 RAN: list[str] = []
 
@@ -34,9 +35,7 @@ def both(what: str) -> list[str]:
     return [look_up(what), send(what)]
 
 
-@pytest.fixture(autouse=True)
-def _nothing_ran() -> None:
-    RAN.clear()
+_nothing_ran = emptied_for_each_test(RAN)
 
 
 async def in_executor() -> list[Any]:

@@ -14,13 +14,12 @@ from perdure._durable.functions import durable, step
 from perdure._durable.versions import PastEffect, function_for, known_functions, patched
 from perdure.errors import Conflict, InvalidInput, ReplayDiverged
 from tests.replay.kit import play, play_again
+from tests.support.fixtures import emptied_for_each_test
 
 ran: list[str] = []
 
 
-@pytest.fixture(autouse=True)
-def _nothing_ran() -> None:
-    ran.clear()
+_nothing_ran = emptied_for_each_test(ran)
 
 
 @step

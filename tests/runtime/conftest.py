@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,3 +18,9 @@ def place(tmp_path: Path) -> Iterator[Place]:
         yield place
     finally:
         place.clear()
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """The environment of a user with no start files of their own."""
+    return {"HOME": str(tmp_path), "PS1": "$ ", "PATH": os.environ["PATH"]}

@@ -18,11 +18,6 @@ from tests.runtime.test_shells import waits_for
 ROUNDS = int(os.environ.get("PERDURE_TEST_HALF_TYPED", "10"))
 
 
-@pytest.fixture
-def env(tmp_path: Path) -> dict[str, str]:
-    return {"HOME": str(tmp_path), "PS1": "$ ", "PATH": os.environ["PATH"]}
-
-
 @dataclass(frozen=True)
 class Half:
     """What is typed, what would finish it, and where it is that: in the editor of one mode, or only at its prompt, as

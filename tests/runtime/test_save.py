@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,11 +19,7 @@ from tests.runtime.kit import Place, until
 SERVER = [sys.executable, "-c", "import http.server,sys; s=http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), http.server.BaseHTTPRequestHandler); print('up', flush=True); s.serve_forever()"]  # fmt: skip  # noqa: E501
 
 
-@pytest.fixture(autouse=True)
-def fresh_process() -> Iterator[None]:
-    contexts.forget_contexts()
-    yield
-    contexts.forget_contexts()
+pytestmark = pytest.mark.usefixtures("fresh_process")
 
 
 def _end_all(place: Place) -> None:

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,11 +21,7 @@ from tests.runtime.test_services import SERVER, ask, free_port, serving
 KEY = "test-key:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
 
 
-@pytest.fixture(autouse=True)
-def fresh_context() -> Iterator[None]:
-    contexts.forget_contexts()
-    yield
-    contexts.forget_contexts()
+pytestmark = pytest.mark.usefixtures("fresh_process")
 
 
 @pytest.mark.req("R82", "R89")

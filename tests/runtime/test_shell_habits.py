@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
@@ -11,11 +10,6 @@ import pytest
 from perdure import Shell
 from perdure.errors import UnitEnded
 from tests.runtime.kit import PATIENCE, Place
-
-
-@pytest.fixture
-def env(tmp_path: Path) -> dict[str, str]:
-    return {"HOME": str(tmp_path), "PS1": "$ ", "PATH": os.environ["PATH"]}
 
 
 async def said(shell: Shell, command: str) -> tuple[int | None, str]:

@@ -51,11 +51,6 @@ sys.exit(7)
 """
 
 
-@pytest.fixture
-def env(tmp_path: Path) -> dict[str, str]:
-    return {"HOME": str(tmp_path), "PS1": "$ ", "PATH": os.environ["PATH"]}
-
-
 @pytest.mark.req("R143")
 async def test_a_program_cannot_say_that_a_command_has_ended(place: Place, env: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "thief.py").write_text(THIEF)

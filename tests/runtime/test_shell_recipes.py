@@ -14,11 +14,6 @@ from tests.runtime.kit import Place, until, until_text
 from tests.runtime.test_shells import waits_for
 
 
-@pytest.fixture
-def env(tmp_path: Path) -> dict[str, str]:
-    return {"HOME": str(tmp_path), "PS1": "$ ", "PATH": os.environ["PATH"]}
-
-
 async def killed(shell: Shell) -> None:
     os.kill(shell.record.pid, signal.SIGKILL)
     assert await shell.ended() == -signal.SIGKILL

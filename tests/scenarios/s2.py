@@ -22,9 +22,9 @@ from tests.durable.effects_kit import until_paused
 from tests.scenarios.kit import shop as shops
 from tests.scenarios.kit.effects_server import Target, effects_server
 from tests.scenarios.kit.shop import NAMES, Shop
+from tests.support.folders import fast_folder
 from tests.support.processes import Link, Nursery, die, nursery
 from tests.torture.kills import Home
-from tests.torture.powerloss import fast_folder
 
 POINTS = ("before intent", "after intent", "before reply", "before log", "during log", "after log")
 MODES = ("a", "b", "c")

@@ -42,12 +42,6 @@ def world() -> Iterator[World]:
 
 
 @pytest.fixture
-def database() -> Iterator[str]:
-    with postgres.fresh_database() as url:
-        yield url
-
-
-@pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
     found = Place(tmp_path / "store" / "perdure.db")
     try:
@@ -57,8 +51,8 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 @pytest.fixture
-def stage(tmp_path: Path, world: World, database: str, place: Place) -> Stage:
-    return set_stage(tmp_path / "work", place.url, world.address, database, size=SIZE)
+def stage(tmp_path: Path, world: World, postgres_url: str, place: Place) -> Stage:
+    return set_stage(tmp_path / "work", place.url, world.address, postgres_url, size=SIZE)
 
 
 def waits_for_secret(stage: Stage) -> bool:
@@ -171,10 +165,10 @@ def test_c_a_statement_that_was_executed_and_not_recorded_is_not_executed_again(
 
 @pytest.mark.req("R98")
 def test_d_forty_seconds_without_the_database_leave_the_task_running(
-    tmp_path: Path, world: World, database: str, clock: MovableClock
+    tmp_path: Path, world: World, postgres_url: str, clock: MovableClock
 ) -> None:
     with postgres.fresh_database() as store, contextlib.closing(Proxy(store)) as way:
-        stage = set_stage(tmp_path / "work", way.url, world.address, database, size=SIZE)
+        stage = set_stage(tmp_path / "work", way.url, world.address, postgres_url, size=SIZE)
         try:
             with agent_on(stage, waits=True) as only:
                 only.until("waiting")
@@ -205,9 +199,9 @@ def test_e_a_machine_that_sleeps_goes_on_when_it_wakes(stage: Stage, world: Worl
 
 
 @pytest.mark.req("R108", "R79")
-def test_so_it_goes_with_the_store_on_postgres(tmp_path: Path, world: World, database: str) -> None:
+def test_so_it_goes_with_the_store_on_postgres(tmp_path: Path, world: World, postgres_url: str) -> None:
     with postgres.fresh_database() as store:
-        stage = set_stage(tmp_path / "work", store, world.address, database, size=SIZE)
+        stage = set_stage(tmp_path / "work", store, world.address, postgres_url, size=SIZE)
         try:
             with agent_on(stage, waits=True) as first:
                 backend = first.until("the database session").split("backend ")[1]

@@ -3,34 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.scenarios import s2
-from tests.support import postgres
-from tests.support.processes import Nursery, nursery
+from tests.support.processes import Nursery
 from tests.torture.kills import Home
-from tests.torture.powerloss import fast_folder
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with fast_folder() as path:
-        yield path
-
-
-@pytest.fixture
-def children() -> Iterator[Nursery]:
-    with nursery() as warm:
-        yield warm
-
-
-@pytest.fixture(scope="module")
-def database() -> Iterator[str]:
-    with postgres.fresh_database() as url:
-        yield url
 
 
 @pytest.mark.req("R59", "R63", "R64")

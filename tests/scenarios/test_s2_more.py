@@ -12,12 +12,9 @@ from tests.scenarios import s2
 from tests.scenarios.kit import undoing
 from tests.scenarios.kit.effects_server import effects_server
 from tests.scenarios.kit.shop import Shop
-from tests.scenarios.test_s2 import children, database, folder
 from tests.support import postgres
 from tests.support.processes import Nursery
 from tests.torture.kills import Home
-
-__all__ = ["children", "database", "folder"]
 
 
 @pytest.mark.req("R64")

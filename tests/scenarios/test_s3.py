@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,8 @@ from perdure import Perdure, TaskRecord
 from perdure._ground.clock import MovableClock
 from perdure.errors import Conflict, InvalidInput, NotFound
 from tests.scenarios import s3
-from tests.support.processes import Nursery, nursery
+from tests.support.processes import Nursery
 from tests.support.waiting import look_again
-
-
-@pytest.fixture
-def children() -> Iterator[Nursery]:
-    with nursery() as warm:
-        yield warm
 
 
 async def paused(app: Perdure, id: str, reason: str, message: str) -> TaskRecord:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
@@ -16,24 +15,13 @@ from perdure._runtime import bring_in, contexts, continuity, export, redaction
 from perdure._tasks import dump, verify
 from perdure.errors import CredentialRefused, Incompatible, InvalidTransition, LeaseLost
 from tests.scenarios import s5
-from tests.support.processes import ChildDied, Nursery, nursery
+from tests.support.processes import ChildDied, Nursery
 
 
 @pytest.fixture(autouse=True)
-def fresh_process() -> Iterator[None]:
+def _fresh(fresh_process: None) -> None:
     for known in (s5.generated, s5.markers, s5.thoughts):
         known.clear()
-    contexts.forget_contexts()
-    redaction.forget_all()
-    yield
-    contexts.forget_contexts()
-    redaction.forget_all()
-
-
-@pytest.fixture
-def children(clock: MovableClock) -> Iterator[Nursery]:
-    with nursery() as warm:
-        yield warm
 
 
 @pytest.mark.req("R86", "R90", "R91", "R93", "R95", "R107", "R109", "R118", "R144")

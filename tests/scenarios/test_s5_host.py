@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +24,9 @@ from perdure._runtime.save import CAUSE, PART
 from perdure._tasks import carried, carry
 from perdure.errors import BundleRefused, CutFailed, InvalidTransition, LeaseLost, RecordDamaged
 from tests.scenarios import s5
-from tests.support.processes import ROOT, ChildDied, Nursery, nursery
+from tests.support.processes import ROOT, ChildDied, Nursery
 
-
-@pytest.fixture(autouse=True)
-def fresh_process() -> Iterator[None]:
-    contexts.forget_contexts()
-    yield
-    contexts.forget_contexts()
-
-
-@pytest.fixture
-def children(clock: MovableClock) -> Iterator[Nursery]:
-    with nursery() as warm:
-        yield warm
+pytestmark = pytest.mark.usefixtures("fresh_process")
 
 
 def named(host: str, *argv: str) -> list[str]:

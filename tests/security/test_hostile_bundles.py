@@ -23,7 +23,7 @@ from perdure._ground import codec, envelope, frames
 from perdure._ground.crypto import KeyRing
 from perdure._ground.hop import drive
 from perdure._model import chain, digest
-from perdure._runtime import contexts, redaction
+from perdure._runtime import contexts
 from perdure._runtime.bundles import bring_in, export
 from perdure._runtime.continuity import Continuity
 from perdure.errors import BundleRefused
@@ -36,13 +36,7 @@ MUCH = 1 << 30
 SWOLLEN = 48 * 1024 * 1024  # and fifty times as much when it is made into objects
 
 
-@pytest.fixture(autouse=True)
-def fresh_process() -> Iterator[None]:
-    redaction.forget_all()
-    contexts.forget_contexts()
-    yield
-    redaction.forget_all()
-    contexts.forget_contexts()
+pytestmark = pytest.mark.usefixtures("fresh_process")
 
 
 @pytest.fixture

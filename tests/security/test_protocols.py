@@ -22,7 +22,7 @@ from perdure.keeper.pgproxy.recording import RecordingSession
 from perdure.keeper.pgproxy.session import Session
 from tests.runtime.kit import Place, until
 from tests.sessions.acts import IDENTITY, one
-from tests.sessions.conftest import children, stage  # noqa: F401
+from tests.sessions.conftest import stage  # noqa: F401
 from tests.sessions.kit import Stage
 from tests.torture import __main__ as torture
 from tests.torture import keeper_fuzz, proxy_fuzz

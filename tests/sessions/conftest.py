@@ -7,17 +7,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from tests.runtime.conftest import place
 from tests.sessions.cluster import Cluster
 from tests.sessions.kit import Stage
-from tests.support.processes import Nursery, nursery
+from tests.support.processes import Nursery
 
-
-@pytest.fixture
-def children() -> Iterator[Nursery]:
-    with nursery() as warm:
-        yield warm
+__all__ = ["place"]
 
 
 @pytest.fixture
@@ -33,3 +31,17 @@ def cluster() -> Iterator[Cluster]:
     made = Cluster()
     yield made
     made.remove()
+
+
+@pytest.fixture
+def url(postgres_url: str) -> str:
+    """The address of a PostgreSQL database with an empty table `t (x int)`."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (x int)")
+    return postgres_url
+
+
+@pytest.fixture
+def table(stage: Stage) -> None:
+    """An empty table `t (x int)` in the database of the stage."""
+    stage.outside("CREATE TABLE t (x int)")

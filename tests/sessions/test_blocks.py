@@ -20,7 +20,7 @@ from perdure._runtime.postgres_connection import KeptConnection
 from perdure._runtime.sessions import SessionPlace
 from tests.replay.kit import play
 from tests.sessions.acts import one
-from tests.sessions.kit import Stage
+from tests.sessions.kit import Stage, rows
 from tests.sessions.replays import finished
 from tests.support.processes import Link, die
 
@@ -45,10 +45,6 @@ async def answered(program: Callable[[], Any]) -> Any:
     assert isinstance(paused.error, Paused), paused.error
     [path] = paused.run.questions
     return await play(program, journal=paused.journal, answers={path: {"value": "yes"}})
-
-
-def rows(stage: Stage) -> list[int]:
-    return stage.outside("SELECT coalesce(array_agg(x ORDER BY x), '{}') FROM t")
 
 
 @pytest.mark.req("R79")

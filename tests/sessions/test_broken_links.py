@@ -17,23 +17,17 @@ from perdure._runtime.sqlite import open_sqlite
 from perdure.errors import SessionLost
 from tests.durable.effects_kit import until_paused
 from tests.sessions.acts import one
-from tests.sessions.kit import Stage
+from tests.sessions.kit import Stage, rows
 
 INSERT = "INSERT INTO t VALUES (%s)"
 
 
-@pytest.fixture(autouse=True)
-def _table(stage: Stage) -> None:
-    stage.outside("CREATE TABLE t (x int)")
+pytestmark = pytest.mark.usefixtures("table")
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
     return f"sqlite://{tmp_path}/perdure.db"
-
-
-def rows(stage: Stage) -> list[int]:
-    return stage.outside("SELECT coalesce(array_agg(x ORDER BY x), '{}') FROM t")
 
 
 class Once:

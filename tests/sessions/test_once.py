@@ -13,19 +13,13 @@ from perdure._durable import effect, pause, step
 from perdure.errors import InvalidInput, ReplayDiverged, StatementUnanswered
 from tests.replay.kit import play
 from tests.sessions.acts import one
-from tests.sessions.kit import Stage
+from tests.sessions.kit import Stage, rows
 from tests.sessions.replays import cut_anywhere, finished
 
 INSERT = "INSERT INTO t VALUES (%s)"
 
 
-@pytest.fixture(autouse=True)
-def _table(stage: Stage) -> None:
-    stage.outside("CREATE TABLE t (x int)")
-
-
-def rows(stage: Stage) -> list[int]:
-    return stage.outside("SELECT coalesce(array_agg(x ORDER BY x), '{}') FROM t")
+pytestmark = pytest.mark.usefixtures("table")
 
 
 @step

@@ -22,22 +22,6 @@ from tests.sessions.acts import IDENTITY, one
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    made = Place(tmp_path / "store" / "perdure.db")
-    try:
-        yield made
-    finally:
-        made.clear()
-
-
-@pytest.fixture
-def url(postgres_url: str) -> str:
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE t (x int)")
-    return postgres_url
-
-
-@pytest.fixture
 def eyes(url: str) -> Iterator[psycopg.Connection]:
     with psycopg.connect(url, autocommit=True) as connection:
         yield connection

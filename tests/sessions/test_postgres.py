@@ -18,10 +18,7 @@ from tests.sessions import acts
 from tests.sessions.acts import IDENTITY, one
 from tests.sessions.kit import Stage
 
-
-@pytest.fixture(autouse=True)
-def table(stage: Stage) -> None:
-    stage.outside("CREATE TABLE t (x int)")
+pytestmark = pytest.mark.usefixtures("table")
 
 
 @pytest.mark.req("R78", "R79")

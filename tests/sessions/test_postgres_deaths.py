@@ -17,10 +17,7 @@ from tests.sessions.acts import IDENTITY, one
 from tests.sessions.kit import Stage
 from tests.support.proxy import proxy_to
 
-
-@pytest.fixture(autouse=True)
-def table(stage: Stage) -> None:
-    stage.outside("CREATE TABLE t (x int)")
+pytestmark = pytest.mark.usefixtures("table")
 
 
 async def test_a_proxy_that_dies_idle_leaves_the_transaction_to_the_next(stage: Stage) -> None:

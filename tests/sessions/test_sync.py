@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +15,6 @@ from perdure._runtime.sessions import ask
 from perdure.sync import Perdure, durable, pause, runtime, step
 from tests.runtime.kit import Place, until
 from tests.sessions.acts import IDENTITY
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    made = Place(tmp_path / "store" / "perdure.db")
-    try:
-        yield made
-    finally:
-        made.clear()
-
-
-@pytest.fixture
-def url(postgres_url: str) -> str:
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE t (x int)")
-    return postgres_url
 
 
 def rows(url: str) -> list[int]:

@@ -9,7 +9,6 @@ import shutil
 import signal
 import socket
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -20,22 +19,6 @@ from perdure._runtime.sessions import ask
 from perdure.errors import SessionUnavailable
 from tests.runtime.kit import Place, until
 from tests.sessions.acts import IDENTITY, one
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    made = Place(tmp_path / "store" / "perdure.db")
-    try:
-        yield made
-    finally:
-        made.clear()
-
-
-@pytest.fixture
-def url(postgres_url: str) -> str:
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE t (x int)")
-    return postgres_url
 
 
 def proxy_of(session: object) -> int:

@@ -14,7 +14,7 @@ from perdure._store.postgres import PostgresEngine
 from perdure._store.sqlite import SqliteEngine
 from tests.store.kit import Hand
 from tests.store.watched import Attempt, Watched
-from tests.support import postgres
+from tests.support.fixtures import postgres_database
 from tests.support.proxy import Proxy, proxy_to
 
 ENGINES = ("memory", "sqlite", "postgres")
@@ -23,11 +23,7 @@ ENGINES = ("memory", "sqlite", "postgres")
 @pytest.fixture(scope="session")
 def postgres_store() -> Iterator[str]:
     """The address of one PostgreSQL store for all tests of this worker; see `emptied`."""
-    try:
-        postgres.ensure_server()
-    except postgres.ServerUnavailable as problem:
-        pytest.skip(str(problem))
-    with postgres.fresh_database() as url:
+    with postgres_database() as url:
         yield url
 
 

@@ -20,6 +20,14 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"memory://test-{os.urandom(6).hex()}"
 
 
+@pytest.fixture(params=["memory", "sqlite"])
+def quick_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty store that needs no server."""
+    if request.param == "sqlite":
+        return f"sqlite://{tmp_path}/store/perdure.db"
+    return f"memory://test-{os.urandom(6).hex()}"
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def shared_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of an empty store that other processes can open too."""

@@ -28,9 +28,9 @@ from perdure._ground import crash
 from perdure._ground.hop import Nap
 from perdure.memory import DurableTaskState, PlanLayer
 from tests.support import postgres
+from tests.support.folders import fast_folder
 from tests.support.processes import ChildDied, Link, die, nursery
 from tests.torture.kills import Home
-from tests.torture.powerloss import fast_folder
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 whole_agent: Any = importlib.import_module("whole_agent")

@@ -33,8 +33,8 @@ from perdure._store.sqlite import gate
 from perdure._tasks import examine
 from perdure.sync import Perdure, Task
 from tests.support import postgres
+from tests.support.folders import fast_folder
 from tests.support.processes import Link, Nursery, nursery
-from tests.torture.powerloss import fast_folder
 
 ALARMS = 20
 

@@ -17,10 +17,10 @@ from typing import Any
 from perdure import Perdure, durable, pause, step
 from perdure._ground.clock import MovableClock
 from perdure._ground.hop import drive
+from tests.support.folders import fast_folder
 from tests.support.processes import Link, nursery
 from tests.torture import storm_work
 from tests.torture.kills import Home
-from tests.torture.powerloss import fast_folder
 from tests.torture.storm import home_of
 
 MANY, DUE, WORKERS = 10_000, 1_000, 3

@@ -12,10 +12,10 @@ import time
 import uuid
 
 from tests.support import postgres
+from tests.support.folders import fast_folder
 from tests.support.processes import nursery
 from tests.support.proxy import Proxy, proxy_to
 from tests.torture.kills import Home
-from tests.torture.powerloss import fast_folder
 from tests.torture.storm import Storm
 
 CUTS = 12

@@ -34,12 +34,12 @@ from perdure._runtime.bundles import export
 from perdure._tasks import collect, examine
 from perdure.errors import PerdureError
 from tests.support import postgres
+from tests.support.folders import fast_folder
 from tests.support.processes import ChildDied, Link, Nursery, die, nursery
 from tests.support.strangers import open_file
 from tests.support.waiting import look_again
 from tests.torture import flips
 from tests.torture.flips import Cell
-from tests.torture.powerloss import fast_folder
 
 _POSTGRES_EVERY = 3
 _MOST_LOOKS = 600

@@ -29,7 +29,7 @@ from perdure._runtime.bundles import bring_in
 from perdure._runtime.continuity import Continuity
 from perdure.errors import BundleRefused, KeyMissing, NotFound, PerdureError, RecordDamaged
 from tests.security import hostile
-from tests.torture.powerloss import fast_folder
+from tests.support.folders import fast_folder
 
 CORPUS = Path(__file__).parents[1] / "security" / "corpus" / "bundles"
 PER_SEED = 12

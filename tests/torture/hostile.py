@@ -35,6 +35,7 @@ from perdure._ground.clock import MovableClock
 from perdure._ground.hop import drive
 from perdure._tasks.questions import Question, all_questions, answer_question
 from perdure.errors import Conflict, InvalidTransition, PerdureError
+from tests.support.folders import fast_folder
 from tests.support.processes import Child, ChildDied, Link, Nursery, nursery, say
 from tests.support.proxy import Proxy, proxy_to
 from tests.torture.hostile_programs import (
@@ -54,7 +55,6 @@ from tests.torture.hostile_programs import (
 )
 from tests.torture.invariants import Story, check
 from tests.torture.kills import Home
-from tests.torture.powerloss import fast_folder
 from tests.torture.storm import home_of
 
 KILLS = 25

@@ -22,9 +22,9 @@ from perdure import Perdure
 from perdure._ground import crash
 from perdure._ground.hop import drive
 from perdure._store.sqlite import SqliteEngine
+from tests.support.folders import fast_folder
 from tests.support.processes import ChildDied, Link, die, nursery, say
 from tests.torture.checks import check_rows, dump
-from tests.torture.powerloss import fast_folder
 from tests.torture.verbs import VERBS, carry_on
 
 Dump = dict[str, Any]

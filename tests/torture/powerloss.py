@@ -7,13 +7,8 @@ and lose power again, perhaps while SQLite was still recovering.
 
 from __future__ import annotations
 
-import os
 import random
-import tempfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -25,6 +20,7 @@ from perdure._model import Entry, seal_entry
 from perdure._store.sqlite import SqliteEngine
 from perdure._tasks import leases
 from perdure.errors import PerdureError
+from tests.support.folders import fast_folder
 from tests.support.powerloss import Disk
 from tests.torture.checks import check_rows
 
@@ -151,12 +147,3 @@ def _look(app: Perdure, known: Known) -> None:
         if record.damaged:
             raise Lost(f"{name}: damaged checkpoints {record.damaged}")
     check_rows(app)
-
-
-@contextmanager
-def fast_folder() -> Iterator[Path]:
-    """A folder in memory, if the machine has such a file system: here the syncs are counted, not felt."""
-    memory = Path("/dev/shm")
-    parent = memory if os.access(memory, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="perdure-", dir=parent) as folder:
-        yield Path(folder)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from perdure import Perdure
 from perdure._ground.hop import drive
+from tests.support.folders import fast_folder
 from tests.support.processes import Child, Link, at_the_gun, nursery, say, starting_gun
 from tests.torture.checks import check_rows
 from tests.torture.kills import Home
-from tests.torture.powerloss import fast_folder
 
 WRITERS = 4
 SECONDS = 20.0  # of real time for each seed, in torture

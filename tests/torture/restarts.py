@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.sessions.cluster import Cluster
+from tests.support.folders import fast_folder
 from tests.support.processes import nursery
 from tests.torture.kills import Home
-from tests.torture.powerloss import fast_folder
 from tests.torture.storm import Storm
 
 RESTARTS = 6

@@ -9,9 +9,9 @@ import uuid
 
 from tests.scenarios import s2
 from tests.support import postgres
+from tests.support.folders import fast_folder
 from tests.support.processes import nursery
 from tests.torture.kills import Home
-from tests.torture.powerloss import fast_folder
 
 REPETITIONS = 50
 

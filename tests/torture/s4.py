@@ -87,7 +87,7 @@ def run(size: Size, url: str, folder: Path, seed: int = 0) -> None:
 
 def run_full(seed: int) -> None:
     """In full; even seeds on SQLite, odd ones on PostgreSQL."""
-    from tests.torture.powerloss import fast_folder
+    from tests.support.folders import fast_folder
     from tests.torture.storm import home_of
 
     with fast_folder() as folder, home_of(seed, folder, None) as home:

@@ -13,7 +13,7 @@ from perdure._store.memory import MemoryEngine
 from perdure._store.postgres import PostgresEngine
 from perdure._store.sqlite import SqliteEngine
 from tests.support import postgres
-from tests.torture.powerloss import fast_folder
+from tests.support.folders import fast_folder
 
 # A database of its own takes longer than the sequence.
 _POSTGRES_EVERY = 10

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from perdure._ground.hop import drive
 from tests.sessions.cluster import Cluster
+from tests.support.folders import fast_folder
 from tests.support.processes import Link, nursery
 from tests.torture import storm_work
 from tests.torture.kills import Home
-from tests.torture.powerloss import fast_folder
 from tests.torture.sleepers import Asleep
 
 SLEEPS, WORKERS = 3, 3

@@ -16,11 +16,11 @@ from perdure import Perdure
 from perdure._durable import where
 from perdure._ground.hop import drive
 from tests.support import postgres
+from tests.support.folders import fast_folder
 from tests.support.processes import Child, ChildDied, Nursery, nursery
 from tests.torture import storm_work
 from tests.torture.invariants import Story, check
 from tests.torture.kills import Home
-from tests.torture.powerloss import fast_folder
 from tests.torture.storm_work import PATIENT, journey, journey_of, recorded
 
 KILLS = 20

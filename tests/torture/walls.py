@@ -21,10 +21,10 @@ from perdure._ground.hop import drive
 from tests.sessions.cluster import Cluster
 from tests.support import faketime
 from tests.support.faketime import Wall
+from tests.support.folders import fast_folder
 from tests.support.processes import Link, nursery_in
 from tests.torture import storm_work
 from tests.torture.kills import Home
-from tests.torture.powerloss import fast_folder
 from tests.torture.sleepers import TICKING, Asleep, ticking
 
 JUMPS = 8

@@ -16,8 +16,8 @@ from perdure._tasks import carry
 from perdure._tasks.checkpointing import save_working_state
 from perdure.errors import Conflict, LeaseLost, StaleVersion
 from tests.support import postgres
+from tests.support.folders import fast_folder
 from tests.support.processes import Child, Link, nursery, say
-from tests.torture.powerloss import fast_folder
 
 KINDS = ("append", "append nested", "set", "set one value", "autosave", "save", "patch")
 _POSTGRES_EVERY = 5

@@ -20,11 +20,11 @@ from typing import Any
 from perdure import Perdure, durable, effect, idempotency_key, step
 from perdure._ground.clock import MovableClock
 from perdure._ground.hop import drive
+from tests.support.folders import fast_folder
 from tests.support.processes import Child, Link, nursery
 from tests.torture import storm_work
 from tests.torture.invariants import Story, check
 from tests.torture.kills import Home
-from tests.torture.powerloss import fast_folder
 from tests.torture.storm import home_of
 from tests.torture.storm_work import PATIENT
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.crash.conftest import children, clock, database, folder, home, sqlite_home
+from tests.crash.conftest import clock, home, sqlite_home
 
-__all__ = ["children", "clock", "database", "folder", "home", "sqlite_home"]
+__all__ = ["clock", "home", "sqlite_home"]

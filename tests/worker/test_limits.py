@@ -13,10 +13,14 @@ from perdure._ground.clock import MovableClock
 from perdure._worker.limits import Limit, Slot, free_place, limits_of
 from perdure._worker.queues import Queue
 from perdure.errors import Conflict, InvalidInput
+from tests.support import engines
 from tests.support.processes import Link, Nursery, say
 from tests.support.waiting import look_again
 from tests.torture.kills import Home
 from tests.worker.kit import lines, opened, quick, until
+
+movable = engines.clock  # which moves this process too, not only its children
+
 
 order: list[str] = []
 now_running: set[str] = set()
@@ -143,13 +147,6 @@ async def test_a_rate_lets_so_many_begin_in_a_time(url: str, movable: MovableClo
 async def _finished(handles: list, count: int) -> bool:
     statuses = [(await (await handle.task()).record()).status for handle in handles]
     return statuses.count("completed") == count
-
-
-@pytest.fixture
-def movable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MovableClock:
-    found = MovableClock(tmp_path / "clock")
-    monkeypatch.setenv("PERDURE_TEST_CLOCK", str(found.path))
-    return found
 
 
 # ── whose turn it is ─────────────────────────────────────────────────────────────────────────────

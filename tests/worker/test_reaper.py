@@ -21,9 +21,12 @@ from perdure._worker.watch import Watch
 from perdure.errors import PerdureError, StoreUnreachable
 from tests.crash.conftest import env_of
 from tests.crash.hands import ID, obey, order
+from tests.support import engines
 from tests.support.processes import Link, Nursery, say
 from tests.torture.kills import Home
 from tests.worker.kit import events_of, innocent, kinds_of, lines, opened, poison, three, until, work
+
+movable = engines.clock  # which moves this process too, not only its children
 
 
 @pytest.mark.req("R111", "R112", "R116")
@@ -234,10 +237,3 @@ async def test_an_effect_that_its_process_has_given_up_is_settled_elsewhere_with
         ended = [attempt.ended for attempt in (await app.tasks.get("task")).attempts]
     assert ended == ["given up", "completed"] and lines(folder / "sent") == ["sent"]
     assert movable.boottime() - began < 300  # an effect may take ten minutes
-
-
-@pytest.fixture
-def movable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MovableClock:
-    found = MovableClock(tmp_path / "clock")
-    monkeypatch.setenv("PERDURE_TEST_CLOCK", str(found.path))
-    return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -14,16 +13,10 @@ from perdure._ground.clock import MovableClock
 from perdure._tasks import DueQuestion, take_question, take_task
 from perdure._worker.timers import WINDOW, Timers
 from tests.support import engines
-from tests.support.processes import Link, Nursery, nursery
+from tests.support.processes import Link, Nursery
 from tests.support.waiting import look_again
 
 clock = engines.clock  # which moves this process too, not only its children
-
-
-@pytest.fixture
-def nest() -> Iterator[Nursery]:
-    with nursery() as warm:
-        yield warm
 
 
 async def work(link: Link, url: str) -> None:
@@ -40,9 +33,9 @@ async def make_paused(app: Perdure, count: int) -> None:
 
 @pytest.mark.req("R49")
 async def test_a_hundred_due_tasks_are_resumed_a_hundred_times_by_three_processes(
-    shared_url: str, clock: MovableClock, nest: Nursery
+    shared_url: str, clock: MovableClock, children: Nursery
 ) -> None:
-    workers = [nest.start(work, shared_url, env={"PERDURE_TEST_CLOCK": str(clock.path)}) for _ in range(3)]
+    workers = [children.start(work, shared_url, env={"PERDURE_TEST_CLOCK": str(clock.path)}) for _ in range(3)]
     assert [worker.heard() for worker in workers] == ["ready"] * 3
     async with Perdure(shared_url) as app:
         await make_paused(app, 100)

@@ -15,10 +15,13 @@ from perdure._model import Entry
 from perdure._worker.losses import after_loss, how_far
 from perdure.errors import TaskFailed, TimedOut
 from tests.crash.conftest import env_of
+from tests.support import engines
 from tests.support.processes import Nursery
 from tests.support.waiting import look_again
 from tests.torture.kills import Home
 from tests.worker.kit import events_of, kinds_of, opened, three, until, work
+
+movable = engines.clock  # which moves this process too, not only its children
 
 
 @step
@@ -39,13 +42,6 @@ async def failing_at_work() -> None:
 @durable
 async def waiting() -> None:
     await pause.input("when?", str)
-
-
-@pytest.fixture
-def movable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MovableClock:
-    found = MovableClock(tmp_path / "clock")
-    monkeypatch.setenv("PERDURE_TEST_CLOCK", str(found.path))
-    return found
 
 
 async def has(app: Perdure, id: str, kind: str) -> bool:
