@@ -10,8 +10,8 @@ import pytest
 
 from perdure import Perdure
 from perdure._durable import durable, effect, idempotency_key, is_at_work, settling
-from perdure._durable.effect_call import running_effect
 from perdure._durable.effect_walk import Walk
+from perdure._durable.inside import running_effect
 from perdure._durable.scopes import current
 from perdure._durable.settling import may_settle
 from perdure._durable.whereabouts import where

@@ -15,7 +15,7 @@ import pytest
 
 from perdure import Perdure, Retry, durable, effect, pause, runtime, step
 from perdure._durable import where
-from perdure._durable.ledger import failure_in
+from perdure._durable.journal_reading import failure_in
 from perdure._durable.noting import note_steps
 from perdure._durable.values import decode_error, encode_error
 from perdure._durable.wishes import watch_of

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from perdure import DID_NOT_HAPPEN, Happened, Perdure, durable, effect, pause, step
-from perdure._durable.ledger import read_entries
+from perdure._durable.journal_reading import read_entries
 from perdure._ground.hop import Nap
 from tests.durable.kept_kit import World, fresh_home, go_on, kill
 from tests.support.processes import Link, Nursery

@@ -16,8 +16,8 @@ import pytest
 
 from perdure import Perdure, Retry, durable, effect
 from perdure._durable.at_work import AtWork, Limited, Limits, all_under_way, at_work_of
-from perdure._durable.effect_call import running_effect
 from perdure._durable.effect_walk import Walk
+from perdure._durable.inside import running_effect
 from perdure.errors import EffectUncertain
 
 

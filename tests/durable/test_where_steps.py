@@ -11,7 +11,7 @@ import pytest
 
 from perdure import Perdure, durable, effect, progress, step
 from perdure._durable import where
-from perdure._durable.ledger import read_line
+from perdure._durable.journal_reading import read_line
 from perdure._durable.noting import BEGUN, note_steps
 from perdure.cli import main
 from tests.durable.effects_kit import wait_until

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from perdure._durable.lost_blocks import without_lost
+from perdure._durable.block_entries import without_lost
 from perdure._durable.unwinding import Paused
 from tests.replay.kit import Journal, play
 

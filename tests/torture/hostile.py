@@ -29,7 +29,7 @@ from unittest import mock
 
 from perdure import Perdure, Task, account_of
 from perdure._durable import where
-from perdure._durable.ledger import read_entries
+from perdure._durable.journal_reading import read_entries
 from perdure._ground import crash
 from perdure._ground.clock import MovableClock
 from perdure._ground.hop import drive

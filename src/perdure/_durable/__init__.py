@@ -26,6 +26,7 @@ from perdure._durable.versions import PastEffect, function_for, known_versions, 
 
 if TYPE_CHECKING:
     from perdure._durable import loops, plain, scheduling, triggering
+    from perdure._durable.block_entries import Block
     from perdure._durable.blocking import Waits, as_async, inside_of, waited
     from perdure._durable.call_stack import stacks_now
     from perdure._durable.carrying import carry_over
@@ -36,9 +37,10 @@ if TYPE_CHECKING:
     from perdure._durable.framing import frames
     from perdure._durable.inbox import Choice, Inbox, UncertainEffect
     from perdure._durable.instructions import instruction
-    from perdure._durable.ledger import EffectRecord, require_all_entries
+    from perdure._durable.journal_reading import require_all_entries
+    from perdure._durable.ledger import EffectRecord
     from perdure._durable.listing import JournalLine, journal_of
-    from perdure._durable.lost_blocks import Block, BlocksOnRecord, Commit, belongs_to, note_commit, run_again
+    from perdure._durable.lost_blocks import BlocksOnRecord, Commit, belongs_to, note_commit, run_again
     from perdure._durable.marking import plain_progress, progress
     from perdure._durable.memory_calls import (
         LayerRecord,
@@ -96,9 +98,11 @@ _HOMES = {
     "framing": ("frames",),
     "inbox": ("Choice", "Inbox", "UncertainEffect"),
     "instructions": ("instruction",),
-    "ledger": ("EffectRecord", "require_all_entries"),
+    "ledger": ("EffectRecord",),
+    "journal_reading": ("require_all_entries",),
     "listing": ("JournalLine", "journal_of"),
-    "lost_blocks": ("Block", "BlocksOnRecord", "Commit", "belongs_to", "note_commit", "run_again"),
+    "block_entries": ("Block",),
+    "lost_blocks": ("BlocksOnRecord", "Commit", "belongs_to", "note_commit", "run_again"),
     "marking": ("plain_progress", "progress"),
     "memory_calls": ("LayerRecord", "has_answers", "is_on_record", "memory_call", "own_store", "unrecorded"),
     "models": ("ModelCall", "Price", "Usage", "model_call"),

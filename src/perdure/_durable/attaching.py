@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from perdure._durable.functions import DurableFunction
-from perdure._durable.ledger import read_entries
+from perdure._durable.journal_reading import read_entries
 from perdure._durable.spending import was_begun_with
 from perdure._durable.values import Signature
 from perdure._durable.versions import chosen_among, namesakes_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from perdure._durable.recorded_calls import recorded_call
 from perdure._durable.scopes import current
-from perdure._durable.starting import recorded_call
 
 T = TypeVar("T")
 

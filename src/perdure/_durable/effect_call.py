@@ -5,22 +5,19 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from datetime import timedelta
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from msgspec import Struct
 
 from perdure._durable.calls import Call
 from perdure._durable.declaring import refuse_no_exceptions
 from perdure._durable.fitting import refuse_misfit
+from perdure._durable.inside import running_effect
 from perdure._durable.values import declare
 from perdure._ground.durations import Duration, require_timedelta
 from perdure.errors import Conflict, EffectUncertain, InvalidInput, NoTask, NotStorable, ResultNotStorable
-
-if TYPE_CHECKING:
-    from perdure._durable.effect_walk import Walk
 
 T = TypeVar("T")
 
@@ -73,9 +70,6 @@ class Bare(Struct, frozen=True):
     """An effect that is run without a task."""
 
     key: str
-
-
-running_effect: ContextVar[Walk | Bare] = ContextVar("perdure_effect")
 
 
 def idempotency_key() -> str:

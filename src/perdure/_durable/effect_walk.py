@@ -21,7 +21,8 @@ from typing import Any
 from perdure._durable import settling
 from perdure._durable.at_work import Limited, at_work_of
 from perdure._durable.calls import Note, cut_off
-from perdure._durable.effect_call import EffectCall, Outcome, is_own_coroutine, key_of, not_awaited, running_effect
+from perdure._durable.effect_call import EffectCall, Outcome, is_own_coroutine, key_of, not_awaited
+from perdure._durable.inside import running_effect
 from perdure._durable.lost_lease import stand_down
 from perdure._durable.retry import Retry, failed_try, wait_until
 from perdure._durable.run import Run

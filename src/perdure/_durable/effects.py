@@ -22,8 +22,9 @@ from contextlib import contextmanager
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
 
 from perdure._durable.calls import never, on_another_loop
-from perdure._durable.effect_call import LONGEST, Bare, EffectCall, key_of, remember, running_effect
+from perdure._durable.effect_call import LONGEST, Bare, EffectCall, key_of, remember
 from perdure._durable.effect_walk import Walk
+from perdure._durable.inside import running_effect
 from perdure._durable.retry import Retry
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current

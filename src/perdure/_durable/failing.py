@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from perdure._durable.again import errors_in, note_of, to_forget
-from perdure._durable.ledger import FAILED, read_entries
+from perdure._durable.journal_reading import FAILED, read_entries
 from perdure._durable.run import Run
 from perdure._ground import crash
 from perdure._ground.clock import moment

@@ -27,7 +27,8 @@ import msgspec
 
 from perdure._durable.attaching import begun_in
 from perdure._durable.functions import DurableFunction
-from perdure._durable.ledger import UNDO, accounts, read_entries, read_readable, without_failed
+from perdure._durable.journal_reading import read_entries, read_readable, without_failed
+from perdure._durable.ledger import UNDO, accounts
 from perdure._durable.savepoints import rebased, recorded_later, state_at, state_place
 from perdure._durable.settling import KNOWN
 from perdure._durable.spending import Budget, carried, seal_budget

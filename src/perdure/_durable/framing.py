@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from perdure._durable.recorded_calls import recorded_call
 from perdure._durable.scopes import current
-from perdure._durable.starting import recorded_call
 from perdure._ground.durations import Duration
 from perdure._model import Frame
 from perdure._replay import digest

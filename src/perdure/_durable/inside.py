@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
+from typing import Protocol
+
 from msgspec import Struct
 
-from perdure._durable.effect_call import running_effect
 from perdure._durable.scopes import current
 from perdure._store import Store
+
+
+class KeyedEffect(Protocol):
+    """An effect whose body runs here."""
+
+    @property
+    def key(self) -> str: ...
+
+
+running_effect: ContextVar[KeyedEffect] = ContextVar("perdure_effect")
 
 
 class Inside(Struct, frozen=True):

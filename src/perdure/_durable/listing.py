@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from perdure._durable.ledger import failure_in, read_readable
+from perdure._durable.journal_reading import failure_in, read_readable
 from perdure._ground.clock import moment
 from perdure._model import Entry, scope_of
 from perdure._tasks import Tasks, current_row

@@ -7,28 +7,22 @@ stay, and are not repeated.
 
 Before a COMMIT goes out, the journal notes by what its outcome can be asked for, should all that held the session die.
 
-Owns which entries belong to which block. How a block is found to be lost is in perdure/_runtime/blocks.py.
+Which entries belong to which block is in block_entries.py, how a block is found to be lost in
+perdure/_runtime/blocks.py.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple, NoReturn
 
-from msgspec.structs import replace
-
+from perdure._durable.block_entries import BLOCK, LOST, UNIT, Block, block_of
 from perdure._durable.run import Run
 from perdure._durable.scopes import current
 from perdure._ground import codec
 from perdure._model import Entry
-from perdure._replay import LOOSE
 
-LOST, COMMITTING = "lost", "committing"
-_UNIT, _BLOCK, _LEFT, _ENTERED = "unit", "block", "left", "entered"
-
-
-class Block(NamedTuple):
-    unit: str
-    name: str
+COMMITTING = "committing"
+_LEFT, _ENTERED = "left", "entered"
 
 
 def belongs_to(block: Block, *, left: str = "", entered: bool = False) -> None:
@@ -36,7 +30,7 @@ def belongs_to(block: Block, *, left: str = "", entered: bool = False) -> None:
     scope = current.get()
     if scope is None or not scope.is_body:
         return
-    note: dict[str, str | int | float | None] = {_UNIT: block.unit, _BLOCK: block.name}
+    note: dict[str, str | int | float | None] = {UNIT: block.unit, BLOCK: block.name}
     if left:
         note[_LEFT] = left
     if entered:
@@ -54,7 +48,7 @@ class Commit(NamedTuple):
 def note_commit(run: Run, block: Block, commit: Commit) -> None:
     """Put on record that a block is about to be committed; the caller waits for the disk before it is."""
     path = f"~{COMMITTING} {block.unit} {block.name} {run.fence.position}"
-    about: dict[str, str | int | float | None] = {_UNIT: block.unit, _BLOCK: block.name}
+    about: dict[str, str | int | float | None] = {UNIT: block.unit, BLOCK: block.name}
     now = run.store.clock.now_ms()
     run.record(Entry("result", COMMITTING, path, b"", codec.encode(list(commit)), note=about, at=now, epoch=run.epoch))
 
@@ -67,7 +61,7 @@ class BlocksOnRecord:
         self._left: set[Block] = set()
         self._commits: dict[Block, Commit] = {}
         for _, entry in run.entries:
-            block = _block_of(entry)
+            block = block_of(entry)
             if block is None:
                 continue
             note = entry.note or {}
@@ -96,13 +90,6 @@ class BlocksOnRecord:
         return found[-1] if found else None
 
 
-def _block_of(entry: Entry) -> Block | None:
-    note = entry.note
-    if note is None or _BLOCK not in note:
-        return None
-    return Block(str(note[_UNIT]), str(note[_BLOCK]))
-
-
 async def run_again(run: Run, block: Block) -> NoReturn:
     """Begin the attempt anew, without what was recorded in the block."""
     data = codec.encode([block.unit, block.name])
@@ -111,35 +98,3 @@ async def run_again(run: Run, block: Block) -> NoReturn:
     run.record(Entry("result", LOST, path, b"", data, at=now, epoch=run.epoch), urgent=True)
     await run.flush()
     await run.begin_anew(f"~{LOST} {block.unit}")
-
-
-def without_lost(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
-    """The entries without those of blocks that are run again; what they cost was spent all the same."""
-    gone: dict[Block, int] = {}
-    for position, entry in entries:
-        if entry.op == LOST and entry.value is not None:
-            gone[Block(*codec.decode(entry.value, list[str]))] = position
-    if not gone:
-        return entries
-    forgotten = {
-        entry.path: position
-        for position, entry in entries
-        if (block := _block_of(entry)) is not None and position < gone.get(block, 0)
-    }
-    begun: dict[Block, int] = {}
-    for position, entry in entries:
-        if (block := _block_of(entry)) is not None and position < gone.get(block, 0):
-            begun.setdefault(block, position)
-    spans = [(first, gone[block]) for block, first in begun.items()]
-    found: list[tuple[int, Entry]] = []
-    for position, entry in entries:
-        block = _block_of(entry)
-        if entry.kind == "intent" and entry.op == "try" and position < forgotten.get(entry.path, 0):
-            continue  # a step of the block that was tried more than once
-        if block is not None and position < gone.get(block, 0):
-            if "spent_tokens" in (entry.note or {}):
-                found.append((position, Entry("result", "spent", f"|{LOST}|{position}", b"", note=entry.note)))
-            continue
-        is_loose = entry.kind == "result" and any(first < position < last for first, last in spans)
-        found.append((position, replace(entry, note={**(entry.note or {}), LOOSE: 1}) if is_loose else entry))
-    return found

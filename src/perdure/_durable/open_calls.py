@@ -12,7 +12,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from perdure._durable.ledger import failure_in, shown_of
+from perdure._durable.journal_reading import failure_in
+from perdure._durable.ledger import shown_of
 from perdure._durable.noting import BEGUN
 from perdure._ground import codec
 from perdure._ground.clock import moment

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from perdure._durable.asking import Open
-from perdure._durable.ledger import length_of, opened, require_line, without_failed
+from perdure._durable.journal_reading import length_of, opened, require_line, without_failed
 from perdure._durable.run import Run
 from perdure._durable.savepoints import begin_at, resume_point
 from perdure._ground.hop import Call

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from perdure._durable.ledger import least_length, opened
+from perdure._durable.journal_reading import least_length, opened
 from perdure._durable.models import ModelCall, model_calls
 from perdure._durable.pumps import Kept, Marker
 from perdure._durable.savings import Savings, savings_in, savings_of

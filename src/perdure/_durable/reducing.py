@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from perdure._durable.functions import DurableFunction, durable, step
-from perdure._durable.ledger import read_entries
+from perdure._durable.journal_reading import read_entries
 from perdure._durable.savepoints import checkpoint
 from perdure._durable.signalling import signals
 from perdure._durable.versions import is_another

@@ -10,7 +10,8 @@ import asyncio
 
 from perdure._durable.aside import Aside
 from perdure._durable.forking import packed, settled_by
-from perdure._durable.ledger import Account, accounts, read_answers, read_entries
+from perdure._durable.journal_reading import read_answers, read_entries
+from perdure._durable.ledger import Account, accounts
 from perdure._durable.line_origin import with_origin
 from perdure._durable.prepare import prepare, suspend
 from perdure._durable.savepoints import position_of, recorded_later

@@ -23,9 +23,9 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from perdure._durable.recorded_calls import recorded_call
 from perdure._durable.run import Run
 from perdure._durable.scopes import Scope, current
-from perdure._durable.starting import recorded_call
 from perdure._ground import codec
 from perdure._model import Entry, name_of, scope_of, seq_of
 from perdure._store import Store

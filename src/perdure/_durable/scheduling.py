@@ -18,8 +18,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from perdure._durable.functions import DurableFunction
+from perdure._durable.recorded_calls import recorded_call
 from perdure._durable.scopes import current
-from perdure._durable.starting import recorded_call, start
+from perdure._durable.starting import start
 from perdure._durable.versions import function_for
 from perdure._ground.clock import moment, to_ms
 from perdure._ground.durations import Duration

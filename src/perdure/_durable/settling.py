@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from perdure._durable.aside import Aside
 from perdure._durable.asking import answer_to, close_question, note_question
 from perdure._durable.at_work import all_under_way
-from perdure._durable.effect_call import DID_NOT_HAPPEN, UNKNOWN, Happened, Outcome, running_effect
+from perdure._durable.effect_call import DID_NOT_HAPPEN, UNKNOWN, Happened, Outcome
+from perdure._durable.inside import running_effect
 from perdure._durable.lost_lease import STOPPED
 from perdure._durable.retry import Retry
 from perdure._durable.run import LEASE_MS, Run

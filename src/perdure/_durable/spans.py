@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from perdure._durable.line_origin import causes
+from perdure._durable.recorded_calls import recorded_call
 from perdure._durable.scopes import current
-from perdure._durable.starting import recorded_call
 from perdure._ground import crash
 from perdure._tasks import checkpoint_once
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from perdure._durable.line_origin import causes
+from perdure._durable.recorded_calls import recorded_call
 from perdure._durable.run import Run
 from perdure._durable.savepoints import APPEND
 from perdure._durable.scopes import current
-from perdure._durable.starting import recorded_call
 from perdure._ground import crash
 from perdure._replay import digest
 from perdure._tasks import append_to_state, causes_of

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from perdure._durable.calls import Call, cut_off, never, on_another_loop
-from perdure._durable.effect_call import running_effect
+from perdure._durable.inside import running_effect
 from perdure._durable.retry import attempts_of
 from perdure._durable.run import SHORTEST_WAIT, Run
 from perdure._durable.scopes import Scope, current

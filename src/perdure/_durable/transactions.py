@@ -16,17 +16,10 @@ import logging
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from perdure._durable.effect_call import (
-    DID_NOT_HAPPEN,
-    UNKNOWN,
-    EffectCall,
-    Happened,
-    home_of,
-    remember,
-    running_effect,
-)
+from perdure._durable.effect_call import DID_NOT_HAPPEN, UNKNOWN, EffectCall, Happened, home_of, remember
 from perdure._durable.effect_walk import Walk
 from perdure._durable.effects import Effect
+from perdure._durable.inside import running_effect
 from perdure._durable.markers import Found, Marker, Side, opened, plain, psycopg_rows, side_of
 from perdure._durable.unwinding import is_leaving
 from perdure._ground import codec, crash

@@ -16,7 +16,8 @@ from perdure._durable import settling
 from perdure._durable.asking import answer_to
 from perdure._durable.effect_call import DidNotHappen, EffectCall, Outcome, key_of, known_effect
 from perdure._durable.effect_walk import Walk
-from perdure._durable.ledger import UNDO, Account, accounts, failure_in, undo_path
+from perdure._durable.journal_reading import failure_in
+from perdure._durable.ledger import UNDO, Account, accounts, undo_path
 from perdure._durable.run import Run
 from perdure._ground import codec, crash
 from perdure._ground.hop import drive

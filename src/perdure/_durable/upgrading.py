@@ -7,7 +7,7 @@ from typing import Any
 from perdure._durable.attaching import ANY, begun_in
 from perdure._durable.forking import first_entry
 from perdure._durable.functions import DurableFunction
-from perdure._durable.ledger import read_entries
+from perdure._durable.journal_reading import read_entries
 from perdure._durable.versions import chosen_among, function_for, refuse_namesakes, upgraded
 from perdure._ground import envelope
 from perdure._store import Row, Store

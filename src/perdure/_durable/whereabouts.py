@@ -13,8 +13,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from perdure._durable.journal_reading import read_readable, without_failed
 from perdure._durable.knowers import why_nobody, why_not_checked
-from perdure._durable.ledger import read_readable, without_failed
 from perdure._durable.listing import MARKS
 from perdure._durable.open_calls import CallFrame, last_returned, open_calls, without_bytes
 from perdure._durable.settling import may_run_until
