@@ -120,7 +120,7 @@ def _how(ended: int) -> str:
     return "it ended unseen" if ended < 0 else f"its program ended with {ended}"
 
 
-def recipe_of(
+def request_recipe(
     method: str, url: str, headers: Mapping[str, str | Secret], data: Any, body: bytes | None
 ) -> tuple[dict[str, Any], dict[str, str], bytes]:
     """How the request is made, what of it is secret, and its body."""

@@ -88,5 +88,5 @@ class Service(Unit):
         return repr((await self.log())[-300:].strip())
 
 
-def recipe_of(ready: Ready | None, restart: str) -> dict[str, Any]:
+def service_recipe(ready: Ready | None, restart: str) -> dict[str, Any]:
     return {"port": ready.port if ready is not None else None, "restart": restart}
