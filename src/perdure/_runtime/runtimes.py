@@ -23,12 +23,10 @@ from perdure._runtime.kept_sessions import place_of, refuse_own_store
 from perdure._runtime.postgres import PostgresSession, open_postgres
 from perdure._runtime.postgres_verdicts import NEW_SESSION
 from perdure._runtime.ready import Ready
-from perdure._runtime.request import KeptRequest
-from perdure._runtime.request import request_recipe
+from perdure._runtime.request import KeptRequest, request_recipe
 from perdure._runtime.secrets import Secret
 from perdure._runtime.secrets import resolve as secret_value
-from perdure._runtime.service import Service
-from perdure._runtime.service import service_recipe
+from perdure._runtime.service import Service, service_recipe
 from perdure._runtime.shell import Shell, shell_command
 from perdure._runtime.sqlite import SqliteSession, open_sqlite
 from perdure._runtime.units import Owner, Record, Rest, U, Unit, opened
