@@ -29,19 +29,25 @@ def stub_of(door: Path) -> str:
     """The text of a door's stub."""
     tree = ast.parse(door.read_text(encoding="utf-8"))
     package = ".".join(door.parent.relative_to(SOURCE).parts)
-    homes, modules = _table(tree)
+    homes, modules = table_of(tree)
     lines = [f'"""{ast.get_docstring(tree)}\n\nWritten by tools/make_doors.py from the table in __init__.py.\n"""\n']
     lines += [_from(f"{package}.{home}", names) for home, names in homes.items()]
     for path in modules:
         parent, _, name = path.rpartition(".")
         lines.append(_from(f"{package}.{parent}" if parent else package, [name]))
-    given = [entry.rpartition(" ")[2] for names in homes.values() for entry in names]
-    given += [path.rpartition(".")[2] for path in modules]
-    lines += [*_rest(tree), "__all__ = [", *(f'    "{name}",' for name in given), "]"]
+    lines += [*_rest(tree), "__all__ = [", *(f'    "{name}",' for name in names_of(tree)), "]"]
     return "\n".join(lines) + "\n"
 
 
-def _table(tree: ast.Module) -> tuple[dict[str, list[str]], list[str]]:
+def names_of(tree: ast.Module) -> list[str]:
+    """The names a door gives, in the order of its table."""
+    homes, modules = table_of(tree)
+    given = [entry.rpartition(" ")[2] for names in homes.values() for entry in names]
+    return given + [path.rpartition(".")[2] for path in modules]
+
+
+def table_of(tree: ast.Module) -> tuple[dict[str, list[str]], list[str]]:
+    """Which names a door takes from which of its modules, and the modules it gives themselves."""
     call = next(node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy_door")
     homes: dict[str, list[str]] = {home: list(names) for home, names in ast.literal_eval(call.args[1]).items()}
     modules = [ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg == "modules"]

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from make_faces import blocking, docstring, formatted, parameters
-from perdure._durable import loops
-from perdure._durable.carrying import carry_over
-from perdure._durable.framing import frames
-from perdure._durable.instructions import instruction
-from perdure._durable.pauses import pause
-from perdure._durable.readers import account_of, follow_stream, read_stream, stored_bytes
-from perdure._durable.savepoints import checkpoint
-from perdure._durable.scheduling import scheduled
-from perdure._durable.signalling import signals
-from perdure._durable.stating import state
+from perdure._durable.automation.schedules import scheduled
+from perdure._durable.lifecycle.line_carry_over import carry_over
+from perdure._durable.pauses.instructions import instruction
+from perdure._durable.pauses.reasons import pause
+from perdure._durable.pauses.signal_waits import signals
+from perdure._durable.progress import loops
+from perdure._durable.progress.checkpoints import checkpoint
+from perdure._durable.progress.state_list import state
+from perdure._durable.progress.thought_frames import frames
+from perdure._durable.streams.stream_reader import account_of, follow_stream, read_stream, stored_bytes
 
 TARGET = Path(__file__).parent.parent / "src" / "perdure" / "_durable" / "plain.py"
 
@@ -37,28 +37,23 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from perdure._durable import (
-    carrying,
-    framing,
-    instructions,
-    pauses,
-    readers,
-    reducing,
-    savepoints,
-    scheduling,
-    signalling,
-    spans,
-    stating,
-    streams,
-)
-from perdure._durable import loops as _loops
-from perdure._durable.blocking import as_async, as_async_pieces, each_of, here, inside_of, waited
-from perdure._durable.marking import plain_progress as progress
-from perdure._durable.pauses import Approval
-from perdure._durable.pumps import Marker, Prefix
-from perdure._durable.readers import Account, HasStore, StreamPart
-from perdure._durable.retry import Retry
-from perdure._durable.scheduling import Tick
+from perdure._durable.attempt import Retry, as_async, as_async_pieces, each_of, here, inside_of, waited
+from perdure._durable.automation import Tick
+from perdure._durable.automation import reducer as reducing
+from perdure._durable.automation import schedules as scheduling
+from perdure._durable.lifecycle import line_carry_over as carrying
+from perdure._durable.pauses import Approval, instructions
+from perdure._durable.pauses import reasons as pauses
+from perdure._durable.pauses import signal_waits as signalling
+from perdure._durable.progress import checkpoints as savepoints
+from perdure._durable.progress import loops as _loops
+from perdure._durable.progress import plain_progress as progress
+from perdure._durable.progress import spans
+from perdure._durable.progress import state_list as stating
+from perdure._durable.progress import thought_frames as framing
+from perdure._durable.streams import Account, HasStore, Marker, Prefix, StreamPart
+from perdure._durable.streams import stream_reader as readers
+from perdure._durable.streams import streamed_calls as streams
 from perdure._ground.durations import Duration
 from perdure._model import Frame
 from perdure._store import Store

@@ -61,7 +61,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 import perdure
 from perdure._app import Perdure as _Perdure
 from perdure._ground.durations import Duration
-from perdure._ground.hop import Blocking, LoopThread, drive, entered, iterate, on_a_loop
+from perdure._ground.bridge import Blocking, LoopThread, drive, entered, iterate, on_a_loop
 from perdure._model import (
     Change,
     Checkpoint,

@@ -270,7 +270,7 @@ class Perdure:
 
 def _stopper(task: Task) -> Callable[[bool], None] | None:
     """What a durable function is at, only its own part knows; where that was never loaded, nothing is under way."""
-    wishes = sys.modules.get("perdure._durable.wishes")
+    wishes = sys.modules.get("perdure._durable.control.control_watch")
     found: Callable[[bool], None] | None = wishes.stopper(task) if wishes is not None else None
     return found
 

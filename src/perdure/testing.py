@@ -17,7 +17,7 @@ from pathlib import Path
 
 from perdure._app import Perdure
 from perdure._durable import always_replay
-from perdure._ground import crash
+from perdure._ground import crash_points as crash
 from perdure._ground.clock import MovableClock
 from perdure._runtime import check_unit_type
 

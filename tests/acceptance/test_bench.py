@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from perdure.cli.bench import NAMES, Figure, Report, Section
-from perdure.cli.bench.distributions import applies, core_install
-from perdure.cli.bench.figures import Budget, Series
+from perdure.bench import NAMES, Figure, Report, Section
+from perdure.bench.distributions import applies, core_install
+from perdure.bench.figures import Budget, Series
 from tests.support import postgres
 
 PATIENCE = 300  # it takes a few seconds; a busy machine more

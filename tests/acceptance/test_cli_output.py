@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from perdure._ground.durations import parse_duration
-from perdure.cli import drawing, inputs
-from perdure.cli.verbs import SECTIONS
+from perdure.cli.base import arguments as inputs
+from perdure.cli.base.command import SECTIONS
+from perdure.cli.output import blocks as drawing
 from tests.acceptance.test_cli import Shell
 
 EVIL = "a\x1b]0;owned\x07b\x1b[2J\x9b31m [red]c[/red]\u202e\r\n."

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from perdure.cli.verbs import root
+from perdure.cli.base.command import root
 from tests.support.programs import kill_after, run
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from perdure import Perdure
-from perdure._runtime import contexts
-from perdure._runtime.continuity import Continuity
-from perdure._runtime.unit_types import Place, UnitType
+from perdure._runtime.context import contexts
+from perdure._runtime.context.unit_types import Place, UnitType
+from perdure._runtime.restore.continuity import Continuity
 
 KEY = "test-key:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from perdure import Perdure, durable, step
-from perdure._ground import crash
+from perdure._ground import crash_points as crash
 from perdure._runtime import Continuity
-from perdure._runtime.contexts import context_of
+from perdure._runtime.context.contexts import context_of
 
 KEY = "returning:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
 _apps: list[Perdure] = []

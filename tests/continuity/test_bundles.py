@@ -13,14 +13,15 @@ import msgspec
 import pytest
 
 from perdure import Perdure, durable, effect, pause, step
-from perdure._ground import crash
+from perdure._ground import crash_points as crash
+from perdure._ground.bridge import drive
 from perdure._ground.crypto import KeyRing
-from perdure._ground.hop import drive
-from perdure._runtime import bundle_file, contexts
-from perdure._runtime.bundle_file import Bundle, Header
-from perdure._runtime.bundles import bring_in, export
-from perdure._runtime.continuity import Continuity
-from perdure._runtime.paths import mapped, mapping_for
+from perdure._runtime.bundles import bundle_file
+from perdure._runtime.bundles.bundle_file import Bundle, Header
+from perdure._runtime.bundles.task_bundle import bring_in, export
+from perdure._runtime.context import contexts
+from perdure._runtime.context.paths import mapped, mapping_for
+from perdure._runtime.restore.continuity import Continuity
 from perdure._store.sqlite import SqliteEngine
 from perdure._tasks import dump, verify
 from perdure.errors import (
@@ -171,7 +172,7 @@ def second_postgres_url() -> Iterator[str]:
 def test_every_column_of_a_task_travels(tmp_path: Path) -> None:
     """A new column that is left out of dump_task.sql or import_task.sql would be lost on the way."""
     from perdure._store.sql import Queries
-    from perdure._tasks.moving import TABLES
+    from perdure._tasks.upkeep.transfer import TABLES
 
     engine = SqliteEngine(tmp_path / "p.db")
     engine._open_writer()
@@ -376,7 +377,7 @@ async def test_rows_of_another_task_are_refused(made: Path, there: str, tmp_path
 async def test_names_and_links_that_lead_out_of_the_workspace_are_refused(
     name: bytes, target: bytes | None, there: str, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from perdure._runtime import workspace_manifest as manifests
+    from perdure._runtime.workspace import manifest as manifests
 
     async with Perdure(f"sqlite://{tmp_path}/here/p.db", key=KEY) as app:
         root = tmp_path / "work"

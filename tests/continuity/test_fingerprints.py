@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from perdure._ground.hop import drive
-from perdure._runtime.fingerprints import Finding, Fingerprint, check, record
-from perdure._runtime.secrets import Secret
+from perdure._ground.bridge import drive
+from perdure._runtime.context.fingerprints import Finding, Fingerprint, check, record
+from perdure._runtime.secrets.secret_references import Secret
 from perdure.errors import InvalidInput
 from tests.continuity.trees import git, make_project
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, durable, step
-from perdure._runtime.continuity import Continuity
-from perdure._runtime.fingerprints import Fingerprint
+from perdure._runtime.context.fingerprints import Fingerprint
 from perdure._runtime.kinds import QueuedRequest, RequestQueue
+from perdure._runtime.restore.continuity import Continuity
 from perdure.errors import (
     Incompatible,
     KeyMissing,

@@ -11,11 +11,12 @@ import pytest
 
 from perdure import Perdure
 from perdure._model import Verdict
-from perdure._runtime import redaction, unit_types
-from perdure._runtime.context import narrowed
-from perdure._runtime.continuity import Continuity
-from perdure._runtime.credentials import Token
-from perdure._runtime.fingerprints import Fingerprint
+from perdure._runtime.context import unit_types
+from perdure._runtime.context.context import narrowed
+from perdure._runtime.context.fingerprints import Fingerprint
+from perdure._runtime.restore.continuity import Continuity
+from perdure._runtime.secrets import redaction
+from perdure._runtime.secrets.credentials import Token
 from perdure.errors import (
     CredentialRefused,
     InvalidInput,

@@ -14,10 +14,10 @@ from urllib.parse import quote
 
 import pytest
 
-from perdure._runtime import environment, redaction
-from perdure._runtime.credentials import Token, renew
-from perdure._runtime.environment import Rules
-from perdure._runtime.secrets import Secret, references_in, resolve
+from perdure._runtime.secrets import environment, redaction
+from perdure._runtime.secrets.credentials import Token, renew
+from perdure._runtime.secrets.environment import Rules
+from perdure._runtime.secrets.secret_references import Secret, references_in, resolve
 from perdure.errors import CredentialRefused, InvalidInput, SecretMissing
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

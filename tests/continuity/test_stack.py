@@ -11,8 +11,8 @@ import pytest
 from perdure import Perdure, durable, effect, step
 from perdure._durable import CallFrame, Where, where
 from perdure._runtime import plan_for
-from perdure._runtime.plan import _cut_off, _then
-from perdure._runtime.save import call_stack
+from perdure._runtime.restore.restore_plan import _cut_off, _then
+from perdure._runtime.restore.save import call_stack
 from tests.support.processes import Link, nursery, say
 
 TOKEN = "ghp_" + "a1B2" * 9

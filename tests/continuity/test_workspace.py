@@ -12,12 +12,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from perdure._ground import crash
+from perdure._ground import crash_points as crash
 from perdure._ground.crypto import Key, KeyRing
-from perdure._runtime import workspace_contents, workspace_objects, workspace_swap
-from perdure._runtime.workspace import Workspace
-from perdure._runtime.workspace_sealing import Sealer
-from perdure._runtime.workspace_walk import git_changes
+from perdure._runtime.workspace import contents as workspace_contents
+from perdure._runtime.workspace import objects as workspace_objects
+from perdure._runtime.workspace import swap as workspace_swap
+from perdure._runtime.workspace.cuts import Workspace
+from perdure._runtime.workspace.folder_walk import git_changes
+from perdure._runtime.workspace.sealing import Sealer
 from perdure.errors import CutFailed, KeyMissing, NotFound, RecordDamaged, RestoreFailed
 from tests.continuity.trees import git, hash_of, looks, make_project
 from tests.support.processes import ChildDied, Link, Nursery
@@ -116,7 +118,7 @@ def test_cutting_again_without_a_change_is_the_same_cut_and_reads_no_file(
     first = workspace.cut()
     _let_settle(workspace)
     read: list[Any] = []
-    monkeypatch.setattr("perdure._runtime.workspace_contents.oid_at", lambda *of: read.append(of))
+    monkeypatch.setattr("perdure._runtime.workspace.contents.oid_at", lambda *of: read.append(of))
     monkeypatch.setattr(workspace_objects.Objects, "write", lambda *_: pytest.fail("nothing was to be written"))
     assert workspace.cut().id == first.id
     assert read == []

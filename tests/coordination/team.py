@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from perdure import Perdure, durable, step
-from perdure._ground import crash
+from perdure._ground import crash_points as crash
 from tests.support.processes import Link
 
 

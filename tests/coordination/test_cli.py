@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from perdure import sync
-from perdure._durable import versions
+from perdure._durable.declare import versions
 from perdure.cli import main
 
 AGENT = """

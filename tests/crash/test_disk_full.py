@@ -17,7 +17,7 @@ import apsw
 import pytest
 
 from perdure import Perdure
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from perdure._store.sqlite import SqliteEngine
 from perdure.errors import StoreFull, StoreUnavailable
 from tests.support.processes import Link, Nursery

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from tests.support.processes import Link, Nursery
 from tests.torture.kills import Home
 
@@ -19,7 +19,7 @@ ENTRIES = 40
 PROGRAM = """
 import atexit, os, signal, sys, threading
 from perdure import Perdure
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from perdure._store import flush_on_sigterm
 from perdure._tasks import leases
 

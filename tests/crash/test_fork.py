@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from perdure.errors import StoreForked
 from tests.support.processes import Link, Nursery, say
 from tests.torture.checks import check_rows

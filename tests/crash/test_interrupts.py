@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from perdure._ground import crash
-from perdure._ground.hop import drive
+from perdure._ground import crash_points as crash
+from perdure._ground.bridge import drive
 from perdure.sync import Perdure, durable, effect, step
 from tests.support.processes import Link, Nursery
 

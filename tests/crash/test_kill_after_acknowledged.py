@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from tests.support.processes import Link, Nursery, die, say
 from tests.torture.checks import check_rows
 from tests.torture.kills import RUNNERS, Home, look, outcome

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import perdure
-from perdure._ground import crash
+from perdure._ground import crash_points as crash
 from tests.support.processes import ChildDied, Link, Nursery
 from tests.torture.kills import RUNNERS, Death, Home, go_on, kill_and_check, look
 from tests.torture.verbs import VERBS

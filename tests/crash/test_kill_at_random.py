@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from tests.support.processes import Child, Link, Nursery, say
 from tests.torture import kills
 from tests.torture.checks import dump

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, durable, pause
-from perdure._ground import crash
+from perdure._ground import crash_points as crash
 from perdure._ground.clock import MovableClock
 from tests.crash.conftest import env_of
 from tests.support.processes import ChildDied, Link, Nursery

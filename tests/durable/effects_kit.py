@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from perdure import Perdure
-from perdure._durable import unwinding
-from perdure._ground import crash
-from perdure._ground.hop import Nap
+from perdure._durable.attempt import unwinding
+from perdure._ground import crash_points as crash
+from perdure._ground.bridge import Nap
 
 
 class Died(BaseException):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from perdure._ground import crash
+from perdure._ground import crash_points as crash
 from tests.support.processes import ChildDied, Link, Nursery, die
 from tests.torture.kills import Home
 

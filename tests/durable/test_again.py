@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from perdure import Config, Perdure, Rejected, durable, effect, pause, step
-from perdure._durable.again import to_forget
+from perdure._durable.journal.failed_calls import to_forget
 from perdure._ground.clock import MovableClock
 from perdure._model import Entry
 from perdure.errors import EffectUncertain

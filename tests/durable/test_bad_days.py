@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, durable, effect, idempotency_key, pause, signals, step
-from perdure._durable.journal_reading import read_entries
+from perdure._durable.journal.journal_reader import read_entries
 from perdure._ground import envelope
 from perdure.errors import InvalidInput, LeaseLost, NotStorable, ReplayDiverged, ResultNotStorable, TooLarge
 from perdure.sync import progress as plain_progress

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, checkpoint, durable, pause, span, state, step
-from perdure._durable.savepoints import position_of, recorded_later, state_at
+from perdure._durable.progress.checkpoints import position_of, recorded_later, state_at
 from perdure._ground import codec
 from perdure._model import Entry
 from tests.durable.effects_kit import until_paused

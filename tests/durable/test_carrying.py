@@ -10,7 +10,7 @@ import pytest
 
 from perdure import Perdure, carry_over, durable, effect, pause, step
 from perdure._durable import where
-from perdure._ground.hop import Nap
+from perdure._ground.bridge import Nap
 from perdure.errors import EffectUncertain, InvalidInput, NotStorable
 from tests.durable.effects_kit import status_of, until_paused
 

@@ -17,8 +17,8 @@ from perdure._durable import (
     effect,
     idempotency_key,
 )
-from perdure._durable import retry as retrying
-from perdure._durable.scopes import current
+from perdure._durable.attempt import retry as retrying
+from perdure._durable.attempt.scopes import current
 from perdure._model import Pause
 from perdure._store import committer as committing
 from perdure.errors import Conflict, EffectUncertain, InvalidInput, NotFound

@@ -18,8 +18,8 @@ from perdure._durable import (
     idempotency_key,
     step,
 )
-from perdure._durable.effect_call import key_of
-from perdure._durable.testing_mode import always_replay
+from perdure._durable.attempt.replay_tests import always_replay
+from perdure._durable.effects.declaration import key_of
 from perdure._model import Pause
 from perdure.errors import InvalidInput, NoTask, NotStorable, ResultNotStorable
 from tests.durable.effects_kit import Died, World, ended, until_paused

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from perdure import Perdure
-from perdure._durable import durable, effect, idempotency_key, is_at_work, settling
-from perdure._durable.effect_walk import Walk
-from perdure._durable.inside import running_effect
-from perdure._durable.scopes import current
-from perdure._durable.settling import may_settle
-from perdure._durable.whereabouts import where
+from perdure._durable import durable, effect, idempotency_key, is_at_work
+from perdure._durable.attempt.current_task import running_effect
+from perdure._durable.attempt.scopes import current
+from perdure._durable.effects import settling
+from perdure._durable.effects.effect_walk import Walk
+from perdure._durable.effects.settling import may_settle
+from perdure._durable.inspect.where_report import where
 from perdure._model import Entry
 from perdure.errors import LeaseLost
 from tests.durable.effects_kit import Naps, World, ended

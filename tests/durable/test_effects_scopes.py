@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from perdure import Perdure
-from perdure._durable import UNKNOWN, Happened, durable, effect, execute, idempotency_key, pause, settling, step
-from perdure._ground.hop import drive
+from perdure._durable import UNKNOWN, Happened, durable, effect, idempotency_key, pause, step
+from perdure._durable.effects import settling
+from perdure._durable.lifecycle import app_run as execute
+from perdure._ground.bridge import drive
 from perdure._model import Pause
 from perdure._tasks import questions_of
 from perdure.errors import EffectUncertain, InvalidInput, LeaseLost

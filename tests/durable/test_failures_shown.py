@@ -15,10 +15,10 @@ import pytest
 
 from perdure import Perdure, Retry, durable, effect, pause, runtime, step
 from perdure._durable import where
-from perdure._durable.journal_reading import failure_in
-from perdure._durable.noting import note_steps
-from perdure._durable.values import decode_error, encode_error
-from perdure._durable.wishes import watch_of
+from perdure._durable.attempt.steps_under_way import note_steps
+from perdure._durable.control.control_watch import watch_of
+from perdure._durable.journal.journal_reader import failure_in
+from perdure._durable.values.values import decode_error, encode_error
 from perdure._ground import codec, known_secrets
 from perdure._ground.traceback_text import MOST_BYTES, MOST_FRAMES, place_in, trace_of
 from perdure._model import Config, Entry

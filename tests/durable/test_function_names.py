@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, durable
-from perdure._durable import versions
+from perdure._durable.declare import versions
 from perdure.errors import Conflict
 
 SOURCE = """

@@ -11,7 +11,7 @@ import pytest
 from perdure import Perdure, durable, pause
 from perdure._model import Plan
 from perdure._tasks import Policy, collect
-from perdure._tasks.shelf import Shelf
+from perdure._tasks.values.named_values import Shelf
 from tests.durable.effects_kit import until_paused
 from tests.tasks.upkeep_kit import store_of
 

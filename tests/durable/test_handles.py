@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, durable, effect, pause, step
-from perdure._durable import only_waiting, starting
+from perdure._durable import only_waiting
+from perdure._durable.lifecycle import task_start as starting
 from perdure.errors import Conflict, InvalidInput, NotFound, TimedOut
 from perdure.testing import always_replay
 from tests.durable.effects_kit import wait_until

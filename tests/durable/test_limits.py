@@ -15,9 +15,9 @@ from weakref import ref
 import pytest
 
 from perdure import Perdure, Retry, durable, effect
-from perdure._durable.at_work import AtWork, Limited, Limits, all_under_way, at_work_of
-from perdure._durable.effect_walk import Walk
-from perdure._durable.inside import running_effect
+from perdure._durable.attempt.current_task import running_effect
+from perdure._durable.effects.effect_walk import Walk
+from perdure._durable.effects.running_effects import AtWork, Limited, Limits, all_under_way, at_work_of
 from perdure.errors import EffectUncertain
 
 

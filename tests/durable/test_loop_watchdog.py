@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, durable, step
-from perdure._durable import loop_watchdog, wishes
+from perdure._durable.attempt import loop_watchdog
+from perdure._durable.control import control_watch as wishes
 from tests.support import loops
 
 LONGEST = 60  # seconds, after which a test that waits in vain fails

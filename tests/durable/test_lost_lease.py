@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from perdure import DID_NOT_HAPPEN, Happened, Perdure, durable, effect
-from perdure._durable.lost_lease import STOPPED
+from perdure._durable.attempt.lost_lease import STOPPED
 from perdure._ground.clock import MovableClock
 from perdure._store import AttemptRow
 from perdure.errors import LeaseLost

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, durable, step
-from perdure._durable.journal_reading import read_entries
+from perdure._durable.journal.journal_reader import read_entries
 from tests.durable.kept_kit import World, carry_on, fresh_home, go_on
 from tests.support.processes import ChildDied, Link, Nursery
 from tests.torture.kills import Home

@@ -18,7 +18,7 @@ import pytest
 import perdure
 from perdure import sync
 from perdure._durable import Run
-from perdure._ground.hop import Nap, drive
+from perdure._ground.bridge import Nap, drive
 from perdure.errors import InvalidInput, NoTask, Rejected
 from perdure.sync import (
     Handle,

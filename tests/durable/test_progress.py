@@ -9,17 +9,18 @@ from typing import Any
 
 import pytest
 
-from perdure._durable import Retry, durable, loops, pause, step
-from perdure._durable.marking import progress
-from perdure._durable.readers import entries_of, row_of
+from perdure._durable import Retry, durable, pause, step
+from perdure._durable.progress import loops
+from perdure._durable.progress.marks import progress
+from perdure._durable.streams.stream_reader import entries_of, row_of
 from perdure.errors import InvalidInput
 from tests.durable.effects_kit import until_paused
 from tests.durable.kept_kit import World, go_on, kill
 from tests.support.processes import nursery
 from tests.torture.kills import Home
 
-# `perdure._durable.marking` is the class; this is its module.
-progress_module = importlib.import_module("perdure._durable.marking")
+# `perdure._durable.progress.marks` is the class; this is its module.
+progress_module = importlib.import_module("perdure._durable.progress.marks")
 
 
 # ── a crash ──────────────────────────────────────────────────────────────────────────────────────

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, Retry, durable, effect, step
-from perdure._durable.functions import DurableFunction
+from perdure._durable.declare.functions import DurableFunction
 from perdure.errors import StepFailed
 from tests.durable.effects_kit import status_of, until_paused
 from tests.support.fixtures import emptied_for_each_test

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, checkpoint, durable, effect, idempotency_key, patched, pause, recorded, span, state, step
-from perdure._durable import prepare
-from perdure._durable.execute import carry_on_here
-from perdure._durable.run import Run
-from perdure._durable.savepoints import Point, Saved
+from perdure._durable.attempt.attempt import Run
+from perdure._durable.lifecycle import preparation as prepare
+from perdure._durable.lifecycle.app_run import carry_on_here
+from perdure._durable.progress.checkpoints import Point, Saved
 from perdure._ground import codec
 from perdure._model import Entry
 from perdure._store import Fence

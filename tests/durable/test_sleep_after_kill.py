@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, durable, step
-from perdure._durable import wishes
+from perdure._durable.control import control_watch as wishes
 from tests.support.processes import Link, Nursery, say
 from tests.support.waiting import look_again
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from perdure import Perdure
-from perdure._durable import DidNotHappen, carry_over, durable, effect, signals, span, step, versions
-from perdure._durable.scopes import current_run
+from perdure._durable import DidNotHappen, carry_over, durable, effect, signals, span, step
+from perdure._durable.attempt.scopes import current_run
+from perdure._durable.declare import versions
 from perdure.errors import Conflict, InvalidInput, InvalidTransition, NotStorable, TaskFailed, TimedOut
 from tests.durable.effects_kit import wait_until
 from tests.support.fixtures import emptied_for_each_test

@@ -11,7 +11,7 @@ import pytest
 
 from perdure import Perdure, durable, effect, idempotency_key, instruction, model_call, pause, step, stream
 from perdure._durable import where
-from perdure._ground.hop import Nap, drive
+from perdure._ground.bridge import Nap, drive
 from perdure.cli import main
 from perdure.errors import InvalidTransition, KillSwitchOn
 from perdure.sync import Perdure as SyncPerdure

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from perdure._durable import Retry, durable, step
-from perdure._durable.pumps import LARGEST_BATCH, Marker, Prefix
-from perdure._durable.readers import follow_stream, read_stream
-from perdure._durable.streams import stream
+from perdure._durable.streams.stream_reader import follow_stream, read_stream
+from perdure._durable.streams.stream_writer import LARGEST_BATCH, Marker, Prefix
+from perdure._durable.streams.streamed_calls import stream
 from perdure.errors import InvalidInput, NotFound
 from tests.durable.kept_kit import World, go_on, kill
 from tests.support.processes import Link, nursery, say

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure
-from perdure._durable.wishes import is_halted
+from perdure._durable.control.control_watch import is_halted
 from perdure.errors import StoreUnreachable
 from tests.durable.effects_kit import wait_until
 

@@ -78,7 +78,7 @@ async def test_what_may_have_been_committed_is_not_failed_because_the_database_i
     if how == "killed":
         Places(monkeypatch).at("transaction.committed", leave)
     else:
-        from perdure._durable import markers
+        from perdure._durable.databases import markers
 
         side = markers._Psycopg if base.is_postgres else markers._Sqlite
         commit = side.commit

@@ -19,9 +19,9 @@ from perdure._durable import (
     pause,
     step,
     where,
-    wishes,
 )
-from perdure._durable import effect_call as registry
+from perdure._durable.control import control_watch as wishes
+from perdure._durable.effects import declaration as registry
 from perdure._model import Pause
 from perdure.errors import InvalidTransition, TaskFailed
 from tests.durable.effects_kit import Died, Places, World, ended, raising, status_of, until_paused, wait_until

@@ -11,8 +11,8 @@ import pytest
 
 from perdure import Perdure, durable, effect, progress, step
 from perdure._durable import where
-from perdure._durable.journal_reading import read_line
-from perdure._durable.noting import BEGUN, note_steps
+from perdure._durable.attempt.steps_under_way import BEGUN, note_steps
+from perdure._durable.journal.journal_reader import read_line
 from perdure.cli import main
 from tests.durable.effects_kit import wait_until
 from tests.support.processes import Link, Nursery, say
@@ -140,9 +140,9 @@ async def test_short_steps_leave_nothing_but_their_results(quick_url: str) -> No
 async def test_what_is_under_way_is_noted_once_and_replay_does_not_count_it(
     quick_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perdure._durable.wishes.LOOK_SECONDS", 0.001)
+    monkeypatch.setattr("perdure._durable.control.control_watch.LOOK_SECONDS", 0.001)
     go, looks = asyncio.Event(), []
-    monkeypatch.setattr("perdure._durable.wishes.note_steps", lambda run: looks.append(note_steps(run)))
+    monkeypatch.setattr("perdure._durable.control.control_watch.note_steps", lambda run: looks.append(note_steps(run)))
 
     @step
     async def slow(number: int) -> int:

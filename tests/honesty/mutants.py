@@ -90,40 +90,40 @@ def _time_of(verb: str, drawn: Plan) -> float:
 
 
 def _believe_a_changed_file() -> None:
-    from perdure._runtime import files
+    from perdure._runtime.units import descriptors as files
 
     files._checksum = lambda *_: 0
 
 
 def _believe_another_file() -> None:
-    from perdure._runtime import files
+    from perdure._runtime.units import descriptors as files
 
     compare = files.damage
     files.damage = lambda path, facts: compare(path, {**facts, "file": None})
 
 
 def _call_the_dead_alive() -> None:
-    from perdure._runtime.units import Record
+    from perdure._runtime.units.unit import Record
 
     Record.is_alive = property(lambda _: True)  # type: ignore[assignment, method-assign]
 
 
 def _forget_keys() -> None:
-    from perdure._runtime import shell
+    from perdure._runtime.units import shell
 
     shell._id = lambda key: ""
 
 
 def _hide_restarts() -> None:
-    from perdure.keeper.services import Service
-    from perdure.keeper.spooled import Spooled
+    from perdure.keeper.kinds.services import Service
+    from perdure.keeper.process.spooled_program import Spooled
 
     Service.found = lambda *_: {}  # type: ignore[method-assign]
     Service.about = Spooled.about  # type: ignore[method-assign]
 
 
 def _forget_statements() -> None:
-    from perdure.keeper.ledger import Ledger
+    from perdure.keeper.session.call_ledger import Ledger
 
     Ledger.find = lambda *_: None  # type: ignore[method-assign]
 
@@ -141,37 +141,37 @@ def _leave_the_backend_alone() -> None:
 
 
 def _believe_a_broken_connection() -> None:
-    from perdure.keeper.descriptors import Socket
+    from perdure.keeper.kinds.descriptors import Socket
 
     Socket.look = lambda *_: None  # type: ignore[method-assign]
 
 
 def _believe_a_changed_answer() -> None:
-    from perdure.keeper.requests import Request
+    from perdure.keeper.kinds.requests import Request
 
     Request._damage = lambda *_: ""  # type: ignore[method-assign]
 
 
 def _leave_the_other_service() -> None:
-    from perdure.keeper.services import Service
+    from perdure.keeper.kinds.services import Service
 
     Service._end_others = lambda *_: None  # type: ignore[method-assign]
 
 
 def _do_not_miss_the_folder() -> None:
-    from perdure.keeper.home import Home
+    from perdure.keeper.core.home import Home
 
     Home.watch = Home.look = Home.begin = lambda *_: None  # type: ignore[method-assign]
 
 
 def _believe_in_a_moved_database() -> None:
-    from perdure.keeper.sqlitewitness import Witness
+    from perdure.keeper.sqlite_holder.witness import Witness
 
     Witness.look = Witness.look_at_path = lambda *_: ""  # type: ignore[method-assign]
 
 
 def _type_over_a_line() -> None:
-    from perdure.keeper import shell_state, shells
+    from perdure.keeper.kinds import shell_state, shells
 
     class Careless:
         text = shell_state._RC.read_text().replace("-n $READLINE_LINE ||", "")
@@ -184,7 +184,7 @@ def _type_over_a_line() -> None:
 
 
 def _leave_the_stopped_keeper() -> None:
-    from perdure._runtime import starting
+    from perdure._runtime.keeper_client import keeper_start as starting
 
     patient = _folder[-1] / "keeper" / "anchor.py"
     patient.parent.mkdir(exist_ok=True)
@@ -195,25 +195,25 @@ def _leave_the_stopped_keeper() -> None:
 
 
 def _do_not_count_unread_bytes() -> None:
-    from perdure.keeper.descriptors import Pipe
+    from perdure.keeper.kinds.descriptors import Pipe
 
     Pipe.about = lambda *_: {}  # type: ignore[method-assign]
 
 
 def _do_not_count_waiting_connections() -> None:
-    from perdure.keeper.descriptors import Listener
+    from perdure.keeper.kinds.descriptors import Listener
 
     Listener.about = lambda *_: {}  # type: ignore[method-assign]
 
 
 def _say_nothing_of_what_went_with_it() -> None:
-    from perdure._runtime import verdicts
+    from perdure._runtime.units import verdicts
 
     verdicts._GONE_WITH_IT = {}
 
 
 def _hide_gaps() -> None:
-    from perdure._runtime import shell
+    from perdure._runtime.units import shell
 
     told = shell._result
     shell._result = lambda *given: dataclasses.replace(told(*given), gap=0)

@@ -17,7 +17,8 @@ from typing import Any
 
 import psycopg
 
-from perdure._runtime import client, places
+from perdure._runtime.keeper_client import client
+from perdure._runtime.keeper_client import keeper_place as places
 from perdure.errors import PerdureError
 from tests.honesty import evidence
 from tests.honesty.agent import FLOOD, UNREAD, Where, be_agent, be_heir

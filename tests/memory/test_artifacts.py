@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from perdure import Perdure
 from perdure.errors import InvalidInput, PathRefused
-from perdure.memory import DurableTaskState, artifacts
+from perdure.memory import DurableTaskState
+from perdure.memory.artifacts import task_files as artifacts
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from perdure import Perdure
 from perdure.memory import DurableTaskState
-from perdure.memory.state import (
+from perdure.memory.task_state_events import (
     EMPTY,
     Checkpointed,
     DataSet,

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from perdure import Perdure
-from perdure.memory import DurableTaskState, gitlog
+from perdure.memory import DurableTaskState
+from perdure.memory.artifacts import git_commits as gitlog
 from tests.memory.conftest import git
 
 

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, durable, pause, step, sync
-from perdure._durable import journal_of, memory_calls
-from perdure._ground.hop import Nap
+from perdure._durable import journal_of
+from perdure._durable.memory import memory_calls
+from perdure._ground.bridge import Nap
 from perdure.errors import InvalidInput
 from perdure.memory import (
     Block,
@@ -32,7 +33,7 @@ from perdure.memory import (
     SqliteStorage,
     ThreadMemory,
 )
-from perdure.memory.reduced import ReducedState
+from perdure.memory.layers.reducer_layer import ReducedState
 from perdure.testing import always_replay
 from tests.durable.kept_kit import World, carry_on, fresh_home
 from tests.support.processes import ChildDied, Nursery

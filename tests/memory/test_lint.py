@@ -17,7 +17,7 @@ from perdure._ground.clock import MovableClock
 from perdure.cli.lint import check_files, check_task_id, check_tasks
 from perdure.errors import InvalidInput, NotResumable, NotStorable
 from perdure.memory import EXCLUDE, DurableTaskState, Fields, recompute, verify_resumable
-from perdure.memory.recall import parse
+from perdure.memory.prompt.recall import parse
 from tests.support.programs import kill_after, run
 
 ROOT = Path(__file__).resolve().parents[2]

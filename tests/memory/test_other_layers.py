@@ -27,7 +27,7 @@ from perdure.memory import (
     publish,
     published,
 )
-from perdure.memory.reduced import ReducedState
+from perdure.memory.layers.reducer_layer import ReducedState
 from tests.durable.effects_kit import Died
 
 # ── the thread ───────────────────────────────────────────────────────────────────────────────────

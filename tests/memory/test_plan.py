@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from perdure import Perdure, durable, step
 from perdure.errors import Conflict, InvalidInput, OutOfOrder
 from perdure.memory import AppStorage, DurableTaskState, Item, PlanLayer
-from perdure.memory.plan import parse, take_over, tick, written
+from perdure.memory.layers.plan import parse, take_over, tick, written
 from tests.durable.effects_kit import Died
 
 NINE = [f"step {number}" for number in range(1, 10)]

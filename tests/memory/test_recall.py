@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from perdure import Perdure
 from perdure.memory import Budget, DurableTaskState, estimate
-from perdure.memory.recall import parse, render
-from perdure.memory.tokens import cut
+from perdure.memory.prompt.recall import parse, render
+from perdure.memory.prompt.tokens import cut
 
 EMPTY: dict[str, Any] = {"checkpoints": [], "files": [], "data": {}}
 CHECKPOINT = {"timestamp": "2030-01-01T00:00:00.000Z", "depth": 3}

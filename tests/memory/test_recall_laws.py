@@ -23,8 +23,8 @@ from perdure.memory import (
     ThreadMemory,
     estimate,
 )
-from perdure.memory.recall import parse, render
-from perdure.memory.state import MOST_DEPTH
+from perdure.memory.prompt.recall import parse, render
+from perdure.memory.task_state_events import MOST_DEPTH
 
 CLOSING = "</task_state>"
 

@@ -26,9 +26,9 @@ from perdure.memory import (
     SqliteStorage,
     StorageAdapter,
     ThreadMemory,
-    kit,
 )
-from perdure.memory.storage import owner_prefix, task_of
+from perdure.memory import conformance as kit
+from perdure.memory.storage.adapter import owner_prefix, task_of
 
 NUMBERS = iter(range(1_000_000))
 

@@ -26,7 +26,7 @@ from perdure.memory import (
     Slot,
     ThreadMemory,
 )
-from perdure.memory.recall import parse
+from perdure.memory.prompt.recall import parse
 from tests.tasks.upkeep_kit import sql
 
 

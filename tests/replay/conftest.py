@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure
-from perdure._durable import versions
+from perdure._durable.declare import versions
 
 AppMaker = Callable[[], Any]
 

@@ -15,9 +15,9 @@ from threading import Lock
 from types import SimpleNamespace
 from typing import Any
 
-from perdure._durable.driving import carry_out
-from perdure._durable.functions import DurableFunction
-from perdure._durable.run import Run
+from perdure._durable.attempt.attempt import Run
+from perdure._durable.attempt.driver import carry_out
+from perdure._durable.declare.functions import DurableFunction
 from perdure._ground import codec, envelope
 from perdure._ground.clock import from_environment
 from perdure._ground.crypto import KeyRing

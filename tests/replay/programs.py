@@ -23,9 +23,9 @@ from contextvars import ContextVar
 from typing import Any
 from zlib import crc32
 
-from perdure._durable.functions import step
-from perdure._durable.scopes import current
-from perdure._durable.sources import timeout
+from perdure._durable.attempt.nondeterminism import timeout
+from perdure._durable.attempt.scopes import current
+from perdure._durable.declare.functions import step
 from tests.replay.kit import Journal, Played, play
 from tests.support import loops
 

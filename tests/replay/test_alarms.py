@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from perdure._durable.functions import step
-from perdure._durable.savepoints import checkpoint
-from perdure._durable.sources import is_replaying
+from perdure._durable.attempt.nondeterminism import is_replaying
+from perdure._durable.declare.functions import step
+from perdure._durable.progress.checkpoints import checkpoint
 from perdure._replay import TIMERS, WAKING, Cursor
 from tests.replay.kit import Journal, play, play_again, until_rest
 from tests.support import loops
@@ -435,9 +435,9 @@ async def test_what_is_waited_for_in_some_attempts_only_holds_nothing_up(
     is_first: bool, is_threaded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Code may ask whether it is being replayed: to connect again, or to say something once."""
-    monkeypatch.setattr("perdure._durable.gate.PATIENCE_SECONDS", 1e9)  # nothing waits for that
-    monkeypatch.setattr("perdure._durable.gate._POLL_SECONDS", 0.001)
-    monkeypatch.setattr("perdure._durable.gate._BLOCKED_SECONDS", 0.001)
+    monkeypatch.setattr("perdure._durable.attempt.delivery_order.PATIENCE_SECONDS", 1e9)  # nothing waits for that
+    monkeypatch.setattr("perdure._durable.attempt.delivery_order._POLL_SECONDS", 0.001)
+    monkeypatch.setattr("perdure._durable.attempt.delivery_order._BLOCKED_SECONDS", 0.001)
 
     async def beat() -> None:
         while True:
@@ -489,7 +489,7 @@ async def test_a_recorded_timer_is_found_without_a_look_at_the_others(monkeypatc
         return await note("two")
 
     first = await play(program)
-    monkeypatch.setattr("perdure._durable.run.Cursor", CountedCursor)
+    monkeypatch.setattr("perdure._durable.attempt.attempt.Cursor", CountedCursor)
     assert (await play_again(program, journal=first.journal)).result() == "two"
     assert looked < 10
 
@@ -498,7 +498,7 @@ async def test_a_limit_that_is_left_while_a_replay_waits_leaves_no_look_behind(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The loop's own log would tell of an exception in a callback."""
-    monkeypatch.setattr("perdure._durable.gate._POLL_SECONDS", 0.00001)
+    monkeypatch.setattr("perdure._durable.attempt.delivery_order._POLL_SECONDS", 0.00001)
     doors = [asyncio.Event(), asyncio.Event()]  # nothing of ours
 
     async def program() -> str:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from perdure._durable.effects import effect
-from perdure._durable.functions import durable, step
-from perdure._durable.sources import recorded
-from perdure._durable.testing_mode import always_replay
+from perdure._durable.attempt.nondeterminism import recorded
+from perdure._durable.attempt.replay_tests import always_replay
+from perdure._durable.declare.functions import durable, step
+from perdure._durable.effects.effect_decorator import effect
 from perdure.errors import ReplayDiverged
 from tests.support.fixtures import emptied_for_each_test
 

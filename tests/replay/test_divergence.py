@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perdure._durable.functions import durable, step
+from perdure._durable.declare.functions import durable, step
 from perdure.errors import ReplayDiverged
 from tests.replay.kit import play
 

@@ -12,8 +12,8 @@ import msgspec
 import pydantic
 import pytest
 
-from perdure._durable import error_parts
-from perdure._durable.functions import step
+from perdure._durable.declare.functions import step
+from perdure._durable.values import exception_parts as error_parts
 from perdure._ground import codec
 from perdure.errors import StepFailed
 from tests.replay.kit import play, play_again

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from perdure._durable import run as run_module
-from perdure._durable import steps as steps_module
-from perdure._durable.driving import carry_out
-from perdure._durable.effects import effect
-from perdure._durable.functions import durable, step
-from perdure._durable.run import Run
+from perdure._durable.attempt import attempt as run_module
+from perdure._durable.attempt import step_walk as steps_module
+from perdure._durable.attempt.attempt import Run
+from perdure._durable.attempt.driver import carry_out
+from perdure._durable.declare.functions import durable, step
+from perdure._durable.effects.effect_decorator import effect
 from tests.replay.kit import Paper, new_run, play, until_rest
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from perdure._durable.blocking import waited
-from perdure._durable.functions import SyncDurableFunction, durable, step
-from perdure._durable.pauses import pause
-from perdure._durable.retry import Retry
-from perdure._durable.unwinding import Paused
+from perdure._durable.attempt.blocking_calls import waited
+from perdure._durable.attempt.retry import Retry
+from perdure._durable.attempt.unwinding import Paused
+from perdure._durable.declare.functions import SyncDurableFunction, durable, step
+from perdure._durable.pauses.reasons import pause
 from perdure.errors import InvalidInput, StepFailed
 from tests.replay.kit import play, play_again
 
@@ -126,7 +126,7 @@ async def test_a_plain_step_runs_where_it_is_called_and_is_recorded() -> None:
 async def test_a_plain_step_that_holds_up_the_loop_is_named_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perdure._durable.run.SLOW_SECONDS", 0.0)
+    monkeypatch.setattr("perdure._durable.attempt.attempt.SLOW_SECONDS", 0.0)
 
     @step
     def slow(n: int) -> int:

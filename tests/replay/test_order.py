@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perdure._durable.functions import step
+from perdure._durable.declare.functions import step
 from tests.replay.kit import Played, play, play_again, until_rest
 
 
@@ -281,7 +281,7 @@ async def test_a_busy_loop_does_not_hold_up_the_order() -> None:
 async def test_a_result_nobody_comes_for_does_not_hold_up_the_others_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("perdure._durable.gate.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("perdure._durable.attempt.delivery_order.PATIENCE_SECONDS", 0.0)
     hands = Hands()
     fetch = make_fetch(hands)
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from perdure._durable.functions import step
-from perdure._durable.pauses import pause
-from perdure._durable.unwinding import Paused
+from perdure._durable.attempt.unwinding import Paused
+from perdure._durable.declare.functions import step
+from perdure._durable.pauses.reasons import pause
 from perdure.errors import InvalidInput
 from tests.replay.kit import an_hour, pass_an_hour, play, until_rest
 from tests.support.fixtures import emptied_for_each_test
@@ -202,7 +202,7 @@ async def test_what_must_be_fenced_before_the_stack_is_unwound_is_told_before() 
     order: list[str] = []
 
     async def program() -> str:
-        from perdure._durable.scopes import current
+        from perdure._durable.attempt.scopes import current
 
         scope = current.get()
         assert scope is not None

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from perdure._durable import scopes
-from perdure._durable.functions import step
-from perdure._durable.scopes import ScopeTask, bind, current, install
+from perdure._durable.attempt import scopes
+from perdure._durable.attempt.scopes import ScopeTask, bind, current, install
+from perdure._durable.declare.functions import step
 from tests.replay.kit import play, play_again, until_rest
 
 Factory = Any

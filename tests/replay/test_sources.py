@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from perdure._durable.functions import step
-from perdure._durable.sources import get_logger, is_replaying, recorded
+from perdure._durable.attempt.nondeterminism import get_logger, is_replaying, recorded
+from perdure._durable.declare.functions import step
 from tests.replay.kit import play, play_again
 
 

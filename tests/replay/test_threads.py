@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, bind, durable, effect, step
-from perdure._durable.scopes import current
+from perdure._durable.attempt.scopes import current
 from perdure.errors import InvalidInput
 from tests.replay.kit import play
 from tests.support.fixtures import emptied_for_each_test

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from perdure._durable.functions import step
+from perdure._durable.declare.functions import step
 from perdure._replay import TIMERS, WAKING
 from perdure.errors import ReplayDiverged
 from tests.replay.kit import Journal, play, until_rest
@@ -142,8 +142,8 @@ async def test_a_time_out_that_nothing_comes_before_any_more_runs_out_in_the_end
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The other branch is gone from the code: then nobody waits for ever."""
-    monkeypatch.setattr("perdure._durable.gate.PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr("perdure._durable.gate._POLL_SECONDS", 600.0)
+    monkeypatch.setattr("perdure._durable.attempt.delivery_order.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("perdure._durable.attempt.delivery_order._POLL_SECONDS", 600.0)
     playing = asyncio.create_task(play(made(within_timeout)))
     await end("first")
     pass_time(5400)
@@ -170,8 +170,8 @@ async def test_a_time_out_that_nothing_comes_before_any_more_runs_out_in_the_end
 async def test_a_branch_that_works_without_perdure_is_waited_for_as_long_as_it_took(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("perdure._durable.gate.PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr("perdure._durable.gate._POLL_SECONDS", 0.0)
+    monkeypatch.setattr("perdure._durable.attempt.delivery_order.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("perdure._durable.attempt.delivery_order._POLL_SECONDS", 0.0)
     works: list[asyncio.Event] = []
 
     async def program() -> list[str]:

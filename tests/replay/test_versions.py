@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from perdure._durable.effects import effect
-from perdure._durable.functions import durable, step
-from perdure._durable.versions import PastEffect, function_for, known_functions, patched
+from perdure._durable.declare.functions import durable, step
+from perdure._durable.declare.versions import PastEffect, function_for, known_functions, patched
+from perdure._durable.effects.effect_decorator import effect
 from perdure.errors import Conflict, InvalidInput, ReplayDiverged
 from tests.replay.kit import play, play_again
 from tests.support.fixtures import emptied_for_each_test
@@ -133,7 +133,7 @@ async def test_a_task_goes_on_with_the_version_that_began_it_if_it_is_still_ther
 
 
 async def _only_version_one(app: Any, stop: Stop, *, pays: bool = False) -> None:
-    from perdure._durable import versions
+    from perdure._durable.declare import versions
 
     @effect(name="pay")
     async def pay(cents: int) -> str:
@@ -196,7 +196,7 @@ class Item:
 
 
 async def test_an_upgrade_that_says_no_types_takes_those_of_the_new_version(open_app: Any) -> None:
-    from perdure._durable import versions
+    from perdure._durable.declare import versions
 
     stop = Stop()
     taken: list[Any] = []

@@ -16,10 +16,10 @@ from typing import Any
 
 import msgspec
 
-from perdure._durable.functions import step
-from perdure._durable.retry import Retry
-from perdure._durable.sources import recorded, timeout
-from perdure._durable.versions import patched
+from perdure._durable.attempt.nondeterminism import recorded, timeout
+from perdure._durable.attempt.retry import Retry
+from perdure._durable.declare.functions import step
+from perdure._durable.declare.versions import patched
 from perdure._model import decode_entry, encode_entry
 from tests.replay.kit import Journal, play
 

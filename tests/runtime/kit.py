@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from perdure import Perdure
+from perdure._ground.bridge import drive
 from perdure._ground.config import find_address
-from perdure._ground.hop import drive
-from perdure._runtime import Runtime, Shell, client, places
+from perdure._runtime import Runtime, Shell
+from perdure._runtime.keeper_client import client
+from perdure._runtime.keeper_client import keeper_place as places
 from perdure.errors import PerdureError
 from tests.support.processes import Link, nursery
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure._runtime import client
+from perdure._runtime.keeper_client import client
 from tests.runtime.kit import Place, until
 
 ENV = {"HOME": "/", "PS1": "$ "}

@@ -9,8 +9,8 @@ import pytest
 
 from perdure import Perdure
 from perdure._ground.clock import MovableClock
-from perdure._runtime import keeping
-from perdure.keeper.finished import EVERY_SECONDS, GRACES
+from perdure._runtime.keeper_client import keeper_control as keeping
+from perdure.keeper.core.finished_tasks import EVERY_SECONDS, GRACES
 from tests.runtime.kit import Place, is_alive, until
 from tests.support.processes import Link, nursery, say
 

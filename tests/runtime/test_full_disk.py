@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, errors
-from perdure._runtime import keeping
+from perdure._runtime.keeper_client import keeper_control as keeping
 from tests.crash.test_disk_full import _mount
 from tests.runtime.kit import PATIENCE
 from tests.support.processes import Link, nursery

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from perdure import errors, keeper
-from perdure._runtime import client
+from perdure._runtime.keeper_client import client
 from perdure.keeper import Channel
 from tests.runtime.kit import Place, is_alive, until, until_text
 

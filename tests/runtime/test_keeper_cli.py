@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from perdure._runtime import keeping
+from perdure._runtime.keeper_client import keeper_control as keeping
 from perdure.cli import main
-from perdure.keeper.processes import COOKIE
+from perdure.keeper.process.processes import COOKIE
 from tests.runtime.kit import Place, is_alive, until
 
 

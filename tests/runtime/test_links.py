@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from perdure._ground.hop import drive
-from perdure._runtime import client
+from perdure._ground.bridge import drive
+from perdure._runtime.keeper_client import client
 from tests.runtime.kit import Place
 
 

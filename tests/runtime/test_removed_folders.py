@@ -15,8 +15,9 @@ import psycopg
 import pytest
 
 from perdure import port
-from perdure._runtime import client, contexts
-from perdure._runtime.sessions import ask as session_state
+from perdure._runtime.context import contexts
+from perdure._runtime.keeper_client import client
+from perdure._runtime.sessions.session_processes import ask as session_state
 from tests.runtime.kit import Place, is_alive, until
 from tests.runtime.test_requests import Target
 from tests.runtime.test_run import CLI, environment

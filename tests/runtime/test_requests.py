@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from perdure import Secret
-from perdure._runtime.request import KeptRequest
+from perdure._runtime.units.request import KeptRequest
 from perdure.errors import Conflict, InvalidInput, RequestFailed
 from tests.runtime.kit import Place, until
 from tests.runtime.test_files import agent, kill

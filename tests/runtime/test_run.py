@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from perdure import Perdure
-from perdure._runtime import running
+from perdure._runtime import command_runs as running
 from tests.runtime.kit import PATIENCE, Place, is_alive, until
 
 LONG = timedelta(seconds=PATIENCE)

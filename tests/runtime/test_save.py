@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from perdure import Perdure, log_line, port
-from perdure._runtime import client, contexts, unit_types
-from perdure._runtime.unit_types import UnitType
+from perdure._runtime.context import contexts, unit_types
+from perdure._runtime.context.unit_types import UnitType
+from perdure._runtime.keeper_client import client
 from perdure.errors import RestoreFailed
 from tests.runtime.kit import Place, until
 
@@ -100,7 +101,7 @@ async def test_a_service_that_a_failed_restore_has_made_is_gone_again(place: Pla
     async with place.runtime() as rt:
         # The one that fails comes last, after the service was made anew.
         task = await rt._task()
-        from perdure._runtime import save as saves
+        from perdure._runtime.restore import save as saves
         from perdure._tasks import carried, carry
 
         found = await carried(task, saves.PART, cause=saves.CAUSE)

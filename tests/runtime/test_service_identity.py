@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from perdure import Perdure, port
-from perdure._runtime import contexts
-from perdure._runtime.bundles import bring_in, export
+from perdure._runtime.bundles.task_bundle import bring_in, export
+from perdure._runtime.context import contexts
 from perdure.keeper.anchor import start_of
 from tests.runtime.kit import Place, is_alive, until
 from tests.runtime.test_files import agent, kill

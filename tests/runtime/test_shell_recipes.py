@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perdure import Runtime, Shell, errors
-from perdure._runtime import client
+from perdure._runtime.keeper_client import client
 from tests.runtime.kit import Place, until, until_text
 from tests.runtime.test_shells import waits_for
 

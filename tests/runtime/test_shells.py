@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perdure import Perdure, Runtime, Shell, durable, errors, runtime, sync
-from perdure._runtime import client
+from perdure._runtime.keeper_client import client
 from tests.runtime.kit import Place, is_alive, until, until_text
 from tests.support.processes import ChildDied, Link, die, nursery
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perdure._runtime import starting
+from perdure._runtime.keeper_client import keeper_start as starting
 from tests.runtime.kit import Place, is_alive
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from perdure._runtime import client
+from perdure._runtime.keeper_client import client
 from tests.runtime.kit import Place, until_text
 from tests.support import packages
 

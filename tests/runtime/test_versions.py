@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from perdure import Perdure, errors, keeper
-from perdure._runtime import client, forcing, keeping, starting
+from perdure._runtime.keeper_client import client
+from perdure._runtime.keeper_client import keeper_control as keeping
+from perdure._runtime.keeper_client import keeper_start as starting
+from perdure._runtime.keeper_client import other_versions as forcing
 from tests.runtime.kit import Place
 
 OTHER = 99
@@ -50,7 +53,9 @@ async def test_sides_without_a_common_version_say_so_and_a_restart_brings_them_t
         assert f"speaks versions {list(theirs)}, this perdure {list(ours)}" in str(refused.value)
         assert "keep restart" in str(refused.value)
 
-    monkeypatch.setattr("perdure._runtime.keeping.keeper_argv", lambda python: argv_of_another(str(ours)))
+    monkeypatch.setattr(
+        "perdure._runtime.keeper_client.keeper_control.keeper_argv", lambda python: argv_of_another(str(ours))
+    )
     await restart(place)
     async with place.runtime() as rt:
         shell = await rt.shell("main", env={"HOME": "/"})

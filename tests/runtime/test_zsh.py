@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perdure import errors
-from perdure._runtime import client
+from perdure._runtime.keeper_client import client
 from tests.runtime.kit import Place, until_text
 from tests.runtime.test_shells import waits_for
 from tests.support import packages

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-from perdure._durable.effect_walk import Walk
-from perdure._ground import codec, crash
+from perdure._durable.effects.effect_walk import Walk
+from perdure._ground import codec
+from perdure._ground import crash_points as crash
 from perdure._model import Pause
 from perdure._store import Write
-from perdure._store.leaving import _flush_all as flush_all
+from perdure._store.exit_flush import _flush_all as flush_all
 from tests.durable.effects_kit import until_paused
 from tests.scenarios.kit import shop as shops
 from tests.scenarios.kit.effects_server import Target, effects_server

@@ -21,12 +21,12 @@ from perdure import Perdure, TaskRecord
 from perdure._ground.clock import MovableClock
 from perdure._ground.config import find_address
 from perdure._runtime import end_keeper
-from perdure.cli.story.agent import Stage
-from perdure.cli.story.play import who_serves
-from perdure.cli.story.stage import Agent, agent_on, rows, set_stage
-from perdure.cli.story.world import World, running_world
-from perdure.keeper import processes
-from perdure.keeper.access import is_below
+from perdure.demo.agent import Stage
+from perdure.demo.play import who_serves
+from perdure.demo.stage import Agent, agent_on, rows, set_stage
+from perdure.demo.world import World, running_world
+from perdure.keeper.core.access import is_below
+from perdure.keeper.process import processes
 from tests.runtime.kit import Place, is_alive, until
 from tests.runtime.test_run import Terminal
 from tests.support import postgres
@@ -238,7 +238,7 @@ def test_a_shell_is_enough_for_all_of_it(
     stage.task = "migrate"  # the durable function's; the command has a task of its own
     file = stage.path / "stage.json"
     file.write_text(json.dumps(asdict(stage)))
-    command = ["run", "migrate-prod", "--", sys.executable, "-m", "perdure.cli.story.agent", str(file)]
+    command = ["run", "migrate-prod", "--", sys.executable, "-m", "perdure.demo.agent", str(file)]
     with contextlib.closing(Terminal(place, *command)) as first:
         first.read_until(b"waiting")
         server = who_serves(stage)

@@ -11,7 +11,10 @@ import pytest
 
 from perdure import Perdure, Secret, redact
 from perdure._ground.clock import MovableClock
-from perdure._runtime import bring_in, contexts, continuity, export, redaction
+from perdure._runtime import bring_in, export
+from perdure._runtime.context import contexts
+from perdure._runtime.restore import continuity
+from perdure._runtime.secrets import redaction
 from perdure._tasks import dump, verify
 from perdure.errors import CredentialRefused, Incompatible, InvalidTransition, LeaseLost
 from tests.scenarios import s5

@@ -18,9 +18,11 @@ from perdure import Perdure
 from perdure._ground import envelope
 from perdure._ground.clock import MovableClock
 from perdure._ground.crypto import KeyRing
-from perdure._runtime import bundle_file, contexts, workspace_manifest
-from perdure._runtime.continuity import Continuity
-from perdure._runtime.save import CAUSE, PART
+from perdure._runtime.bundles import bundle_file
+from perdure._runtime.context import contexts
+from perdure._runtime.restore.continuity import Continuity
+from perdure._runtime.restore.save import CAUSE, PART
+from perdure._runtime.workspace import manifest as workspace_manifest
 from perdure._tasks import carried, carry
 from perdure.errors import BundleRefused, CutFailed, InvalidTransition, LeaseLost, RecordDamaged
 from tests.scenarios import s5

@@ -12,12 +12,13 @@ from typing import Any
 import msgspec
 
 from perdure import Perdure
+from perdure._ground.bridge import drive
 from perdure._ground.crypto import KeyRing
-from perdure._ground.hop import drive
-from perdure._runtime import bundle_file, contexts
-from perdure._runtime.bundle_file import Bundle, Header
-from perdure._runtime.bundles import export
-from perdure._runtime.continuity import Continuity
+from perdure._runtime.bundles import bundle_file
+from perdure._runtime.bundles.bundle_file import Bundle, Header
+from perdure._runtime.bundles.task_bundle import export
+from perdure._runtime.context import contexts
+from perdure._runtime.restore.continuity import Continuity
 
 Rows = dict[str, list[dict[str, Any]]]
 

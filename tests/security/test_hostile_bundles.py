@@ -19,13 +19,14 @@ import msgspec
 import pytest
 
 from perdure import Fingerprint, Perdure, durable, pause
-from perdure._ground import codec, envelope, frames
+from perdure._ground import codec, envelope
+from perdure._ground import deltas as frames
+from perdure._ground.bridge import drive
 from perdure._ground.crypto import KeyRing
-from perdure._ground.hop import drive
 from perdure._model import chain, digest
-from perdure._runtime import contexts
-from perdure._runtime.bundles import bring_in, export
-from perdure._runtime.continuity import Continuity
+from perdure._runtime.bundles.task_bundle import bring_in, export
+from perdure._runtime.context import contexts
+from perdure._runtime.restore.continuity import Continuity
 from perdure.errors import BundleRefused
 from tests.continuity.returning import around
 from tests.security.hostile import Rows, forge, growing_pack, honest
@@ -120,7 +121,7 @@ async def test_fingerprints_nobody_signed_are_not_looked_at(
     async with Perdure(f"sqlite://{tmp_path}/evil/p.db") as app:
         task = await app.tasks.open("deploy", state={})
         rt = Continuity(app._store, task.id, task.uid)
-        monkeypatch.setattr("perdure._runtime.fingerprints._look", _as_if_seen)
+        monkeypatch.setattr("perdure._runtime.context.fingerprints._look", _as_if_seen)
         await rt.expect(marks[kind])
         await rt.save()
         await export(app.tasks, "deploy", bundle, move=True)

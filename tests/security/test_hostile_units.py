@@ -9,8 +9,9 @@ import pytest
 
 from perdure import Perdure
 from perdure._ground import crypto
-from perdure._runtime import checkup, environment
-from perdure._runtime.environment import Rules
+from perdure._runtime.keeper_client import keeper_checkup as checkup
+from perdure._runtime.secrets import environment
+from perdure._runtime.secrets.environment import Rules
 from tests.runtime.kit import Place, until
 from tests.runtime.test_isolation import needs_namespaces
 

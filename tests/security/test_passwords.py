@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from perdure._runtime.sessions import ask
-from perdure.keeper.holding import wipe
+from perdure._runtime.sessions.session_processes import ask
+from perdure.keeper.session.holder import wipe
 from tests.runtime.kit import Place
 from tests.sessions.cluster import Cluster
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from perdure._runtime.sessions import ask
-from perdure.keeper import wire as keeper_wire
+from perdure._runtime.sessions.session_processes import ask
+from perdure.keeper.core import wire as keeper_wire
 from perdure.keeper.pgproxy import wire
 from perdure.keeper.pgproxy.recipe import Recipe
 from perdure.keeper.pgproxy.recording import RecordingSession

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from perdure._runtime.postgres_address import options_of
+from perdure._runtime.sessions.postgres_address import options_of
 from perdure.keeper.pgproxy import login
 from tests.security.pgserver import PASSWORD, Script, demand, make_certificate, message, serving
 

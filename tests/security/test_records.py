@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perdure import errors
-from perdure._runtime import client
+from perdure._runtime.keeper_client import client
 from tests.runtime.kit import Place, is_alive, until
 from tests.runtime.test_requests import Target
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import perdure
-from perdure._runtime.workspace import Workspace
-from perdure._runtime.workspace_walk import git_changes, git_head
-from perdure.memory import gitlog
+from perdure._runtime.workspace.cuts import Workspace
+from perdure._runtime.workspace.folder_walk import git_changes, git_head
+from perdure.memory.artifacts import git_commits as gitlog
 
 _ME = {f"GIT_{who}_{what}": "me@localhost" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
@@ -148,6 +148,6 @@ def test_git_is_started_in_one_place() -> None:
     ]
     assert {place.partition(":")[0] for place in found} == {
         "_ground/git.py",
-        "cli/story/agent.py",
-        "cli/story/stage.py",
+        "demo/agent.py",
+        "demo/stage.py",
     }

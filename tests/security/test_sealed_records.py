@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from perdure._ground.crypto import generate
-from perdure._runtime import client
-from perdure.keeper import units as keeper_units
+from perdure._runtime.keeper_client import client
+from perdure.keeper.core import units as keeper_units
 from tests.runtime.kit import Place, is_alive, until
 from tests.runtime.test_requests import Target
 

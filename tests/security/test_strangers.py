@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import perdure
-from perdure.keeper import access, processes
+from perdure.keeper.core import access
+from perdure.keeper.process import processes
 from tests.runtime.kit import Place, until
 
 pytestmark = [pytest.mark.req("R143"), pytest.mark.skipif(sys.platform != "linux", reason="Linux only")]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure._runtime import client
-from perdure._runtime.shell import _id
+from perdure._runtime.keeper_client import client
+from perdure._runtime.units.shell import _id
 from tests.runtime.kit import Place, until
 from tests.runtime.test_isolation import needs_namespaces
 from tests.torture import unit_files

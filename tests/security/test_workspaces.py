@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from perdure._runtime import workspace, workspace_swap
-from perdure._runtime.workspace import Workspace
+from perdure._runtime.workspace import cuts as workspace
+from perdure._runtime.workspace import swap as workspace_swap
+from perdure._runtime.workspace.cuts import Workspace
 from perdure.errors import RestoreFailed
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import asyncpg
 
-from perdure._runtime.postgres import PostgresSession
+from perdure._runtime.sessions.postgres import PostgresSession
 from tests.support.processes import Link, die, say
 
 IDENTITY = "SELECT pg_backend_pid(), txid_current()"

@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 
-from perdure._runtime.postgres import PostgresSession
+from perdure._runtime.sessions.postgres import PostgresSession
 from tests.sessions.kit import Stage
 from tests.support.processes import ChildDied, Link, say
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import psycopg
 
-from perdure._runtime import postgres as sessions
-from perdure._runtime.sessions import SessionPlace, ask
-from perdure._runtime.sqlite import open_sqlite
-from perdure.keeper import sqliteholder
+from perdure._runtime.sessions import postgres as sessions
+from perdure._runtime.sessions.session_processes import SessionPlace, ask
+from perdure._runtime.sessions.sqlite import open_sqlite
 from perdure.keeper.pgproxy import parking, process
+from perdure.keeper.sqlite_holder import __main__ as sqliteholder
 from tests.support.processes import Child, Link, Nursery, say
 
 HOLD = "10m"

@@ -18,9 +18,9 @@ import psycopg
 
 from perdure import Perdure
 from perdure._durable import durable, step
-from perdure._runtime.postgres import open_postgres
-from perdure._runtime.sessions import SessionPlace
-from perdure._runtime.sqlite import open_sqlite
+from perdure._runtime.sessions.postgres import open_postgres
+from perdure._runtime.sessions.session_processes import SessionPlace
+from perdure._runtime.sessions.sqlite import open_sqlite
 from tests.sessions.kit import Stage
 from tests.support.processes import Child, Link, say
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from perdure._durable.block_entries import without_lost
-from perdure._durable.unwinding import Paused
+from perdure._durable.attempt.unwinding import Paused
+from perdure._durable.journal.block_entries import without_lost
 from tests.replay.kit import Journal, play
 
 Program = Callable[[], Awaitable[Any]]

@@ -13,11 +13,11 @@ import pytest
 
 from perdure import Perdure
 from perdure._durable import durable, pause, step
-from perdure._durable.run import Run
-from perdure._durable.unwinding import Paused
-from perdure._runtime.postgres import open_postgres
-from perdure._runtime.postgres_connection import KeptConnection
-from perdure._runtime.sessions import SessionPlace
+from perdure._durable.attempt.attempt import Run
+from perdure._durable.attempt.unwinding import Paused
+from perdure._runtime.sessions.postgres import open_postgres
+from perdure._runtime.sessions.postgres_connection import KeptConnection
+from perdure._runtime.sessions.session_processes import SessionPlace
 from tests.replay.kit import play
 from tests.sessions.acts import one
 from tests.sessions.kit import Stage, rows

@@ -13,7 +13,7 @@ import pytest
 
 from perdure import Perdure
 from perdure._durable import durable, effect, step
-from perdure._runtime.sqlite import open_sqlite
+from perdure._runtime.sessions.sqlite import open_sqlite
 from perdure.errors import SessionLost
 from tests.durable.effects_kit import until_paused
 from tests.sessions.acts import one

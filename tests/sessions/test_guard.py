@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from perdure._runtime.postgres import PostgresSession
+from perdure._runtime.sessions.postgres import PostgresSession
 from perdure.keeper.pgproxy import wire
 from perdure.keeper.pgproxy.guard import Guard, statements
 from perdure.keeper.pgproxy.session import Session

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from perdure._durable import step
-from perdure._runtime.postgres import PostgresSession, open_postgres
+from perdure._runtime.sessions.postgres import PostgresSession, open_postgres
 from perdure.errors import SqlFailed
 from perdure.keeper.pgproxy import endings, wire
 from perdure.keeper.pgproxy.postmortem import judge

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from perdure._runtime.postgres import PostgresSession, open_postgres
+from perdure._runtime.sessions.postgres import PostgresSession, open_postgres
 from tests.runtime.kit import Place, is_alive, until
 from tests.sessions.acts import send_and_die
 from tests.sessions.cluster import Cluster

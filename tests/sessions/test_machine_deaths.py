@@ -12,10 +12,10 @@ import pytest
 
 from perdure import Perdure
 from perdure._durable import durable, step
-from perdure._ground import crash
-from perdure._runtime.postgres import open_postgres
-from perdure._runtime.sessions import SessionPlace, ask
-from perdure._runtime.sqlite import open_sqlite
+from perdure._ground import crash_points as crash
+from perdure._runtime.sessions.postgres import open_postgres
+from perdure._runtime.sessions.session_processes import SessionPlace, ask
+from perdure._runtime.sessions.sqlite import open_sqlite
 from perdure.errors import TransactionLost
 from perdure.keeper.pgproxy import postmortem
 from perdure.keeper.pgproxy.trace import Server

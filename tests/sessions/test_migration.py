@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from perdure._runtime.postgres import open_postgres
+from perdure._runtime.sessions.postgres import open_postgres
 from tests.sessions.kit import Stage
 from tests.sessions.migration import Migrations, be_long_agent
 

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from perdure._durable import pause, step
-from perdure._runtime.sqlite import SqliteSession, open_sqlite
+from perdure._runtime.sessions.sqlite import SqliteSession, open_sqlite
 from perdure.errors import InvalidInput, ReplayDiverged, SqlFailed
 from tests.replay.kit import play
 from tests.sessions.kit import Stage

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from perdure._ground.clock import MovableClock
-from perdure._runtime.sessions import ask
+from perdure._runtime.sessions.session_processes import ask
 from tests.runtime.kit import Place, is_alive, until
 from tests.runtime.test_run import CLI, environment
 from tests.sessions.acts import IDENTITY, one

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy
 from sqlalchemy.pool import NullPool
 
-from perdure._runtime.postgres import PostgresSession
+from perdure._runtime.sessions.postgres import PostgresSession
 from tests.sessions.acts import one
 from tests.sessions.kit import Stage
 

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from perdure._ground.clock import MovableClock
-from perdure._runtime.sessions import ask
+from perdure._runtime.sessions.session_processes import ask
 from perdure.errors import Conflict, InvalidInput, SessionLost, SessionUnavailable
 from tests.sessions import acts
 from tests.sessions.acts import IDENTITY, one

@@ -7,7 +7,7 @@ import asyncio
 import psycopg
 import pytest
 
-from perdure._runtime.sessions import ask
+from perdure._runtime.sessions.session_processes import ask
 from perdure.errors import SessionLost
 from perdure.keeper.pgproxy.notebook import LARGE, Notebook
 from perdure.keeper.pgproxy.parking import SocketParking

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from perdure._durable import pause, step
-from perdure._runtime.postgres import PostgresSession, open_postgres
-from perdure._runtime.sessions import ask
+from perdure._runtime.sessions.postgres import PostgresSession, open_postgres
+from perdure._runtime.sessions.session_processes import ask
 from tests.replay.kit import play
 from tests.runtime.kit import Place, until
 from tests.sessions.acts import one

@@ -14,8 +14,8 @@ import pytest
 
 from perdure._durable import pause, step
 from perdure._ground.clock import MovableClock
-from perdure._runtime.sessions import ask
-from perdure._runtime.sqlite import SqliteSession, open_sqlite
+from perdure._runtime.sessions.session_processes import ask
+from perdure._runtime.sessions.sqlite import SqliteSession, open_sqlite
 from perdure.errors import InvalidInput, SessionLost, SessionUnavailable, SqlFailed
 from tests.replay.kit import play
 from tests.runtime.kit import Place as RuntimePlace

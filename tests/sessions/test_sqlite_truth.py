@@ -15,11 +15,11 @@ import apsw
 import pytest
 
 from perdure._durable import step
-from perdure._runtime.sessions import SessionPlace, ask
-from perdure._runtime.sqlite import SqliteSession, open_sqlite
+from perdure._runtime.sessions.session_processes import SessionPlace, ask
+from perdure._runtime.sessions.sqlite import SqliteSession, open_sqlite
 from perdure.errors import SessionLost
-from perdure.keeper import sqlitewitness
-from perdure.keeper.sqlitewitness import Log, WalPlace
+from perdure.keeper.sqlite_holder import witness as sqlitewitness
+from perdure.keeper.sqlite_holder.witness import Log, WalPlace
 from tests.replay.kit import play
 from tests.runtime.kit import Place, is_alive, until
 from tests.sessions.kit import Stage, be_holder

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from perdure._runtime.sessions import ask
+from perdure._runtime.sessions.session_processes import ask
 from perdure.sync import Perdure, durable, pause, runtime, step
 from tests.runtime.kit import Place, until
 from tests.sessions.acts import IDENTITY

@@ -15,7 +15,7 @@ import psycopg
 import psycopg.conninfo
 import pytest
 
-from perdure._runtime.sessions import ask
+from perdure._runtime.sessions.session_processes import ask
 from perdure.errors import SessionUnavailable
 from tests.runtime.kit import Place, until
 from tests.sessions.acts import IDENTITY, one
@@ -121,7 +121,7 @@ async def test_ending_a_session_ends_its_backend_and_its_process(place: Place, u
 
 
 def place_units(place: Place) -> list[object]:
-    from perdure._runtime.units import Record
+    from perdure._runtime.units.unit import Record
 
     told = place.ask("units")["units"]
     return [type("Shown", (), {"record": Record.read(one)}) for one in told]

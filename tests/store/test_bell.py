@@ -14,7 +14,7 @@ import pytest
 
 from perdure._store import MOVED, WORK, Bell, Committer, Engine, Kinds, Write, kinds_of
 from perdure._store.postgres import PostgresEngine
-from perdure._store.postgres import line as postgres_line
+from perdure._store.postgres import notifications as postgres_line
 from perdure._store.sqlite import SqliteEngine
 from tests.store.kit import Hand
 from tests.store.watched import FOREVER, Watched, in_thread, until

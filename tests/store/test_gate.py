@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from perdure._store.sqlite import SqliteEngine, gate
-from perdure._store.sqlite.gate import Gate
+from perdure._store.sqlite import SqliteEngine
+from perdure._store.sqlite import fork_gate as gate
+from perdure._store.sqlite.fork_gate import Gate
 from perdure.errors import StoreForked
 from tests.store.kit import UIDS, Hand
 from tests.store.watched import in_thread, joined, until

@@ -11,7 +11,8 @@ import pytest
 
 from perdure._store import Row
 from perdure._store.memory import MemoryEngine
-from perdure._store.postgres import PostgresEngine, plan
+from perdure._store.postgres import PostgresEngine
+from perdure._store.postgres import batch_plan as plan
 from tests.store.kit import UIDS, Hand, dump, write
 from tests.support.proxy import Proxy
 

@@ -14,7 +14,8 @@ import pytest
 
 import perdure
 from perdure._store import Again, Row, Write
-from perdure._store.postgres import PostgresEngine, batch, plan
+from perdure._store.postgres import PostgresEngine, batch
+from perdure._store.postgres import batch_plan as plan
 from perdure._store.postgres import writer as writing
 from perdure._store.sql import Queries
 from perdure.errors import StoreBusy

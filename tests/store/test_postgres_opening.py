@@ -13,7 +13,8 @@ import pytest
 
 import perdure
 from perdure._store import Again
-from perdure._store.postgres import PostgresEngine, trouble
+from perdure._store.postgres import PostgresEngine
+from perdure._store.postgres import error_translation as trouble
 from perdure._store.sql import split
 from perdure._store.sqlite import SqliteEngine
 from perdure.errors import (

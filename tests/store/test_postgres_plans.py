@@ -16,7 +16,7 @@ import pytest
 
 import perdure
 from perdure._store.postgres import PostgresEngine, batch
-from perdure._store.postgres import plan as planning
+from perdure._store.postgres import batch_plan as planning
 from perdure._store.sql import Queries
 from tests.store.conftest import empty
 from tests.store.kit import UIDS, Hand, write

@@ -13,8 +13,9 @@ import apsw
 import pytest
 
 from perdure._store import Committer, Write
-from perdure._store.sqlite import SqliteEngine, place
+from perdure._store.sqlite import SqliteEngine
 from perdure._store.sqlite import engine as engine_module
+from perdure._store.sqlite import location as place
 from perdure.errors import StoreBusy, StoreDamaged, StoreFull, StoreRefused, StoreUnavailable
 from tests.store.kit import UIDS, Hand, commit_all, dump, frame, write
 from tests.store.test_many_functions import complete, one_by_one, start

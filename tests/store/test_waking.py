@@ -11,7 +11,8 @@ from weakref import ref
 
 import pytest
 
-from perdure._store import Committer, Write, doors
+from perdure._store import Committer, Write
+from perdure._store import loop_waker as doors
 from tests.store.watched import Attempt, Watched, durable
 
 

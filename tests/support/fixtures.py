@@ -68,7 +68,8 @@ def fresh_process() -> Iterator[None]:
 
 
 def _forget() -> None:
-    from perdure._runtime import contexts, redaction
+    from perdure._runtime.context import contexts
+    from perdure._runtime.secrets import redaction
 
     contexts.forget_contexts()
     redaction.forget_all()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, durable, effect, state
-from perdure._durable import stating
+from perdure._durable.progress import state_list as stating
 from perdure._store import FrameRow
 from perdure.errors import InvalidInput, NotStorable
 from tests.durable.effects_kit import Died

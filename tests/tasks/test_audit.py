@@ -13,7 +13,8 @@ import pytest
 from perdure import Perdure, Task
 from perdure._ground import crypto, envelope
 from perdure._model import GENESIS, chain, digest
-from perdure._tasks import audit, export_heads, verify
+from perdure._tasks import export_heads, verify
+from perdure._tasks.upkeep import audit
 from perdure.cli import main
 from perdure.errors import InvalidInput, NotFound
 from tests.tasks.upkeep_kit import sql, store_of

@@ -18,7 +18,8 @@ from perdure import Perdure, durable, pause, step
 from perdure._ground import crypto, ids
 from perdure._ground.clock import MovableClock
 from perdure._store.postgres import engine as postgres_engine
-from perdure._tasks import Finding, Policy, collect, doctor, examine
+from perdure._tasks import Finding, Policy, collect, examine
+from perdure._tasks.upkeep import doctor
 from perdure.cli import main
 from tests.support.processes import Link, nursery, say
 from tests.support.strangers import open_file

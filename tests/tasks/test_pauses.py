@@ -134,7 +134,7 @@ async def test_a_callback_resumes_the_task_that_waits_or_will(url: str, early: b
 async def test_a_callback_that_was_kept_when_its_process_died_is_found_by_looking(
     url: str, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from perdure._tasks import callbacks
+    from perdure._tasks.pauses import callbacks
 
     async with Perdure(url) as app:
         task = await app.tasks.open("ci", state={})

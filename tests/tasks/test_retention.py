@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure import Config
-from perdure._ground import frames
+from perdure._ground import deltas as frames
 from perdure._store import FrameRow
-from perdure._tasks.retention import Plan, Policy, plan
+from perdure._tasks.checkpoints.retention import Plan, Policy, plan
 from perdure.errors import InvalidInput
 
 SECOND = 1000

@@ -15,7 +15,8 @@ from perdure import Config, Perdure, Task
 from perdure._durable import durable
 from perdure._ground import codec, crypto, envelope
 from perdure._store import Store, Write
-from perdure._tasks import Policy, collect, keys_in_use, leases, rotate, rotation, verify
+from perdure._tasks import Policy, collect, keys_in_use, leases, rotate, verify
+from perdure._tasks.upkeep import rotation
 from perdure.cli import main
 from perdure.errors import InvalidInput, KeyMissing, RecordDamaged
 from tests.tasks.upkeep_kit import SOURCE, is_killed_at, snapshots_of, sql, store_of

@@ -11,7 +11,7 @@ import pytest
 
 import perdure.sync
 from perdure import durable, step
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from perdure.errors import LeaseHeld
 from perdure.sync import Perdure
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from perdure import Perdure, Task
-from perdure._ground import crash
+from perdure._ground import crash_points as crash
+from perdure._ground.bridge import drive
 from perdure._ground.config import find_address
-from perdure._ground.hop import drive
 from perdure._store import Store
-from perdure._tasks import history
+from perdure._tasks.checkpoints import history
 from tests.support.strangers import open_file
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"

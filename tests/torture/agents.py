@@ -24,8 +24,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from perdure._ground import crash
-from perdure._ground.hop import Nap
+from perdure._ground import crash_points as crash
+from perdure._ground.bridge import Nap
 from perdure.memory import DurableTaskState, PlanLayer
 from tests.support import postgres
 from tests.support.folders import fast_folder

@@ -28,8 +28,8 @@ from typing import Any
 
 from perdure import Perdure as AsyncPerdure
 from perdure import durable, effect
-from perdure._ground.hop import drive
-from perdure._store.sqlite import gate
+from perdure._ground.bridge import drive
+from perdure._store.sqlite import fork_gate as gate
 from perdure._tasks import examine
 from perdure.sync import Perdure, Task
 from tests.support import postgres

@@ -11,7 +11,7 @@ from typing import Any
 
 from perdure import Perdure, TaskRecord
 from perdure._ground import codec, envelope
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from perdure._model import AFTER, FINISHED, Entry, Link, open_entry, verify
 from perdure._store import AttemptRow, EventRow, FrameRow, HolderRow, Store, TaskRow
 

@@ -13,8 +13,8 @@ import time
 from datetime import timedelta
 from typing import Any
 
+from perdure._ground.bridge import drive
 from perdure._ground.clock import MovableClock
-from perdure._ground.hop import drive
 from tests.support.folders import fast_folder
 from tests.support.processes import Link, nursery
 from tests.torture import storm_work

@@ -15,8 +15,8 @@ from collections import Counter
 from typing import Any
 
 from perdure import Perdure, durable, pause, step
+from perdure._ground.bridge import drive
 from perdure._ground.clock import MovableClock
-from perdure._ground.hop import drive
 from tests.support.folders import fast_folder
 from tests.support.processes import Link, nursery
 from tests.torture import storm_work

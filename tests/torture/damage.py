@@ -30,7 +30,7 @@ import psycopg
 
 from perdure import DID_NOT_HAPPEN, Happened, Perdure, durable, effect, pause, progress, signals, step
 from perdure._durable import journal_of, where
-from perdure._runtime.bundles import export
+from perdure._runtime.bundles.task_bundle import export
 from perdure._tasks import collect, examine
 from perdure.errors import PerdureError
 from tests.support import postgres

@@ -29,11 +29,11 @@ from unittest import mock
 
 from perdure import Perdure, Task, account_of
 from perdure._durable import where
-from perdure._durable.journal_reading import read_entries
-from perdure._ground import crash
+from perdure._durable.journal.journal_reader import read_entries
+from perdure._ground import crash_points as crash
+from perdure._ground.bridge import drive
 from perdure._ground.clock import MovableClock
-from perdure._ground.hop import drive
-from perdure._tasks.questions import Question, all_questions, answer_question
+from perdure._tasks.pauses.questions import Question, all_questions, answer_question
 from perdure.errors import Conflict, InvalidTransition, PerdureError
 from tests.support.folders import fast_folder
 from tests.support.processes import Child, ChildDied, Link, Nursery, nursery, say

@@ -40,7 +40,7 @@ from perdure import (
     state,
     step,
 )
-from perdure._ground import crash
+from perdure._ground import crash_points as crash
 from perdure.errors import EffectUncertain
 
 Block = list[Any]

@@ -21,8 +21,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from perdure.keeper import wire
-from perdure.keeper.questions import QUESTIONS
+from perdure.keeper.core import wire
+from perdure.keeper.core.handlers import QUESTIONS
 from tests.runtime.kit import Place, until
 from tests.torture.mutation import as_json, nested, pieces, value
 

@@ -19,8 +19,8 @@ from unittest import mock
 import apsw
 
 from perdure import Perdure
-from perdure._ground import crash
-from perdure._ground.hop import drive
+from perdure._ground import crash_points as crash
+from perdure._ground.bridge import drive
 from perdure._store.sqlite import SqliteEngine
 from tests.support.folders import fast_folder
 from tests.support.processes import ChildDied, Link, die, nursery, say

@@ -15,7 +15,7 @@ from unittest import mock
 import apsw
 
 from perdure import Perdure, Task
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from perdure._model import Entry, seal_entry
 from perdure._store.sqlite import SqliteEngine
 from perdure._tasks import leases

@@ -23,8 +23,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from perdure._runtime import postgres as sessions
-from perdure._runtime.sessions import ask
+from perdure._runtime.sessions import postgres as sessions
+from perdure._runtime.sessions.session_processes import ask
 from perdure.keeper.pgproxy import wire
 from perdure.keeper.pgproxy.guard import Guard
 from perdure.keeper.pgproxy.recipe import Recipe

@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 from perdure import Perdure
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from tests.support.folders import fast_folder
 from tests.support.processes import Child, Link, at_the_gun, nursery, say, starting_gun
 from tests.torture.checks import check_rows

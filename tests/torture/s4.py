@@ -1,6 +1,7 @@
 """S4, a crash storm with a team: what is killed, and what must hold afterwards. Nobody acts but the supervisors.
 
-Real supervisors (`perdure.cli.supervising`) keep real workers (`perdure worker`) going. The storm kills workers at
+Real supervisors (`perdure.cli.processes.supervisor`) keep real workers (`perdure worker`) going. The storm kills
+workers at
 random and, once each: whoever works on the coordinator, a supervisor; it stops a worker that waits for the model until
 its tasks are taken over, and lets it go on. tests/scenarios has it small, `python -m tests.torture --part s4` in full.
 
@@ -20,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from perdure import Perdure
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from tests.torture import s4_team as team
 from tests.torture.s4_checks import Chaos, Size, check
 from tests.torture.s4_look import (

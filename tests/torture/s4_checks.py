@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure import Attempt, Event, Perdure, account_of
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from perdure._worker.reaper import DIED, SILENT, STALLED
 from perdure.memory import DurableTaskState, PlanLayer
 from tests.torture import s4_team as team

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure import Perdure
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from perdure._store import Engine
 from tests.torture import s4_team as team
 

@@ -18,7 +18,7 @@ from typing import Any, TypedDict
 from perdure import DID_NOT_HAPPEN, Config, Happened, Perdure, durable, effect, is_replaying, pause, runtime, step
 from perdure.errors import TaskFailed
 from perdure.memory import ContinuityLayer, DurableTaskState, PlanLayer, estimate
-from perdure.memory.recall import parse
+from perdure.memory.prompt.recall import parse
 
 app = Perdure()
 

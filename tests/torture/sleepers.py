@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from perdure import Perdure, durable, pause, scheduled, step
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from tests.torture.invariants import Story, check
 from tests.torture.storm_work import record, recorded
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from tests.sessions.cluster import Cluster
 from tests.support.folders import fast_folder
 from tests.support.processes import Link, nursery

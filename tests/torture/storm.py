@@ -14,7 +14,7 @@ from pathlib import Path
 
 from perdure import Perdure
 from perdure._durable import where
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from tests.support import postgres
 from tests.support.folders import fast_folder
 from tests.support.processes import Child, ChildDied, Nursery, nursery

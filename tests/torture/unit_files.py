@@ -22,7 +22,7 @@ from typing import Any
 
 from perdure._runtime import Runtime, Shell
 from perdure.errors import PerdureError
-from perdure.keeper.processes import with_cookie
+from perdure.keeper.process.processes import with_cookie
 from tests.runtime.kit import Place, is_alive, until
 
 ROUNDS = 6  # keepers a seed

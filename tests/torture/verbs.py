@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perdure import Perdure, Task
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from perdure._tasks import leases
 
 ID = "the-task"

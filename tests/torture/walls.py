@@ -17,7 +17,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from tests.sessions.cluster import Cluster
 from tests.support import faketime
 from tests.support.faketime import Wall

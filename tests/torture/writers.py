@@ -13,7 +13,7 @@ from typing import Any
 
 from perdure import Checkpoint, Perdure, Task
 from perdure._tasks import carry
-from perdure._tasks.checkpointing import save_working_state
+from perdure._tasks.checkpoints.checkpoint_write import save_working_state
 from perdure.errors import Conflict, LeaseLost, StaleVersion
 from tests.support import postgres
 from tests.support.folders import fast_folder

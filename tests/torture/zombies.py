@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from perdure import Perdure, durable, effect, idempotency_key, step
+from perdure._ground.bridge import drive
 from perdure._ground.clock import MovableClock
-from perdure._ground.hop import drive
 from tests.support.folders import fast_folder
 from tests.support.processes import Child, Link, nursery
 from tests.torture import storm_work

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure._durable.schemas import schema_of
+from perdure._durable.values.schemas import schema_of
 from perdure._model import (
     Answer,
     Asked,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.keeper.bells import Bells
+from perdure.keeper.core.file_bells import Bells
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bells are inotify's, on Linux")
 

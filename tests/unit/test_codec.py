@@ -25,7 +25,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure._ground import shapes
+from perdure._ground import class_fields as shapes
 from perdure._ground.codec import decode, encode, keeper_of, peek, round_trip
 from perdure.errors import InvalidInput, NotStorable, RecordDamaged
 
@@ -371,7 +371,7 @@ def test_importing_the_bytes_layer_imports_no_heavy_library():
     heavy = "{'pydantic', 'cryptography', 'keyring', 'backports.zstd', 'compression.zstd', 'pickle'}"
     code = f"""
 import sys
-from perdure._ground import codec, crypto, envelope, frames
+from perdure._ground import codec, crypto, envelope, deltas
 sealed = envelope.seal(codec.encode({{'a': (1,)}}), kind='entry', bound_to='t', ring=crypto.KeyRing())
 envelope.unseal(sealed, kind='entry', bound_to='t', ring=crypto.KeyRing())
 print(sorted({heavy} & set(sys.modules)))

@@ -9,6 +9,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from tools.make_doors import doors, names_of, stub_of, table_of
+
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 # The engines are doors themselves, opened late. _ground is a row of leaves without a common door.
@@ -19,6 +21,7 @@ THE_KEEPER_MAY_IMPORT = {
     "perdure.errors",
     "perdure._ground.ids",
     "perdure._ground.codec",
+    "perdure._ground.lazy_door",
     "perdure._ground.secret_forms",
 }
 
@@ -34,7 +37,10 @@ def all_modules() -> dict[str, ast.Module]:
 
 
 def handed_out(tree: ast.Module) -> set[str]:
-    """The names in a door's __all__; one may be called like the module it comes from."""
+    """The names a door gives: of its table, or in its __all__. One may be called like the module it comes from."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and _names(node) == {"__getattr__"} and isinstance(node.value, ast.Call):
+            return set(names_of(tree))
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.List) and _names(node) == {"__all__"}:
             return {str(item.value) for item in node.value.elts if isinstance(item, ast.Constant)}
@@ -95,6 +101,27 @@ def test_the_rule_knows_a_wall_from_a_door() -> None:
     assert not goes_through_the_wall("perdure._tasks.verbs", "perdure._store.sqlite", packages)
     assert not goes_through_the_wall("perdure._store.sqlite.engine", "perdure._store.committer", packages)
     assert not goes_through_the_wall("perdure._tasks.verbs", "perdure._ground.codec", packages)
+
+
+def test_the_stub_of_each_door_has_the_names_of_its_table() -> None:
+    differing = [str(door) for door in doors() if door.with_suffix(".pyi").read_text(encoding="utf-8") != stub_of(door)]
+    assert differing == [], "run python tools/make_doors.py"
+
+
+def test_no_door_gives_two_things_under_one_name() -> None:
+    tables = {str(door): names_of(ast.parse(door.read_text(encoding="utf-8"))) for door in doors()}
+    assert [door for door, names in tables.items() if len(names) != len(set(names))] == []
+
+
+def test_no_name_of_a_door_is_also_a_module_of_its_package() -> None:
+    """Once the module was imported, the door would give the module for the name."""
+    clashes = {}
+    for door in doors():
+        homes, _ = table_of(ast.parse(door.read_text(encoding="utf-8")))
+        beside = {file.stem for file in door.parent.iterdir()}
+        given = {entry.rpartition(" ")[2] for entries in homes.values() for entry in entries}
+        clashes[str(door)] = given & beside
+    assert {door: names for door, names in clashes.items() if names} == {}
 
 
 def test_the_keeper_stands_apart() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 import perdure
-from perdure import _durable, _runtime, _tasks
+from tools.make_doors import doors
 
 SOURCE = Path(perdure.__file__).parents[1]
 FIRST_LINE = "from perdure import Perdure, durable, step, effect"
@@ -23,17 +23,41 @@ NOT_OF_OTHERS = {
 }  # fmt: skip
 # Of ours: whole parts, and in the others what carries a function out, what only workers do, what few functions ask for.
 NOT_OF_OURS = {
-    "perdure._runtime", "perdure._store.memory", "perdure._store.postgres", "perdure._store.sqlite", "perdure._worker",
-    "perdure.cli", "perdure.keeper", "perdure.memory", "perdure.sync", "perdure.testing",
-    "perdure._durable.blocking", "perdure._durable.execute", "perdure._durable.forking", "perdure._durable.inbox",
-    "perdure._durable.loops", "perdure._durable.models", "perdure._durable.pauses", "perdure._durable.readers",
-    "perdure._durable.reducing", "perdure._durable.scheduling", "perdure._durable.starting",
-    "perdure._durable.streams", "perdure._durable.transactions", "perdure._durable.triggering",
-    "perdure._durable.whereabouts",
-    "perdure._tasks.audit", "perdure._tasks.checks", "perdure._tasks.doctor", "perdure._tasks.due",
-    "perdure._tasks.gc", "perdure._tasks.handlers", "perdure._tasks.memories", "perdure._tasks.moving",
-    "perdure._tasks.rotation",
-}  # fmt: skip
+    "perdure._runtime",
+    "perdure._store.memory",
+    "perdure._store.postgres",
+    "perdure._store.sqlite",
+    "perdure._worker",
+    "perdure.cli",
+    "perdure.keeper",
+    "perdure.memory",
+    "perdure.sync",
+    "perdure.testing",
+    "perdure._durable.attempt.blocking_calls",
+    "perdure._durable.lifecycle.app_run",
+    "perdure._durable.lifecycle.task_fork",
+    "perdure._durable.effects.uncertain_effects",
+    "perdure._durable.progress.loops",
+    "perdure._durable.models.paid_calls",
+    "perdure._durable.pauses.reasons",
+    "perdure._durable.streams.stream_reader",
+    "perdure._durable.automation.reducer",
+    "perdure._durable.automation.schedules",
+    "perdure._durable.lifecycle.task_start",
+    "perdure._durable.streams.streamed_calls",
+    "perdure._durable.databases.transactions",
+    "perdure._durable.automation.triggers",
+    "perdure._durable.inspect.where_report",
+    "perdure._tasks.upkeep.audit",
+    "perdure._tasks.pauses.checks",
+    "perdure._tasks.upkeep.doctor",
+    "perdure._tasks.pauses.due_pauses",
+    "perdure._tasks.upkeep.gc",
+    "perdure._tasks.values.handlers",
+    "perdure._tasks.values.memory_values",
+    "perdure._tasks.upkeep.transfer",
+    "perdure._tasks.upkeep.rotation",
+}
 
 
 def loaded_by(code: str) -> set[str]:
@@ -47,11 +71,15 @@ def loaded_by(code: str) -> set[str]:
 def test_the_first_line_of_a_program_loads_only_what_a_function_is_made_with() -> None:
     loaded = loaded_by(FIRST_LINE)
     assert loaded & (NOT_OF_OTHERS | NOT_OF_OURS) == set()
-    assert "perdure._durable.functions" in loaded
+    assert "perdure._durable.declare.functions" in loaded
 
 
-def test_naming_the_package_loads_nothing_of_it() -> None:
-    assert {name for name in loaded_by("import perdure") if name.startswith("perdure")} == {"perdure"}
+def test_naming_the_package_loads_nothing_of_it_but_its_door() -> None:
+    assert {name for name in loaded_by("import perdure") if name.startswith("perdure")} == {
+        "perdure",
+        "perdure._ground",
+        "perdure._ground.lazy_door",
+    }
 
 
 def test_a_first_function_loads_nothing_of_what_it_does_not_use() -> None:
@@ -70,11 +98,27 @@ async def main():
         await app.run("first", first)
 
 asyncio.run(main())"""
-    few = {"inbox", "loops", "models", "pauses", "readers", "scheduling", "streams", "transactions", "triggering"}
-    unused = {"perdure._runtime", "perdure._tasks.checks", "perdure._tasks.due", "perdure._worker", "random"}
+    few = {
+        "automation.schedules",
+        "automation.triggers",
+        "databases.transactions",
+        "effects.uncertain_effects",
+        "models.paid_calls",
+        "pauses.reasons",
+        "progress.loops",
+        "streams.stream_reader",
+        "streams.streamed_calls",
+    }
+    unused = {
+        "perdure._runtime",
+        "perdure._tasks.pauses.checks",
+        "perdure._tasks.pauses.due_pauses",
+        "perdure._worker",
+        "random",
+    }
     loaded = loaded_by(code)
     assert loaded & {*unused, *(f"perdure._durable.{name}" for name in few)} == set()
-    assert "perdure._durable.execute" in loaded
+    assert "perdure._durable.lifecycle.app_run" in loaded
 
 
 def test_no_dataclass_of_ours_is_made_on_the_way() -> None:
@@ -94,15 +138,11 @@ print(*(f'made={{module}}' for module in made))"""
 # ── doors that load a name when it is used ───────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("door", [perdure, _durable, _runtime, _tasks], ids=lambda door: door.__name__)
-def test_each_name_of_a_door_leads_somewhere(door: ModuleType) -> None:
-    names: list[str] = door.__all__
-    found = __import__(door.__name__, fromlist=names)  # as `from … import` does: a module is imported
+DOORS = sorted(".".join(door.parent.relative_to(SOURCE).parts) for door in doors())
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_each_name_of_a_door_leads_somewhere(name: str) -> None:
+    names: list[str] = import_module(name).__all__
+    found = __import__(name, fromlist=names)  # as `from … import` does: a module is imported
     assert [name for name in names if not hasattr(found, name)] == []
-
-
-@pytest.mark.parametrize("door", [_durable, _runtime, _tasks], ids=lambda door: door.__name__)
-def test_no_name_that_is_loaded_later_is_also_a_module(door: ModuleType) -> None:
-    """Once the module were imported by somebody, its door would give the module for the name."""
-    modules = {path.stem for path in Path(door.__path__[0]).iterdir()}
-    assert modules & set(door._HOME_OF) == set()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 from typing import Any
 
+from perdure.keeper.core.limits import Limits
+from perdure.keeper.core.units import Owner, Unit
 from perdure.keeper.daemon import Keeper
-from perdure.keeper.limits import Limits
-from perdure.keeper.units import Owner, Unit
 
 
 class Loop:

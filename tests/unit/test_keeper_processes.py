@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from perdure.keeper import processes
 from perdure.keeper.anchor import receive, send
-from perdure.keeper.anchored import Anchored, Exit
+from perdure.keeper.core.anchor_client import Anchored, Exit
+from perdure.keeper.process import processes
 
 
 @pytest.mark.parametrize("session", [0, 1, -1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perdure.keeper import keystrokes
+from perdure.keeper.kinds import keystrokes
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perdure._ground.saying import in_one_line
+from perdure._ground.exception_text import in_one_line
 from perdure.errors import InvalidInput
 
 

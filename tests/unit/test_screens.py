@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure._runtime.screens import place_of, plain, render
+from perdure._runtime.units.terminal_screen import place_of, plain, render
 
 
 @pytest.mark.parametrize(

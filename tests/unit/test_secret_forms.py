@@ -7,8 +7,8 @@ import json
 import pytest
 
 from perdure._ground import secret_forms
-from perdure._runtime import environment, redaction
-from perdure.keeper.recipes import kept_history, recipe_of
+from perdure._runtime.secrets import environment, redaction
+from perdure.keeper.kinds.recipes import kept_history, recipe_of
 
 VARIABLES = {
     "GITHUB_TOKEN": "plainword",

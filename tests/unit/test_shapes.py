@@ -16,7 +16,7 @@ import msgspec
 import pydantic
 import pytest
 
-from perdure._ground import shapes
+from perdure._ground import class_fields as shapes
 from perdure._ground.codec import decode, encode, peek, register, round_trip
 from perdure.errors import InvalidInput, NotStorable
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.keeper.marks import Mark, Marks
-from perdure.keeper.outlog import OutLog, memory_file
-from perdure.keeper.shell_line import ShellLine
-from perdure.keeper.shells import Shell
+from perdure.keeper.kinds.marks import Mark, Marks
+from perdure.keeper.kinds.shell_line import ShellLine
+from perdure.keeper.kinds.shells import Shell
+from perdure.keeper.process.output_log import OutLog, memory_file
 
 
 def mark(kind: str, *parts: str) -> bytes:

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, durable, pause, step
-from perdure._durable import prepare
+from perdure._durable.lifecycle import preparation as prepare
 from perdure._ground.clock import MovableClock
 from perdure._store import Write
 from perdure._tasks import look_after
-from perdure._worker.turns import Turn, Turns
+from perdure._worker.claim_order import Turn, Turns
 from tests.worker.kit import quick, until
 
 MANY = 40

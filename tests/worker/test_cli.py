@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from tests.support.waiting import look_again_here
 from tests.worker.agent import break_down, greet, left_alone, patient
 from tests.worker.kit import lines

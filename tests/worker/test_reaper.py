@@ -16,8 +16,8 @@ from perdure import DID_NOT_HAPPEN, Config, Happened, Perdure, durable, effect
 from perdure._ground.clock import MovableClock
 from perdure._ground.ids import this_process
 from perdure._tasks import forget_lease, take_lease
+from perdure._worker.process_watch import Watch
 from perdure._worker.reaper import Reaper
-from perdure._worker.watch import Watch
 from perdure.errors import PerdureError, StoreUnreachable
 from tests.crash.conftest import env_of
 from tests.crash.hands import ID, obey, order

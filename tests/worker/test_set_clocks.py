@@ -10,9 +10,9 @@ from datetime import timedelta
 import pytest
 
 from perdure import Happened, Perdure, Retry, TaskRecord, durable, effect, step
-from perdure._durable import settling
+from perdure._durable.effects import settling
+from perdure._ground.bridge import Nap
 from perdure._ground.clock import MovableClock, SystemClock
-from perdure._ground.hop import Nap
 from perdure._worker.deadlines import Deadlines
 from perdure._worker.schedules import Schedules
 from tests.crash.conftest import env_of

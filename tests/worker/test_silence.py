@@ -10,7 +10,7 @@ import pytest
 
 from perdure import Perdure
 from perdure._ground.clock import MovableClock
-from perdure._worker.listening import Listening
+from perdure._worker.hearing import Listening
 from perdure._worker.reaper import Reaper
 from tests.crash.conftest import env_of
 from tests.crash.hands import ID, obey, order

@@ -166,8 +166,8 @@ async def test_timers_of_tasks_that_have_ended_are_put_out_of_the_way(url: str, 
 
 
 def _cancelled(app: Perdure, uid: str) -> dict[str, object]:
-    from perdure._tasks.moves import _NO_COLUMNS
-    from perdure._tasks.snapshots import NO_FRAME
+    from perdure._tasks.checkpoints.snapshots import NO_FRAME
+    from perdure._tasks.lifecycle.status_moves import _NO_COLUMNS
 
     event = app._store.event(uid, "cancelled", {})
     how = {"after": "cancelled", "befores": "paused", "finished_at": event["at"], "ends": 1, "ended": "cancelled"}

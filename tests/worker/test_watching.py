@@ -12,7 +12,7 @@ import pytest
 from perdure import Config, Perdure, durable, pause, step
 from perdure._ground.clock import MovableClock
 from perdure._model import Entry
-from perdure._worker.losses import after_loss, how_far
+from perdure._worker.death_policy import after_loss, how_far
 from perdure.errors import TaskFailed, TimedOut
 from tests.crash.conftest import env_of
 from tests.support import engines

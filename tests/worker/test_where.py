@@ -9,7 +9,7 @@ import pytest
 
 from perdure import Perdure, durable, effect
 from perdure._durable import where
-from perdure._durable.versions import _known
+from perdure._durable.declare.versions import _known
 from perdure._tasks import read_holder
 from perdure._worker.reaper import SILENT
 from tests.support.processes import Link, Nursery

@@ -1,7 +1,7 @@
 """Python values to bytes and back, such that what is read is what was written.
 
 A value is written as plain msgpack, read again at once and compared. If it came back equal, that is
-all: no walk in Python. If not, it is written in the tagged form (tags.py) behind a byte that msgpack
+all: no walk in Python. If not, it is written in the tagged form (tagged_form.py) behind a byte that msgpack
 never uses, and checked again. What still differs is refused, with the path to it.
 
 With an annotation, the plain form is read by it: a dataclass, Struct, pydantic model, TypedDict, set,
@@ -26,9 +26,10 @@ from typing import Any
 
 import msgspec
 
-from perdure._ground import shapes, tags
-from perdure._ground.handlers import was_raised_by_a_handler
-from perdure._ground.shapes import known_to, register
+from perdure._ground import class_fields as shapes
+from perdure._ground import tagged_form as tags
+from perdure._ground.class_fields import known_to, register
+from perdure._ground.signal_handlers import was_raised_by_a_handler
 from perdure.errors import InvalidInput, NotStorable, PerdureError, RecordDamaged
 
 __all__ = ["decode", "encode", "peek", "register", "round_trip"]

@@ -5,7 +5,8 @@ helper that fetches missing objects. perdure asks git about folders that others 
 are off, whatever the repository says. The user's own configuration still counts where it is the user's repository
 that is asked about: who commits, what is ignored, which folders are safe.
 
-Owns how git is started. What is asked of it is in perdure/_runtime/workspace_*.py and perdure/memory/gitlog.py.
+Owns how git is started. What is asked of it is in perdure/_runtime/workspace_*.py and
+perdure/memory/artifacts/git_commits.py.
 """
 
 from __future__ import annotations

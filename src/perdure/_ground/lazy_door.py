@@ -20,8 +20,9 @@ def lazy_door(package: str, homes: Mapping[str, Sequence[str]], *, modules: Sequ
             name, _, alias = entry.partition(" as ")
             home_of[alias or name] = module, name
     door = sys.modules[package].__dict__
-    door["__all__"] = [*home_of, *(path.rpartition(".")[2] for path in modules)]
     paths = {path.rpartition(".")[2]: path for path in modules}
+    door["__all__"] = [*home_of, *paths]
+    door["__dir__"] = lambda: sorted(door["__all__"])
 
     def find(name: str) -> Any:
         if name in home_of:

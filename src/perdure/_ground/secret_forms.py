@@ -2,7 +2,7 @@
 
 The environment filter, shell recipes, unit records, redaction and the linter share these rules, so what one of them
 withholds, none of the others writes down. Values that a process knows to be secret, because it fetched them, are in
-perdure/_runtime/redaction.py; they are replaced whatever their form.
+perdure/_runtime/secrets/redaction.py; they are replaced whatever their form.
 
 A form is a guess and has holes: docs/guide/secrets.md says which.
 """

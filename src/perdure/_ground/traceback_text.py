@@ -25,8 +25,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import NamedTuple
 
+from perdure._ground.exception_text import name_and_message, printable
 from perdure._ground.known_secrets import redact
-from perdure._ground.saying import name_and_message, printable
 
 MOST_FRAMES, MOST_BYTES = 24, 6000  # of one exception; of the whole text
 _MOST_EXCEPTIONS, _LONGEST_LINE, _LONGEST_MESSAGE = 8, 200, 1000

@@ -1,7 +1,7 @@
 """Compression by zstd, loaded when first used, and never unpacking more than was announced.
 
 A frame of 6 kB can unpack to 200 MB, so each reader says how many bytes it expects and gets exactly
-that many or an error. Whether compressing is worth it is decided in envelope.py and frames.py.
+that many or an error. Whether compressing is worth it is decided in envelope.py and deltas.py.
 """
 
 from __future__ import annotations

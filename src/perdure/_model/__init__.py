@@ -1,22 +1,5 @@
 """The records perdure keeps and the moves they allow: frozen, pure, without I/O."""
 
-from perdure._model.asking import (
-    Answer,
-    Asked,
-    Check,
-    Decision,
-    Later,
-    Remind,
-    Wake,
-    checked_once_more,
-    decide,
-    first_look,
-    from_stored,
-    jitter_ms,
-    next_check,
-    of_pause,
-    to_stored,
-)
 from perdure._model.checkpoint import Change, Checkpoint, ToolCall, checkpoint_id, diff, seq_of
 from perdure._model.dependency import POLICIES, Policy, find_circle, what_blocks, what_follows
 from perdure._model.event import GENESIS, ChainCheck, Event, Link, chain, digest, verify
@@ -38,6 +21,23 @@ from perdure._model.journal import (
 )
 from perdure._model.lease import LEASE, Holder, Sighting
 from perdure._model.pause import REASONS, Pause, Reason, make_pause
+from perdure._model.question import (
+    Answer,
+    Asked,
+    Check,
+    Decision,
+    Later,
+    Remind,
+    Wake,
+    checked_once_more,
+    decide,
+    first_look,
+    from_stored,
+    jitter_ms,
+    next_check,
+    of_pause,
+    to_stored,
+)
 from perdure._model.schedule import MISSED, Missed, Plan, check_cron, check_every, check_missed, tick_id, tick_name
 from perdure._model.schema import misfit
 from perdure._model.state_merge import Keep, Overlap, merge

@@ -17,9 +17,8 @@ from typing import Any
 from perdure._ground import codec
 from perdure._ground.crypto import Key, KeyRing
 from perdure._model import Verdict
-from perdure._runtime import redaction
-from perdure._runtime.context import Context
-from perdure._runtime.unit_types import Place, UnitType
+from perdure._runtime.context import Context, Place, UnitType
+from perdure._runtime.secrets import redaction
 
 _LEVELS = ("kept", "imaged", "rebuilt", "lost")
 
@@ -64,7 +63,7 @@ def _made(make: Callable[..., Any], context: Context) -> Any:
 
 def _is_surrounding(unit_type: UnitType) -> bool:
     """Of these the live thing is the context, and `restore` gives what it was before."""
-    from perdure._runtime.save import SURROUNDINGS
+    from perdure._runtime.restore import SURROUNDINGS
 
     return unit_type.kind in SURROUNDINGS
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from perdure._runtime.kinds import RequestQueue
-from perdure._runtime.postgres import PostgresSession
 from perdure._runtime.restore import Restored
-from perdure._runtime.sqlite import SqliteSession
+from perdure._runtime.sessions import PostgresSession, SqliteSession
 from perdure._runtime.units import Unit
 
 

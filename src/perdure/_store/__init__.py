@@ -15,11 +15,11 @@ from perdure._store.contract import (
     TaskRow,
     ValueRow,
 )
+from perdure._store.exit_flush import flush_on_sigterm
 from perdure._store.interrupts import apart
-from perdure._store.leaving import flush_on_sigterm
 from perdure._store.presence import Presence
 from perdure._store.store import Shared, Store, make_engine, share
-from perdure._store.waking import Waiting, wake_here
+from perdure._store.wake_ups import Waiting, wake_here
 from perdure._store.write import Fence, Write
 
 __all__ = [

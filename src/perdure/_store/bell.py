@@ -6,7 +6,7 @@ until the next look. It says of what kind the change was, not which task has cha
     work     some task may be for somebody to take
     moved    some task has another status
 
-Owns who is told, and what is worth telling. The way to other processes is in far.py.
+Owns who is told, and what is worth telling. The way to other processes is in remote_bell.py.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from perdure._ground.hop import Hop
+from perdure._ground.bridge import Hop
 from perdure._store.committer import Committer
 from perdure._store.contract import ALL_KINDS, Engine, Kinds
-from perdure._store.far import Listener, Teller
+from perdure._store.remote_bell import Listener, Teller
 from perdure._store.write import Write, verb_of
 
 WORK, MOVED = "work", "moved"

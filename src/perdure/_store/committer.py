@@ -23,12 +23,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from perdure._ground import crash
+from perdure._ground import crash_points as crash
 from perdure._ground.envelope import close
-from perdure._store import leaving
+from perdure._store import exit_flush as leaving
 from perdure._store.contract import Again, Engine, Row
 from perdure._store.interrupts import is_interruptible, start_apart
-from perdure._store.waking import Blocked, Waiter, wake_all
+from perdure._store.wake_ups import Blocked, Waiter, wake_all
 from perdure._store.write import Fence, Write, finish, in_our_words, size_of, waiters_of, were_closed
 from perdure.errors import StoreClosed, StoreForked, StoreUnavailable, StoreUnreachable
 

@@ -13,10 +13,10 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from perdure._ground import codec, envelope
+from perdure._ground.bridge import Call, drive
 from perdure._ground.clock import Clock, SystemClock, from_environment
 from perdure._ground.config import Address
 from perdure._ground.crypto import KeyRing
-from perdure._ground.hop import Call, drive
 from perdure._model import digest
 from perdure._store.bell import Bell
 from perdure._store.committer import Committer

@@ -10,9 +10,9 @@ from weakref import ref
 
 from msgspec import Struct, field
 
-from perdure._ground.hop import Hop, mode, without_asyncio
+from perdure._ground.bridge import Hop, mode, without_asyncio
 from perdure._store.contract import Params, Row
-from perdure._store.waking import Waiter, Waiting
+from perdure._store.wake_ups import Waiter, Waiting
 from perdure.errors import LeaseLost, PerdureError, StoreUnavailable
 
 if TYPE_CHECKING:

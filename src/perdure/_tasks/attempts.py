@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Literal
 
+from perdure._ground.exception_text import in_one_line, message_of, name_and_message
 from perdure._ground.known_secrets import redact
-from perdure._ground.saying import in_one_line, message_of, name_and_message
 from perdure._ground.traceback_text import trace_of
 from perdure._model import Config
 from perdure._tasks import leases
+from perdure._tasks.checkpoints import saving
 from perdure._tasks.leases import Hold
-from perdure._tasks.saving import saving
 from perdure.errors import LeaseHeld, LeaseLost, PerdureError
 
 if TYPE_CHECKING:

@@ -20,13 +20,13 @@ from typing import Any
 from msgspec import Struct
 
 from perdure._ground import codec
-from perdure._ground.hop import Nap
+from perdure._ground.bridge import Nap
 from perdure._ground.ids import Process, is_proven_dead
 from perdure._ground.traceback_text import trace_of
 from perdure._model import FINISHED, Holder, Progress, Sighting, refuse_move
 from perdure._store import Fence, HolderRow, Store, TaskRow, Write
-from perdure._tasks.dependencies import dependencies_of
-from perdure._tasks.snapshots import Snapshot
+from perdure._tasks.checkpoints import Snapshot
+from perdure._tasks.lifecycle import dependencies_of
 from perdure.errors import InvalidTransition, LeaseHeld, NotFound, PerdureError, TaskBlocked
 
 # Set for a command under `perdure run`: the task's uid, and the pid of who holds its lease only for the command.

@@ -26,26 +26,19 @@ from perdure._model import (
     progress_of,
 )
 from perdure._store import Store, TaskRow
-from perdure._tasks import (
-    appending,
-    callbacks,
-    checkpointing,
-    decisions,
-    history,
-    leases,
-    moves,
-    pausing,
-    records,
-    refusals,
-    resuming,
-    snapshots,
-    telling,
-)
+from perdure._tasks import leases, records, refusals
 from perdure._tasks.attempts import attempt_of
-from perdure._tasks.frames import TaskFrames
+from perdure._tasks.checkpoints import Snapshot, history, snapshots
+from perdure._tasks.checkpoints import checkpoint_write as checkpointing
+from perdure._tasks.checkpoints import list_append as appending
 from perdure._tasks.leases import Hold
-from perdure._tasks.overdue import config_of, fail_overdue
-from perdure._tasks.snapshots import Snapshot
+from perdure._tasks.lifecycle import config_of, fail_overdue
+from perdure._tasks.lifecycle import status_moves as moves
+from perdure._tasks.pauses import callbacks, decisions
+from perdure._tasks.pauses import messages as telling
+from perdure._tasks.pauses import pause_write as pausing
+from perdure._tasks.pauses import resume_write as resuming
+from perdure._tasks.values import TaskFrames
 from perdure.errors import InvalidInput, InvalidTransition, RecordDamaged, StaleVersion
 
 if TYPE_CHECKING:

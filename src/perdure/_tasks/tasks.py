@@ -24,14 +24,16 @@ from perdure._model import (
     TaskRecord,
 )
 from perdure._store import EventRow, Store, TaskRow
-from perdure._tasks import callbacks, drafts, leases, records, snapshots
-from perdure._tasks.dependencies import has_to_wait
-from perdure._tasks.overdue import config_of, deadline_of
+from perdure._tasks import leases, records
+from perdure._tasks.checkpoints import snapshots
+from perdure._tasks.lifecycle import config_of, deadline_of, has_to_wait
+from perdure._tasks.lifecycle import task_drafts as drafts
+from perdure._tasks.pauses import callbacks
 from perdure._tasks.task import Task
 from perdure.errors import AlreadyExists, InvalidInput, NotFound, RecordDamaged, TaskFailed, TimedOut
 
 if TYPE_CHECKING:
-    from perdure._tasks.handlers import Handler
+    from perdure._tasks.values import Handler
 
 Json = Any
 # Between two looks at a task another process works on. A read takes a tenth of a millisecond.
@@ -148,7 +150,7 @@ class Tasks:
 
         `here`: this process carries it out and has its lease from the beginning, if nothing has to be waited for.
         `call`: the columns of the durable function that it carries out, for its uid.
-        `alike`: what begins so again differs in its id and arguments only (drafts.py).
+        `alike`: what begins so again differs in its id and arguments only (task_drafts.py).
         """
         store = self._store
         if description != "" or agent != "" or type(name) is not str or not _is_storable(name):

@@ -4,8 +4,9 @@ A worker claims only functions and versions its process knows, and only as many 
 together, in one transaction, with the ends of the tasks before them: an attempt whose function has returned, and whose
 end is on its way to disk, takes no room.
 
-Owns the question "what may begin?". Whose turn it is, is asked in turns.py, and whether a queue has room in limits.py;
-what happens to a claimed task is in perdure/_durable/execute.py; leases of the dead are freed by reaper.py.
+Owns the question "what may begin?". Whose turn it is, is asked in claim_order.py, and whether a queue has room in
+limits.py;
+what happens to a claimed task is in perdure/_durable/lifecycle/app_run.py; leases of the dead are freed by reaper.py.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from perdure._durable import (
     stop_soon,
 )
 from perdure._ground import envelope
+from perdure._ground.exception_text import in_one_line, printable
 from perdure._ground.known_secrets import redact
-from perdure._ground.saying import in_one_line, printable
 from perdure._ground.traceback_text import trace_of
 from perdure._tasks import (
     COULD_NOT_BEGIN,
@@ -45,9 +46,9 @@ from perdure._tasks import (
     take_free_leases,
     take_lease,
 )
+from perdure._worker.claim_order import Turn, Turns
 from perdure._worker.limits import Limit, Limits
 from perdure._worker.queues import Queues
-from perdure._worker.turns import Turn, Turns
 from perdure.errors import CredentialRefused, Incompatible, InvalidTransition, LeaseHeld, NotFound, PerdureError
 
 log = logging.getLogger("perdure.worker")

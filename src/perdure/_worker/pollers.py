@@ -4,7 +4,7 @@ A check is taken before it is made, by putting the next one on record, so that o
 that one dies in the middle, the next check is due as usual. Nothing of a task's code runs here, and no slot of the
 worker's is taken. Checks that only the code can make are not here: for those the task itself is carried on.
 
-Owns the question "is it there yet?". How a check is made is in perdure/_tasks/checks.py.
+Owns the question "is it there yet?". How a check is made is in perdure/_tasks/pauses/checks.py.
 """
 
 from __future__ import annotations

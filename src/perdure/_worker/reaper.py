@@ -2,10 +2,10 @@
 
 A process of this machine is proven dead by its pidfd or its start time, and noticed at once. Of a process elsewhere
 only its silence can be seen: its lease is over when it has not beaten for a whole lease on our own clock, while our
-own beats went through (listening.py). The lease is then freed, with an event that says who was lost and where; the
+own beats went through (hearing.py). The lease is then freed, with an event that says who was lost and where; the
 next claim raises the epoch, so a worker that was slow rather than dead can no longer write.
 
-Owns the question "is this worker lost?". What follows a loss is decided in losses.py.
+Owns the question "is this worker lost?". What follows a loss is decided in death_policy.py.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from perdure._ground.ids import Process, is_proven_dead
 from perdure._model import Config, Entry, Holder, Sighting, name_of, open_entry
 from perdure._store import Row, Store, Write
 from perdure._tasks import Tasks, move
-from perdure._worker.listening import Listening
-from perdure._worker.losses import Loss, after_loss, how_far
-from perdure._worker.spawn import Spawn
-from perdure._worker.watch import Watch
+from perdure._worker.death_policy import Loss, after_loss, how_far
+from perdure._worker.hearing import Listening
+from perdure._worker.process_watch import Watch
+from perdure._worker.spawn_hook import Spawn
 from perdure.errors import InvalidTransition, PerdureError
 
 log = logging.getLogger("perdure.worker")

@@ -10,8 +10,9 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from perdure._durable import function_for, scheduling
-from perdure._ground import crash
+from perdure._durable import function_for
+from perdure._durable import schedules as scheduling
+from perdure._ground import crash_points as crash
 from perdure._model import Plan, tick_id
 from perdure._tasks import Kept, Tasks
 

@@ -1,8 +1,8 @@
 """End pauses whose moment has come: waits, rate limits, expired questions, tasks that waited for another one.
 
 Every worker looks; what is due is taken by exactly one of them, because the verb that takes it is refused to the
-others (perdure/_tasks/due.py). They look at what is due in another order each, so that a thousand timers of one
-moment are shared, and take a hundred at a time, so that none of them holds up the rest.
+others (perdure/_tasks/pauses/due_pauses.py). They look at what is due in another order each, so that a thousand
+timers of one moment are shared, and take a hundred at a time, so that none of them holds up the rest.
 
 Owns the question "which pauses are over?". Checks of the world outside take their time: they are in pollers.py.
 """

@@ -14,8 +14,8 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from perdure._durable import triggering
-from perdure._ground import crash
+from perdure._durable import triggers as triggering
+from perdure._ground import crash_points as crash
 from perdure._model import REMEMBERED_MS, Incoming, Trigger, incoming_key
 from perdure._tasks import Kept, Tasks
 from perdure.errors import PerdureError, StoreUnavailable

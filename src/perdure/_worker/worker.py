@@ -14,7 +14,6 @@ from msgspec import Struct, field
 from perdure._ground.clock import Clock, SystemClock
 from perdure._store import MOVED, WORK, Kinds
 from perdure._tasks import Handler, Tasks
-from perdure._worker.attendance import Attendance
 from perdure._worker.awaited_tasks import AwaitedTasks
 from perdure._worker.claimer import Claimer, Observer
 from perdure._worker.deadlines import Deadlines
@@ -24,8 +23,9 @@ from perdure._worker.duty import Duty, DutyLoop
 from perdure._worker.pollers import Pollers
 from perdure._worker.queues import Queue
 from perdure._worker.reaper import Reaper
+from perdure._worker.registration import Attendance
 from perdure._worker.schedules import Schedules
-from perdure._worker.spawn import Hook, Spawn
+from perdure._worker.spawn_hook import Hook, Spawn
 from perdure._worker.stalls import Stalls
 from perdure._worker.timers import Timers
 from perdure._worker.triggers import Triggers

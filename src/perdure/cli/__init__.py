@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _leave_stdout()
         return 0
     except (Exception, KeyboardInterrupt) as error:
-        from perdure.cli import failing
+        from perdure.cli.base import error_output as failing
 
         code = failing.report(error, args)
         _leave_stdout()
@@ -36,8 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: list[str]) -> int:
-    from perdure.cli.invocation import Invocation
-    from perdure.cli.verbs import root
+    from perdure.cli.base import Invocation, root
 
     invocation = Invocation()
     if "_PERDURE_COMPLETE" in os.environ:

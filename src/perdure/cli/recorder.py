@@ -12,8 +12,9 @@ import sys
 from contextlib import AsyncExitStack, suppress
 
 from perdure._app import Perdure
-from perdure._ground.hop import Nap, drive
-from perdure._runtime import Record, Runtime, running
+from perdure._ground.bridge import Nap, drive
+from perdure._runtime import Record, Runtime
+from perdure._runtime import command_runs as running
 from perdure._tasks import Task
 from perdure.errors import Conflict, NotFound, PerdureError
 

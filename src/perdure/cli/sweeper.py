@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from perdure._app import Perdure
-from perdure._ground.hop import drive
+from perdure._ground.bridge import drive
 from perdure._model import FINISHED
 from perdure._store import Store, TaskRow
 from perdure.errors import PerdureError

@@ -8,17 +8,14 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from perdure.keeper import commit_outcome, pgproxy
-from perdure.keeper.channel import Channel, ChannelRefused
-from perdure.keeper.ledger import Call as StatementCall
-from perdure.keeper.ledger import digest_of
-from perdure.keeper.ports import is_taken as is_port_taken
-from perdure.keeper.spawn import TOKEN_FD
-from perdure.keeper.wire import (
+from perdure.keeper import pgproxy
+from perdure.keeper.core import (
     AT_ONCE,
     REAL_URL,
     VERSIONS,
     BadFrame,
+    Channel,
+    ChannelRefused,
     Decoder,
     Message,
     News,
@@ -29,6 +26,10 @@ from perdure.keeper.wire import (
     receive,
     send,
 )
+from perdure.keeper.process import TOKEN_FD
+from perdure.keeper.process import is_taken as is_port_taken
+from perdure.keeper.session import Call as StatementCall
+from perdure.keeper.session import commit_outcome, digest_of
 
 __all__ = [
     "ANCHOR",

@@ -1,10 +1,10 @@
 """The keeper: holds units for tasks, outlives the agents that made them, and can be replaced under way.
 
 It is started by the anchor and started again whenever it ends. What it needs to go on is on disk (units.py) and in
-the anchor (anchored.py); so it may be killed anywhere, and `replace` simply executes the new program.
+the anchor (anchor_client.py); so it may be killed anywhere, and `replace` simply executes the new program.
 
 Owns the loop, and the way of a question from a connection to what answers it. The core's own questions are in
-questions.py, kinds of units behind the seam of kinds.py.
+handlers.py, kinds of units behind the seam of unit_kinds.py.
 """
 
 from __future__ import annotations
@@ -24,19 +24,36 @@ from pathlib import Path
 from typing import Any
 
 from perdure._ground.ids import boot_id, pid_ns
-from perdure.keeper import access, keeper_log, processes, records, wire
 from perdure.keeper.anchor import start_of
-from perdure.keeper.anchored import Anchored, AnchorGone, Exit, NotHeld
-from perdure.keeper.bells import Bells
-from perdure.keeper.connection import Connection
-from perdure.keeper.door import Door
-from perdure.keeper.finished import Finished
-from perdure.keeper.home import Home
-from perdure.keeper.kinds import Answer, Call, Gone, Held, Refused, Soon, all_kinds
-from perdure.keeper.limits import Limits
-from perdure.keeper.questions import IN_EVERY_VERSION, QUESTIONS
-from perdure.keeper.spawn import CannotStart, Command, spawn
-from perdure.keeper.units import Registry, Unit, shortened
+from perdure.keeper.core import (
+    IN_EVERY_VERSION,
+    QUESTIONS,
+    Anchored,
+    AnchorGone,
+    Answer,
+    Bells,
+    Call,
+    Connection,
+    Door,
+    Exit,
+    Finished,
+    Gone,
+    Held,
+    Home,
+    Limits,
+    NotHeld,
+    Refused,
+    Registry,
+    Soon,
+    Unit,
+    access,
+    all_kinds,
+    records,
+    shortened,
+    wire,
+)
+from perdure.keeper.core import log as keeper_log
+from perdure.keeper.process import CannotStart, Command, processes, spawn
 
 log = logging.getLogger("perdure.keeper")
 

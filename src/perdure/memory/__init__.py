@@ -1,20 +1,46 @@
 """Layers for a model's context: what it must know after a resume, within a budget."""
 
-from perdure.memory.adapters import FileStorage, InMemoryStorage
-from perdure.memory.appstorage import AppStorage, PostgresStorage, SqliteStorage
 from perdure.memory.artifacts import Artifact
-from perdure.memory.continuity import ContinuityLayer
-from perdure.memory.fields import EXCLUDE, PERSIST, Fields, recompute
-from perdure.memory.layer import Block, Budget, Layer, LayerContext, Outcome, Scope, Slot, Timeouts, Turn
-from perdure.memory.plan import Item, PlanLayer
-from perdure.memory.procedures import Procedure, ProcedureLayer, ProcedureStep, When, publish, published
+from perdure.memory.layers import (
+    Block,
+    Budget,
+    ContinuityLayer,
+    DurableTaskState,
+    Item,
+    Layer,
+    LayerContext,
+    Outcome,
+    PlanLayer,
+    Procedure,
+    ProcedureLayer,
+    ProcedureStep,
+    Remembrance,
+    Scope,
+    Slot,
+    ThreadMemory,
+    Timeouts,
+    Turn,
+    When,
+    publish,
+    published,
+)
+from perdure.memory.prompt import Memory, Note, Tool, estimate
 from perdure.memory.resumable import Verification, verify_resumable
-from perdure.memory.runner import Memory, Note
-from perdure.memory.storage import ScopedStorage, StorageAdapter, get_many, owner_prefix
-from perdure.memory.task_state import DurableTaskState
-from perdure.memory.thread import Remembrance, ThreadMemory
-from perdure.memory.tokens import estimate
-from perdure.memory.tools import Tool
+from perdure.memory.storage import (
+    EXCLUDE,
+    PERSIST,
+    AppStorage,
+    Fields,
+    FileStorage,
+    InMemoryStorage,
+    PostgresStorage,
+    ScopedStorage,
+    SqliteStorage,
+    StorageAdapter,
+    get_many,
+    owner_prefix,
+    recompute,
+)
 
 __all__ = [
     "AppStorage",

@@ -21,13 +21,13 @@ from typing import Any
 import msgspec
 
 from perdure._ground import codec
+from perdure._ground.bridge import Call
 from perdure._ground.durations import Duration, require_timedelta
-from perdure._ground.hop import Call
 from perdure.errors import InvalidInput, NotResumable
 
 _SECONDS = timedelta(seconds=30)
 # By its path, so that nothing of perdure is imported there but what it needs.
-_RESUMING = Path(__file__).with_name("resuming.py")
+_RESUMING = Path(__file__).with_name("resume_process.py")
 _MARK = b"\n--perdure-verdict--\n"
 
 

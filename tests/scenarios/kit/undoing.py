@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 
 from perdure._durable import Effect, durable, effect, transaction
-from perdure._ground import crash
+from perdure._ground import crash_points as crash
 from perdure.errors import TaskFailed
 from tests.durable.effects_kit import until_paused
 from tests.scenarios.kit import shop as shops

@@ -1,5 +1,6 @@
 """The kinds of unit that need no keeper: what surrounds a process, files, workspaces, HTTP, counters, queues."""
 
+from perdure._runtime.context import UnitType, register
 from perdure._runtime.kinds.blobs import BlobType
 from perdure._runtime.kinds.files import FileType
 from perdure._runtime.kinds.http import HttpSession, HttpType
@@ -8,7 +9,6 @@ from perdure._runtime.kinds.limits import RateLimits, RateLimitsType
 from perdure._runtime.kinds.queues import QueuedRequest, QueueType, RequestQueue
 from perdure._runtime.kinds.surroundings import DirectoryType, EnvironmentType, VariablesType
 from perdure._runtime.kinds.workspaces import Back, KeptWorkspace, WorkspaceType
-from perdure._runtime.unit_types import UnitType, register
 
 BUILT_IN: tuple[type[UnitType], ...] = (
     EnvironmentType,

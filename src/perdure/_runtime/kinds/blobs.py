@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from perdure._model import Verdict
-from perdure._runtime.unit_types import Place, UnitType
+from perdure._runtime.context import Place, UnitType
 
 
 class BlobType(UnitType):

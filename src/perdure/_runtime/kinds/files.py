@@ -13,9 +13,9 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from perdure._ground.hop import Call
+from perdure._ground.bridge import Call
 from perdure._model import Verdict
-from perdure._runtime.unit_types import Place, UnitType
+from perdure._runtime.context import Place, UnitType
 from perdure.errors import Incompatible
 
 # Of larger files the first and last of this many bytes are compared, with the length.

@@ -15,9 +15,8 @@ from typing import Any
 
 from perdure._ground.clock import moment
 from perdure._model import Verdict
-from perdure._runtime import redaction
-from perdure._runtime.credentials import Token, renew
-from perdure._runtime.unit_types import Place, UnitType
+from perdure._runtime.context import Place, UnitType
+from perdure._runtime.secrets import Token, redaction, renew
 
 _COOKIE = (
     "version", "name", "value", "port", "port_specified", "domain", "domain_specified", "domain_initial_dot",

@@ -21,7 +21,7 @@ import msgspec
 from perdure._ground import envelope
 from perdure._ground.clock import Clock, SystemClock
 from perdure._ground.crypto import KeyRing
-from perdure._runtime.unit_types import Place, UnitType
+from perdure._runtime.context import Place, UnitType
 from perdure.errors import RecordDamaged
 
 _Told = dict[str, tuple[int, int, int, int]]

@@ -19,13 +19,14 @@ from zlib import crc32
 
 import msgspec
 
-from perdure._ground import crash, envelope
+from perdure._ground import crash_points as crash
+from perdure._ground import envelope
+from perdure._ground.bridge import Call
 from perdure._ground.crypto import KeyRing
-from perdure._ground.hop import Call
 from perdure._ground.ids import check_id
 from perdure._model import Verdict
+from perdure._runtime.context import Place, UnitType
 from perdure._runtime.secrets import resolve
-from perdure._runtime.unit_types import Place, UnitType
 from perdure.errors import InvalidInput, RecordDamaged
 
 Stage = Literal["queued", "sending", "sent", "refused", "dropped"]

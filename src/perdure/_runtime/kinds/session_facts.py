@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from perdure._ground.hop import Call
+from perdure._ground.bridge import Call
 from perdure._model import Verdict
-from perdure._runtime import postgres_verdicts, redaction
-from perdure._runtime.sessions import ask
+from perdure._runtime.secrets import redaction
+from perdure._runtime.sessions import ask, postgres_verdicts
 from perdure._runtime.units import Record
 from perdure.errors import SessionUnavailable
 

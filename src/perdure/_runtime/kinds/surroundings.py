@@ -12,10 +12,8 @@ from typing import Any
 import msgspec
 
 from perdure._model import Verdict
-from perdure._runtime import environment
-from perdure._runtime.context import Context
-from perdure._runtime.environment import Environment
-from perdure._runtime.unit_types import Place, UnitType
+from perdure._runtime.context import Context, Place, UnitType
+from perdure._runtime.secrets import Environment, environment
 from perdure.errors import Incompatible
 
 

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from perdure._ground.hop import Call
+from perdure._ground.bridge import Call
 from perdure._model import Verdict
-from perdure._runtime import workspace_swap as swaps
-from perdure._runtime.unit_types import Place, UnitType
-from perdure._runtime.workspace import Workspace
-from perdure._runtime.workspace_contents import oid_at
-from perdure._runtime.workspace_walk import walk
+from perdure._runtime.context import Place, UnitType
+from perdure._runtime.workspace import Workspace, oid_at, walk
+from perdure._runtime.workspace import swap as swaps
 from perdure.errors import NotFound
 
 Back = Literal["missing", "always", "never"]

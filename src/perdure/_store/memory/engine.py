@@ -14,7 +14,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from perdure._store.contract import Params, Row
-from perdure._store.memory import functions, moving, remembering, shelf, switches, waits, workers
+from perdure._store.memory import functions, switches, waits, workers
+from perdure._store.memory import memory_values as remembering
+from perdure._store.memory import named_values as shelf
+from perdure._store.memory import transfer as moving
 from perdure._store.memory.queries import QUERIES as TASK_QUERIES
 from perdure._store.memory.tables import Tables
 from perdure._store.memory.verbs import VERBS as TASK_VERBS

@@ -69,10 +69,10 @@ class Tables:
         self.calls: dict[str, Any] = {}  # these three: rows of functions.py
         self.pauses: dict[str, dict[str, Any]] = {}  # by path
         self.signals: dict[str, dict[tuple[str, int], Any]] = {}  # by name and number
-        self.shelf: dict[str, dict[tuple[str, str], Any]] = {}  # by kind and name: rows of shelf.py
+        self.shelf: dict[str, dict[tuple[str, str], Any]] = {}  # by kind and name: rows of named_values.py
         self.deliveries: dict[str, dict[str, int]] = {}  # by handler
         self.rate_limits: dict[tuple[str, str], Any] = {}  # by namespace and provider: rows of waits.py
-        self.memory: dict[tuple[str, str, str], Any] = {}  # by namespace, life and key; rows of remembering.py
+        self.memory: dict[tuple[str, str, str], Any] = {}  # by namespace, life and key; rows of memory_values.py
         self.slots: dict[tuple[str, int], Any] = {}  # by scope and number: rows of limits.py
         self.switches: dict[tuple[str, str], Any] = {}  # by namespace and id
         self._undo: list[tuple[dict[Any, Any], Any, Any]] = []

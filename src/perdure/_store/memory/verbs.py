@@ -11,7 +11,8 @@ from typing import Any
 
 from perdure._model import FINISHED, GENESIS, MAY_WRITE, chain
 from perdure._store.contract import AttemptRow, EventRow, FrameRow, Params, Row, TaskRow
-from perdure._store.memory import remembering, upkeep
+from perdure._store.memory import memory_values as remembering
+from perdure._store.memory import upkeep
 from perdure._store.memory.tables import Lease, Tables, Tombstone, Worker
 
 # ── processes ────────────────────────────────────────────────────────────────────────────────────

@@ -20,7 +20,8 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from perdure._store.postgres import address, trouble
+from perdure._store.postgres import address
+from perdure._store.postgres import error_translation as trouble
 from perdure.errors import PerdureError, StoreRefused
 
 T = TypeVar("T")

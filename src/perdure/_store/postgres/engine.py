@@ -19,9 +19,12 @@ import psycopg
 
 from perdure._store.contract import Again, OldReader, Params, Row
 from perdure._store.interrupts import is_interruptible
-from perdure._store.postgres import fork, form, plan, trouble
+from perdure._store.postgres import batch_plan as plan
+from perdure._store.postgres import error_translation as trouble
+from perdure._store.postgres import fork
+from perdure._store.postgres import schema_upgrade as form
 from perdure._store.postgres.connector import PATIENCE_SECONDS, Connection, Connector, Lost
-from perdure._store.postgres.line import CHANNEL, PostgresLine
+from perdure._store.postgres.notifications import CHANNEL, PostgresLine
 from perdure._store.postgres.wire import Statement, Wire
 from perdure._store.postgres.writer import Writer
 from perdure._store.write import Write

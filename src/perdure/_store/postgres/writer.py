@@ -16,7 +16,7 @@ A signal's handler may raise where we wait for the server. The batch that was un
 when it is given to us again.
 
 Owns the writing connection. Which writes form a batch, and which rows it locks, is in batch.py; the statements for
-them are in plan.py.
+them are in batch_plan.py.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ from typing import NamedTuple
 import psycopg
 from psycopg.pq.abc import PGresult
 
-from perdure._ground import crash
+from perdure._ground import crash_points as crash
 from perdure._store.contract import Again, Row
-from perdure._store.postgres import batch, fork, plan
+from perdure._store.postgres import batch, fork
+from perdure._store.postgres import batch_plan as plan
+from perdure._store.postgres.batch_plan import Answers
 from perdure._store.postgres.connector import Connection, Connector, Lost, Patience
-from perdure._store.postgres.plan import Answers
 from perdure._store.postgres.wire import Asked, Wire
 from perdure._store.write import Write
 from perdure.errors import PerdureError, StoreBusy, StoreUnavailable

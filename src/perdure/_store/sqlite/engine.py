@@ -20,20 +20,24 @@ from typing import Any
 
 import apsw
 
-from perdure._ground import crash
+from perdure._ground import crash_points as crash
 from perdure._ground.config import is_there
 from perdure._model import GENESIS, chain
 from perdure._store import migrate
 from perdure._store.contract import OldReader, Params, Row
 from perdure._store.interrupts import apart
 from perdure._store.sql import Queries, split
-from perdure._store.sqlite import log_readers, page_checksums, page_damage, place, sets, spoiled_text, wal
-from perdure._store.sqlite.gate import Gate
-from perdure._store.sqlite.line import SqliteLine
-from perdure._store.sqlite.plan import Plan, plan_of
-from perdure._store.sqlite.trouble import Trouble
-from perdure._store.sqlite.turn import Turnstile
-from perdure._store.sqlite.wide import Statement
+from perdure._store.sqlite import batch_verbs as sets
+from perdure._store.sqlite import damaged_text as spoiled_text
+from perdure._store.sqlite import location as place
+from perdure._store.sqlite import log_check as wal
+from perdure._store.sqlite import log_readers, page_checksums, page_damage
+from perdure._store.sqlite.bulk_insert import Statement
+from perdure._store.sqlite.error_translation import Trouble
+from perdure._store.sqlite.fork_gate import Gate
+from perdure._store.sqlite.verb_plan import Plan, plan_of
+from perdure._store.sqlite.write_turns import Turnstile
+from perdure._store.sqlite.write_watch import SqliteLine
 from perdure._store.write import Write
 from perdure.errors import StoreDamaged, StoreUnavailable
 

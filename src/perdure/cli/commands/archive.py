@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import click
 
-from perdure.cli import words
-from perdure.cli.inputs import id_argument
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb, id_argument
+from perdure.cli.output import words
 
 
 @click.command(cls=Verb)

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perdure.cli.inputs import id_argument
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb, id_argument
 
 if TYPE_CHECKING:
     from perdure._runtime import Command
@@ -25,15 +23,15 @@ def command(call: Invocation, id: str, unit: str | None, take: bool, events: boo
 
     Many may watch; one types. Without UNIT it is what `perdure run` started, or the task's only terminal.
     """
-    from perdure._ground.hop import drive
+    from perdure._ground.bridge import drive
 
     if events:
         from perdure._model import FINISHED
-        from perdure.cli.watching import follow
+        from perdure.cli.output import follow
 
         drive(follow(call, id, last=None, is_over=lambda status: status in FINISHED))
         return
-    from perdure.cli.attaching import Attached
+    from perdure.cli.processes import Attached
 
     found = drive(_found(call, id, unit))
     if take:
@@ -46,7 +44,7 @@ def command(call: Invocation, id: str, unit: str | None, take: bool, events: boo
 
 
 async def _found(call: Invocation, id: str, name: str | None) -> Command:
-    from perdure._runtime import running
+    from perdure._runtime import command_runs as running
     from perdure.errors import InvalidInput, NotFound
 
     rt = await call.app.runtime(id)

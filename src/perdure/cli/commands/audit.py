@@ -7,10 +7,8 @@ from typing import Any
 
 import click
 
-from perdure.cli.drawing import Block, Cell, Table, line
-from perdure.cli.inputs import parse_json
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import VerbGroup
+from perdure.cli.base import Invocation, VerbGroup, parse_json
+from perdure.cli.output import Block, Cell, Table, line
 
 
 def heads(path: str) -> dict[str, Any]:
@@ -72,7 +70,7 @@ async def verify(call: Invocation, ids: tuple[str, ...], heads: dict[str, Any] |
 async def export(call: Invocation, out: str | None) -> None:
     """Write the head of every task's chain as JSON, to be kept outside the store."""
     from perdure._tasks import export_heads
-    from perdure.cli.values import as_json
+    from perdure.cli.output import as_json
 
     exported = await export_heads(call.app._store)
     if out is None:

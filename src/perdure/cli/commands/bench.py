@@ -8,11 +8,10 @@ from pathlib import Path
 
 import click
 
-from perdure.cli import bench
-from perdure.cli.bench import Figure, Report
-from perdure.cli.drawing import Block, Cell, Piece, Table, line, safe
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure import bench
+from perdure.bench import Figure, Report
+from perdure.cli.base import Invocation, Verb
+from perdure.cli.output import Block, Cell, Piece, Table, line, safe
 
 _COLUMNS = ("what", "perdure", "prototype", "floor", "ratio", "budget", "")
 

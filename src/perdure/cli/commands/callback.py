@@ -7,10 +7,8 @@ from typing import Any
 
 import click
 
-from perdure.cli.drawing import line
-from perdure.cli.inputs import json_option
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb, json_option
+from perdure.cli.output import line
 
 
 @click.command(cls=Verb)

@@ -6,11 +6,8 @@ from typing import Any
 
 import click
 
-from perdure.cli import words
-from perdure.cli.drawing import Cell, line
-from perdure.cli.inputs import id_argument, json_option
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb, id_argument, json_option
+from perdure.cli.output import Cell, line, words
 
 
 @click.command(cls=Verb)

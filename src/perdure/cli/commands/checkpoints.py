@@ -5,12 +5,9 @@ from __future__ import annotations
 import click
 
 from perdure._model import seq_of
-from perdure.cli import words
+from perdure.cli.base import Invocation, Verb, id_argument
 from perdure.cli.commands.show import checkpoints_table
-from perdure.cli.drawing import Block, Fields, line
-from perdure.cli.inputs import id_argument
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.output import Block, Fields, line, words
 from perdure.errors import NotFound
 
 

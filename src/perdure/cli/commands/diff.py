@@ -5,11 +5,8 @@ from __future__ import annotations
 import click
 
 from perdure._model import Change
-from perdure.cli import words
-from perdure.cli.drawing import Cell, Line, line
-from perdure.cli.inputs import id_argument
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb, id_argument
+from perdure.cli.output import Cell, Line, line, words
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perdure._ground.hop import Call
-from perdure.cli.drawing import Block, Cell, line
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure._ground.bridge import Call
+from perdure.cli.base import Invocation, Verb
+from perdure.cli.output import Block, Cell, line
 from perdure.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -69,6 +68,6 @@ async def _live(call: Invocation) -> Sequence[Finding]:
     """What is to be said of live things, where there are such."""
     if sys.platform == "win32":
         return []
-    from perdure._runtime import checkup
+    from perdure._runtime import keeper_checkup as checkup
 
     return await checkup.examine(call.app._store)

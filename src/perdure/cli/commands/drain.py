@@ -6,10 +6,8 @@ from datetime import timedelta
 
 import click
 
-from perdure.cli.drawing import line
-from perdure.cli.inputs import length
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb, length
+from perdure.cli.output import line
 
 
 @click.command(cls=Verb)

@@ -6,11 +6,8 @@ from typing import Any
 
 import click
 
-from perdure.cli import words
-from perdure.cli.drawing import Cell, Table, line
-from perdure.cli.inputs import json_value
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import VerbGroup
+from perdure.cli.base import Invocation, VerbGroup, json_value
+from perdure.cli.output import Cell, Table, line, words
 
 
 @click.group(cls=VerbGroup)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import click
 
 from perdure._model import FINISHED
+from perdure.cli.base import Invocation, Verb, id_argument
 from perdure.cli.commands.show import events_table
-from perdure.cli.inputs import id_argument
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
-from perdure.cli.watching import follow as following
+from perdure.cli.output import follow as following
 
 
 @click.command(cls=Verb)

@@ -7,10 +7,8 @@ from typing import Any
 import click
 
 from perdure._tasks import Task
-from perdure.cli import words
-from perdure.cli.inputs import id_argument, pairs_option, patch_of
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb, id_argument, pairs_option, patch_of
+from perdure.cli.output import words
 from perdure.errors import AlreadyExists
 
 

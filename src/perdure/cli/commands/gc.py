@@ -7,10 +7,8 @@ from datetime import timedelta
 
 import click
 
-from perdure.cli.drawing import Block, Cell, Table, line
-from perdure.cli.inputs import length
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb, length
+from perdure.cli.output import Block, Cell, Table, line
 
 _SIZE = re.compile(r"(\d+)\s*(?:([kMGT])i?)?B?", re.ASCII)
 _FACTORS = {None: 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}

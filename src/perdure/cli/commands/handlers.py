@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from perdure.cli.drawing import Cell, Table, line
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb
+from perdure.cli.output import Cell, Table, line
 
 
 @click.command(cls=Verb)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import click
 
-from perdure.cli import words
-from perdure.cli.drawing import Cell, Table
-from perdure.cli.inputs import id_argument
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb, id_argument
+from perdure.cli.output import Cell, Table, words
 from perdure.errors import NotFound
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from perdure.cli import drawing
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb
+from perdure.cli.output import blocks as drawing
 
 
 @click.command(cls=Verb)

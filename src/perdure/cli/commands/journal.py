@@ -5,11 +5,8 @@ from __future__ import annotations
 import click
 
 from perdure._ground.traceback_text import place_in
-from perdure.cli import words
-from perdure.cli.drawing import Cell, Table, line
-from perdure.cli.inputs import id_argument
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb, id_argument
+from perdure.cli.output import Cell, Table, line, words
 
 _STYLES = {"done": "completed", "raised": "failed", "cut": "faint", "open": "paused", "damaged": "failed"}
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import click
 
-from perdure.cli import words
-from perdure.cli.drawing import Fields, line
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import VerbGroup
+from perdure.cli.base import Invocation, VerbGroup
+from perdure.cli.output import Fields, line, words
 
 
 @click.group(cls=VerbGroup)
@@ -22,7 +20,7 @@ def command() -> None:
 @click.pass_obj
 async def status(call: Invocation) -> None:
     """Where the keeper lives, what it holds, and what would end it."""
-    from perdure._runtime import keeping
+    from perdure._runtime import keeper_control as keeping
 
     found = await keeping.status(call.app._store)
     if found is None:
@@ -45,7 +43,7 @@ async def status(call: Invocation) -> None:
 @click.pass_obj
 async def restart(call: Invocation) -> None:
     """Replace the keeper by this perdure's. Units notice nothing; who is attached connects anew."""
-    from perdure._runtime import keeping
+    from perdure._runtime import keeper_control as keeping
 
     was_there = await keeping.replace(call.app._store)
     call.answer({"replaced": was_there}, line("the keeper was replaced" if was_there else "no keeper lives"))
@@ -56,7 +54,7 @@ async def restart(call: Invocation) -> None:
 @click.pass_obj
 async def stop(call: Invocation, units_too: bool) -> None:
     """Stop the keeper, and with --units all that it holds."""
-    from perdure._runtime import keeping
+    from perdure._runtime import keeper_control as keeping
 
     was_there = await keeping.stop(call.app._store, units_too=units_too)
     call.answer({"stopped": was_there}, line("the keeper was stopped" if was_there else "no keeper lives"))

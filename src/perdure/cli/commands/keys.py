@@ -6,9 +6,8 @@ import os
 
 import click
 
-from perdure.cli.drawing import Cell, Line, Table, line
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import VerbGroup
+from perdure.cli.base import Invocation, VerbGroup
+from perdure.cli.output import Cell, Line, Table, line
 
 
 @click.group(cls=VerbGroup)

@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perdure.cli import words
-from perdure.cli.drawing import Cell, Table, line
-from perdure.cli.inputs import id_argument
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import VerbGroup
+from perdure.cli.base import Invocation, VerbGroup, id_argument
+from perdure.cli.output import Cell, Table, line, words
 
 if TYPE_CHECKING:
     from perdure._durable import Switch

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from perdure.cli.drawing import Block, Cell, line
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb
+from perdure.cli.output import Block, Cell, line
 
 
 @click.command(cls=Verb)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perdure.cli.drawing import line
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb
+from perdure.cli.output import line
 
 if TYPE_CHECKING:
     from perdure.memory import Memory
@@ -24,7 +23,7 @@ def command(call: Invocation, id: str, budget: int) -> None:
     The layers perdure brings along, as they are kept in the store; layers of your own are not known here. Changes
     nothing.
     """
-    from perdure._ground.hop import on_a_loop
+    from perdure._ground.bridge import on_a_loop
     from perdure.errors import NotFound
     from perdure.memory import AppStorage, ContinuityLayer, DurableTaskState, PlanLayer, owner_prefix
 

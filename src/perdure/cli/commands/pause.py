@@ -9,10 +9,8 @@ import click
 
 from perdure._ground.durations import parse_duration
 from perdure._model import REASONS, Reason
-from perdure.cli import words
-from perdure.cli.inputs import id_argument, json_option, pairs_option, patch_of
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb, id_argument, json_option, pairs_option, patch_of
+from perdure.cli.output import words
 
 # Fields of a pause that are text even when they look like a number, and those that may be typed as `2d`.
 _TEXTS = {"question", "system", "job", "url", "file", "task", "provider", "callback"}

@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perdure._model import REASONS, TaskRecord
-from perdure.cli import words
-from perdure.cli.drawing import Cell, Table, line
-from perdure.cli.inputs import id_argument, json_object, json_option, pairs_option, patch_of, since
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb, id_argument, json_object, json_option, pairs_option, patch_of, since
+from perdure.cli.output import Cell, Table, line, words
 from perdure.errors import Incompatible, PerdureError
 
 if TYPE_CHECKING:
@@ -67,7 +64,7 @@ async def command(
     task = await call.tasks.handle(id)
     if only_plan:
         from perdure._runtime import plan_for
-        from perdure.cli import plans
+        from perdure.cli.output import plan_text as plans
 
         plan = await plan_for(task, checkpoint)
         call.answer(plan, *plans.blocks(plan))
@@ -163,7 +160,8 @@ async def _resume_one(call: Invocation, id: str, patch: dict[str, Any], instruct
 
 async def _start_command(call: Invocation, id: str) -> None:
     """What `perdure run` held for the task goes on by itself, or, if it has ended, is begun anew."""
-    from perdure._runtime import keeping, running
+    from perdure._runtime import command_runs as running
+    from perdure._runtime import keeper_control as keeping
 
     if keeping.has_home(call.app._store):
         await running.begin_again(await call.app.runtime(id))

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perdure.cli.drawing import line
-from perdure.cli.inputs import id_argument
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb, id_argument
+from perdure.cli.output import line
 
 if TYPE_CHECKING:
     from perdure._runtime import Command
@@ -63,8 +61,8 @@ def command(call: Invocation, id: str, argv: tuple[str, ...], restart: str, deta
     The command is held by the keeper: close the terminal, and `perdure attach demo` comes back to it. If it is
     killed, the task has failed as interrupted, and `perdure resume demo` begins a new attempt. Ctrl-] detaches.
     """
-    from perdure._ground.hop import drive
-    from perdure.cli.attaching import Attached
+    from perdure._ground.bridge import drive
+    from perdure.cli.processes import Attached
 
     command = argv[1:] if argv[0] == "--" else argv
     unit = drive(_begun(call, id, command, restart, again))
@@ -101,7 +99,7 @@ async def _begun(call: Invocation, id: str, argv: tuple[str, ...], restart: str,
 
 
 async def _started(call: Invocation, id: str, argv: tuple[str, ...], restart: str) -> Command:
-    from perdure._runtime import running
+    from perdure._runtime import command_runs as running
 
     is_terminal = sys.stdin is not None and sys.stdin.isatty()
     size = shutil.get_terminal_size() if is_terminal else None
@@ -116,7 +114,7 @@ async def _started(call: Invocation, id: str, argv: tuple[str, ...], restart: st
 
 async def _recorded(call: Invocation, id: str) -> None:
     """Until the outcome is on record, which takes a moment longer than the command."""
-    from perdure._ground.hop import Nap
+    from perdure._ground.bridge import Nap
 
     task = await call.tasks.handle(id)
     for _ in range(_LOOKS):

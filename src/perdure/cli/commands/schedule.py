@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perdure._model import MISSED, Missed
-from perdure.cli import words
-from perdure.cli.drawing import Cell, Fields, Table, line
-from perdure.cli.inputs import json_or_text, length
-from perdure.cli.invocation import Invocation
-from perdure.cli.loading import load_function
-from perdure.cli.verbs import VerbGroup
+from perdure.cli.base import Invocation, VerbGroup, json_or_text, length, load_function
+from perdure.cli.output import Cell, Fields, Table, line, words
 from perdure.errors import NotFound
 
 if TYPE_CHECKING:

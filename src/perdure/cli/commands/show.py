@@ -11,13 +11,9 @@ import click
 
 from perdure._model import FINISHED, Attempt, Checkpoint, Config, Event, Pause, Progress, TaskRecord
 from perdure._tasks import Question, Task, blockers, has_carried, questions_of
-from perdure.cli import plans, words
-from perdure.cli.drawing import Block, Cell, Fields, Piece, Table
-from perdure.cli.inputs import id_argument
-from perdure.cli.invocation import Invocation
-from perdure.cli.values import plain
-from perdure.cli.verbs import Verb
-from perdure.cli.watching import View, bar, watch
+from perdure.cli.base import Invocation, Verb, id_argument
+from perdure.cli.output import Block, Cell, Fields, Piece, Table, View, bar, plain, watch, words
+from perdure.cli.output import plan_text as plans
 
 if TYPE_CHECKING:
     from perdure._runtime import RestoreReport

@@ -9,13 +9,8 @@ from typing import Any
 import click
 
 from perdure._model import REASONS, STATUSES, TaskRecord
-from perdure.cli import words
-from perdure.cli.drawing import Cell, Table, line
-from perdure.cli.inputs import pairs_option, since
-from perdure.cli.invocation import Invocation
-from perdure.cli.values import plain
-from perdure.cli.verbs import Verb
-from perdure.cli.watching import View, bar, watch
+from perdure.cli.base import Invocation, Verb, pairs_option, since
+from perdure.cli.output import Cell, Table, View, bar, line, plain, watch, words
 
 
 @click.command(cls=Verb)

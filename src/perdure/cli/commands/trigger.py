@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perdure._ground.durations import parse_duration
-from perdure.cli.drawing import Cell, Table, line
-from perdure.cli.inputs import json_or_text
-from perdure.cli.invocation import Invocation
-from perdure.cli.loading import load_function
-from perdure.cli.verbs import VerbGroup
+from perdure.cli.base import Invocation, VerbGroup, json_or_text, load_function
+from perdure.cli.output import Cell, Table, line
 
 if TYPE_CHECKING:
     from perdure._model import Trigger

@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perdure.cli import words
-from perdure.cli.drawing import Table, line
-from perdure.cli.inputs import id_argument
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb, id_argument
+from perdure.cli.output import Table, line, words
 from perdure.errors import NotFound
 
 if TYPE_CHECKING:
@@ -31,7 +28,8 @@ async def command(
 
     `perdure attach ID NAME` shows a shell's or command's terminal.
     """
-    from perdure._runtime import checkup, keeping
+    from perdure._runtime import keeper_checkup as checkup
+    from perdure._runtime import keeper_control as keeping
 
     store = call.app._store
     if sweep:

@@ -7,9 +7,7 @@ from typing import Any
 
 import click
 
-from perdure.cli.inputs import length
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb, length
 
 # Between the grace of a drain and the end of a worker that does not leave.
 _MORE_SECONDS = 5.0
@@ -31,8 +29,9 @@ def command(
     """
     import sys
 
-    from perdure.cli import drawing, values
-    from perdure.cli.supervising import Supervisor, worker_argv
+    from perdure.cli.output import blocks as drawing
+    from perdure.cli.output import json_values as values
+    from perdure.cli.processes import Supervisor, worker_argv
 
     def say(line: str, value: dict[str, object]) -> None:
         if sys.stdout is not None:

@@ -7,10 +7,8 @@ from datetime import timedelta
 import click
 
 from perdure._model import STATUSES, Status
-from perdure.cli import words
-from perdure.cli.inputs import id_argument, length
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb, id_argument, length
+from perdure.cli.output import words
 
 
 @click.command(cls=Verb)

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perdure.cli import values, words
-from perdure.cli.drawing import Fields
-from perdure.cli.inputs import id_argument
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb, id_argument
+from perdure.cli.output import Fields, words
+from perdure.cli.output import json_values as values
 
 if TYPE_CHECKING:
     from perdure._durable import CallFrame, Where

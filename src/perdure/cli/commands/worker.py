@@ -9,9 +9,7 @@ from typing import Any
 
 import click
 
-from perdure.cli.inputs import length
-from perdure.cli.invocation import Invocation
-from perdure.cli.verbs import Verb
+from perdure.cli.base import Invocation, Verb, length
 
 
 @click.command(cls=Verb)
@@ -42,9 +40,8 @@ def command(
     import shlex
 
     from perdure._worker import Settings
-    from perdure.cli.invocation import tell_warnings_safely
-    from perdure.cli.loading import load_app
-    from perdure.cli.working import work
+    from perdure.cli.base import load_app, tell_warnings_safely
+    from perdure.cli.processes import work
 
     if call.store is not None:
         os.environ["PERDURE_URL"] = call.store

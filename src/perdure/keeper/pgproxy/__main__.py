@@ -13,8 +13,8 @@ The answer is {"how": "kept" | "new", "lost": why the one before is lost} or {"e
 
 from __future__ import annotations
 
-from perdure.keeper.holding import read_config
 from perdure.keeper.pgproxy.process import main
+from perdure.keeper.session import read_config
 
 if __name__ == "__main__":
     main(read_config())

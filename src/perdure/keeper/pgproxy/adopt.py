@@ -12,8 +12,6 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
-from perdure.keeper.commit_outcome import UNCERTAIN
-from perdure.keeper.ledger import Ledger
 from perdure.keeper.pgproxy import calls, resync, wire
 from perdure.keeper.pgproxy.blocks import Blocks
 from perdure.keeper.pgproxy.names import Names
@@ -24,6 +22,7 @@ from perdure.keeper.pgproxy.recipe import Recipe
 from perdure.keeper.pgproxy.recording import RecordingSession
 from perdure.keeper.pgproxy.session import Session
 from perdure.keeper.pgproxy.witness import ONLY_NUMBER
+from perdure.keeper.session import UNCERTAIN, Ledger
 
 
 class Unusable(Exception):

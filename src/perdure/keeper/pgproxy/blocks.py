@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from perdure.keeper.commit_outcome import COMMITTED, ROLLED_BACK, UNCERTAIN
+from perdure.keeper.session import COMMITTED, ROLLED_BACK, UNCERTAIN
 
 _OUTER = re.compile(rb"(?:BEGIN[A-Z ,]* )?/\* perdure\.block (\S{1,200}) (\d{1,9}) \*/\0?")
 _INNER = re.compile(rb"(SAVEPOINT|RELEASE SAVEPOINT) perdure_(\d{1,9})\0?")

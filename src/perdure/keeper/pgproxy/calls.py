@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from perdure.keeper.ledger import LONGEST_ANSWER, Call, Ledger, Noted
 from perdure.keeper.pgproxy import wire
 from perdure.keeper.pgproxy.outcome import Outcome
+from perdure.keeper.session import LONGEST_ANSWER, Call, Ledger, Noted
 
 KIND = 0x7E  # ~
 _QUERY, _PARSE, _BIND, _DESCRIBE, _EXECUTE, _CLOSE = b"QPBDEC"

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from perdure.keeper.access import peer_of
+from perdure.keeper.core import peer_of
 from perdure.keeper.pgproxy import authentication, tls, wire
 from perdure.keeper.pgproxy import options as known
 

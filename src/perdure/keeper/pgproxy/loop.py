@@ -17,8 +17,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from perdure.keeper import holdclock as clock
-from perdure.keeper.gulps import Gulp
+from perdure.keeper.core import Gulp
 from perdure.keeper.pgproxy import login, wire
 from perdure.keeper.pgproxy.calls import FENCED
 from perdure.keeper.pgproxy.hold import Hold
@@ -28,6 +27,7 @@ from perdure.keeper.pgproxy.poller import Poller
 from perdure.keeper.pgproxy.session import Session
 from perdure.keeper.pgproxy.visitor import Visitor
 from perdure.keeper.pgproxy.witness import ONLY_NUMBER, Witness
+from perdure.keeper.session import hold_clock as clock
 
 _MOST_AT_ONCE = 1 << 18
 _FIRST_WORDS = 1 << 14

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from perdure.keeper.commit_outcome import COMMITTED
-from perdure.keeper.ledger import Ledger
 from perdure.keeper.pgproxy import login, wire
 from perdure.keeper.pgproxy.blocks import Blocks
 from perdure.keeper.pgproxy.login import Upstream
@@ -22,6 +20,7 @@ from perdure.keeper.pgproxy.recipe import Recipe
 from perdure.keeper.pgproxy.recording import RecordingSession
 from perdure.keeper.pgproxy.session import Session
 from perdure.keeper.pgproxy.trace import Server
+from perdure.keeper.session import COMMITTED, Ledger
 
 
 @dataclass

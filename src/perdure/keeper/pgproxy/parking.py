@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from perdure.keeper.channel import TOKEN_FD, Channel
+from perdure.keeper.core import TOKEN_FD, Channel
 
 _LENGTH = struct.Struct(">I")
 _LONGEST = 4 << 20

@@ -15,13 +15,13 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from perdure.keeper.commit_outcome import COMMITTED, ROLLED_BACK, UNCERTAIN
 from perdure.keeper.pgproxy import endings, login, questions, wire
 from perdure.keeper.pgproxy.blocks import Blocks
 from perdure.keeper.pgproxy.login import Upstream
 from perdure.keeper.pgproxy.outcome import Outcome
 from perdure.keeper.pgproxy.recipe import Recipe
 from perdure.keeper.pgproxy.trace import UNDER_WAY, Left, Server
+from perdure.keeper.session import COMMITTED, ROLLED_BACK, UNCERTAIN
 
 PREPARED = "prepared"
 # For a COMMIT that still runs, and for a backend that was told to end.

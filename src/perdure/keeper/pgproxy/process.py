@@ -12,9 +12,6 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from perdure.keeper import holdclock as clock
-from perdure.keeper.holding import forget_passwords, hold_lock, listen, tell_starter
-from perdure.keeper.ledger import Ledger
 from perdure.keeper.pgproxy import wire
 from perdure.keeper.pgproxy.adopt import Adopted, Unusable, adopt
 from perdure.keeper.pgproxy.blocks import Blocks
@@ -28,6 +25,8 @@ from perdure.keeper.pgproxy.parking import Parking, parking_of
 from perdure.keeper.pgproxy.postmortem import Finding, examine
 from perdure.keeper.pgproxy.trace import NAME, Server, Trace
 from perdure.keeper.pgproxy.witness import Witness
+from perdure.keeper.session import Ledger, forget_passwords, hold_lock, listen, tell_starter
+from perdure.keeper.session import hold_clock as clock
 
 _UNDUMPABLE = 4  # PR_SET_DUMPABLE
 _DOOR = ".s.PGSQL.5432"

@@ -12,7 +12,7 @@ import hmac
 import unicodedata
 from base64 import b64decode, b64encode
 
-from perdure.keeper.holding import wipe
+from perdure.keeper.session import wipe
 
 _MOST_ITERATIONS = 10_000_000  # a server that asks for more wants to keep us busy
 _LONGEST = 4096  # of what a server says in an exchange

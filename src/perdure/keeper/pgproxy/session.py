@@ -18,14 +18,13 @@ from __future__ import annotations
 
 from collections import deque
 
-from perdure.keeper.commit_outcome import ROLLED_BACK, UNCERTAIN
-from perdure.keeper.ledger import Ledger
 from perdure.keeper.pgproxy import calls, endings, resync, wire
 from perdure.keeper.pgproxy.blocks import Blocks
 from perdure.keeper.pgproxy.cycle import ENDING, OURS, Cycle
 from perdure.keeper.pgproxy.guard import Guard
 from perdure.keeper.pgproxy.names import Names
 from perdure.keeper.pgproxy.outcome import TRANSACTION, Outcome
+from perdure.keeper.session import ROLLED_BACK, UNCERTAIN, Ledger
 
 _MOST_NOTIFICATIONS = 1000
 _MOST_MISSED = 50

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from struct import Struct
 from typing import Any
 
-from perdure.keeper import jsons
+from perdure.keeper.core import json_lines as jsons
 from perdure.keeper.pgproxy import endings
 
 NAME = "trace"

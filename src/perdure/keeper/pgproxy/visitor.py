@@ -12,7 +12,7 @@ import re
 import socket
 from collections.abc import Mapping
 
-from perdure.keeper.access import peer_of
+from perdure.keeper.core import peer_of
 from perdure.keeper.pgproxy import wire
 
 _UTF8 = frozenset({"utf8", "utf-8", "unicode", "'utf-8'", "'utf8'", "auto"})

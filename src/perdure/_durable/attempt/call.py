@@ -1,0 +1,200 @@
+"""What every recorded call has in common: its name, its types, how it is told from others, how it is cut."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, repeat
+from typing import Any
+
+from perdure._durable.attempt.attempt import Run
+from perdure._durable.attempt.retry import Retry
+from perdure._durable.attempt.scopes import short_name
+from perdure._durable.values import (
+    Signature,
+    declare,
+    decode_error,
+    encode_error,
+    is_async,
+    reader_for,
+    refuse_no_exceptions,
+    refuse_no_function,
+    refuse_no_name,
+)
+from perdure._ground import codec
+from perdure._ground.durations import Duration, require_timedelta
+from perdure._ground.exception_text import without_breaks
+from perdure._ground.secret_forms import HIDDEN, is_telling
+from perdure._model import Entry
+from perdure._replay import digest
+from perdure.errors import InvalidInput, NotStorable, PerdureError, ReplayDiverged
+
+Note = dict[str, str | int | float | None]
+_SHOWN = 200  # characters of a call's arguments
+
+
+class Call:
+    """A function whose calls are recorded."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str = "",
+        identity: Callable[..., Any] | None = None,
+        raises: Sequence[type[BaseException]] = (),
+        retry: Retry | None = None,
+        timeout: Duration | None = None,
+        flush: bool | None = None,
+    ) -> None:
+        refuse_no_function(function)
+        refuse_generator(function)
+        refuse_no_name(name)
+        limit = require_timedelta("timeout", timeout, is_positive=True)
+        refuse_no_exceptions(raises=raises)
+        if retry is not None and not isinstance(retry, Retry):
+            raise InvalidInput(f"retry is {retry!r}", do=f"give a Retry: retry=Retry({retry!r})")
+        self.function = function
+        self.name = name or short_name(function)
+        self.identity, self.raises, self.retry, self.timeout, self.flush = identity, raises, retry, limit, flush
+        self.signature = Signature(function)
+        self.is_async = is_async(function)
+        self.is_plain = retry is None and limit is None
+        # Whether arguments given by position are told from others just as they are: none has a default.
+        self.told_plainly = identity is None and not self.signature.is_method and self.signature.is_spelled_one_way
+        # Whether a parameter's name says that its value is secret: then it is not shown.
+        self.has_secrets = any(is_telling(name) for name in self.signature.names)
+        declare(raises)
+        self._read = reader_for(self.signature.returns)
+        self.plainly = codec.keeper_of(self.signature.returns)
+        if "|" in self.name or "#" in self.name:
+            raise InvalidInput(f"the name {self.name!r} has a | or #, which divide paths")
+
+    def digest(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """What tells this call from others of its name.
+
+        Raises:
+            InvalidInput: an argument is a function, a generator or the like.
+        """
+        try:
+            if self.identity is not None:
+                return digest((self.identity(*args, **kwargs),), {})
+            signature = self.signature
+            if kwargs or len(args) > signature.plain:
+                return digest(*signature.spelled(args, kwargs))
+            return digest(args[1:] if signature.is_method else args, kwargs)
+        except TypeError as problem:
+            raise InvalidInput(
+                f"{self.name} cannot be recorded: {problem}",
+                do="pass data instead, or say by identity= which part of the arguments counts",
+                kept="nothing ran",
+            ) from None
+
+    def shown(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """The call as a person reads it, without the instance of a method; the beginning of one that is long."""
+        given = args[1:] if self.signature.is_method else args
+        parts: Iterable[str] = map(_repr, given)
+        if self.has_secrets:
+            names = chain(self.signature.names, repeat(""))
+            parts = (_repr(value, name) for name, value in zip(names, given, strict=False))
+        if kwargs:
+            parts = chain(parts, (f"{name}={_repr(value, name)}" for name, value in kwargs.items()))
+        return without_breaks(f"{self.name}({', '.join(parts)[:_SHOWN]})")
+
+    def read(self, entry: Entry) -> Any:
+        """How a recorded call ended: its value, or its exception raised again."""
+        if entry.error is not None:
+            raise decode_error(entry.error, self.raises)
+        assert entry.value is not None
+        return self._read(entry.value)
+
+    def end(self, value: Any, error: BaseException | None) -> tuple[bytes | None, bytes | None, Any]:
+        """Value and error as bytes, and the value as the caller gets it."""
+        if error is not None:
+            return None, encode_error(error, self.raises), None
+        data, copy = codec.round_trip(value, self.signature.returns)
+        return data, None, copy
+
+    def end_or_refuse(self, value: Any, error: BaseException | None) -> tuple[bytes | None, bytes | None, Any]:
+        """The same; a result that cannot be kept is an error of the call, now as in replay."""
+        try:
+            return self.end(value, error)
+        except NotStorable as problem:
+            path = f"result of {self.name}" + (f", {problem.path}" if problem.path else "")
+            return self.end(None, NotStorable(path, problem.problem, do=problem.do))
+
+
+def _repr(value: Any, name: str = "") -> str:
+    if name and isinstance(value, str | bytes) and is_telling(name):
+        return HIDDEN
+    try:
+        return repr(value)
+    except Exception:  # somebody's own __repr__
+        return f"<{type(value).__name__}>"
+
+
+def refuse_generator(function: Callable[..., Any]) -> None:
+    """A generator is no result that could be kept, and its body has not run when the call returns.
+
+    Raises:
+        InvalidInput: the function yields.
+    """
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidInput(
+            f"{short_name(function)} yields, and what it gives bit by bit cannot be kept as one result",
+            do="return a list; text that comes bit by bit is read through perdure.stream(name, produce)",
+        )
+
+
+def on_another_loop(name: str) -> InvalidInput:
+    """Why an async call is refused that plain code has awaited by a loop of its own."""
+    return InvalidInput(
+        f"{name} is awaited on another event loop than that of its durable function",
+        kept="it did not run",
+        do=f"make the durable function async and await {name} in it, or make {name} a plain def and call it",
+    )
+
+
+def poison(run: Run, error: ReplayDiverged) -> PerdureError:
+    """The attempt must not go on, whatever the code makes of the exception."""
+    return run.poison(error)
+
+
+# ── calls that were cut ──────────────────────────────────────────────────────────────────────────
+
+
+def cut(run: Run, op: str, path: str, asked: bytes, note: Note | None = None) -> tuple[int, Entry] | None:
+    """Record that a call was ended by the code's own cancellation; not by the end of the attempt."""
+    if run.is_ending:
+        return None
+    entry = Entry("cut", op, path, asked, at=run.store.clock.now_ms(), epoch=run.epoch, note=note)
+    position, _ = run.record(entry, urgent=note is not None)
+    return position, entry
+
+
+async def cut_off(
+    run: Run, op: str, path: str, asked: bytes, *, note: Note | None = None, in_body: bool = False
+) -> None:
+    """The same, and return when it is the cancellation's turn to reach the code; inside a step there are no turns."""
+    found = cut(run, op, path, asked, note)
+    if found is None:
+        return
+    if in_body:
+        run.cursor.learn(*found)
+    elif run.ordered > 1 or run.always_replay:
+        await run.hand_out(found[0])
+
+
+async def never(run: Run, position: int) -> Any:
+    """A call that was cut: wait for the code's own cancellation, and for its turn."""
+    ever = run.loop.create_future()
+    run.gate.wait_for_ever(ever)
+    try:
+        await ever
+    except asyncio.CancelledError:
+        if run.ordered > 1 and not run.is_ending:
+            await run.gate.turn(position)
+        raise
+    finally:
+        run.passed(position)

@@ -1,0 +1,121 @@
+"""Drive an attempt: from the function's first line to its end, its next pause, or its divergence."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from typing import Any
+
+from perdure._durable.attempt import scopes, threads
+from perdure._durable.attempt import unrecorded_wake_ups as unrecorded_wakeups
+from perdure._durable.attempt import wake_ups as alarms
+from perdure._durable.attempt.attempt import Run
+from perdure._durable.attempt.scopes import ScopeTask
+from perdure._durable.attempt.unwinding import Paused
+from perdure.errors import StepFailed
+
+# Scopes that the function left behind get so long to end after they were cancelled.
+_GRACE_SECONDS = 5.0
+
+
+async def carry_out(run: Run, function: Callable[..., Any], args: Any, kwargs: Any, is_async: bool = True) -> Any:
+    """What the function returned or raised, if that is how the attempt ended.
+
+    Raises:
+        Paused: it was unwound, whatever the code made of that.
+        ReplayDiverged: it asked for something else than its journal holds, whatever the code made of that.
+        PerdureError: the attempt was closed.
+    """
+    loop = run.loop
+    scopes.install(loop)
+    if alarms.install(loop):
+        unrecorded_wakeups.install(loop)
+    threads.install()
+    context = copy_context()
+    context.run(scopes.current.set, run.main)
+    work = function(*args, **kwargs) if is_async else _in_thread(context.copy(), function, args, kwargs)
+    run.driver = driver = asyncio.current_task(loop)
+    run.cancelled = 0 if driver is None else driver.cancelling()
+    run.body = ScopeTask(work, "", loop, context)
+    raised: BaseException | None = None
+    value: Any = None
+    try:
+        value = await run.body
+    except BaseException as problem:
+        raised = problem
+    is_interrupted = raised is not None and driver is not None and driver.cancelling() > run.cancelled
+    error = raised if is_interrupted else _judge(run, raised)
+    run.is_over = True
+    if run.alive:
+        await _end_scopes(run)
+    run.let_go()
+    if error is not None:
+        raise error
+    return value
+
+
+def _judge(run: Run, raised: BaseException | None) -> BaseException | None:
+    """How the attempt really ended: code may have caught what it should not have."""
+    if run.fence.closed is not None:
+        return run.fence.closed
+    if run.unwinding:
+        return run.late.leaving or Paused()
+    if not run.cursor.is_empty:
+        how = "its end" if raised is None else f"its end by {type(raised).__name__}: {raised}"
+        missed = run.cursor.end(how, {scope.path for _, scope in run.alive.values()})
+        if missed is not None:
+            error = run.poison(run.diverged(missed))
+            error.__cause__ = raised
+            return error
+    if isinstance(raised, asyncio.CancelledError):
+        return StepFailed("CancelledError", "the function was cancelled by itself")
+    not_awaited = threads.error_of_not_awaited(run)
+    if not_awaited is not None and raised is not None:
+        raised.add_note(not_awaited.what)
+    return raised or not_awaited
+
+
+async def _end_scopes(run: Run) -> None:
+    """Nothing of the function goes on after it. Tasks that never made a call may be a library's: they stay."""
+    left = [task for task, scope in run.alive.values() if scope.track.is_used]
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left, timeout=_GRACE_SECONDS)
+
+
+# ── plain functions ──────────────────────────────────────────────────────────────────────────────
+
+
+async def _in_thread(context: Context, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Carry out a plain function in a thread of its own: it may block for days without holding up others."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def work() -> None:
+        try:
+            value = context.run(function, *args, **kwargs)
+        except BaseException as error:
+            _tell(loop, done, None, error)
+        else:
+            _tell(loop, done, value, None)
+
+    threading.Thread(target=work, name="perdure-function", daemon=True).start()
+    return await done
+
+
+def _tell(loop: asyncio.AbstractEventLoop, done: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+    def tell() -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(value)
+        elif isinstance(error, StopIteration):  # which no future takes, as no coroutine may raise it
+            done.set_exception(RuntimeError("the function raised StopIteration"))
+        else:
+            done.set_exception(error)
+
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(tell)

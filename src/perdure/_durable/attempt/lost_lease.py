@@ -1,0 +1,50 @@
+"""An attempt whose lease was taken over: stop it, and say in the store when nothing of it runs any more.
+
+The attempt that took over may find an effect without an outcome. It must not settle that effect while the former
+process may still be doing it, and else would have to wait for the effect's whole time-out. A process that was only slow
+can tell it sooner. It notices that it lost the lease (a write is refused, or a look at its leases tells), cancels its
+code, and when the last effect has ended it adds STOPPED to how its attempt ended. That write needs no lease.
+
+An effect that cannot be cancelled, because it runs in a thread, delays this until it ends. Its deadline stands in its
+intent, and settling.py waits no longer than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from perdure._durable.attempt.attempt import Run
+from perdure._store import Store, Write
+from perdure.errors import LeaseLost, StoreClosed
+
+# Added to how an attempt ended, once nothing of it runs.
+STOPPED = ", and has stopped since"
+
+
+async def find_lost(store: Store, runs: Iterable[Run]) -> list[Run]:
+    """The attempts of this process whose lease is not theirs any more."""
+    asked = list(runs)  # before the leases are read: one that begins meanwhile would seem to have none
+    rows = await store.query("read_holding", worker=store.presence.worker)
+    held = {(row[0], row[5]) for row in rows}
+    return [run for run in asked if (run.uid, run.epoch) not in held]
+
+
+def stop(run: Run) -> None:
+    """End an attempt that lost its lease: its code is cancelled, and so are its effects."""
+    if run.is_over or run.unwinding:
+        return
+    if run.fence.closed is None:
+        run.poison(LeaseLost(run.task_id, "another attempt took over while this one stood still"))
+    run.interrupt()
+
+
+def stand_down(run: Run) -> None:
+    """Say that nothing of a refused attempt runs, unless an effect of it still does: then its end says so."""
+    fence, store = run.fence, run.store
+    if fence.closed is None or run.effecting:
+        return
+    params = {"uid": run.uid, "epoch": run.epoch, "worker": fence.worker, "stopped": STOPPED}
+    try:
+        store.committer.submit(Write(store.committer, "stand_down", params, run.key))
+    except StoreClosed:
+        return  # the process leaves, and its death will tell

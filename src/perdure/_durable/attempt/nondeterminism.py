@@ -1,0 +1,181 @@
+"""Where a durable function gets what is another thing each time: the time, chance, and its time running out.
+
+recorded.now() .random() .uuid4()     drawn once, then read from the journal
+perdure.timeout(seconds)              its running out is recorded, so a replay does not wait for it
+is_replaying(), get_logger(name)      what has been said before is not said again
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random as chance
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+from perdure._durable.attempt.attempt import Run
+from perdure._durable.attempt.scopes import current
+from perdure._ground import codec
+from perdure._ground.durations import Duration, require_seconds
+from perdure._model import Entry
+from perdure._replay import Cut, Diverged, Recorded, digest
+
+T = TypeVar("T")
+
+
+class recorded:
+    """Values that are drawn once and are the same in every replay. Inside a step, or without a task, just drawn."""
+
+    @staticmethod
+    def now() -> datetime:
+        """The moment this was first asked, in UTC."""
+        return _once("now", datetime, _now)
+
+    @staticmethod
+    def random() -> float:
+        """A number from 0 up to 1."""
+        return _once("random", float, lambda _: chance.random())  # noqa: S311
+
+    @staticmethod
+    def uuid4() -> UUID:
+        return _once("uuid4", UUID, lambda _: uuid4())
+
+
+def _now(run: Run | None) -> datetime:
+    if run is None:
+        return datetime.now(UTC)
+    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=run.store.clock.now_ms())
+
+
+def _once(op: str, as_type: type[T], draw: Callable[[Run | None], T]) -> T:
+    scope = current.get()
+    if scope is None:
+        return draw(None)
+    run = scope.run
+    if scope.is_body:
+        return draw(run)
+    run.check()
+    answer = scope.track.ask(f"recorded.{op}", b"")
+    if type(answer) is Diverged:
+        raise run.poison(run.diverged(answer))
+    if type(answer) is Recorded:
+        run.replayed += 1
+        assert answer.entry.value is not None
+        found: T = codec.decode(answer.entry.value, as_type)
+        return found
+    data, value = codec.round_trip(draw(run), as_type)
+    run.record(Entry("result", op, answer.path, b"", data, at=run.store.clock.now_ms(), epoch=run.epoch))
+    drawn: T = value
+    return drawn
+
+
+# ── saying things once ───────────────────────────────────────────────────────────────────────────
+
+
+def is_replaying() -> bool:
+    """Whether the code that runs now has run before, up to here; False outside a durable function."""
+    scope = current.get()
+    return scope is not None and not scope.is_body and scope.run.is_replaying
+
+
+class ReplayFilter(logging.Filter):
+    """Drops what a durable function logs while it is replayed: it was logged the first time."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not is_replaying()
+
+
+def get_logger(name: str) -> logging.Logger:
+    """The logger of this name, silent before the frontier."""
+    logger = logging.getLogger(name)
+    if not any(isinstance(found, ReplayFilter) for found in logger.filters):
+        logger.addFilter(ReplayFilter())
+    return logger
+
+
+# ── time running out ─────────────────────────────────────────────────────────────────────────────
+
+
+class timeout:
+    """`async with timeout("30s"):` raises TimeoutError when the block takes longer, as asyncio.timeout does.
+    A bare number is seconds.
+
+    Inside a durable function its running out is recorded, with its place in the order of results. After a
+    crash a block that was under way gets its whole time again.
+    """
+
+    def __init__(self, seconds: float | Duration) -> None:
+        self._seconds = require_seconds("the timeout", seconds)
+        self._run: Run | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._position: int | None = None
+        self._is_fresh = self._is_told = False
+
+    async def __aenter__(self) -> None:
+        scope = current.get()
+        if scope is None or scope.is_body:
+            self._inner = asyncio.timeout(self._seconds)
+            await self._inner.__aenter__()
+            return
+        run = self._run = scope.run
+        run.check()
+        self._asked = digest((self._seconds,), {})
+        self._path, found = scope.track.look("timeout", self._asked)
+        if type(found) is Diverged:
+            raise run.poison(run.diverged(found))
+        self._inner = asyncio.timeout(None)
+        await self._inner.__aenter__()
+        if type(found) is Recorded:
+            self._await_turn(found.position)
+        elif type(found) is Cut:  # it had run out just when the block was left
+            run.passed(found.position)
+        else:
+            self._timer = run.loop.call_later(self._seconds, self._run_out)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._run is not None and self._position is not None and not self._is_told:
+            self._withdraw(self._run, self._position)
+        await self._inner.__aexit__(kind, error, trace)  # which raises, or does nothing
+
+    def _run_out(self) -> None:
+        run = self._run
+        assert run is not None
+        if run.is_ending:
+            return
+        now, data = run.store.clock.now_ms(), codec.encode(None)
+        position, _ = run.record(Entry("result", "timeout", self._path, self._asked, data, at=now, epoch=run.epoch))
+        self._is_fresh = True
+        self._await_turn(position)
+
+    def _await_turn(self, position: int) -> None:
+        assert self._run is not None
+        self._position = position
+        self._run.gate.come(position).add_done_callback(self._tell)
+
+    def _tell(self, turn: asyncio.Future[Any]) -> None:
+        if (
+            self._run is None
+            or self._position is None
+            or self._is_told
+            or turn.cancelled()
+            or turn.exception() is not None
+        ):
+            return
+        self._is_told = True
+        self._run.gate.leave(self._position)
+        self._inner.reschedule(self._run.loop.time())
+
+    def _withdraw(self, run: Run, position: int) -> None:
+        """The block was left before it was told; then it has not run out."""
+        self._is_told = True
+        run.gate.leave(position)
+        if self._is_fresh and not run.is_ending:
+            now = run.store.clock.now_ms()
+            run.record(Entry("cut", "timeout", self._path, self._asked, at=now, epoch=run.epoch))

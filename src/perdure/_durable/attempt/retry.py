@@ -1,0 +1,134 @@
+"""Try again after a failure, with a wait that grows; how often was tried outlives the process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from perdure._durable.values import refuse_no_exceptions
+from perdure._ground.bridge import Nap
+from perdure._ground.clock import Clock
+from perdure._ground.durations import Duration, require_timedelta
+from perdure._ground.exception_text import in_one_line, message_of, name_and_message, printable
+from perdure._ground.known_secrets import redact
+from perdure._ground.traceback_text import trace_of
+from perdure._model import Entry
+from perdure.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from perdure._durable.attempt.attempt import Run
+    from perdure._durable.attempt.call import Call
+
+
+log = logging.getLogger("perdure.durable")
+_LONGEST_MESSAGE = 500  # characters, in the record of a failed try
+
+
+class _Attempts(Struct, frozen=True):
+    """The one argument that may be given without its name."""
+
+    attempts: int = 5
+
+
+class Retry(_Attempts, frozen=True, kw_only=True):
+    """Up to `attempts` tries, waiting `wait`, then `factor` times as long, at most `cap`.
+
+    `on` names the exceptions worth another try; without it every Exception is. `new_key` gives an effect
+    that definitely failed a new idempotency key.
+    """
+
+    wait: timedelta = timedelta(seconds=1)
+    factor: float = 2.0
+    cap: timedelta = timedelta(minutes=5)
+    on: Sequence[type[BaseException]] = ()
+    new_key: bool = False
+
+    if TYPE_CHECKING:  # a wait may be given as a text
+
+        def __init__(
+            self,
+            attempts: int = 5,
+            *,
+            wait: Duration = ...,
+            factor: float = 2.0,
+            cap: Duration = ...,
+            on: Sequence[type[BaseException]] = (),
+            new_key: bool = False,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "wait", require_timedelta("wait", self.wait))
+        force_setattr(self, "cap", require_timedelta("cap", self.cap))
+        refuse_no_exceptions(on=self.on)
+        if self.attempts < 1 or self.factor < 1:
+            raise InvalidInput("a Retry has at least one attempt and a factor of 1 or more")
+        force_setattr(self, "on", tuple(self.on))
+
+    def delay(self, tries: int) -> timedelta:
+        """How long to wait after the `tries`th try."""
+        try:
+            return min(self.wait * self.factor ** (tries - 1), self.cap)
+        except OverflowError:  # longer than any time can be told
+            return self.cap
+
+    def wants_more(self, tries: int, error: BaseException) -> bool:
+        return tries < self.attempts and (not self.on or isinstance(error, tuple(self.on)))
+
+
+def _tried(run: Run, path: str) -> tuple[int, int]:
+    """How often a step was tried before, and when the next try is due."""
+    intent = run.cursor.intent(path)
+    note = (intent.note if intent else None) or {}
+    return int(note.get("tries") or 0), int(note.get("until") or 0)
+
+
+async def wait_until(clock: Clock, due_ms: int, longest: timedelta) -> None:
+    """Wait for a moment that is at most so far away: if it seems further, the wall clock was set back. How long is
+    asked once; a wall clock that is set meanwhile makes it neither longer nor shorter."""
+    end = clock.boottime() + min((due_ms - clock.now_ms()) / 1000, longest.total_seconds())
+    while (left := end - clock.boottime()) > 0:
+        await Nap(min(left, 0.05))
+
+
+def failed_try(shown: str, tries: int, retry: Retry, error: BaseException) -> dict[str, str | int | float | None]:
+    """Log that a call has failed and is made again; what its record keeps of that."""
+    trace = trace_of(error)
+    wait = retry.delay(tries).total_seconds()
+    what = redact(f"{shown} failed, try {tries} of {retry.attempts}: {in_one_line(name_and_message(error))}")
+    log.warning("%s; it is tried again in %g s%s", printable(what), wait, f"\n{trace}" if trace else "")
+    message = redact(message_of(error))[:_LONGEST_MESSAGE]
+    return {"error": type(error).__name__, "message": message, "traceback": trace}
+
+
+async def attempts_of(
+    run: Run, path: str, call: Call, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Run a step's body until it succeeds or its tries are used up."""
+    tries, due = _tried(run, path)
+    if due and call.retry is not None:
+        await wait_until(run.store.clock, due, call.retry.delay(tries))
+    while True:
+        run.cursor.begin_again(path)
+        try:
+            if not call.is_async:
+                return call.function(*args, **kwargs)
+            if call.timeout is None:
+                return await call.function(*args, **kwargs)
+            async with asyncio.timeout(call.timeout.total_seconds()):
+                return await call.function(*args, **kwargs)
+        except Exception as error:
+            tries += 1
+            if run.fence.closed is not None or call.retry is None or not call.retry.wants_more(tries, error):
+                raise
+            delay = call.retry.delay(tries)
+            due = run.store.clock.now_ms() + delay // timedelta(milliseconds=1)
+            note = {"tries": tries, "until": due, **failed_try(call.shown(args, kwargs), tries, call.retry, error)}
+            _, write = run.record(Entry("intent", "try", path, asked, epoch=run.epoch, note=note), urgent=True)
+            await write
+            await wait_until(run.store.clock, due, delay)

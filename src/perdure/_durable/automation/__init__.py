@@ -1,0 +1,33 @@
+"""Durable functions that begin by themselves: schedules, triggers, reducers."""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "reducer": (
+            "Do",
+            "Reducer",
+        ),
+        "schedules": (
+            "Schedule",
+            "ScheduleDraft",
+            "Schedules",
+            "Tick",
+            "draft",
+            "scheduled",
+        ),
+        "triggers": (
+            "Events",
+            "IncomingEvent",
+            "Received",
+            "TriggerDraft",
+            "Triggers",
+        ),
+    },
+    modules=(
+        "reducer",
+        "schedules",
+        "triggers",
+    ),
+)

@@ -1,0 +1,286 @@
+"""Schedules: durable functions that are started again and again, each run with the state the one before has left.
+
+    await app.schedule("digest", digest, "inbox").cron("0 9 * * 1-5", tz="Europe/Berlin")
+
+Owns how a schedule is kept and read. When ticks are due is in perdure/_model/schedule.py; who starts them is
+perdure/_worker/schedules.py.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Generator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from perdure._durable.attempt import current, recorded_call
+from perdure._durable.declare import DurableFunction, function_for
+from perdure._durable.lifecycle import start
+from perdure._ground.clock import moment, to_ms
+from perdure._ground.durations import Duration
+from perdure._ground.ids import check_id
+from perdure._model import Missed, Plan, check_cron, check_every, check_missed, tick_id, tick_name
+from perdure._store import Store, TaskRow
+from perdure._tasks import Kept, Shelf, Tasks, current_row
+from perdure.errors import Conflict, InvalidInput, NotFound
+
+log = logging.getLogger("perdure.schedules")
+
+KIND = "schedule"
+_LONGEST_ID = 160  # a tick's id is longer by the moment
+_MOST_OPEN = 50
+
+
+class Schedule(Struct, frozen=True, kw_only=True):
+    """A schedule as it stood when it was read."""
+
+    id: str
+    function: str
+    cron: str
+    tz: str
+    every: timedelta | None
+    missed: Missed
+    overlaps: bool
+    is_paused: bool
+    next_at: datetime | None
+    last_at: datetime | None  # the newest tick that is over
+    runs: int
+    skipped: int  # ticks nobody was there for, and that were not made up for
+    open: Sequence[str]  # tasks of ticks that have not ended, as far as was seen
+    state: Any  # what the newest run that completed has left to the next
+
+
+class Tick(Struct, frozen=True, kw_only=True):
+    """Which run of a schedule this is."""
+
+    schedule: str
+    at: datetime
+    state: Any  # what the run before has returned; None for the first
+
+
+class ScheduleDraft:
+    """What is to be started; `cron` or `every` says when, and keeps it."""
+
+    def __init__(self, tasks: Tasks, id: str, plan: Plan) -> None:
+        self._tasks, self._id, self._plan = tasks, id, plan
+
+    def __await__(self) -> Generator[Any, None, ScheduleDraft]:
+        """The draft itself: `await (await app.schedule(…)).cron(…)` means the same as with one await."""
+        return self._itself().__await__()
+
+    async def _itself(self) -> ScheduleDraft:
+        return self
+
+    async def cron(
+        self, expression: str, *, tz: str = "UTC", missed: Missed = "once", overlap: bool = False
+    ) -> Schedule:
+        """Start it whenever the expression comes round in this time zone: "0 9 * * 1-5" is 9:00 on working days.
+
+        `missed` says what becomes of ticks while no worker was there: `skip` them, make up for all of them `once`,
+        or for each (`all`). A run waits for the end of the one before it, unless they may `overlap`.
+
+        Raises:
+            InvalidInput: the expression or the zone cannot be understood; nothing was written.
+        """
+        check_cron(expression, tz)
+        return await self._keep(lambda plan: replace(plan, cron=expression, zone=tz, every_ms=0), missed, overlap)
+
+    async def every(self, length: Duration, *, missed: Missed = "once", overlap: bool = False) -> Schedule:
+        """Start it again and again, so far apart; the first time so long from now."""
+        every_ms = check_every(length)
+        return await self._keep(lambda plan: replace(plan, cron="", zone="UTC", every_ms=every_ms), missed, overlap)
+
+    async def _keep(self, when: Callable[[Plan], Plan], missed: Missed, overlap: bool) -> Schedule:
+        check_missed(missed)
+        now = await self._tasks._store.wall_ms()
+        new = replace(when(self._plan), missed=missed, overlaps=overlap, anchor=now, last=now)
+
+        def keep(old: Plan | None) -> tuple[Plan, int | None]:
+            plan = new if old is None else _changed(old, new)
+            return plan, next_look(plan)
+
+        plan = await shelf_of(self._tasks._store).update(self._id, keep)
+        return await view(self._tasks._store, self._id, plan)
+
+
+def _changed(old: Plan, new: Plan) -> Plan:
+    """The schedule with what was asked for now, and with how far it has come. Asked for the same, it ticks on."""
+    is_same_time = (old.cron, old.zone, old.every_ms) == (new.cron, new.zone, new.every_ms)
+    if is_same_time:
+        new = replace(new, last=old.last, anchor=old.anchor)
+    new = replace(new, is_paused=old.is_paused, open=old.open, state=old.state)
+    return replace(new, runs=old.runs, skipped=old.skipped)
+
+
+def draft(tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any) -> ScheduleDraft:
+    check_id(id, "schedule's id")
+    if len(id) > _LONGEST_ID:
+        raise InvalidInput(f"the schedule's id has {len(id)} characters; at most {_LONGEST_ID} are allowed")
+    options = function.chosen
+    plan = Plan(
+        function=function.name,
+        version=function.version,
+        module=function.module,
+        arguments=function.signature.encode_arguments(args, kwargs),
+        queue=options.queue,
+        priority=options.priority,
+    )
+    return ScheduleDraft(tasks, id, plan)
+
+
+class Schedules:
+    """`app.schedules`: the schedules of one namespace."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+        self._shelf = shelf_of(tasks._store)
+
+    async def list(self) -> Sequence[Schedule]:
+        return [await view(self._tasks._store, kept.key, kept.value) for kept in await self._shelf.all()]
+
+    async def get(self, id: str) -> Schedule | None:
+        kept = await self._shelf.get(id)
+        return await view(self._tasks._store, id, kept.value) if kept else None
+
+    async def pause(self, id: str) -> Schedule:
+        """Start nothing until it is resumed; runs under way go on."""
+        return await self._change(id, lambda plan, now: replace(plan, is_paused=True))
+
+    async def resume(self, id: str) -> Schedule:
+        """Go on with the next tick; those while it was paused are not made up for."""
+        return await self._change(id, lambda plan, now: replace(plan, is_paused=False, last=max(plan.last, now)))
+
+    async def remove(self, id: str) -> None:
+        """Start nothing any more; the tasks it has started stay."""
+        while not await self._shelf.drop(await self._existing(id)):
+            continue
+
+    async def run_now(self, id: str) -> str:
+        """Start a run beside its ticks, here and now; the id of its task."""
+        kept = await self._existing(id)
+        now = await self._tasks._store.wall_ms()
+        if not await fire(self._tasks, id, kept.value, now):
+            raise Conflict(
+                f"this process does not know the function {kept.value.function!r}",
+                do="call it where the function is imported",
+            )
+        return tick_id(id, now)
+
+    async def _change(self, id: str, change: Callable[[Plan, int], Plan]) -> Schedule:
+        while True:
+            kept, now = await self._existing(id), await self._tasks._store.wall_ms()
+            plan = change(kept.value, now)
+            if await self._shelf.change(kept, plan, due_at=next_look(plan)):
+                return await view(self._tasks._store, id, plan)
+
+    async def _existing(self, id: str) -> Kept[Plan]:
+        kept = await self._shelf.get(id)
+        if kept is None:
+            raise NotFound("schedule", id, self._tasks._store.place, do="`perdure schedule list` shows what is there")
+        return kept
+
+
+# ── what a worker and a run need ─────────────────────────────────────────────────────────────────
+
+
+def shelf_of(store: Store) -> Shelf[Plan]:
+    return Shelf(store, KIND, Plan)
+
+
+def next_look(plan: Plan) -> int | None:
+    """When somebody should look at the schedule again; None: not before it is changed."""
+    if plan.open:
+        # In every round: what a run leaves to the next is kept with the schedule as soon as it has ended, as the
+        # run itself may be collected; and a tick may be waiting for its end.
+        return 0
+    return None if plan.is_paused else plan.next_after(plan.last)
+
+
+async def fire(tasks: Tasks, id: str, plan: Plan, tick: int) -> bool:
+    """Start a tick's task, unless somebody has; False when this process does not know the function."""
+    function = function_for(plan.function, plan.version, plan.module)
+    if function is None:
+        return False
+    args, kwargs = function.signature.decode_arguments(plan.arguments)
+    chosen = function.options(queue=plan.queue, priority=plan.priority)
+    tags = {"schedule": id, "tick": tick_name(tick)}
+    try:
+        await start(tasks, tick_id(id, tick), chosen, args, kwargs, tags=tags)
+    except Conflict as taken:
+        # The schedule was changed while its tick was being fired by another worker, or a person took the id.
+        log.warning("schedule %s: the tick of %s is not started: %s", id, tick_name(tick), taken.what)
+    return True
+
+
+async def folded(store: Store, plan: Plan, *, before: str | None = None) -> Plan:
+    """The plan with what its runs have left since it was last looked at; of those `before` a task, if one is given."""
+    state, still = plan.state, []
+    for id in plan.open:
+        if id == before:
+            break
+        rows = await store.query("get_task", namespace=store.namespace, id=id)
+        row = TaskRow(*rows[0]) if rows else None
+        if row is not None and row.status == "completed":
+            state = _left_by(store, row, state)
+        elif row is not None and row.status in ("pending", "running", "paused"):
+            still.append(id)
+    return replace(plan, state=state, open=still[-_MOST_OPEN:])
+
+
+def _left_by(store: Store, row: TaskRow, otherwise: Any) -> Any:
+    """What a run returned; one that returned nothing leaves what was left to it."""
+    try:
+        value = store.unseal(row.uid, "result", row.result) if row.result is not None else None
+    except InvalidInput as problem:
+        log.warning("what task %s has returned cannot be carried to the next run: %s", row.id, problem.what)
+        return otherwise
+    return otherwise if value is None else value
+
+
+async def view(store: Store, id: str, plan: Plan) -> Schedule:
+    plan = await folded(store, plan)
+    tick = None if plan.is_paused else plan.next_after(plan.last)
+    return Schedule(
+        id=id,
+        function=plan.function,
+        cron=plan.cron,
+        tz=plan.zone,
+        every=timedelta(milliseconds=plan.every_ms) if plan.every_ms else None,
+        missed=plan.missed,
+        overlaps=plan.overlaps,
+        is_paused=plan.is_paused,
+        next_at=None if tick is None else moment(tick),
+        last_at=moment(plan.last) if plan.runs or plan.skipped else None,
+        runs=plan.runs,
+        skipped=plan.skipped,
+        open=plan.open,
+        state=plan.state,
+    )
+
+
+async def scheduled() -> Tick | None:
+    """Inside a durable function: which run of which schedule this is, with what the run before has returned.
+
+    Recorded, so that a replay gets the same. None when the task was not started by a schedule.
+    """
+    scope = current.get()
+    if scope is None or scope.is_body:
+        raise InvalidInput("scheduled() is called outside a durable function, or inside a step")
+    run = scope.run
+
+    async def find() -> Tick | None:
+        row = await current_row(run.store, run.task_id, run.uid)
+        tags = json.loads(row.tags)
+        if "schedule" not in tags or "tick" not in tags:
+            return None
+        kept = await shelf_of(run.store).get(tags["schedule"])
+        plan = await folded(run.store, kept.value, before=run.task_id) if kept else None
+        at = datetime.fromisoformat(tags["tick"])
+        return Tick(schedule=tags["schedule"], at=moment(to_ms(at)), state=plan.state if plan else None)
+
+    found: Tick | None = await recorded_call(scope, "scheduled", Tick | None, find)
+    return found

@@ -1,0 +1,275 @@
+"""`app.triggers` and `app.events`: tasks that begin, or go on, because something happened outside.
+
+    await app.triggers.start("invoices", read_invoice).directory("inbox", pattern="*.pdf")
+    await app.triggers.signal("paid", "order-{number}", "payment").event("payment.received")
+    await app.events.send("payment.received", {"number": 42}, id="evt_7f3")
+
+Owns how triggers and events are kept. Who watches files and acts on events is perdure/_worker/triggers.py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from perdure._durable.declare import DurableFunction, function_for
+from perdure._durable.lifecycle import start
+from perdure._durable.values import schema_of
+from perdure._ground import codec
+from perdure._ground.clock import moment
+from perdure._ground.durations import Duration, require_timedelta
+from perdure._ground.ids import check_id, new_uid
+from perdure._model import Incoming, Trigger, incoming_key, misfit, signalled_task
+from perdure._store import Store
+from perdure._tasks import Kept, Shelf, Tasks
+from perdure.errors import InvalidInput, NotFound, TooLarge
+
+# A task that is started has an id of both, with an @ between them.
+_LONGEST_ID, _LONGEST_EVENT = 60, 128
+MAX_BYTES = 1 << 20
+
+
+class Received(Struct, frozen=True, kw_only=True):
+    """An event that was taken in; `is_new` is False when it was sent before."""
+
+    name: str
+    id: str
+    is_new: bool
+
+
+class IncomingEvent(Struct, frozen=True, kw_only=True):
+    """An event as it stands: by trigger, the task it led to, or what was wrong with it."""
+
+    name: str
+    id: str
+    data: Any
+    received_at: datetime
+    is_over: bool
+    led_to: Mapping[str, str]
+    refused: Mapping[str, str]
+
+
+class TriggerDraft:
+    """What is to be done; `event`, `file` or `directory` says when, and keeps it."""
+
+    def __init__(self, tasks: Tasks, id: str, trigger: Trigger) -> None:
+        self._tasks, self._id, self._trigger = tasks, check_id(id, "trigger's id"), trigger
+        if len(id) > _LONGEST_ID:
+            raise InvalidInput(f"the trigger's id has {len(id)} characters; at most {_LONGEST_ID} are allowed")
+
+    async def event(
+        self,
+        name: str,
+        *,
+        rate: tuple[int, Duration] | None = None,
+        schema: Mapping[str, Any] | None = None,
+    ) -> Trigger:
+        """Whenever an event of this name is sent in. What it carries has to fit `schema`, by default that of the
+        function's parameter; `rate` lets at most so many begin in a length of time, and the others wait."""
+        check_id(name, "event's name")
+        if name.startswith("~"):
+            raise InvalidInput(f"the event's name {name!r} begins with ~, which is for perdure's own")
+        return await self._keep(rate, source="event", event=name, schema=schema or self._trigger.schema)
+
+    async def file(self, path: str | os.PathLike[str], *, rate: tuple[int, Duration] | None = None) -> Trigger:
+        """Whenever this file has changed, or is there anew; as it is now does not count. On this machine."""
+        where = _whole(path)
+        return await self._keep(rate, source="file", path=where, event=f"~{self._id}", seen=looks(where) or "-")
+
+    async def directory(
+        self, path: str | os.PathLike[str], *, pattern: str = "*", rate: tuple[int, Duration] | None = None
+    ) -> Trigger:
+        """For each file that lies, or is put, in this folder and whose name fits; once for each. On this machine."""
+        event = f"~{self._id}"
+        return await self._keep(rate, source="directory", path=_whole(path), pattern=pattern, event=event)
+
+    async def _keep(self, rate: tuple[int, Duration] | None, **when: Any) -> Trigger:
+        most, per_ms = _limit(rate)
+        host = self._tasks._store.presence.process.host if when["source"] != "event" else ""
+        new = replace(self._trigger, host=host, most=most, per_ms=per_ms, **when)
+
+        def keep(old: Trigger | None) -> tuple[Trigger, int | None]:
+            if old is None:
+                return new, None
+            is_same = (old.source, old.path) == (new.source, new.path)
+            seen = old.seen if is_same and old.seen else new.seen
+            return replace(new, is_paused=old.is_paused, begun=old.begun, seen=seen), None
+
+        return await triggers_of(self._tasks._store).update(self._id, keep)
+
+
+def _whole(path: str | os.PathLike[str]) -> str:
+    return os.path.abspath(path)
+
+
+def _limit(rate: tuple[int, Duration] | None) -> tuple[int, int]:
+    if rate is None:
+        return 0, 0
+    most, per = rate
+    window = require_timedelta("the time of a rate", per, is_positive=True)
+    if most < 1:
+        raise InvalidInput(f"rate is {rate!r}", do='write rate=(10, "1m"): ten a minute')
+    return most, window // timedelta(milliseconds=1)
+
+
+class Triggers:
+    """`app.triggers`: what begins when something happens outside."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+        self._shelf = triggers_of(tasks._store)
+
+    def start(self, id: str, fn: DurableFunction[..., Any], /, *args: Any) -> TriggerDraft:
+        """Start `fn(*args, what the event carries)`; of a file or folder, that is the path."""
+        names = list(fn.signature._signature.parameters)
+        if len(names) <= len(args):
+            raise InvalidInput(f"{fn.name} takes no argument for what the event carries")
+        takes = names[len(args)]
+        given = zip(names, args, strict=False)
+        encoded = {name: codec.encode(value, fn.signature.types[name]) for name, value in given}
+        trigger = Trigger(
+            function=fn.name,
+            version=fn.version,
+            module=fn.module,
+            arguments=codec.encode(encoded),
+            takes=takes,
+            queue=fn.chosen.queue,
+            priority=fn.chosen.priority,
+            schema=schema_of(fn.signature.types[takes]),
+        )
+        return TriggerDraft(self._tasks, id, trigger)
+
+    def signal(self, id: str, task: str, name: str) -> TriggerDraft:
+        """Signal a task: `order-{number}` is the task whose id has the field `number` of what the event carries."""
+        return TriggerDraft(self._tasks, id, Trigger(task=task, signal=check_id(name, "signal's name")))
+
+    async def list(self) -> Mapping[str, Trigger]:
+        return {kept.key: kept.value for kept in await self._shelf.all()}
+
+    async def pause(self, id: str) -> None:
+        """Act on nothing; events wait until it is resumed."""
+        await self._change(id, is_paused=True)
+
+    async def resume(self, id: str) -> None:
+        await self._change(id, is_paused=False)
+
+    async def remove(self, id: str) -> None:
+        """Act on nothing any more; the tasks it has started stay."""
+        while not await self._shelf.drop(await self._existing(id)):
+            continue
+
+    async def _change(self, id: str, **what: Any) -> None:
+        while True:
+            kept = await self._existing(id)
+            if await self._shelf.change(kept, replace(kept.value, **what)):
+                return
+
+    async def _existing(self, id: str) -> Kept[Trigger]:
+        kept = await self._shelf.get(id)
+        if kept is None:
+            raise NotFound("trigger", id, self._tasks._store.place, do="`perdure trigger list` shows what is there")
+        return kept
+
+
+class Events:
+    """`app.events`: where events come in."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+
+    async def send(self, name: str, data: Any = None, *, id: str | None = None) -> Received:
+        """Take an event in; once this returns, it is acted on even if this process dies. Sent again with the same
+        id, it is known and nothing happens.
+
+        Raises:
+            NotFound: no trigger wants events of this name; nothing was kept.
+            InvalidInput, TooLarge, NotStorable: what it carries does not fit; nothing was kept.
+        """
+        store = self._tasks._store
+        check_id(name, "event's name")
+        now = await store.wall_ms()
+        known = check_id(id, "event's id") if id is not None else new_uid(now)
+        if len(known) > _LONGEST_EVENT:
+            raise InvalidInput(f"the event's id has {len(known)} characters; at most {_LONGEST_EVENT} are allowed")
+        wanted = [kept.value for kept in await triggers_of(store).all() if kept.value.event == name]
+        if not wanted or name.startswith("~"):
+            raise NotFound("trigger for the event", name, store.place, do="add one first: perdure trigger add")
+        for trigger in wanted:
+            wrong = misfit(data, trigger.schema) if trigger.schema is not None else None
+            if wrong is not None:
+                raise InvalidInput(f"the event {name!r} does not fit: {wrong}")
+        size = len(codec.encode(data))
+        if size > MAX_BYTES:
+            raise TooLarge(f"the event {name!r}", size, MAX_BYTES)
+        incoming = Incoming(name=name, id=known, data=data, received_at=now, done={})
+        is_new = await events_of(store).add(incoming_key(name, known), incoming, due_at=now)
+        return Received(name=name, id=known, is_new=is_new)
+
+    async def list(self, *, limit: int = 1000) -> Sequence[IncomingEvent]:
+        """The events that are remembered, by name and id."""
+        return [_view(kept.value) for kept in await events_of(self._tasks._store).all(limit=limit)]
+
+
+def _view(found: Incoming) -> IncomingEvent:
+    return IncomingEvent(
+        name=found.name,
+        id=found.id,
+        data=found.data,
+        received_at=moment(found.received_at),
+        is_over=found.is_over,
+        led_to={trigger: said for trigger, said in found.done.items() if not said.startswith("!")},
+        refused={trigger: said[1:] for trigger, said in found.done.items() if said.startswith("!")},
+    )
+
+
+# ── what a worker needs ──────────────────────────────────────────────────────────────────────────
+
+
+def triggers_of(store: Store) -> Shelf[Trigger]:
+    return Shelf(store, "trigger", Trigger)
+
+
+def events_of(store: Store) -> Shelf[Incoming]:
+    return Shelf(store, "event", Incoming)
+
+
+def looks(path: str) -> str | None:
+    """What tells one content of a file from another without reading it; None when it is not there or no file."""
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return None
+    if not os.path.isfile(path) or os.path.islink(path):
+        return None
+    return f"{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
+
+
+def knows(trigger: Trigger) -> bool:
+    """Whether this process can act on it: it has the function's code, or none is needed."""
+    return bool(trigger.signal) or function_for(trigger.function, trigger.version, trigger.module) is not None
+
+
+async def act(tasks: Tasks, id: str, trigger: Trigger, event: Incoming) -> str:
+    """Start or signal the task; its id. Done again for the same event, nothing more happens.
+
+    Raises:
+        InvalidInput, NotFound, Conflict: it cannot be done, now or later.
+    """
+    if trigger.signal:
+        task = await tasks.handle(signalled_task(trigger.task, event.data))
+        await task.signal(trigger.signal, event.data, once=incoming_key(event.name, event.id))
+        return task.id
+    function = function_for(trigger.function, trigger.version, trigger.module)
+    assert function is not None
+    task_id = f"{id}@{event.id}"
+    named: dict[str, bytes] = codec.decode(trigger.arguments)
+    named[trigger.takes] = codec.encode(event.data)  # read by the parameter's annotation, as if it had been called
+    args, kwargs = function.signature.decode_arguments(codec.encode(named))
+    chosen = function.options(queue=trigger.queue, priority=trigger.priority)
+    await start(tasks, check_id(task_id), chosen, args, kwargs, tags={"trigger": id, "event": event.name})
+    return task_id

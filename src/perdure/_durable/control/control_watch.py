@@ -1,0 +1,315 @@
+"""What others want of the attempts of this process: that a task is cancelled, paused, or stopped by the kill switch;
+or that it goes on with an answer.
+
+A wish to cancel is a signal to the task and a pause is its status, so both outlive everybody; a switch is a row of
+its own (kill_switch.py). A process that claims a task finds them there. One that is working looks a few times a second,
+with three reads for all of its attempts together, and is told at once if the wish was made in the same process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from contextvars import Context
+from typing import Any
+
+from msgspec import Struct
+
+from perdure._durable.attempt import LoopWatchdog, Run, Watched, find_lost, note_steps, stop
+from perdure._durable.control.time_limit import expire
+from perdure._model import Pause
+from perdure._store import Row, Store, Waiting, wake_here
+from perdure._tasks import Task
+from perdure.errors import LeaseLost, PerdureError
+
+CANCEL = "~cancel"
+LOOK_SECONDS = 0.25
+NO_SWITCHES: frozenset[str] = frozenset()
+
+
+async def wish_to_cancel(task: Task, *, undo: bool) -> bool:
+    """Put the wish on record; False when the task has ended meanwhile."""
+    store = task._store
+    params = {
+        **task._event("cancel asked for", {"undo": undo}),
+        "name": CANCEL,
+        "value": store.seal(task.uid, "answer", {"undo": undo}),
+        "once": None,
+    }
+    if await store.verb("send_signal", task.uid, params, key=task.id) is None:
+        return False
+    run = _run_of(store, task.uid)
+    if run is not None:
+        run.loop.call_soon_threadsafe(run.stop)
+    return True
+
+
+def is_live(task: Task) -> bool:
+    """Whether an attempt of this very process is working on it."""
+    return _run_of(task._store, task.uid) is not None
+
+
+def stop_soon(store: Store, uid: str) -> None:
+    """Have the attempt of this process give its task back at the next safe point, for another to go on."""
+    run = _run_of(store, uid)
+    if run is not None:
+        run.drain()
+
+
+def stopper(task: Task) -> Callable[[bool], None] | None:
+    """How to stop the attempt of this process, now or at its next safe point; None when there is none."""
+    run = _run_of(task._store, task.uid)
+    if run is None:
+        return None
+
+    def stop(now: bool) -> None:
+        run.loop.call_soon_threadsafe(run.interrupt if now else run.drain)
+
+    return stop
+
+
+async def why_drained(run: Run) -> str:
+    """What ended an attempt that was asked to stop: somebody's pause, and whose, or its process, which leaves."""
+    for _, sealed in await run.store.query("find_paused", uids=json.dumps([run.uid])):
+        pause: Pause = run.store.unseal(run.uid, "pause", sealed, Pause)
+        when = "paused at once" if pause.details.get("now") is True else "paused"
+        return f"{when} by {pause.by.get('user', '?')} on {pause.by.get('host', '?')}"
+    return "drained"
+
+
+def is_wished(signals: Sequence[Row]) -> bool:
+    """Whether a wish to cancel is among a task's signals."""
+    return any(row[0] == CANCEL for row in signals)
+
+
+async def wish_of(store: Store, uid: str) -> dict[str, Any] | None:
+    """The wish to cancel, if there is one: the first that was made."""
+    rows = await store.query("read_signals", uid=uid)
+    found: list[dict[str, Any]] = [store.unseal(uid, "answer", row[2]) for row in rows if row[0] == CANCEL]
+    return found[0] if found else None
+
+
+def halt_here(store: Store, task_id: str | None) -> None:
+    """The kill switch was turned on by this very process: tell its attempts at once."""
+    for watch in _watches_of(store):
+        watch.forget()
+        for run in list(watch.runs.values()):
+            if task_id in (None, run.task_id):
+                run.halted = run.stopping = True  # at once: code that never waits does not let its loop come round
+                run.loop.call_soon_threadsafe(run.halt)
+
+
+async def is_halted(store: Store, task_id: str) -> bool:
+    """Whether the kill switch is on for a task; what was seen in the last quarter of a second counts."""
+    watch = watch_of(store, asyncio.get_running_loop())
+    switches = watch.seen()
+    while switches is None:
+        switches = await watch.switches()
+    return is_among(switches, task_id)
+
+
+def is_among(switches: frozenset[str], task_id: str) -> bool:
+    """Whether one of the switches is the task's, or that of all tasks."""
+    return bool(switches) and ("" in switches or task_id in switches)
+
+
+# ── looking ──────────────────────────────────────────────────────────────────────────────────────
+
+_watches: dict[tuple[int, str, int], Watch] = {}
+_newest: Watch | None = None
+
+
+def watch_of(store: Store, loop: asyncio.AbstractEventLoop) -> Watch:
+    global _newest
+    if (found := _newest) is not None and found.loop is loop and found.store is store:
+        return found  # most programs have one store and one loop
+    key = (id(store.engine), store.namespace, id(loop))
+    found = _watches.get(key)
+    if found is None or found.loop is not loop or not found.is_on(store):
+        for old in [old for old, watch in _watches.items() if watch.loop.is_closed()]:
+            del _watches[old]
+        found = _watches[key] = Watch(store, loop)
+    _newest = found
+    return found
+
+
+def _watches_of(store: Store) -> list[Watch]:
+    return [watch for watch in list(_watches.values()) if watch.is_on(store)]
+
+
+def _run_of(store: Store, uid: str) -> Run | None:
+    """The attempt of this process at a task, if there is one."""
+    found = (watch.runs.get(uid) for watch in _watches_of(store))
+    return next((run for run in found if run is not None), None)
+
+
+class Watch:
+    """What the attempts on one loop share: one look for all of them."""
+
+    def __init__(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
+        self.store, self.loop = store, loop
+        self.thread = threading.get_ident()
+        self.runs: dict[str, Run] = {}
+        self._expiries: dict[str, asyncio.Task[None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._look: asyncio.Task[None] | None = None
+        self._switches = NO_SWITCHES
+        self._looked = self._leases_read = float("-inf")
+        self._under_way: _Look | None = None
+
+    def is_on(self, store: Store) -> bool:
+        return self.store.engine is store.engine and self.store.namespace == store.namespace
+
+    def forget(self) -> None:
+        self._looked = float("-inf")
+
+    def add(self, run: Run) -> None:
+        """Have the attempt stopped when somebody wants it, or when its time is over; until it is removed."""
+        self.runs[run.uid] = run
+        if not _watchdog.is_awake:
+            _watchdog.wake()
+        if run.deadline_at is not None:
+            self._expiries[run.uid] = expire(run, run.deadline_at)
+        # Most attempts are over before the first look, and cost no task of their own.
+        if self._timer is None and self._look is None:
+            self._timer = self.loop.call_later(LOOK_SECONDS, self._begin, context=Context())
+
+    def task_id_of(self, task: asyncio.Future[Any] | None) -> str | None:
+        """The task whose attempt an asyncio task belongs to."""
+        for run in list(self.runs.values()):
+            if task is not None and (task is run.body or id(task) in run.alive):
+                return run.task_id
+        return None
+
+    def remove(self, run: Run) -> None:
+        if self.runs.get(run.uid) is run:
+            del self.runs[run.uid]
+        if run.deadline_at is not None:
+            self._expiries.pop(run.uid).cancel()
+        if not self.runs and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _begin(self) -> None:
+        self._timer = None
+        if self.runs:
+            self._look = self.loop.create_task(self._look_once())
+            self._look.add_done_callback(self._again)
+
+    def _again(self, _: object) -> None:
+        self._look = None
+        if self.runs:
+            self._timer = self.loop.call_later(LOOK_SECONDS, self._begin, context=Context())
+
+    async def _look_once(self) -> None:
+        try:
+            self.forget()
+            switches = await self.switches()
+            if switches is None:
+                return  # whoever looked could not
+            uids = json.dumps(list(self.runs))
+            rows = await self.store.query("find_signalled", signal=CANCEL, uids=uids)
+            paused = {str(uid): pause for uid, pause in await self.store.query("find_paused", uids=uids)}
+        except PerdureError:
+            return  # the store is out of reach; the attempts will notice by themselves
+        cancelled = {uid for (uid,) in rows}
+        await self._stop_lost()
+        for run in list(self.runs.values()):
+            if not switches.isdisjoint(("", run.task_id)):
+                run.halt()
+            elif run.uid in cancelled:
+                run.stop()
+            elif run.uid in paused:
+                run.interrupt() if _is_urgent(run, paused[run.uid]) else run.drain()
+            else:
+                note_steps(run)
+                if run.pausing:
+                    await _bring_answers(run)
+
+    async def _stop_lost(self) -> None:
+        """Stop attempts that lost their lease. It is looked for once a lease: at once after the process stood still."""
+        now, lease = self.store.clock.boottime(), self.store.presence.lease.total_seconds()
+        lost = [run for run in self.runs.values() if isinstance(run.fence.closed, LeaseLost)]
+        if now - self._leases_read >= lease:
+            try:
+                lost += await find_lost(self.store, self.runs.values())
+            except PerdureError:
+                return
+            self._leases_read = now
+        for run in lost:
+            if self.runs.get(run.uid) is run:
+                stop(run)
+
+    def seen(self) -> frozenset[str] | None:
+        """What `switches` gave, if that was a moment ago."""
+        return None if time.monotonic() - self._looked > LOOK_SECONDS else self._switches
+
+    def switches(self) -> Awaitable[frozenset[str] | None]:
+        """The same, looked at now; of many who ask at once, one looks. If that is cancelled, the others get None."""
+        return self._look_at_switches() if self._under_way is None else self._under_way
+
+    async def _look_at_switches(self) -> frozenset[str]:
+        look = self._under_way = _Look(self.loop)
+        try:
+            began = time.monotonic()
+            rows = await self.store.query("read_switches", namespace=self.store.namespace)
+            self._switches = look.found = frozenset(row[0] for row in rows)
+            self._looked = began
+            return look.found
+        except Exception as error:
+            look.error = error
+            raise
+        finally:
+            self._under_way = None
+            if look.waiting:
+                self.loop.call_soon(wake_here, self.loop, look.waiting)
+
+
+def _watched() -> Iterator[Watched]:
+    for watch in list(_watches.values()):
+        if watch.runs and not watch.loop.is_closed():
+            yield Watched(watch.loop, watch.thread, watch)
+
+
+_watchdog = LoopWatchdog(_watched)
+os.register_at_fork(after_in_child=_watchdog.forget)
+
+
+class _Look(Struct, eq=False):
+    """A look at the switches under way. A whole burst of tasks may wait for it: one callback wakes them all."""
+
+    loop: asyncio.AbstractEventLoop
+    waiting: list[Waiting] = []
+    found: frozenset[str] | None = None
+    error: Exception | None = None  # of all who wait: one after the other, each would wait as long for its own
+
+    def __await__(self) -> Generator[Any, None, frozenset[str] | None]:
+        waiting = Waiting(self.loop)
+        self.waiting.append(waiting)
+        yield waiting
+        if self.error is not None:
+            raise self.error.with_traceback(None)
+        return self.found
+
+
+def _is_urgent(run: Run, sealed: bytes) -> bool:
+    pause: Pause = run.store.unseal(run.uid, "pause", sealed, Pause)
+    return pause.details.get("now") is True
+
+
+async def _bring_answers(run: Run) -> None:
+    """Some of the code waits while some is at work: what has been answered meanwhile goes on."""
+    from perdure._tasks import look_after
+
+    try:
+        if run.task is not None:
+            await look_after(run.task._tasks, run.uid)
+        for row in await run.store.query("read_pauses", uid=run.uid):
+            if row[6] is not None and row[0] in run.pausing:
+                run.answered(row[0], run.store.unseal(run.uid, "answer", row[6]))
+    except PerdureError:
+        return  # later, or by the next attempt

@@ -1,0 +1,271 @@
+"""`@step` and `@durable`: plain Python functions whose recorded calls are never run again.
+
+A step that was cut off may be, and so may one that took less than about a millisecond when the process dies within
+some milliseconds of it: a step is for work that may be repeated.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from perdure._durable.attempt import Call, Retry, async_step, current, refuse_generator, sync_step, whole_name
+from perdure._durable.declare.versions import known_functions, module_of, remember
+from perdure._durable.values import Signature, is_async, refuse_no_function, refuse_no_name
+from perdure._ground import codec
+from perdure._ground.durations import Duration, require_timedelta
+from perdure._model import Config, Policy
+from perdure.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from perdure._durable.models import Budget
+
+__all__ = ["Durable", "DurableFunction", "SyncDurableFunction", "durable", "known_functions", "step"]
+
+log = logging.getLogger("perdure.durable")
+P = ParamSpec("P")
+Q = ParamSpec("Q")  # those after the instance
+R = TypeVar("R")
+S = TypeVar("S")  # the instance of a method
+
+
+@overload
+def step(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def step(
+    *,
+    name: str = "",
+    retry: Retry | None = None,
+    timeout: Duration | None = None,
+    flush: bool | None = None,
+    identity: Callable[..., Any] | None = None,
+    raises: Sequence[type[BaseException]] = (),
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def step(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str = "",
+    retry: Retry | None = None,
+    timeout: Duration | None = None,
+    flush: bool | None = None,
+    identity: Callable[..., Any] | None = None,
+    raises: Sequence[type[BaseException]] = (),
+) -> Any:
+    """A call whose result is kept: recorded, it is never run again. Cut off, it may be, and so may one that took less
+    than about a millisecond when the process dies within some milliseconds of it. It is for work that may be repeated.
+
+    Without a task it just runs. `flush=True` has its result on disk before the code goes on, `flush=False` never waits
+    for that; by default only results of longer steps are waited for. `identity(*args)` says which part of the
+    arguments counts.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        call = Call(function, name=name, retry=retry, timeout=timeout, flush=flush, identity=identity, raises=raises)
+        return async_step(call) if call.is_async else sync_step(call)
+
+    return decorate if function is None else decorate(function)
+
+
+# ── durable functions ────────────────────────────────────────────────────────────────────────────
+
+
+class Options(Struct, frozen=True):
+    queue: str = "default"
+    priority: int = 0
+    key: str = ""
+    timeout: timedelta | None = None
+    budget: Budget | None = None
+    depends_on: Sequence[str] = ()
+    dependency_policy: Policy = "wait"
+    debounce: timedelta | None = None  # it begins so long after the last start with its id, with those arguments
+    singleton: bool = False  # starting it again while it goes on gives the task that is there
+    config: Config | None = None  # what follows a failure: max_retries, on_failure
+
+
+class DurableFunction(Generic[P, R]):
+    """A function whose task carries on after its process dies."""
+
+    # Beside them it has the attributes of what it wraps: in slots its own are found at once, whatever those are.
+    __slots__ = (
+        "__dict__", "__weakref__", "alike", "chosen", "compensate", "function", "is_async", "is_named", "keep_result",
+        "module", "name", "namesakes", "signature", "upgrade", "version",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str = "",
+        version: int = 1,
+        upgrade: Callable[..., Any] | None = None,
+        options: Options | None = None,
+        compensate: bool = False,
+    ) -> None:
+        if type(version) is not int or version < 1:
+            raise InvalidInput(f"version is {version!r}", do="count versions from 1")
+        refuse_no_function(function)
+        refuse_generator(function)
+        refuse_no_name(name)
+        if is_async(upgrade):
+            raise InvalidInput("upgrade= is an async function", do="make it a plain def: it only makes new arguments")
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.name, self.module = name or whole_name(function), module_of(function)
+        self.is_named = False  # whether the name was given by `name=`
+        self.namesakes: Sequence[DurableFunction[..., Any]] = ()
+        self.version, self.upgrade, self.compensate = version, upgrade, compensate
+        self.signature = Signature(function)
+        self.keep_result = codec.keeper_of(self.signature.returns)
+        self.is_async = is_async(function)
+        self.chosen = chosen = options or Options()
+        # What its tasks begin with, if that does not depend on when, and as which task, they begin. By value: a method
+        # is another function each time it is looked up, and so is one with options.
+        how = chosen.queue, chosen.priority, chosen.key
+        self.alike = (
+            (self.name, version, self.module, *how) if chosen == Options(*how, singleton=chosen.singleton) else None
+        )
+        if self.is_async and sys.version_info >= (3, 12):
+            inspect.markcoroutinefunction(self)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
+        """Call it as a part of the durable function that is running; without one it just runs, and says so once."""
+        _tell_if_outside(self.name)
+        made: Awaitable[R] = self.function(*args, **kwargs)
+        return made
+
+    def options(
+        self,
+        *,
+        queue: str | None = None,
+        priority: int | None = None,
+        key: str | None = None,
+        timeout: Duration | None = None,
+        budget: Budget | None = None,
+        depends_on: Sequence[str] | None = None,
+        dependency_policy: Policy | None = None,
+        debounce: Duration | None = None,
+        singleton: bool | None = None,
+        config: Config | None = None,
+    ) -> DurableFunction[P, R]:
+        """The same function, started with these options; those that were chosen before stay."""
+        given: dict[str, Any] = {
+            "queue": queue,
+            "priority": priority,
+            "key": key,
+            "timeout": require_timedelta("timeout", timeout, is_positive=True),
+            "budget": budget,
+            "depends_on": depends_on,
+            "dependency_policy": dependency_policy,
+            "debounce": require_timedelta("debounce", debounce),
+            "singleton": singleton,
+            "config": config,
+        }
+        chosen = replace(self.chosen, **{name: value for name, value in given.items() if value is not None})
+        made: DurableFunction[P, R] = self._like(self.function, chosen)
+        return made
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Any: ...
+    @overload
+    def __get__(
+        self: DurableFunction[Concatenate[S, Q], R], instance: S, owner: type | None = None
+    ) -> DurableFunction[Q, R]: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> Any: ...  # of a class or static method
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        """A method: the instance is not recorded; who carries the task on calls the method of their own."""
+        return self if instance is None else self._like(self.function.__get__(instance, owner), self.chosen)
+
+    def among(self, namesakes: Sequence[DurableFunction[..., Any]]) -> DurableFunction[P, R]:
+        """One of several functions of a name, of which it is not known yet which is meant."""
+        made: DurableFunction[P, R] = self._like(self.function, self.chosen)
+        made.namesakes = namesakes
+        return made
+
+    def _like(self, function: Callable[..., Any], options: Options) -> Any:
+        return type(self)(function, self.name, self.version, self.upgrade, options, self.compensate)
+
+
+_told_of: set[str] = set()
+
+
+def _tell_if_outside(name: str) -> None:
+    if current.get() is None and name not in _told_of:
+        _told_of.add(name)
+        log.warning("%s is called without a task: nothing of it is kept; app.run(id, %s, …) carries it out", name, name)
+
+
+Durable = DurableFunction  # the name for annotations
+
+
+class SyncDurableFunction(DurableFunction[P, R]):
+    """One that is a plain `def`: carried out in a thread of its own, where its steps may block."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # type: ignore[override]
+        _tell_if_outside(self.name)
+        made: R = self.function(*args, **kwargs)
+        return made
+
+    if TYPE_CHECKING:  # a plain method is called without await, too
+
+        @overload
+        def __get__(self, instance: None, owner: type | None = None) -> Any: ...
+        @overload
+        def __get__(
+            self: SyncDurableFunction[Concatenate[S, Q], R], instance: S, owner: type | None = None
+        ) -> SyncDurableFunction[Q, R]: ...
+        @overload
+        def __get__(self, instance: object, owner: type | None = None) -> Any: ...  # of a class or static method
+        def __get__(self, instance: object, owner: type | None = None) -> Any: ...
+
+
+class _Decorator(Protocol):
+    """`@durable(…)`, for either kind of function."""
+
+    @overload
+    def __call__(self, function: Callable[P, Awaitable[R]], /) -> DurableFunction[P, R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> SyncDurableFunction[P, R]: ...
+
+
+@overload
+def durable(function: Callable[P, Awaitable[R]], /) -> DurableFunction[P, R]: ...  # type: ignore[overload-overlap]
+@overload
+def durable(function: Callable[P, R], /) -> SyncDurableFunction[P, R]: ...
+@overload
+def durable(
+    *, name: str = "", version: int = 1, upgrade: Callable[..., Any] | None = None, compensate: bool = False
+) -> _Decorator: ...
+def durable(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str = "",
+    version: int = 1,
+    upgrade: Callable[..., Any] | None = None,
+    compensate: bool = False,
+) -> Any:
+    """A function whose task carries on after its process dies: its recorded steps are never run again (see `step`
+    for those of the last milliseconds).
+
+    version, upgrade   a changed function is a new version; `upgrade(*old arguments)` gives the new arguments
+                       of a task that an older one began, which then starts over (versions.py)
+    compensate         what its effects did is undone, the newest first, when it fails
+    """
+
+    def decorate(function: Callable[..., Any]) -> DurableFunction[..., Any]:
+        kind = DurableFunction if is_async(function) else SyncDurableFunction
+        made: DurableFunction[..., Any] = kind(function, name, version, upgrade, compensate=compensate)
+        made.is_named = bool(name)
+        remember(made)
+        return made
+
+    return decorate if function is None else decorate(function)

@@ -1,0 +1,50 @@
+"""Effects: declared, walked from intent to outcome, settled when uncertain, undone."""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "declaration": (
+            "DID_NOT_HAPPEN",
+            "DidNotHappen",
+            "EffectCall",
+            "Happened",
+            "UNKNOWN",
+            "home_of",
+            "idempotency_headers",
+            "idempotency_key",
+            "remember",
+        ),
+        "effect_decorator": (
+            "Effect",
+            "effect",
+        ),
+        "effect_walk": ("Walk",),
+        "ledger": (
+            "Account",
+            "EffectRecord",
+            "UNDO",
+            "accounts",
+            "shown_of",
+        ),
+        "running_effects": ("AtWork",),
+        "settling": (
+            "GIVEN_UP_AT_WORK",
+            "KNOWN",
+            "is_at_work",
+            "may_run_until",
+        ),
+        "uncertain_effects": (
+            "Choice",
+            "Inbox",
+            "UncertainEffect",
+        ),
+        "undo": (
+            "failure_of",
+            "note_failure",
+            "take_back",
+            "unknown_here",
+        ),
+    },
+)

@@ -1,0 +1,274 @@
+"""`@effect`: a call that touches the world, and is never repeated silently.
+
+Its intent is on disk before it starts. If its outcome is not known, because the process died or because
+the body raised or was cancelled, it is uncertain, and it is settled: by a probe (`verify`), by a retry with
+the same key (`keyed`), or by a person. Never by guessing.
+
+What remains is a request that is still in the network when its sender is gone: a probe that looks before it
+arrives says that it did not happen. `not_after` bounds how long a sender may still be sending, not the network.
+
+Owns the decorator and the question what the journal says about a call. The way from intent to outcome is in
+effect_walk.py, what to do about an uncertain one in settling.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
+
+from perdure._durable.attempt import (
+    Retry,
+    Run,
+    Scope,
+    current,
+    never,
+    on_another_loop,
+    running_effect,
+    two_threads,
+    watch_coroutines_of,
+)
+from perdure._durable.effects.declaration import LONGEST, Bare, EffectCall, key_of, remember
+from perdure._durable.effects.effect_walk import Walk
+from perdure._ground.bridge import drive
+from perdure._ground.durations import Duration
+from perdure._model import Entry
+from perdure._replay import Cut, Diverged, Fresh, Recorded, Uncertain, plain_digest
+from perdure.errors import InvalidInput, NoTask, PerdureError
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")  # those after the instance
+S = TypeVar("S")  # the instance of a method
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+_scope_here, _effect_here = current.get, running_effect.get
+
+
+@overload
+def effect(function: Callable[P, R], /) -> Effect[P, R]: ...
+@overload
+def effect(
+    *,
+    name: str = "",
+    verify: Callable[..., Any] | None = None,
+    keyed: bool = False,
+    on_uncertain: Literal["ask", "fail"] = "ask",
+    undo: Callable[..., Any] | None = None,
+    retry: Retry | None = None,
+    timeout: Duration = LONGEST,
+    failed_on: Sequence[type[BaseException]] = (),
+    identity: Callable[..., Any] | None = None,
+    raises: Sequence[type[BaseException]] = (),
+) -> Callable[[Callable[P, R]], Effect[P, R]]: ...
+def effect(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str = "",
+    verify: Callable[..., Any] | None = None,
+    keyed: bool = False,
+    on_uncertain: Literal["ask", "fail"] = "ask",
+    undo: Callable[..., Any] | None = None,
+    retry: Retry | None = None,
+    timeout: Duration = LONGEST,
+    failed_on: Sequence[type[BaseException]] = (),
+    identity: Callable[..., Any] | None = None,
+    raises: Sequence[type[BaseException]] = (),
+) -> Any:
+    """A call that touches the world: its intent is on disk before it starts, and it is never repeated silently.
+
+    verify         verify(*same args) finds out: Happened(value), DID_NOT_HAPPEN or UNKNOWN; may be async
+    keyed          the target honours idempotency_key(), so the same call may be sent again
+    failed_on      exceptions that mean: definitely not done; every other one leaves it uncertain
+    retry          tries again after definite failures (and, if keyed, after others, with the same key)
+    on_uncertain   "ask" pauses the task for a person, "fail" raises EffectUncertain
+    undo           undo(result, *same args) takes it back; it is an effect itself, with its own key
+    timeout        how long the body may take; after it the effect is uncertain. A plain `def` is not cut off
+
+    Of a method, `verify` gets the instance too; `undo` does not, as it may run in a process that has none.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Effect[..., Any]:
+        call = EffectCall(
+            function,
+            name=name,
+            verify=verify,
+            keyed=keyed,
+            on_uncertain=on_uncertain,
+            undo=undo,
+            retry=retry,
+            timeout=timeout,
+            failed_on=failed_on,
+            identity=identity,
+            raises=raises,
+        )
+        remember(call)
+        return Effect(call)
+
+    return decorate if function is None else decorate(function)
+
+
+class Effect(Generic[P, R_co]):
+    """What `@effect` makes of a function."""
+
+    def __init__(self, call: EffectCall) -> None:
+        functools.update_wrapper(self, call.function)
+        self.call = call
+        self._called = _called_on_loop(call) if call.is_async else _called_here(call)
+        if call.is_async and sys.version_info >= (3, 12):
+            inspect.markcoroutinefunction(self)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        return self._called(*args, **kwargs)  # type: ignore[no-any-return]
+
+    def plain(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Run it bare: no task, no record, no guarantee; its key is a new one each time."""
+        if self.call.is_async:
+            return _plain(self.call, args, kwargs)  # type: ignore[return-value]
+        with _any_key():
+            result: R_co = self.call.function(*args, **kwargs)
+            return result
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Any: ...
+    @overload
+    def __get__(self: Effect[Concatenate[S, Q], R_co], instance: S, owner: type | None = None) -> Effect[Q, R_co]: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> Any: ...  # of a class or static method
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else _Bound(self, instance)
+
+
+async def _plain(call: EffectCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    with _any_key():
+        return await call.function(*args, **kwargs)
+
+
+@contextmanager
+def _any_key() -> Iterator[None]:
+    token = running_effect.set(Bare(f"prd-{os.urandom(20).hex()}"))
+    try:
+        yield
+    finally:
+        running_effect.reset(token)
+
+
+class _Bound:
+    """An effect that is a method, with its instance."""
+
+    def __init__(self, made: Effect[..., Any], instance: object) -> None:
+        self.call, self._made, self._instance = made.call, made, instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._made(self._instance, *args, **kwargs)
+
+    def plain(self, *args: Any, **kwargs: Any) -> Any:
+        return self._made.plain(self._instance, *args, **kwargs)
+
+
+# ── what the journal says ────────────────────────────────────────────────────────────────────────
+
+
+def _called_on_loop(call: EffectCall) -> Callable[..., Any]:
+    name, digest, told_plainly = call.name, call.digest, call.told_plainly
+
+    async def effected(*args: Any, **kwargs: Any) -> Any:
+        scope = _scope_here()
+        if scope is None or _effect_here(None) is not None:
+            raise _refusal(call, scope)
+        run, is_body = scope.run, scope.is_body
+        if run.fence.closed is not None or run.unwinding or run.is_over:
+            run.check()
+        run.effects[name] = call
+        spelled = plain_digest(args) if told_plainly and not kwargs else None
+        asked = spelled or digest(args, kwargs)
+        answer = (scope.made_track or scope.track).ask(name, asked, is_body)
+        intent: Entry | None = None
+        if type(answer) is not Fresh:
+            if type(answer) is Recorded:
+                run.replayed += 1
+                if not is_body:
+                    await _turn(run, answer)
+                return call.read(answer.entry)
+            if type(answer) is Diverged:
+                raise run.poison(run.diverged(answer))
+            if type(answer) is Cut and not is_body:
+                return await never(run, answer.position)
+            intent = _intent_of(run, answer)
+        if run.is_elsewhere():
+            raise on_another_loop(name)
+        path = answer.path
+        key = key_of(run.uid, run.line, path, asked)
+        walk = Walk(call, run, path, asked, args, kwargs, key, spelled is not None and not call.has_secrets, is_body)
+        return await walk.go(intent)
+
+    watch_coroutines_of(effected)
+    effected.__name__ = effected.__qualname__ = name  # by which a task of its own is named
+    return effected
+
+
+async def _turn(run: Run, answer: Recorded) -> None:
+    if answer.entry.op == "effect" and run.ordered > 1:
+        await run.gate.turn(answer.position, absorbs="absorbed" in (answer.entry.note or {}))
+        if run.pausing:
+            run.look_for_unwinding()
+    else:  # it was had at once when it was recorded, or is the only one
+        run.passed(answer.position)
+
+
+def _called_here(call: EffectCall) -> Callable[..., Any]:
+    """A plain `def`: done where it is called, which holds an event loop up as any plain call does."""
+
+    def effected(*args: Any, **kwargs: Any) -> Any:
+        scope = _scope_here()
+        if scope is None or _effect_here(None) is not None:
+            raise _refusal(call, scope)
+        run: Run = scope.run
+        run.check()
+        run.effects[call.name] = call
+        spelled = plain_digest(args) if call.told_plainly and not kwargs else None
+        asked = spelled or call.digest(args, kwargs)
+        answer = scope.track.ask(call.name, asked, in_body=scope.is_body)
+        if type(answer) is Recorded:
+            run.replayed += 1
+            if not scope.is_body:
+                run.passed(answer.position)
+            return call.read(answer.entry)
+        if type(answer) is Cut and not scope.is_body:  # it was async then; a plain call cannot wait to be cancelled
+            answer = Diverged(answer.position, f"{call.name}, cut off", f"{call.name} as a plain function")
+        if type(answer) is Diverged:
+            raise run.poison(run.diverged(answer))
+        path, is_body = answer.path, scope.is_body
+        key = key_of(run.uid, run.line, path, asked)
+        is_spelled = spelled is not None and not call.has_secrets
+        walk = Walk(call, run, path, asked, args, kwargs, key, is_spelled, is_body, is_inline=True, op="effect.inline")
+        if scope.is_busy:
+            raise two_threads(call.name)
+        scope.is_busy = not is_body
+        try:
+            return drive(walk.go(_intent_of(run, answer)))
+        finally:
+            scope.is_busy = False
+
+    return effected
+
+
+def _refusal(call: EffectCall, scope: Scope | None) -> PerdureError:
+    if scope is None:
+        return NoTask(call.name, is_effect=True)
+    return InvalidInput(
+        f"the effect {call.name} is called inside another effect",
+        kept="it did not run",
+        do="call it beside the other one, or as a plain function: .plain(…)",
+    )
+
+
+def _intent_of(run: Run, answer: Any) -> Entry | None:
+    if type(answer) is Uncertain:
+        return answer.intent
+    # A step that was cut off may be run again, and meets the effect that was cut with it.
+    return run.cursor.intent(answer.path) if type(answer) is Cut else None

@@ -1,0 +1,403 @@
+"""One effect on its way: intent, run, outcome.
+
+    _intend    the intent is on disk, and the lease is still ours
+    _body      ends as done, as definitely failed, or as unknown
+    settling   an unknown one is settled, or asked about
+    ended      the outcome is recorded; it rides to disk with whatever comes next
+
+The same walk is made by an `async def`, on the event loop, and by a plain `def`, which is driven to its end where
+it is called. Whatever it waits for is therefore a hop; what only a loop can do stands in `_body`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any
+
+from perdure._durable.attempt import (
+    Note,
+    Retry,
+    Run,
+    Scope,
+    current,
+    cut_off,
+    failed_try,
+    is_leaving,
+    running_effect,
+    stand_down,
+    wait_until,
+)
+from perdure._durable.effects import settling
+from perdure._durable.effects.declaration import EffectCall, Outcome, is_own_coroutine, key_of, not_awaited
+from perdure._durable.effects.running_effects import Limited, at_work_of
+from perdure._durable.values import decode_error
+from perdure._ground import crash_points as crash
+from perdure._model import Entry
+from perdure._store import Write
+from perdure.errors import EffectUncertain, NotStorable, ResultNotStorable, TooLarge
+
+# Nothing was stopped for long, whatever the lease, if a commit was waited for no longer than this.
+_NO_STOP_SECONDS = 0.05
+# So many writes may be on disk, and still be held.
+_MANY = 16
+NO_MARKS: Mapping[str, str | int | float | None] = MappingProxyType({})
+_enter, _leave = current.set, current.reset
+_current_task = asyncio.current_task
+_begin_effect, _end_effect = running_effect.set, running_effect.reset
+
+
+class Walk(Limited, eq=False):
+    """An effect between its call and its result."""
+
+    call: EffectCall
+    run: Run
+    path: str
+    asked: bytes
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    key: str
+    is_spelled: bool = False  # its digest says how it was called
+    # In a step's body, or, when the task is being ended, in nobody's code: its result goes to no gate.
+    is_body: bool = False
+    is_ending: bool = False
+    # An inline one goes out at once, like an inline step, and never through the gate.
+    is_inline: bool = False
+    op: str = "effect"
+    tries: int = 0
+    number: int = 0  # of its key: a Retry may ask for a new one after a definite failure
+    marks: Mapping[str, str | int | float | None] = NO_MARKS  # what the body has put on record for its probe
+    failed: Mapping[str, str | int | float | None] = NO_MARKS  # how the try before ended, if there was one
+    is_open: bool = False  # it may have happened, and nobody knows
+    again: str = ""  # why it is run once more; Outcome has the words
+    recorded: tuple[int, Entry] | None = None  # its outcome, and where it stands
+    _before: int = 0  # how often the task had been cancelled when it began
+    _position: int | None = None  # while its result waits to be handed out
+
+    __repr__ = object.__repr__  # not its arguments
+
+    @property
+    def shown(self) -> str:
+        return self.call.shown(self.args, self.kwargs)
+
+    async def go(self, intent: Entry | None = None) -> Any:
+        """The effect's result; `intent` is what an earlier attempt has left."""
+        # One coroutine from the intent to the outcome: each more would be a fiftieth of what a small effect costs.
+        run, call = self.run, self.call
+        task, cancelled = None, 0
+        at_work = run.at_work or at_work_of(run)
+        if not self.is_inline:
+            task = self.task = _current_task()
+            cancelled = self._before = 0 if task is None else task.cancelling()
+        try:
+            if intent is not None:
+                outcome = await self._take_up(intent)
+                if not outcome.again:
+                    return await self.ended(outcome)
+                self.again = outcome.again
+                run.check()
+                cancelled = self._times_cancelled()
+            while True:
+                if task is None:
+                    run.may_start_here()
+                elif run.stopping or run.draining:
+                    # Not for entries that are not on disk yet, as a step does: its own intent goes there after them.
+                    await run.may_start()
+                # From its intent to its outcome no attempt is unwound: what is under way ends, and is recorded.
+                at_work.walks.add(self)
+                try:
+                    self.tries += 1
+                    if self.marks:
+                        self.marks = NO_MARKS
+                    before = at_work.boottime()
+                    if crash.armed:
+                        crash.place("effect.before_intent")
+                    write = self._intend(at_work.now_ms())
+                    if task is None:
+                        run.wait_here(write)
+                    else:
+                        await write
+                    # Its commit was fenced. Only after a long stop (a laptop's lid) can the lease have gone since.
+                    if run.fence.closed is not None or crash.armed or at_work.boottime() - before > _NO_STOP_SECONDS:
+                        await self._make_sure(before)
+                    if self.again:
+                        settling.withdraw(self)
+                    if len(run.fence.unflushed) > _MANY:
+                        run.behind()  # it is not; asked, it lets go of the writes that are on disk
+                    run.fresh += 1
+                    self.is_open, trouble = True, None  # a body that knows better says so
+                    began, limits = at_work.limits.time(), at_work.limits
+                    scope = _enter(Scope(run, self.path, True, task))  # in which nothing is numbered
+                    running = _begin_effect(self)
+                    try:
+                        if task is None:
+                            value = call.function(*self.args, **self.kwargs)
+                        else:
+                            when = self.when = began + call.limit_seconds
+                            if when < limits.earliest:
+                                limits.set_for(when)
+                            value = await call.function(*self.args, **self.kwargs)
+                            if self.is_late:
+                                self.take_back(cancelled)
+                    except BaseException as error:
+                        value, trouble = None, self._trouble(error, cancelled)
+                    finally:
+                        _end_effect(running)
+                        _leave(scope)
+                    if crash.armed and (trouble is None or trouble.is_known):
+                        crash.place("effect.done")
+                finally:
+                    at_work.walks.discard(self)
+                    if run.pausing or run.stopping:
+                        run.look_for_unwinding()
+                    if run.fence.closed is not None:
+                        stand_down(run)
+                took = int((limits.time() - began) * 1000)
+                if trouble is None:
+                    kept = self._keep(value, took)
+                    return kept[1] if kept is not None else await self.ended(Outcome(value), took)
+                if not trouble.is_known:
+                    trouble = await settling.settle(self, trouble.error)
+                is_again = trouble.again or (
+                    trouble.error is not None
+                    and trouble.may_retry
+                    and await self.wait_for_another(call.retry, trouble.error)
+                )
+                if not is_again:
+                    return await self.ended(trouble, took)
+                self.again = trouble.again
+                run.check()
+                cancelled = self._times_cancelled()
+        except asyncio.CancelledError:
+            if self._was_cancelled() and not run.is_ending:
+                await self._cut_off()
+            elif self.is_open and run.has_returned():  # then no next attempt will settle it
+                settling.ask_later(self, EffectUncertain(call.name, "the function returned while it ran"))
+            raise  # at the end of an attempt it leaves its intent, which the next one settles
+
+    def _was_cancelled(self) -> bool:
+        """Whether the code has cancelled the call, and not something that its body awaited."""
+        return self._times_cancelled() > self._before
+
+    def _times_cancelled(self) -> int:
+        return 0 if self.task is None else self.task.cancelling()
+
+    def follow(self, intent: Entry) -> Note:
+        """Be the walk that this intent began: the same key, for ever."""
+        note = intent.note or {}
+        self.key, self.tries = str(note.get("key", self.key)), int(note.get("tries") or 1)
+        self.number = int(note.get("number") or 0)
+        self.marks = {name: value for name, value in note.items() if name.startswith("mark.")}
+        self.is_open = "until" not in note
+        return note
+
+    async def _take_up(self, intent: Entry) -> Outcome:
+        """How what an earlier attempt began has ended, or that it is to be run again."""
+        note = self.follow(intent)
+        if not self.is_open:  # it had definitely failed, and waited for its next try
+            retry = self.call.retry or Retry()
+            await wait_until(self.run.store.clock, int(note.get("until") or 0), retry.delay(self.tries))
+            return Outcome(again="not done")
+        await settling.may_settle(self.run, self.path, intent)
+        return await settling.settle(self, None)
+
+    # ── intent ──────────────────────────────────────────────────────────────────────────────────
+
+    def _intend(self, now: int) -> Write:
+        """Record that it is about to run, and what is known so far; to be waited for. It is the wait that makes it
+        urgent: the committer is woken when this thread is about to rest, and does not have to wait until it lets go
+        of the interpreter."""
+        run, call = self.run, self.call
+        note: Note = {
+            "key": self.key,
+            "tries": self.tries,
+            "number": self.number,
+            "not_after": now + call.limit_ms,
+        }
+        if not self.is_spelled:
+            note["shown"] = call.shown(self.args, self.kwargs)
+        kept: bytes | None = None
+        if call.found_by:
+            kept = call.keep(self.args, self.kwargs)
+            note = {**note, **call.found_by, **self.marks}
+        elif self.marks:
+            note = {**note, **self.marks}
+        if self.failed:
+            note = {**self.failed, **note}
+        entry = Entry("intent", self.op, self.path, self.asked, kept, None, now, 0, run.epoch, note)
+        position, write = run.record(entry)
+        if self.is_body:
+            run.cursor.learn(position, entry)
+        return write
+
+    async def _make_sure(self, before: float) -> None:
+        """Return when the intent, which was begun at that time, is on disk and the lease is still ours."""
+        run, clock = self.run, self.run.store.clock
+        while True:
+            crash.place("effect.intended")
+            if run.fence.closed is not None:
+                raise run.fence.closed
+            if clock.boottime() - before < max(_NO_STOP_SECONDS, run.store.presence.lease.total_seconds() / 3):
+                return
+            await run.check_holder()  # and it has a new one, for the old one's deadline means nothing
+            before = clock.boottime()
+            crash.place("effect.before_intent")
+            await self._on_disk(self._intend(self.run.store.clock.now_ms()))
+
+    # ── trouble ─────────────────────────────────────────────────────────────────────────────────
+
+    def _trouble(self, error: BaseException, cancelled: int) -> Outcome:
+        """How a body has ended that raised this, of a task that had been cancelled so often when it began. Raises it
+        again if it is not the effect's."""
+        run, is_late = self.run, self.is_late
+        self.when = math.inf
+        if is_late and self.take_back(cancelled) and type(error) is asyncio.CancelledError:
+            late = TimeoutError(f"it took longer than {self.call.timeout}")
+            late.__cause__, error = error, late
+        if isinstance(error, asyncio.CancelledError):
+            if run.is_ending or self._was_cancelled():
+                raise error
+            return Outcome(error=error, is_known=False)  # the body's own: something it awaited was cancelled
+        if not isinstance(error, Exception) and is_leaving(error):
+            run.leave(error)
+            raise error
+        run.fence.check()  # ours to raise again, not the effect's to record
+        if self.call.is_definite(error, is_sent_again=self.again == "same key") and not is_late:
+            self.is_open = False
+            return Outcome(error=error, may_retry=True)
+        return Outcome(error=error, is_known=False)
+
+    async def wait_for_another(self, retry: Retry | None, error: BaseException) -> bool:
+        """Whether it is tried again, and if so, when its time has come; how often was tried is on disk first."""
+        if retry is None or not retry.wants_more(self.tries, error):
+            return False
+        if retry.new_key and not self.is_open:
+            self.number += 1
+            self.key = key_of(self.run.uid, self.run.line, self.path, self.asked, self.number)
+        delay = retry.delay(self.tries)
+        due = self.run.store.clock.now_ms() + delay // timedelta(milliseconds=1)
+        failed = self.failed = failed_try(self.shown, self.tries, retry, error)
+        if not self.is_open:
+            note = self._note(number=self.number, until=due, shown=self.shown, **failed)
+            await self._on_disk(self._record(note))
+        await wait_until(self.run.store.clock, due, delay)
+        return True
+
+    async def mark(self, **marks: str | int | float | None) -> None:
+        """Put something on record that the probe will need; returns when it is on disk."""
+        self.marks = {**self.marks, **{f"mark.{name}": value for name, value in marks.items()}}
+        await self._on_disk(self._intend(self.run.store.clock.now_ms()))
+
+    # ── outcome ─────────────────────────────────────────────────────────────────────────────────
+
+    def _keep(self, value: Any, took: int) -> tuple[bytes, Any] | None:
+        """Record what most effects come to: a value, in a function of one scope, where it goes out at once. Its bytes
+        and what the caller gets; None when it is something else, and nothing was recorded."""
+        run, task = self.run, self.task
+        if self.is_body or run.ordered > 1 or run.always_replay:
+            return None
+        if task is not None and task.cancelling() > self._before:
+            return None
+        kept = self.call.plainly(value)
+        if kept is None:
+            return None
+        note: Note = {"key": self.key, "tries": self.tries}
+        now = run.store.clock.now_ms()
+        entry = Entry("result", self.op, self.path, self.asked, kept[0], None, now, took, run.epoch, note)
+        try:
+            position, _ = run.record(entry)
+        except TooLarge:
+            return None
+        if crash.armed:
+            crash.place("effect.recorded")
+        if run.made_gate is not None and task is not None:
+            run.made_gate.passed(position)
+        return kept
+
+    async def ended(self, outcome: Outcome, took: int = 0) -> Any:
+        """Record the outcome. It is on its way at once, and nobody waits for it before the next intent, which takes it
+        along if it comes within the time of a commit: a chain of effects costs one commit each, not two."""
+        call, run = self.call, self.run
+        note = self._note()
+        if outcome.settled:
+            note["settled"] = outcome.settled
+        if outcome.is_open:
+            note["open"] = 1
+        if self._was_cancelled():  # and it ended all the same; so it does in a replay
+            note["absorbed"] = 1
+        how = run.store.clock.now_ms(), took, run.epoch, note
+        data, trouble, copy = self._as_bytes(outcome)
+        try:
+            entry = Entry("result", self.op, self.path, self.asked, data, trouble, *how)
+            position, _ = run.record(entry)
+        except TooLarge as problem:
+            _, trouble, _ = call.end(None, ResultNotStorable(call.name, "", str(problem.what)))
+            entry = Entry("result", self.op, self.path, self.asked, None, trouble, *how)
+            position, _ = run.record(entry)
+        self.is_open, self.recorded = False, (position, entry)
+        crash.place("effect.recorded")
+        if self.is_body:
+            run.cursor.learn(position, entry)
+        settling.tell_inbox(self, outcome)
+        if self.is_body:
+            pass
+        elif self.is_inline or run.ordered > 1 or run.always_replay:
+            await self._hand_out(position)
+        else:
+            run.passed(position)
+        if trouble is not None:
+            raise decode_error(trouble, call.raises) from outcome.error
+        return copy
+
+    def _as_bytes(self, outcome: Outcome) -> tuple[bytes | None, bytes | None, Any]:
+        try:
+            return self.call.end(outcome.value, outcome.error)
+        except Exception as problem:  # done is done: that its result cannot be kept is no reason to do it again
+            if is_own_coroutine(self.call.function, outcome.value):
+                outcome.value.close()
+                return self.call.end(None, not_awaited(self.call.name))
+            where, why = (problem.path, problem.problem) if isinstance(problem, NotStorable) else ("", str(problem))
+            return self.call.end(None, ResultNotStorable(self.call.name, where, why))
+
+    async def _hand_out(self, position: int) -> None:
+        run = self.run
+        if self.is_inline:
+            run.is_restarting = run.is_restarting or run.always_replay
+            return
+        self._position = position
+        await run.hand_out(position)
+        self._position = None
+
+    async def _cut_off(self) -> None:
+        """The code was cancelled while it waited: a replay cancels it there again, and never runs the body."""
+        run = self.run
+        if self._position is not None:
+            run.passed(self._position)
+        if self.is_open:
+            settling.ask_later(self, None)
+        note = self._note(open=int(self.is_open))
+        await cut_off(run, self.op, self.path, self.asked, note=note, in_body=self.is_body)
+
+    # ── entries ─────────────────────────────────────────────────────────────────────────────────
+
+    def _note(self, **more: str | int | float | None) -> Note:
+        return {"key": self.key, "tries": self.tries, **more}
+
+    def _record(self, note: Note) -> Write:
+        run = self.run
+        now = run.store.clock.now_ms()
+        entry = Entry("intent", self.op, self.path, self.asked, None, None, now, 0, run.epoch, note)
+        position, write = run.record(entry)
+        if self.is_body:
+            run.cursor.learn(position, entry)
+        return write
+
+    async def _on_disk(self, write: Write) -> None:
+        if self.is_inline:
+            self.run.wait_here(write)
+        else:
+            with self.run.not_at_rest():
+                await write

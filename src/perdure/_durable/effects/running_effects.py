@@ -1,0 +1,108 @@
+"""Which effects of this process are under way, and how long each of them may take.
+
+`asyncio.timeout` sets a timer for each block. Here the effects of one loop share a timer, which is set for the earliest
+moment; when it goes off, those whose time is over are cut off, and it is set for the next. Whoever ends in time
+leaves nothing in the loop's heap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from msgspec import Struct, field
+
+from perdure._durable.attempt import NOBODY, Run, making
+
+if TYPE_CHECKING:
+    from perdure._durable.effects.effect_walk import Walk
+
+
+class Limited(Struct, eq=False, kw_only=True):
+    """Work of a task that is cut off when its time is over."""
+
+    task: asyncio.Task[Any] | None = None
+    when: float = math.inf  # its time is over
+    is_late: bool = False  # and it was cut off
+
+    def cut_off(self) -> None:
+        assert self.task is not None
+        self.is_late, self.when = True, math.inf
+        self.task.cancel()
+
+    def take_back(self, before: int) -> bool:
+        """Take the cancellation of work that is late back. Whether it was the only one since the task had been
+        cancelled so often: if the code was cancelled besides, that is its own and goes on."""
+        assert self.task is not None
+        self.is_late = False
+        return self.task.uncancel() <= before
+
+
+class Limits:
+    """The timer of one loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        # The loops of asyncio go by this clock, each by a function of its own.
+        self.time = time.monotonic if type(loop).time is asyncio.BaseEventLoop.time else loop.time
+        self.attempts: WeakValueDictionary[int, AtWork] = WeakValueDictionary()
+        self.earliest = math.inf  # when the timer goes off
+        self._timer: asyncio.TimerHandle | None = None
+
+    def set_for(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self.earliest, self._timer = when, self._loop.call_at(when, self._look, context=NOBODY)
+
+    def works(self) -> list[Walk]:
+        attempts = [at_work for known in self.attempts.valuerefs() if (at_work := known()) is not None]
+        return [walk for at_work in attempts for walk in at_work.walks.copy()]
+
+    def _look(self) -> None:
+        self.earliest, self._timer = math.inf, None
+        now = self.time()
+        works = self.works()
+        for work in works:
+            if work.when <= now:
+                work.cut_off()
+        earliest = min((work.when for work in works), default=math.inf)
+        if earliest < math.inf:
+            self.set_for(earliest)
+
+
+class AtWork(Struct, eq=False, weakref=True):
+    """What the effects of one attempt share."""
+
+    limits: Limits
+    boottime: Callable[[], float]
+    now_ms: Callable[[], int]
+    walks: set[Walk] = field(default_factory=set)  # those under way
+
+    def __post_init__(self) -> None:
+        self.limits.attempts[id(self)] = self
+
+
+# Kept by the attempts that use it, and by its timer: the limits of a loop hold that loop, and must not outlive it.
+_of_loop: WeakValueDictionary[asyncio.AbstractEventLoop, Limits] = WeakValueDictionary()
+
+
+def at_work_of(run: Run) -> AtWork:
+    """That of an attempt, made when its first effect is called, by whichever thread; from then on `run.at_work`."""
+    with making:
+        if run.at_work is None:
+            limits = _of_loop.get(run.loop)
+            if limits is None:
+                limits = _of_loop[run.loop] = Limits(run.loop)
+            clock = run.store.clock
+            run.at_work = AtWork(limits, clock.boottime, clock.now_ms)
+        return run.at_work
+
+
+def all_under_way() -> list[Walk]:
+    """The effects that run in this process now."""
+    loops = [limits for known in _of_loop.valuerefs() if (limits := known()) is not None]
+    return [walk for limits in loops for walk in limits.works()]

@@ -1,0 +1,207 @@
+"""Take back what a task has done: settle what is uncertain, then undo the rest, the newest first.
+
+`undo(result, *same args)` is an effect itself: it has its own intent, key and outcome in the journal, so it is
+done once even when the process is killed inside it. What it cannot do by itself, a person is asked for.
+
+An uncertain effect without an undo holds nothing up: it is looked at, and if nobody knows, it stays in the inbox.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from typing import Any
+
+from perdure._durable.attempt import Run
+from perdure._durable.effects import settling
+from perdure._durable.effects.declaration import DidNotHappen, EffectCall, Outcome, key_of, known_effect
+from perdure._durable.effects.effect_walk import Walk
+from perdure._durable.effects.ledger import UNDO, Account, accounts, undo_path
+from perdure._durable.journal import failure_in
+from perdure._durable.pauses import answer_to
+from perdure._ground import codec
+from perdure._ground import crash_points as crash
+from perdure._ground.bridge import drive
+from perdure._model import Entry
+from perdure._tasks import EFFECT_QUESTION
+from perdure.errors import PerdureError
+
+log = logging.getLogger("perdure.effects")
+
+# The entry that says: the function has failed with this error, and what it did is being undone.
+COMPENSATING = "~compensating"
+_NOTHING = codec.encode(None)
+
+
+def failure_of(run: Run) -> bytes | None:
+    """The error the function failed with, if an earlier attempt had begun to undo what it did."""
+    found = [entry.value for _, entry in run.entries if entry.path == COMPENSATING]
+    return found[-1] if found else None
+
+
+async def note_failure(run: Run, error: bytes) -> None:
+    """Put on disk how it failed, before the first undo: from here on the function is not run any more."""
+    run.record(Entry("result", "compensate", COMPENSATING, b"", error, at=run.store.clock.now_ms(), epoch=run.epoch))
+    await run.flush()
+    crash.place("undo.noted")
+
+
+def unknown_here(run: Run, after: int = 0) -> list[str]:
+    """Effects that would have to be undone or settled, and that this process does not know."""
+    found = _since(run, after)
+    return sorted({one.name for one in found if _is_due(one) and _call(run, one) is None})
+
+
+def _since(run: Run, position: int) -> list[Account]:
+    said = {**dict.fromkeys(run.asked), **run.answers}
+    return [account for account in accounts(run.entries, said) if account.position > position]
+
+
+def _is_due(account: Account) -> bool:
+    return account.has_undo and account.state in ("done", "uncertain")
+
+
+async def take_back(run: Run, after: int = 0) -> int:
+    """Undo what the task has done (since this position); how many effects that were.
+
+    Raises:
+        Paused: a person is asked, and the attempt is unwound.
+    """
+    found = _since(run, after)
+    for account in found:
+        if account.state == "uncertain" and not account.is_inherited:
+            await _settle(run, account)
+    # Reading it again would cost a query: what was settled just now stands on the accounts.
+    done = [account for account in found if account.state == "done" and account.has_undo]
+    for account in sorted(done, key=lambda one: one.position, reverse=True):
+        crash.place("undo.before")
+        await _undo(run, account)
+    await run.flush()
+    return sum(account.state == "undone" for account in found)
+
+
+# ── settling ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _settle(run: Run, account: Account) -> None:
+    """Find out whether it happened; an effect that is to be undone is asked about, any other stays open."""
+    call, kept = _call(run, account), account.intent.value
+    if call is None:
+        if account.has_undo:
+            await _by_hand(run, account, f"it is uncertain, and this process knows no effect {account.name}")
+        return
+    args, kwargs = call.kept(kept) if kept is not None else ((), {})
+    # Without its instance a method can be neither looked after nor sent again.
+    can_call = kept is not None and not call.signature.is_method
+    walk = _ending_walk(call, run, account.path, account.intent.digest, args, kwargs, "effect")
+    walk.follow(account.intent)
+    await settling.may_settle(run, account.path, account.intent)
+    may_send, may_ask = can_call and account.has_undo, account.has_undo
+    outcome = await settling.settle(walk, None, may_look=can_call, may_send=may_send, may_ask=may_ask)
+    if outcome.is_open:
+        return
+    if outcome.again and outcome.again != "same key":
+        settled = "person" if outcome.again == "a person said so" else "verify"
+        outcome = Outcome(error=DidNotHappen("it had not happened when the task was ended"), settled=settled)
+    try:
+        # The only way to know what a keyed target has done: by the same key it knows the call again.
+        walk.again = outcome.again
+        await (_go(walk) if outcome.again else walk.ended(outcome))
+    except Exception:
+        run.fence.check()
+    account.refresh(walk.recorded)
+
+
+def _ending_walk(
+    call: EffectCall, run: Run, path: str, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any], op: str
+) -> Walk:
+    """The walk of an effect when its task is being ended."""
+    key, is_inline = key_of(run.uid, run.line, path, asked), not call.is_async
+    op = f"{op}.inline" if is_inline else op
+    return Walk(call, run, path, asked, args, kwargs, key, is_body=True, is_ending=True, is_inline=is_inline, op=op)
+
+
+async def _go(walk: Walk, intent: Entry | None = None) -> None:
+    if walk.is_inline:
+        drive(walk.go(intent))
+    else:
+        await walk.go(intent)
+
+
+# ── undoing ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _undo(run: Run, account: Account) -> None:
+    call, kept = _call(run, account), account.intent.value
+    if call is None or call.undo is None or kept is None:
+        await _by_hand(run, account, f"this process knows no undo of {account.name}")
+        return
+    try:
+        result = account.result(call)
+    except Exception as problem:
+        await _by_hand(run, account, f"its result is not known: {_first_line(problem)}")
+        return
+    args, kwargs = call.kept(kept)
+    while await _is_worth_a_try(run, account):
+        walk = _undo_walk(run, account, call.undo, (result, *args), kwargs)
+        intent = account.undo_intent if account.undo_end is None else None
+        if account.undo_end is not None and account.undo_intent is not None:
+            walk.follow(account.undo_intent)
+        try:
+            await _go(walk, intent)
+            account.state = "undone"
+            return
+        except Exception as error:
+            run.fence.check()
+            if walk.recorded is None:
+                raise  # not the undo's own failure
+            account.undo_end, account.undo_intent = walk.recorded[1], run.cursor.intent(walk.path)
+            log.warning("the undo of %s failed: %s", account.shown, error)
+
+
+def _undo_walk(run: Run, account: Account, undo: EffectCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Walk:
+    path, asked = undo_path(account.path), account.key.encode()
+    return _ending_walk(undo, run, path, asked, args, kwargs, UNDO)
+
+
+async def _is_worth_a_try(run: Run, account: Account) -> bool:
+    """Yes at first; after a definite failure a person says what now."""
+    end = account.undo_end
+    if end is None:
+        return True
+    tries = int((end.note or {}).get("tries") or 1)
+    return await _by_hand(run, account, str(failure_in(end)), tries=tries) == "retry"
+
+
+async def _by_hand(run: Run, account: Account, why: str, *, tries: int | None = None) -> str:
+    """Ask for what only a person can do: `done` once it is undone, `retry`, or `fail` to leave it as it is."""
+    path = undo_path(account.path)
+    details = {"effect": path, "name": account.name, "call": f"undo of {account.shown}", "key": account.key, "why": why}
+    question = {"question": f"cannot undo {account.shown}: {why}", "details": {**details, "waits": True}}
+    for number in itertools.count():
+        place = f"{path}!{tries}" if tries is not None else f"{path}!by hand {number}"
+        answer: Any = await answer_to(run, place, "human_input", question, topic=EFFECT_QUESTION)
+        choice = str(answer.get("choice") if isinstance(answer, dict) else answer)
+        if choice == "retry" and tries is None:
+            continue  # there is nothing that could be tried here
+        if choice == "done":
+            account.state = "undone"
+            now = run.store.clock.now_ms()
+            note: dict[str, str | int | float | None] = {"key": account.key, "settled": "person"}
+            run.record(Entry("result", UNDO, path, b"", _NOTHING, at=now, epoch=run.epoch, note=note))
+        return choice
+    raise AssertionError
+
+
+# ── helpers ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _call(run: Run, account: Account) -> EffectCall | None:
+    own: EffectCall | None = run.effects.get(account.name)
+    home = (account.intent.note or {}).get("home")
+    return own or known_effect(account.name, None if home is None else str(home))
+
+
+def _first_line(error: BaseException) -> str:
+    text = error.what if isinstance(error, PerdureError) else f"{type(error).__name__}: {error}"
+    return text.splitlines()[0] if text else type(error).__name__

@@ -1,0 +1,19 @@
+"""Where a task is and who could carry it on, told without running anything."""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "availability": ("why_not_at_work",),
+        "open_calls": (
+            "CallFrame",
+            "shown_value",
+        ),
+        "where_report": (
+            "Where",
+            "where",
+            "who_works_on",
+        ),
+    },
+)

@@ -1,0 +1,16 @@
+"""Where a task is and who could carry it on, told without running anything.
+
+Written by tools/make_doors.py from the table in __init__.py.
+"""
+
+from perdure._durable.inspect.availability import why_not_at_work
+from perdure._durable.inspect.open_calls import CallFrame, shown_value
+from perdure._durable.inspect.where_report import Where, where, who_works_on
+__all__ = [
+    "why_not_at_work",
+    "CallFrame",
+    "shown_value",
+    "Where",
+    "where",
+    "who_works_on",
+]

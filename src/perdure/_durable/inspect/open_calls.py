@@ -1,0 +1,174 @@
+"""The calls that a task has begun and not ended, as its journal and its open questions tell them; and what returned.
+
+Owns how a call is shown to a person: with its arguments, the plain functions around it, where it failed before, and
+until when it may still be running elsewhere. Pure: `where` reads, this file tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+
+from perdure._durable.attempt import BEGUN
+from perdure._durable.effects import shown_of
+from perdure._durable.journal import failure_in
+from perdure._ground import codec
+from perdure._ground.clock import moment
+from perdure._ground.exception_text import without_breaks
+from perdure._ground.known_secrets import redact
+from perdure._ground.traceback_text import place_in
+from perdure._model import Entry, name_of, scope_of
+from perdure._tasks import Question
+from perdure.errors import PerdureError
+
+_MOST_RETURNED, _LARGEST_SHOWN, _SHOWN = 5, 4096, 120  # calls, bytes, characters
+
+
+class CallFrame(Struct, frozen=True, kw_only=True):
+    """One call on the way to where the task stands."""
+
+    name: str
+    scope: str
+    path: str = ""  # its scope, name, and the how-manieth of that name: chapter#8
+    call: str = ""  # with its arguments, as a person reads it
+    state: str  # under way, cut off (nobody works on it any more), uncertain, waiting
+    since: datetime | None = None
+    note: str = ""
+    stack: Sequence[str] = ()  # the plain functions that it was called in, outermost first, with their arguments
+    returned: Sequence[str] = ()  # what the last calls of its scope gave back, if that is not the function's own
+    error: str = ""  # what the try before raised, or what left its outcome open
+    traceback: str = ""  # where that was
+    until: datetime | None = None  # an uncertain effect: so long at most its process may still be at it
+
+
+def open_calls(
+    entries: Sequence[Entry],
+    questions: Sequence[Question],
+    *,
+    at_work: int | None,
+    until: Mapping[int, datetime] | None = None,
+) -> list[CallFrame]:
+    """The calls under way; `at_work` is the epoch of the attempt that is at work, if one is. `until`, by the epoch of
+    an attempt whose process may still be at its effect: when that is certain to be over."""
+    asked = {question.path.rpartition("?")[0]: question for question in questions}
+    ended = {entry.path for entry in entries if entry.kind != "intent"}
+    found: dict[str, CallFrame] = {}
+    for entry in entries:
+        if entry.op == BEGUN and entry.epoch > 0 and (path := entry.path.removesuffix(f"|{BEGUN}")) not in ended:
+            found[path] = _begun(path, entry, at_work)
+        elif entry.kind == "intent" and entry.path not in ended:
+            before = found.get(entry.path)
+            question = asked.get(entry.path)
+            found[entry.path] = _intended(entry, at_work, before, question, (until or {}).get(entry.epoch))
+    for question in questions:
+        if not question.is_left:
+            found[question.path] = _asked(question)
+    calls = sorted(found.values(), key=lambda frame: (frame.scope, frame.name))
+    return [_with_returned(call, entries) if call.scope else call for call in calls]
+
+
+def _begun(path: str, entry: Entry, at_work: int | None) -> CallFrame:
+    stack = str((entry.note or {}).get("stack") or "")
+    return CallFrame(
+        name=name_of(path),
+        scope=scope_of(path),
+        path=path.removeprefix("|"),
+        call=redact(str(codec.decode(entry.value))) if entry.value else "",
+        state="under way" if at_work is not None else "cut off",
+        since=moment(entry.at),
+        stack=stack.split("\n") if stack else (),
+    )
+
+
+def _intended(
+    entry: Entry, at_work: int | None, before: CallFrame | None, question: Question | None, until: datetime | None
+) -> CallFrame:
+    note = entry.note or {}
+    is_effect = entry.op.partition(".")[0] == "effect"
+    is_known = not is_effect or (entry.epoch == at_work and question is None)
+    failure = failure_in(entry)
+    why = redact(str(question.details.get("why") or "")) if question is not None else str(failure)
+    trace = str(question.details.get("traceback") or "") if question is not None else failure.traceback
+    return CallFrame(
+        name=name_of(entry.path),
+        scope=scope_of(entry.path),
+        path=entry.path.removeprefix("|"),
+        call=shown_of(entry) if is_effect else str(note.get("shown") or (before.call if before else "")),
+        state="under way" if is_known else "uncertain",
+        since=moment(entry.at),
+        note=f"try {note.get('tries') or 1}",
+        stack=question.stack if question is not None else (before.stack if before else ()),
+        error=why,
+        traceback=trace,
+        until=None if is_known or question is not None else until,
+    )
+
+
+def _asked(question: Question) -> CallFrame:
+    return CallFrame(
+        name=name_of(question.path),
+        scope=scope_of(question.path),
+        path=question.path.removeprefix("|"),
+        state="waiting",
+        since=question.asked_at,
+        note=redact(question.text),
+        stack=() if question.is_about_effect else question.stack,  # which the effect itself shows
+    )
+
+
+def _with_returned(call: CallFrame, entries: Sequence[Entry]) -> CallFrame:
+    from msgspec.structs import replace
+
+    own = [entry for entry in entries if entry.kind == "result" and scope_of(entry.path) == call.scope]
+    return replace(call, returned=last_returned([entry for entry in own if entry.op != BEGUN]))
+
+
+# ── what returned ────────────────────────────────────────────────────────────────────────────────
+
+
+def last_returned(ends: Sequence[Entry]) -> list[str]:
+    """What the last of these calls gave back, the newest last."""
+    return [_returned(entry) for entry in ends[-_MOST_RETURNED:]]
+
+
+def _returned(entry: Entry) -> str:
+    """What a call gave back, for people: short, and without secrets."""
+    path = entry.path.removeprefix("|")
+    if entry.error is not None:
+        failure = failure_in(entry)
+        place = place_in(failure.traceback)
+        return f"{path} raised {failure}" + (f", {place}" if place else "")
+    if entry.value is None or len(entry.value) > _LARGEST_SHOWN:
+        return f"{path} -> {'None' if entry.value is None else f'{len(entry.value):,} bytes'}"
+    try:
+        value = codec.peek(entry.value)
+    except (PerdureError, ValueError):
+        return f"{path} -> what cannot be shown"
+    text = shown_value(value)
+    return f"{path} -> {text if len(text) <= _SHOWN else text[:_SHOWN] + '…'}"
+
+
+def shown_value(value: Any) -> str:
+    """A value on one line, for people: no bytes as they are, no line breaks, no secrets."""
+    return redact(without_breaks(repr(without_bytes(value))))
+
+
+def without_bytes(value: Any) -> Any:
+    """The value with how many bytes there are, where they themselves would tell a person nothing."""
+    if isinstance(value, bytes | bytearray):
+        return _Bare(f"<{len(value):,} bytes>")
+    if isinstance(value, dict):
+        return {key: without_bytes(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_bytes(item) for item in value]
+    return value
+
+
+class _Bare(str):
+    """A text that stands without quotes among other values."""
+
+    __slots__ = ()
+    __repr__ = str.__str__

@@ -1,0 +1,233 @@
+"""What was it in the middle of? A task's place, told from its journal without running anything.
+
+Frames are the calls under way, outermost first: scopes that have begun something and not ended, an effect
+whose intent is on record, a step that left progress, a question that waits for its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from shlex import quote
+from typing import Any
+
+from msgspec import Struct, field
+
+from perdure._durable.control import why_stopped, wish_of
+from perdure._durable.effects import may_run_until
+from perdure._durable.inspect.availability import why_nobody, why_not_checked
+from perdure._durable.inspect.open_calls import CallFrame, last_returned, open_calls, without_bytes
+from perdure._durable.journal import MARKS, read_readable, without_failed
+from perdure._ground import codec, envelope
+from perdure._ground.clock import moment
+from perdure._ground.ids import is_proven_dead
+from perdure._ground.known_secrets import redact, redact_value
+from perdure._model import FINISHED, Entry, Progress, TaskRecord, name_of
+from perdure._store import Store
+from perdure._tasks import COULD_NOT_BEGIN, Question, Tasks, blockers, current_row, questions_of, read_holder
+from perdure.errors import JournalDamaged, PerdureError
+
+# How the ends of attempts begin that were none of the function's own.
+_CUT_OFF = ("its process died", "silent for a whole lease", "stalled", "given up", "interrupted")
+_BLOCKED = "it begins when what it depends on has completed"
+
+
+class Where(Struct, frozen=True, kw_only=True):
+    """The answer to "what was I in the middle of doing?"."""
+
+    id: str
+    status: str
+    function: str | None
+    arguments: Any
+    done: int  # calls that ended
+    last: str  # the newest of them, by name
+    last_path: str = ""  # and by its place: chapter#7
+    last_at: datetime | None
+    returned: Sequence[str] = ()  # what the last calls gave back, the newest last: chapter#7 -> 'done'
+    frames: Sequence[CallFrame] = ()
+    waits_for: Sequence[str] = ()
+    percent: float | None = None
+    operation: str = ""
+    amount: str = ""  # 9/10
+    holder: str = ""  # who works on it, "" when nobody does
+    dead: str = ""  # who did, and has died without a word
+    unseen: str = ""  # what may have been under way without a trace, when its attempt was cut off
+    attempts: int = 0
+    next: str = ""
+    error: str = ""  # what it failed with, or what its last attempt did
+    traceback: str = ""  # where that was raised; its first line names the user's own code
+    damaged: Sequence[int] = ()  # entries of its journal that cannot be read
+    uncertain: Sequence[str] = field(default_factory=list)
+    thoughts: Sequence[str] = ()  # lines of thought that were interrupted: "back to X, step 4/6: …"
+    children: Sequence[Where] = ()  # those it has started that have not ended
+
+
+async def where(tasks: Tasks, id: str) -> Where:
+    """Where a task stands.
+
+    Raises:
+        NotFound: there is no such task.
+    """
+    store = tasks._store
+    task = await tasks.handle(id)
+    record = await task.record()
+    row = await current_row(store, id, task.uid)
+    readable = await read_readable(store, task.uid, row.line)
+    entries = [entry for _, entry in await without_failed(store, task.uid, readable.entries)]
+    questions = await questions_of(store, id, task.uid, has_ended=record.is_finished)
+    call = await store.query("get_call", uid=task.uid)
+    ends = [entry for entry in entries if entry.kind == "result" and entry.op not in MARKS]
+    holder, dead = await who_works_on(store, task.uid)
+    at_work = record.attempts[-1].epoch if holder and record.attempts else None
+    frames = open_calls(entries, questions, at_work=at_work, until=await may_run_until(store, task.uid, entries))
+    blocked = await blockers(tasks, id)
+    nobody = await why_nobody(store, call[0]) if call and not holder and record.status == "running" else ""
+    if nobody and record.attempts and record.attempts[-1].ended == COULD_NOT_BEGIN:
+        nobody = f"{nobody}; {await _why_not_begun(tasks, record)}"
+    # Whoever has it in memory goes on; anybody else would have to read it.
+    stuck = readable.damaged and not holder and record.status not in ("completed", "cancelled")
+    damage = JournalDamaged(id, *readable.damaged[0]).do if stuck else ""
+    stopped = await why_stopped(store, id) if call and not record.is_finished else ""
+    stopped = stopped or await _why_to_be_cancelled(store, record, task.uid, holder)
+    unchecked = await why_not_checked(store, record.pause) if record.pause is not None and not questions else ""
+    children = await store.query("children_of", uid=task.uid)
+    return Where(
+        id=id,
+        status=record.status,
+        function=call[0][0] if call else None,
+        arguments=_arguments(store, task.uid, call[0][2]) if call else None,
+        done=len(ends),
+        last=name_of(ends[-1].path) if ends else "",
+        last_path=ends[-1].path.removeprefix("|") if ends else "",
+        last_at=moment(ends[-1].at) if ends and ends[-1].at else None,
+        returned=last_returned(ends),
+        frames=frames,
+        waits_for=[question.waits_for for question in questions] or _pause_of(record) or blocked,
+        percent=record.progress.percent if record.progress else None,
+        operation=record.progress.operation if record.progress else "",
+        amount=_amount(record.progress),
+        holder=holder,
+        attempts=len(record.attempts),
+        damaged=[position for position, _ in readable.damaged],
+        next=stopped or _BLOCKED
+        if stopped or blocked
+        else damage or unchecked or _next(record, questions, frames, holder, nobody),
+        error=_error_of(record),
+        traceback=_traceback_of(record),
+        dead=dead,
+        unseen=_unseen(record, frames, ends, dead) if call and not holder and not damage else "",
+        uncertain=[frame.name for frame in frames if frame.state == "uncertain"],
+        thoughts=[frame.announcement for frame in await task.frames.open()],
+        children=[await where(tasks, id) for _, id, status in children if status not in FINISHED],
+    )
+
+
+def _amount(progress: Progress | None) -> str:
+    if progress is None or progress.done is None:
+        return ""
+    return f"{progress.done:,}" if progress.total is None else f"{progress.done:,}/{progress.total:,}"
+
+
+def _arguments(store: Store, uid: str, sealed: bytes) -> Any:
+    """The arguments for people to look at, without secrets: of classes that are not known here, their fields."""
+    try:
+        named = codec.decode(envelope.unseal(sealed, kind="arguments", bound_to=uid, ring=store.ring))
+        return redact_value({name: without_bytes(codec.peek(value)) for name, value in named.items()})
+    except PerdureError as error:
+        return error.what
+
+
+def _unseen(record: TaskRecord, frames: Sequence[CallFrame], ends: Sequence[Entry], dead: str) -> str:
+    """What is known of a cut-off attempt whose record ends between two calls: an effect would have left its intent."""
+    was_cut_off = bool(dead) or (bool(record.attempts) and record.attempts[-1].ended.startswith(_CUT_OFF))
+    if record.status != "running" or frames or not was_cut_off:
+        return ""
+    after = ends[-1].path.removeprefix("|") if ends else "it began"
+    return (
+        f"nothing is on record after {after}: no effect was under way; a step may have been, for less than half a "
+        "second or without letting the event loop go on, and is run again"
+    )
+
+
+async def who_works_on(store: Store, uid: str) -> tuple[str, str]:
+    """Who works on it, and who did and is proven dead: one of them, or neither."""
+    holder = await read_holder(store, uid)
+    if holder.is_free or holder.process is None:
+        return "", ""
+    who = f"{holder.user} (pid {holder.process.pid} on {holder.process.host})"
+    return ("", who) if is_proven_dead(holder.process, same_machine=store.engine.is_local) else (who, "")
+
+
+def _error_of(record: TaskRecord) -> str:
+    if record.status != "failed":
+        details = record.pause.details if record.pause is not None and record.is_paused else {}
+        return redact(str(details.get("error") or ""))
+    error = record.error
+    if not isinstance(error, dict):
+        return redact(str(error))
+    return redact(": ".join(str(error[part]) for part in ("type", "message") if error.get(part)))
+
+
+def _traceback_of(record: TaskRecord) -> str:
+    """Where the task has failed; where the attempt has that made it pause."""
+    if record.status == "failed":
+        return str(record.error.get("traceback") or "") if isinstance(record.error, dict) else ""
+    if record.pause is not None and record.is_paused and "effect" not in record.pause.details:  # which is a call's own
+        return str(record.pause.details.get("traceback") or "")
+    return ""
+
+
+async def _why_not_begun(tasks: Tasks, record: TaskRecord) -> str:
+    """What kept the last attempt from its function: a worker that has the wrong code, a world that has changed."""
+    last = record.attempts[-1]
+    events = [event for event in await tasks.events(record.id) if event.kind == "attempt ended"]
+    why = events[-1].data.get("why") if events else None
+    return f"its last attempt (pid {last.pid} on {last.host}) {COULD_NOT_BEGIN}: {why or 'the reason is not known'}"
+
+
+async def _why_to_be_cancelled(store: Store, record: TaskRecord, uid: str, holder: str) -> str:
+    """What becomes of a wish to cancel that nobody has fulfilled yet."""
+    if record.status in ("completed", "cancelled") or await wish_of(store, uid) is None:
+        return ""
+    if holder:
+        return "it is being cancelled"
+    return "it is to be cancelled, by the next worker that knows its effects, or the program that started it, run again"
+
+
+def _pause_of(record: TaskRecord) -> list[str]:
+    return [record.pause.message] if record.pause else []
+
+
+def _end_of_pause(record: TaskRecord) -> str:
+    if record.pause is not None and record.pause.details.get("advice"):
+        return f"{record.pause.details['advice']}; then `perdure resume {quote(record.id)}`"
+    if record.pause is not None and record.pause.reason == "human_approval":
+        return "perdure approve or perdure reject"
+    is_looked_at = record.pause is not None and record.pause.next_look_at is not None
+    return "it goes on by itself, or perdure resume" if is_looked_at else "perdure resume"
+
+
+def _settled_first(frame: CallFrame, nobody: str) -> str:
+    """What comes before a task goes on that has an effect of unknown outcome; and who could take it on."""
+    first = f"whether {frame.name} happened is settled first"
+    if frame.until is not None:
+        latest = f"{frame.until:%Y-%m-%d %H:%M:%S} UTC"
+        first += f" when its process has ended, which may still be alive, or at {latest} at the latest"
+    return f"{first}. And {nobody}" if nobody and not nobody.startswith("a worker takes it") else first
+
+
+def _next(
+    record: TaskRecord, questions: Sequence[Question], frames: Sequence[CallFrame], holder: str, nobody: str
+) -> str:
+    if record.status == "failed":
+        return f"nothing by itself: `perdure resume {quote(record.id)}` begins a new attempt"
+    if record.is_finished:
+        return f"nothing: it {'was' if record.status == 'cancelled' else 'has'} {record.status}"
+    if questions or record.is_paused:
+        return questions[0].way_on if questions else _end_of_pause(record)
+    uncertain = [frame for frame in frames if frame.state == "uncertain"]
+    if uncertain:
+        return _settled_first(uncertain[0], nobody)
+    if holder:
+        return "it goes on where it is"
+    return nobody or "the next attempt goes on after the last call that ended"

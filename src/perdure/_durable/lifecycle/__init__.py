@@ -1,0 +1,33 @@
+"""A durable function's task from start to end: start, app.run, retries, fork, rollback, carry-over, outcomes."""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "app_run": (
+            "carry_on_here",
+            "come_back",
+            "one_pass",
+            "run_here",
+            "run_until_paused",
+        ),
+        "line_carry_over": ("carry_over",),
+        "outcomes": ("cancel",),
+        "preparation": (
+            "Found",
+            "read_pasts",
+        ),
+        "stopped_task": ("Stopped",),
+        "task_fork": ("fork",),
+        "task_rollback": ("keep_for_rollback",),
+        "task_start": (
+            "Beginning",
+            "Handle",
+            "handle_on",
+            "start",
+            "start_or_adopt",
+        ),
+    },
+    modules=("line_carry_over",),
+)

@@ -1,0 +1,34 @@
+"""A durable function's task from start to end: start, app.run, retries, fork, rollback, carry-over, outcomes.
+
+Written by tools/make_doors.py from the table in __init__.py.
+"""
+
+from perdure._durable.lifecycle.app_run import carry_on_here, come_back, one_pass, run_here, run_until_paused
+from perdure._durable.lifecycle.line_carry_over import carry_over
+from perdure._durable.lifecycle.outcomes import cancel
+from perdure._durable.lifecycle.preparation import Found, read_pasts
+from perdure._durable.lifecycle.stopped_task import Stopped
+from perdure._durable.lifecycle.task_fork import fork
+from perdure._durable.lifecycle.task_rollback import keep_for_rollback
+from perdure._durable.lifecycle.task_start import Beginning, Handle, handle_on, start, start_or_adopt
+from perdure._durable.lifecycle import line_carry_over
+__all__ = [
+    "carry_on_here",
+    "come_back",
+    "one_pass",
+    "run_here",
+    "run_until_paused",
+    "carry_over",
+    "cancel",
+    "Found",
+    "read_pasts",
+    "Stopped",
+    "fork",
+    "keep_for_rollback",
+    "Beginning",
+    "Handle",
+    "handle_on",
+    "start",
+    "start_or_adopt",
+    "line_carry_over",
+]

@@ -1,0 +1,84 @@
+"""Whether a call may attach to a task that is there: only one of the same function, with the same arguments.
+
+A task that has carried over or was upgraded has other arguments than it was started with. Whoever starts it
+once more says those it was started with, so the line remembers them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perdure._durable.declare import DurableFunction, chosen_among, namesakes_of
+from perdure._durable.journal import read_entries
+from perdure._durable.models import was_begun_with
+from perdure._durable.values import Signature
+from perdure._ground import envelope
+from perdure._model import FINISHED
+from perdure._store import EventRow, Store, TaskRow
+from perdure.errors import Conflict, PerdureError
+
+# Instead of arguments: those of an older version, or some that have no form to compare.
+ANY = b"*"
+
+
+async def check_same(store: Store, row: TaskRow, function: DurableFunction[..., Any], arguments: bytes) -> None:
+    """Return if the task carries out this call.
+
+    Raises:
+        Conflict: it carries out another function, or was started with other arguments.
+    """
+    rows = await store.query("get_call", uid=row.uid)
+    if not rows or rows[0][0] != function.name:
+        what = f"carries out {rows[0][0]!r}" if rows else "is a command's, or one with checkpoints"
+        other = f"{row.id}/{function.name}"
+        raise Conflict(
+            f"task {row.id!r} {what}, and cannot carry out {function.name!r} too",
+            do=f"choose another id for one of them, such as {other!r}",
+        )
+    await _refuse_namesake(store, row, function)
+    before = envelope.unseal(rows[0][2], kind="arguments", bound_to=row.uid, ring=store.ring)
+    if function.chosen.singleton and row.status not in FINISHED:
+        return
+    if before == arguments or rows[0][1] != function.version:
+        return
+    asked, begun = compared(function.signature, arguments), await _begun_with(store, row)
+    if begun == ANY or (asked != ANY and asked in (begun, compared(function.signature, before))):
+        return
+    raise Conflict(
+        f"task {row.id!r} was started with other arguments",
+        do="choose another id for another call; the same id attaches to the same call",
+    )
+
+
+async def _refuse_namesake(store: Store, row: TaskRow, function: DurableFunction[..., Any]) -> None:
+    namesakes = namesakes_of(function)
+    if not namesakes:
+        return
+    module = await begun_in(store, row.uid)
+    found = chosen_among(namesakes, module)
+    if found is not None and found.module != function.module:
+        raise Conflict(
+            f"task {row.id!r} carries out {function.name!r} of {found.module}, not that of {function.module}",
+            do="choose another id for one of them",
+        )
+
+
+async def begun_in(store: Store, uid: str) -> str:
+    """The module whose function began the task; empty if that is not on record."""
+    rows = await store.query("read_events", uid=uid, after=0, limit=1)
+    body = EventRow(*rows[0]).body if rows else None
+    data = store.unseal(uid, "event", body) if body is not None else None
+    return str(data.get("module") or "") if isinstance(data, dict) else ""
+
+
+def compared(signature: Signature, arguments: bytes) -> bytes:
+    """What tells these arguments from others, or ANY if nothing can."""
+    try:
+        return signature.compared(arguments)
+    except (TypeError, PerdureError):
+        return ANY
+
+
+async def _begun_with(store: Store, row: TaskRow) -> bytes:
+    """What the task was started with, if its line has other arguments."""
+    return was_begun_with([entry for _, entry in await read_entries(store, row.uid, row.line)]) if row.line else b""

@@ -1,0 +1,110 @@
+"""What follows when a durable function raises: its task fails, waits for a person, or is tried again later.
+
+`Config(on_failure="retry")` tries it again, up to `max_retries` times. How often it was tried stands in the record of
+its attempts, and the wait until the next one is a pause, so that both outlive every process. Whatever follows, it is
+noted first what the next attempt has to do anew: also a task that failed for good may be resumed by a person.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import timedelta
+from typing import Any
+
+from msgspec import Struct
+
+from perdure._durable.attempt import Run
+from perdure._durable.journal import FAILED, errors_in, note_of, read_entries, to_forget
+from perdure._ground import crash_points as crash
+from perdure._ground.clock import moment
+from perdure._ground.exception_text import in_one_line, name_and_message, printable
+from perdure._ground.known_secrets import redact
+from perdure._ground.traceback_text import trace_of
+from perdure._model import Config, Pause, first_look, make_pause, of_pause
+from perdure._store import AttemptRow, TaskRow
+from perdure._tasks import Hold, Task, move, release_lease
+from perdure.errors import InvalidTransition
+
+log = logging.getLogger("perdure.durable")
+
+FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=1), timedelta(minutes=5)
+
+
+class Choice(Struct, frozen=True):
+    what: str
+    trace: str = ""  # where it was raised
+    tries: int = 1
+    most: int = 1
+    wait: timedelta | None = None  # until it is tried again
+    pauses: bool = False  # for a person
+
+
+async def choose(task: Task, run: Run, error: BaseException) -> Choice:
+    """What its task wants (`Config.on_failure`); by now it is on disk what another attempt would do anew."""
+    store, what, trace = run.store, printable(redact(in_one_line(name_and_message(error))))[:500], trace_of(error)
+    can_be_tried = await _note(run, error)
+    sealed = TaskRow(*(await store.query("get_task_by_uid", uid=run.uid))[0]).config
+    config: Config = Config() if sealed is None else store.unseal(run.uid, "config", sealed, Config)
+    if config.on_failure == "pause":
+        return Choice(what, trace, pauses=True)
+    if config.on_failure != "retry" or not can_be_tried:
+        return Choice(what, trace)
+    attempts = [AttemptRow(*row) for row in await store.query("read_attempts", uid=run.uid)]
+    tries = 1 + sum(attempt.ended.startswith(FAILED) for attempt in attempts)
+    return Choice(what, trace, tries, config.max_retries + 1, after_tries(tries, config.max_retries))
+
+
+def after_tries(tries: int, max_retries: int) -> timedelta | None:
+    """How long to wait for the next try; None when there is none."""
+    return None if tries > max_retries else min(FIRST_WAIT * 2 ** min(tries - 1, 20), LONGEST_WAIT)
+
+
+async def _note(run: Run, error: BaseException) -> bool:
+    await run.flush()
+    positions = to_forget(await read_entries(run.store, run.uid, run.line), errors_in(error))
+    if positions:
+        run.record(note_of(positions, run.epoch, run.store.clock.now_ms()))
+        await run.flush()
+    crash.place("failing.noted")
+    return positions is not None
+
+
+async def try_later(task: Task, hold: Hold, run: Run, choice: Choice) -> None:
+    """The task pauses until its next try."""
+    assert choice.wait is not None
+    now = await run.store.wall_ms()
+    until = moment(now + choice.wait // timedelta(milliseconds=1))
+    message = f"try {choice.tries} of {choice.most} failed: {choice.what}; it is tried again"
+    log.warning("task %s, %s in %.0f s\n%s", task.id, message, choice.wait.total_seconds(), choice.trace)
+    payload = {"until": until, "traceback": choice.trace}
+    made = make_pause("scheduled_wait", message, payload, now, json.loads(run.store.presence.author()))
+    await _pause(task, hold, run, made, choice)
+    crash.place("failing.waiting")
+
+
+async def ask(task: Task, hold: Hold, run: Run, choice: Choice) -> None:
+    """The task pauses until a person has looked at it and resumes it: then it is tried again."""
+    now = await run.store.wall_ms()
+    author = json.loads(run.store.presence.author())
+    made = make_pause(
+        "human_input", f"it failed: {choice.what}", {"error": choice.what, "traceback": choice.trace}, now, author
+    )
+    await _pause(task, hold, run, made, choice)
+
+
+async def _pause(task: Task, hold: Hold, run: Run, made: Pause, choice: Choice) -> None:
+    columns: dict[str, Any] = {
+        "pause": run.store.seal(task.uid, "pause", made, Pause),
+        "pause_reason": made.reason,
+        "due_at": first_look(of_pause(made), int(made.since.timestamp() * 1000)),
+    }
+    data = {"reason": made.reason, "message": made.message, "traceback": choice.trace}
+    try:
+        await move(task, "pause", hold=hold, ended=f"error: {choice.what}", data=data, **columns)
+    except InvalidTransition:
+        if task.status != "paused":
+            raise
+        await release_lease(
+            run.store, hold, f"error: {choice.what}"
+        )  # somebody paused it meanwhile: then it waits for that

@@ -1,0 +1,292 @@
+"""Branch off a durable function's task: a new task that has done what another had done up to some step.
+
+    source    a ── b ── c ── d ── e
+    fork           at c: a, b, c are copied ── and the function goes on from there, in a task of its own
+
+Copied is what had ended by then. Effects among it stay done: they are not repeated, and they stay the source's,
+so that ending the fork does not undo them. An effect that was under way is not copied; the fork does its own,
+under its own key. Children, signals and questions are the source's too: what they came to is copied, nothing else.
+
+A task whose journal is damaged cannot go on itself. A fork before the damage can: effects since then are copied as
+intents, and settled when the function comes to them, by what the journal still tells of them if it does.
+
+Owns the choice of what is copied, which is pure, and its way into the store, which is one write.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from operator import itemgetter
+from shlex import quote
+from typing import Any
+
+import msgspec
+
+from perdure._durable.declare import DurableFunction, function_for
+from perdure._durable.effects import KNOWN, UNDO, accounts
+from perdure._durable.journal import read_entries, read_readable, without_failed
+from perdure._durable.lifecycle.attach_check import begun_in
+from perdure._durable.models import Budget, carried, seal_budget
+from perdure._durable.progress import rebased, recorded_later, state_at, state_place
+from perdure._ground import codec, envelope
+from perdure._ground.ids import check_id
+from perdure._model import AFTER, Entry, name_of, scope_of, seal_entry, seq_of
+from perdure._store import Store
+from perdure._tasks import Task, current_row, read_checkpoint
+from perdure.errors import AlreadyExists, Conflict, InvalidInput, JournalDamaged, NotFound, PerdureError, TooLarge
+
+Entries = Sequence[tuple[int, Entry]]
+log = logging.getLogger("perdure.durable")
+_OF_AN_INTENT = ("key", "tries", "number", "not_after")
+_UNKNOWN = (
+    "entry %d of task %s cannot be read: if it was the beginning of an effect, nothing else tells of it, "
+    "and %s would do that effect; see whether it happened"
+)
+# Of all entries together, as they are stored.
+MAX_COPIED = 256 * 1024 * 1024
+
+
+async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, Any]) -> Task | None:
+    """A new task that goes on after the step `at`, or after the last one; None for a task of no durable function.
+
+    Raises:
+        NotFound, InvalidInput: there is no such step, or no such argument; nothing was written.
+        AlreadyExists: the id is in use; nothing was written.
+        JournalDamaged: an entry cannot be read, and `at` names no place before it; nothing was written.
+    """
+    store = task._store
+    found = await store.query("get_call", uid=task.uid)
+    if not found:
+        return None
+    check_id(new_id)
+    function, version, sealed, queue, priority, _, budget = found[0][:7]
+    row = await current_row(store, task.id, task.uid)
+    readable = await read_readable(store, task.uid, row.line)
+    entries = await without_failed(store, task.uid, readable.entries)
+    upto = place_of(task, entries, at)
+    refuse_damaged(task.id, readable.damaged, upto if at is not None else None)
+    refuse_undone(task.id, entries, upto)
+    source, seq = (task.uid, row.state_seq) if at is None else state_place(task.uid, entries, upto)
+    kept = copied(entries, upto, task.uid, recorded_later(source, entries, upto, seq))
+    if readable.damaged:
+        log.warning(_UNKNOWN, readable.damaged[0][0], task.id, new_id)
+        kept += unsettled(entries, upto, task.uid)
+    state = await _state(store, source, seq)
+    arguments = envelope.unseal(sealed, kind="arguments", bound_to=task.uid, ring=store.ring)
+    module = await begun_in(store, task.uid)
+    known = function_for(function, version, module)
+    arguments, state = _changed(known, function, arguments, state, changes)
+    # Always one, if only without limits: of a task without a budget a worker takes it that nothing is recorded yet.
+    limit: Budget = store.unseal(task.uid, "budget", budget, Budget) if budget else Budget()
+
+    def call(uid: str) -> dict[str, Any]:
+        return {
+            "function": function,
+            "function_version": version,
+            "arguments": envelope.seal(arguments, kind="arguments", bound_to=uid, ring=store.ring),
+            "queue": queue,
+            "priority": priority,
+            "parent_uid": None,
+            "call_key": "",
+            "not_before": None,
+            "deadline_at": None,
+            "budget": seal_budget(store, uid, limit),
+            "entries": packed(store, uid, rebased(kept, seq if source == task.uid else None)),
+        }
+
+    made = await task._tasks._insert(
+        "fork_function",
+        new_id,
+        state,
+        cause="fork",
+        origin={"forked_from": task.id, "uid": task.uid, "position": upto, "module": module},
+        name=row.name,
+        description=row.description,
+        agent=row.agent,
+        tags=json.loads(row.tags),
+        config=(await task.record()).config,
+        call=call,
+    )
+    if made is None:
+        raise AlreadyExists(new_id, "in use")
+    return made
+
+
+async def _state(store: Store, uid: str, seq: int) -> Any:
+    found = await read_checkpoint(store, uid, seq)
+    if found is None:
+        raise Conflict(f"checkpoint {seq} was set aside as invalid", do="fork at another step")
+    return found["state"]
+
+
+# ── which step ───────────────────────────────────────────────────────────────────────────────────
+
+
+def place_of(task: Task, entries: Entries, at: str | None) -> int:
+    """The position of the step that is meant: by number, by path, by name, or by the checkpoint made there."""
+    last = entries[-1][0] if entries else 0
+    if at is None:
+        return last
+    at = str(at)
+    if at.isdecimal():
+        if int(at) > last:
+            raise NotFound("step", at, task._store.place, do=f"the last one of {task.id!r} is {last}")
+        return int(at)
+    seq = seq_of(task.uid, at)
+    ended = [(position, entry) for position, entry in entries if entry.kind != "intent"]
+    if seq is not None:
+        found = [position for position, entry in ended if state_at(task.uid, [entry]) == seq]
+    else:
+        found = [position for position, entry in ended if at in (entry.path, entry.path.removeprefix("|"))]
+        if not found:
+            found = _by_name(task.id, ended, at)
+    if not found:
+        listed = f"`perdure journal {quote(task.id)}` lists the steps"
+        raise NotFound("step", at, task._store.place, do=listed)
+    return found[-1]
+
+
+def _by_name(task_id: str, ended: Entries, name: str) -> list[int]:
+    places = {entry.path: position for position, entry in ended if name_of(entry.path) == name}
+    if len(places) > 1:
+        which = ", ".join(f"{path.removeprefix('|')} ({position})" for path, position in places.items())
+        raise InvalidInput(f"task {task_id!r} has {len(places)} steps {name!r}", do=f"choose from {which[:300]}")
+    return list(places.values())
+
+
+def refuse_undone(task_id: str, entries: Entries, upto: int) -> None:
+    """An effect that was taken back cannot be copied as done."""
+    undone = {scope_of(entry.path) for _, entry in entries if _is_undo(entry) and entry.kind == "result"}
+    for position, entry in entries:
+        if position <= upto and entry.kind == "result" and entry.path in undone:
+            raise InvalidInput(
+                f"{name_of(entry.path)}, at {position}, was undone in task {task_id!r}",
+                do=f"fork at a step before it: --at {max(position - 2, 0)}",
+            )
+
+
+def refuse_damaged(task_id: str, damaged: Sequence[tuple[int, str]], upto: int | None) -> None:
+    """Of a journal with an entry that cannot be read, only what stands before it can be gone on from, and only by
+    somebody who says so.
+
+    Raises:
+        JournalDamaged: the place is not before it, or was not named; nothing was written.
+    """
+    if damaged and (upto is None or upto >= damaged[0][0]):
+        raise JournalDamaged(task_id, *damaged[0])
+
+
+# ── what is copied ───────────────────────────────────────────────────────────────────────────────
+
+
+def _is_undo(entry: Entry) -> bool:
+    return entry.op.partition(".")[0] == UNDO
+
+
+def copied(entries: Entries, upto: int, source: str, later: Collection[int] = ()) -> list[tuple[int, Entry]]:
+    """The entries of all that had ended at this position, as the fork's own, and those at some later ones. Pure."""
+    before = settled_by(entries, upto, later)
+    # Another task's attempts: numbers that none of the fork's own will have.
+    epochs = {epoch: -number for number, epoch in enumerate(sorted({entry.epoch for _, entry in before}), 1)}
+    kept = []
+    for position, entry in before:
+        note = {**(entry.note or {}), "from": source} if entry.op.startswith("effect") else entry.note
+        kept.append((position, msgspec.structs.replace(entry, epoch=epochs[entry.epoch], note=note)))
+    return kept
+
+
+def unsettled(entries: Entries, upto: int, source: str) -> list[tuple[int, Entry]]:
+    """The effects that had begun and not ended at this position, or began since, as intents without an outcome: of
+    a task that cannot go on itself, they are settled by the fork, and not done once more. What one is known to have
+    returned is kept with it. Pure."""
+    found = []
+    for account in accounts(entries, {}):
+        had_ended = account.end is not None and account.position <= upto
+        if had_ended or account.state in ("failed", "undone"):
+            continue
+        last = account.intent  # or its outcome, if its intent is what cannot be read
+        note = {**{name: account.note[name] for name in _OF_AN_INTENT if name in account.note}, "from": source}
+        note["shown"] = account.shown
+        if account.state == "done" and account.end is not None and account.end.value is not None:
+            note[KNOWN] = base64.b64encode(account.end.value).decode()
+        kept = last.value if last.kind == "intent" else None
+        intent = msgspec.structs.replace(last, kind="intent", value=kept, error=None, epoch=-1, note=note)
+        found.append((account.position, intent))
+    return sorted(found, key=lambda one: one[0])
+
+
+def settled_by(entries: Entries, upto: int, later: Collection[int] = ()) -> list[tuple[int, Entry]]:
+    """The entries up to this position and at some later ones, without what was still open there, and without undoing.
+    Pure."""
+    before = [(position, entry) for position, entry in entries if position <= upto or position in later]
+    ended = {entry.path for _, entry in before if entry.kind != "intent"}
+    return [
+        (position, entry)
+        for position, entry in before
+        if (entry.kind != "intent" or entry.path in ended) and not _is_undo(entry) and entry.op != "compensate"
+    ]
+
+
+def packed(store: Store, uid: str, entries: Entries) -> str:
+    """Entries as the store takes them with another write: sealed for their task, all or none. Each names the one
+    before it, as there are gaps between their positions.
+
+    Raises:
+        TooLarge: nothing was written.
+    """
+    ring, before, pairs = store.ring, 0, []
+    for position, entry in sorted(entries, key=itemgetter(0)):
+        named = msgspec.structs.replace(entry, note={**(entry.note or {}), AFTER: before})
+        pairs.append((position, seal_entry(named, uid, position, ring).hex()))
+        before = position
+    size = sum(len(digits) // 2 for _, digits in pairs)
+    if size > MAX_COPIED:
+        raise TooLarge("the journal that would be copied", size, MAX_COPIED)
+    return json.dumps(pairs)
+
+
+async def first_entry(store: Store, uid: str, line: int, begun_with: bytes) -> str:
+    """The first entry of a new line with other arguments: what the line before has cost, and with which arguments
+    the task was started."""
+    entries = [entry for _, entry in await read_entries(store, uid, line)]
+    return packed(store, uid, [(0, carried(entries, begun_with))])
+
+
+# ── what is changed ──────────────────────────────────────────────────────────────────────────────
+
+
+def _changed(
+    known: DurableFunction[..., Any] | None, function: str, data: bytes, state: Any, changes: Mapping[str, Any]
+) -> tuple[bytes, Any]:
+    """Arguments and state with some of them set: a name that is no argument is a key of the state."""
+    if not changes:
+        return data, state
+    given = dict(codec.decode(data))
+    types = dict(known.signature.types) if known is not None else dict.fromkeys(given, Any)
+    keys = dict(state) if isinstance(state, dict) else {}
+    for name, value in changes.items():
+        if name in types:
+            given[name] = _as_argument(name, value, types[name])
+        elif name in keys:
+            keys[name] = value
+        else:
+            names = ", ".join([*types, *keys]) or "nothing"
+            do = f"what can be set: {names}"
+            if known is None:
+                do += f"; in a program that imports {function}, task.fork(…) sets any argument it takes"
+            raise InvalidInput(f"{function} has no argument and no state {name!r}", do=do)
+    return codec.encode(given), keys if isinstance(state, dict) else state
+
+
+def _as_argument(name: str, value: Any, as_type: Any) -> bytes:
+    """A value of the argument's own type, or plain data that is read as one."""
+    data = codec.encode(value, as_type)
+    if as_type is Any or codec.is_plain(data):
+        return data
+    try:
+        return codec.encode(codec.decode(codec.encode(value), as_type), as_type)
+    except PerdureError as error:
+        raise InvalidInput(f"{name} cannot be {value!r}: {error.what}", do="give a value of its own type") from None

@@ -1,0 +1,91 @@
+"""A durable function goes back to a checkpoint: what it had done by then stays done, and it goes on from there.
+
+The journal up to the checkpoint is the beginning of a new line. What effects did after it cannot be wished away:
+either they are undone first, as when a task is cancelled, or somebody says that they stay as they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from perdure._durable.attempt import Aside, Paused, with_origin
+from perdure._durable.effects import Account, accounts, take_back, unknown_here
+from perdure._durable.journal import read_answers, read_entries
+from perdure._durable.lifecycle.preparation import prepare, suspend
+from perdure._durable.lifecycle.task_fork import packed, settled_by
+from perdure._durable.models import carried
+from perdure._durable.progress import position_of, recorded_later
+from perdure._tasks import Hold, Task, current_row, forget_lease, release_lease, take_lease
+from perdure.errors import Conflict, InvalidInput
+
+
+async def keep_for_rollback(task: Task, seq: int, undo: bool | None) -> str | None:
+    """The entries that stay, as the store takes them; None for a task of no durable function.
+
+    Raises:
+        InvalidInput: effects were done since then, and `undo` does not say what becomes of them.
+        LeaseHeld, Conflict: they cannot be undone here and now; what was undone so far is recorded.
+    """
+    store = task._store
+    if not await store.query("get_call", uid=task.uid):
+        return None
+    row = await current_row(store, task.id, task.uid)
+    entries = await read_entries(store, task.uid, row.line)
+    position = position_of(task.uid, entries, seq)
+    since = [one for one in accounts(entries, await read_answers(store, task.uid)) if _counts(one, position)]
+    if since and undo is None:
+        listed = ", ".join(one.shown for one in since)
+        raise InvalidInput(
+            f"task {task.id!r} has done {len(since)} effects since checkpoint {seq}: {listed[:300]}",
+            kept="everything as it is",
+            do="say what becomes of them: undo=True (--undo) takes them back first, undo=False (--keep) leaves them",
+        )
+    if since and undo:
+        await _undo(task, position)
+    # What was spent since was spent, whatever becomes of it.
+    spent = with_origin(carried(entry for at, entry in entries if at > position), entries, row.line)
+    later = recorded_later(task.uid, entries, position, seq)
+    last = max(later, default=position)
+    return packed(store, task.uid, [*settled_by(entries, position, later), (last + 1, spent)])
+
+
+def _counts(account: Account, position: int) -> bool:
+    return account.position > position and account.state in ("done", "uncertain") and not account.is_inherited
+
+
+async def _undo(task: Task, position: int) -> None:
+    """Take the effects back in an attempt of our own; nobody else may be at work."""
+    if (await task.record()).status in ("paused", "failed"):
+        await task.resume()
+    hold = await take_lease(task._store, task.id, task.uid, "", is_exclusive=True)
+    try:
+        await Aside(_undo_here(task, hold, position))
+    except BaseException:
+        forget_lease(task._store, hold)  # the store may be away, and the lease is not kept for a task nobody works on
+        raise
+
+
+async def _undo_here(task: Task, hold: Hold, position: int) -> None:
+    store = task._store
+    run = await prepare(store, task, hold, asyncio.get_running_loop())
+    unknown = unknown_here(run, position)
+    if unknown:
+        await release_lease(store, hold, "cannot undo here")
+        raise Conflict(
+            f"this process does not know how to undo {', '.join(unknown)}",
+            kept="everything as it is",
+            do="roll back in a program that imports these effects",
+        )
+    try:
+        await take_back(run, position)
+    except Paused:
+        await suspend(task, hold, run)
+        raise Conflict(
+            f"a person has to help: {next(iter(run.questions.values()))[1]['question']}",
+            kept="the task, paused; what was undone so far is recorded",
+            do=f"`perdure answer {task.id}`, then roll back again",
+        ) from None
+    except BaseException:
+        await release_lease(store, hold, "could not undo what it did")
+        raise
+    await release_lease(store, hold, "undone for a rollback")

@@ -1,0 +1,336 @@
+"""Begin a durable function's task, and hold on to it: `app.start`, handles, children.
+
+Started inside a durable function, a task is its child: the start is recorded before the code goes on, so
+that a replay starts nothing twice, and the child lives on when its parent's process dies.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+from shlex import quote
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from perdure._durable.attempt import Scope, current, recorded_call, waiting
+from perdure._durable.declare import DurableFunction
+from perdure._durable.inspect import why_not_at_work
+from perdure._durable.lifecycle.attach_check import check_same
+from perdure._durable.lifecycle.run_waits import asked_of_a_person
+from perdure._durable.lifecycle.task_ends import Ended
+from perdure._durable.models import Budget, seal_budget
+from perdure._durable.values import declared_here, decode_error
+from perdure._ground import envelope
+from perdure._ground.durations import Duration, require_timedelta
+from perdure._ground.ids import check_id
+from perdure._ground.traceback_text import remember_trace
+from perdure._model import FINISHED, START, Config
+from perdure._replay import digest
+from perdure._store import Store, TaskRow
+from perdure._tasks import Task, Tasks
+from perdure.errors import Conflict, InvalidInput, NotFound, TaskFailed, TimedOut
+
+R = TypeVar("R")
+LOOK_SECONDS = 0.02
+WORDLESS_SECONDS = 2.0  # of waiting for a task that nobody works on
+_FOR_EVER = 60.0  # and then once more
+_AROUND = "PERDURE_TASK"
+log = logging.getLogger("perdure.durable")
+
+
+class Beginning(Struct, gc=False):
+    """What a task began with, for whoever carries it on from there: it need not be read."""
+
+    arguments: bytes
+    budget: Budget | None
+    deadline_at: int | None = None
+    copies: dict[str, Any] | None = None  # of the arguments, read back and given to nobody yet
+
+
+async def start(
+    tasks: Tasks,
+    id: str,
+    function: DurableFunction[..., Any],
+    args: Any,
+    kwargs: Any,
+    *,
+    parent_uid: str | None = None,
+    here: bool = False,
+    is_taken: bool = False,
+    tags: Mapping[str, str] = {},
+) -> tuple[Task, Beginning]:
+    """The task that carries out this call, which `check_call` has seen, made now if its id is free; `here`, this
+    process carries it out at once. `is_taken`: a moment ago the id was not.
+
+    Raises:
+        Conflict: the id belongs to another function, or to a call with other arguments.
+        NotStorable: an argument cannot be kept; nothing was written.
+    """
+    store, options = tasks._store, function.chosen
+    arguments, copies = function.signature.keep_arguments(args, kwargs)
+    timeout = options.timeout or (options.config.timeout if options.config is not None else None)
+    deadline_at = None if timeout is None else await deadline_of(store, timeout)
+    beginning = Beginning(arguments, options.budget, deadline_at, copies)
+    not_before = await deadline_of(store, options.debounce) if options.debounce is not None else None
+    if parent_uid is None and _AROUND in os.environ:
+        parent_uid = await _task_around(tasks)
+
+    def call(uid: str) -> dict[str, Any]:
+        return {
+            "function": function.name,
+            "function_version": function.version,
+            "arguments": envelope.seal(arguments, "arguments", uid, store.ring),
+            "queue": options.queue,
+            "priority": options.priority,
+            "parent_uid": parent_uid,
+            "call_key": options.key,
+            "not_before": not_before,
+            "deadline_at": beginning.deadline_at,
+            "budget": seal_budget(store, uid, options.budget),
+        }
+
+    config = options.config
+    if options.dependency_policy != "wait":
+        config = replace(config or Config(), dependency_policy=options.dependency_policy)
+    what: dict[str, Any] = {"name": function.name, "depends_on": options.depends_on, "config": config, "call": call}
+    what |= {"tags": tags, "origin": {"module": function.module}}
+    if here and parent_uid is None and not tags:
+        what["alike"] = function.alike
+    while True:
+        made = None if is_taken else await tasks._insert("start_function", id, {}, here=here, **what)
+        if made is not None:
+            return made, beginning
+        is_taken = False
+        row = await tasks._row(id)
+        if row is not None:
+            if options.debounce is None or not await _postpone(store, row, function, call(row.uid)):
+                await check_same(store, row, function, arguments)
+            return await tasks._attach(row.uid, created=False), beginning
+
+
+def check_call(id: object, function: Any) -> DurableFunction[..., Any]:
+    """The function; what people write by mistake is refused, in words that say so.
+
+    Raises:
+        InvalidInput: the function is none of ours, or the two are given the other way round.
+    """
+    if type(id) is str and isinstance(function, DurableFunction):
+        check_id(id)
+        return function
+    if isinstance(id, DurableFunction):
+        name = getattr(id.function, "__name__", id.name)
+        raise InvalidInput(f"{name} stands where the task's id goes", do=f"the id comes first: {_as_it_goes(name)}")
+    check_id(id)
+    inner = getattr(function, "__func__", None)
+    if isinstance(inner, DurableFunction):  # a class method, from Python 3.13 on
+        function = inner.__get__(function.__self__)
+    if not isinstance(function, DurableFunction):
+        raise _no_function(function)
+    return function
+
+
+def _no_function(given: Any) -> InvalidInput:
+    name = getattr(given, "__name__", "function")
+    if inspect.iscoroutine(given):
+        given.close()  # else Python complains of it too
+        return InvalidInput(
+            f"{name} was called, and what it gave stands where the function goes",
+            do=f"give the function itself, and then its arguments: {_as_it_goes(name)}",
+        )
+    if not callable(given):
+        return InvalidInput(
+            f"{given!r:.100} is no durable function",
+            do=f"give the function itself, not what it returns, and then its arguments: {_as_it_goes(name)}",
+        )
+    if isinstance(given, partial):
+        name = getattr(given.func, "__name__", "function")
+        return InvalidInput(
+            f"a partial of {name} stands where the function goes: its arguments would not be kept",
+            do=f"give the durable function itself, and then all its arguments: {_as_it_goes(name)}",
+        )
+    if name == "<lambda>":
+        return InvalidInput("a lambda is no durable function", do="make it a def with a name, and put @durable above")
+    return InvalidInput(f"{name} is no durable function", do=f"put @durable above `def {name}`")
+
+
+def _as_it_goes(name: str) -> str:
+    return f'app.run("my-task", {name}, …)'
+
+
+async def _task_around(tasks: Tasks) -> str | None:
+    """The task of the command that this process was started by, if `perdure run` has started it."""
+    around = os.environ.get(_AROUND)
+    row = await tasks._row(around) if around else None
+    return row.uid if row is not None else None
+
+
+async def deadline_of(store: Store, timeout: timedelta) -> int:
+    """The moment at which a task that starts now has taken too long."""
+    return await store.wall_ms() + timeout // timedelta(milliseconds=1)
+
+
+async def _postpone(store: Store, row: TaskRow, function: DurableFunction[..., Any], call: Mapping[str, Any]) -> bool:
+    """Whether the task, which nobody has begun, now waits for this start instead of the one before."""
+    rows = await store.query("get_call", uid=row.uid)
+    if not rows or rows[0][:2] != (function.name, function.version):
+        return False
+    params = {
+        **store.event(row.uid, "postponed", {}),
+        "arguments": call["arguments"],
+        "not_before": call["not_before"],
+    }
+    return await store.verb("postpone", row.uid, params, key=row.id) is not None
+
+
+# ── results ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def result_of(store: Store, row: TaskRow, function: DurableFunction[..., Any]) -> Any:
+    """What a finished task ended with: its value, or its exception raised."""
+    if row.status == "completed" and row.result is not None:
+        return store.unseal(row.uid, "result", row.result, function.signature.returns)
+    error = store.unseal(row.uid, "error", row.error) if row.error else None
+    if isinstance(error, dict) and isinstance(error.get("raised"), bytes):
+        raised = decode_error(error["raised"], declared_here())
+        remember_trace(raised, str(error.get("traceback") or ""))
+        # Nothing was run now: who has mended the code would look for what is still wrong with it.
+        raised.add_note(f"perdure: task {row.id!r} has failed with this; what it had done is kept")
+        raised.add_note(f"  do:   `perdure resume {quote(row.id)}` begins a new attempt, with the code as it is then")
+        raise raised
+    raise TaskFailed(row.id, row.status, "completed", error)
+
+
+def _moment(store: Store, end: float) -> float:
+    """How long to wait for an end that has to come until then."""
+    return max(min(end - store.clock.boottime(), store.clock.longest_wait), 0.0)
+
+
+class Handle(Generic[R]):
+    """A task that was started, wherever it runs."""
+
+    def __init__(self, tasks: Tasks, id: str, uid: str, function: DurableFunction[..., R]) -> None:
+        self.id = id
+        self._tasks, self._uid, self._function = tasks, uid, function
+
+    async def task(self) -> Task:
+        return await self._tasks._attach(self._uid, created=False)
+
+    async def is_done(self) -> bool:
+        """Whether the task has ended, however it did. Inside a durable function the answer is recorded."""
+        scope = current.get()
+        if scope is None or scope.is_body:
+            return await self._is_over()
+        found: bool = await recorded_call(scope, f"look at {self.id}", bool, self._is_over)
+        return found
+
+    async def _is_over(self) -> bool:
+        return not await self._tasks._store.query("find_live", uids=json.dumps([self._uid]))
+
+    async def result(self, timeout: Duration | None = None) -> R:
+        """What the task ends with; waits for it. Inside a durable function the result is recorded.
+
+        Raises:
+            TimedOut: it has not ended in time, and goes on.
+            TaskFailed: it has failed with an exception that is not rebuilt, or was cancelled.
+        """
+        limit = require_timedelta("timeout", timeout)
+        scope = current.get()
+        if scope is not None and not scope.is_body:
+            return await self._recorded(scope)
+        found: R = result_of(self._tasks._store, await self._finished(limit), self._function)
+        return found
+
+    async def _finished(self, timeout: timedelta | None = None) -> TaskRow:
+        store = self._tasks._store
+        end = None if timeout is None else store.clock.boottime() + timeout.total_seconds()
+        while True:
+            row = TaskRow(*(await store.query("get_task_by_uid", uid=self._uid))[0])
+            if row.status in FINISHED:
+                return row
+            if end is not None and store.clock.boottime() >= end:
+                raise TimedOut(
+                    f"task {self.id!r} is {row.status} after {timeout}",
+                    kept="the task goes on",
+                    do=await why_not_at_work(store, self._uid) or await asked_of_a_person(store, row),
+                )
+            # A moment at a time where there is an end to it, as the clock may be moved; else for ever, and looked up
+            # together with all others that are waited for.
+            if end is not None:
+                await Ended(store, self._uid, _moment(store, end))
+            else:
+                await self._ended()
+
+    async def _ended(self) -> None:
+        """Wait for its end. If that takes a while, it says once that nobody works on it, or that a person is asked."""
+        store, told, patience = self._tasks._store, "", WORDLESS_SECONDS
+        look_at = store.clock.boottime() + patience
+        while not await Ended(store, self._uid, patience):
+            if store.clock.boottime() < look_at:
+                continue
+            word = await self._why_it_takes_long(is_new=patience != _FOR_EVER)
+            if word and word != told:
+                log.warning("%s", word)
+                told = word
+            patience = _FOR_EVER
+            look_at = store.clock.boottime() + patience
+
+    async def _why_it_takes_long(self, *, is_new: bool) -> str:
+        store = self._tasks._store
+        row = TaskRow(*(await store.query("get_task_by_uid", uid=self._uid))[0])
+        if row.status == "paused":
+            return await asked_of_a_person(store, row)
+        why = await why_not_at_work(store, self._uid) if is_new else ""
+        return f"task {self.id} is waited for, and nobody works on it: {why}" if why else ""
+
+    async def _recorded(self, scope: Scope) -> R:
+        async def child() -> R:
+            with waiting(scope.run):
+                row = await self._finished()
+            found: R = result_of(self._tasks._store, row, self._function)
+            return found
+
+        found: R = await recorded_call(scope, f"result of {self.id}", self._function.signature.returns, child)
+        return found
+
+
+async def handle_on(tasks: Tasks, id: str, function: DurableFunction[..., Any]) -> Handle[Any]:
+    """A handle on a task that was started before, by whatever process.
+
+    Raises:
+        NotFound: there is no such task.
+        Conflict: it carries out another function.
+    """
+    row = await tasks._row(check_id(id))
+    if row is None:
+        raise NotFound("task", id, tasks._store.place)
+    found = await tasks._store.query("get_call", uid=row.uid)
+    if not found or found[0][0] != function.name:
+        what = f"carries out {found[0][0]!r}" if found else "is no durable function's"
+        raise Conflict(f"task {id!r} {what}, not {function.name!r}", do="name its own function")
+    return Handle(tasks, id, row.uid, function)
+
+
+async def start_or_adopt(
+    tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any
+) -> Handle[Any]:
+    """A handle on the task; inside a durable function the start is recorded, and the task its child."""
+    function, scope = check_call(id, function), current.get()
+    if scope is None or scope.is_body:
+        task, _ = await start(tasks, id, function, args, kwargs)
+        return Handle(tasks, id, task.uid, function)
+    parent = scope.run.uid
+
+    async def begin() -> str:
+        await scope.run.flush()
+        child, _ = await start(tasks, id, function, args, kwargs, parent_uid=parent)
+        return child.uid
+
+    uid = await recorded_call(scope, f"{START}{function.name}", str, begin, asked=digest((id,), {}))
+    return Handle(tasks, id, uid, function)

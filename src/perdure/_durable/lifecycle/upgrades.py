@@ -1,0 +1,62 @@
+"""Find the version of a function that can carry a task on, or bring the task to the version there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perdure._durable.declare import DurableFunction, chosen_among, function_for, refuse_namesakes, upgraded
+from perdure._durable.journal import read_entries
+from perdure._durable.lifecycle.attach_check import ANY, begun_in
+from perdure._durable.lifecycle.task_fork import first_entry
+from perdure._ground import envelope
+from perdure._store import Row, Store
+from perdure._tasks import Hold, Task
+from perdure.errors import LeaseLost
+
+
+async def meant(store: Store, task_id: str, uid: str, function: DurableFunction[..., Any]) -> DurableFunction[..., Any]:
+    """The function itself; of several with its name, the one of the module that began the task.
+
+    Raises:
+        ReplayDiverged: nothing says which one that is.
+    """
+    if not function.namesakes:
+        return function
+    module = await begun_in(store, uid)
+    found = chosen_among(function.namesakes, module)
+    if found is None:
+        raise refuse_namesakes(task_id, function.namesakes, module)
+    return found
+
+
+async def fitting(
+    store: Store, task: Task, hold: Hold, function: DurableFunction[..., Any], call: Row
+) -> DurableFunction[..., Any]:
+    """The function that carries the task of this call on: of the version that began it, or this one, after an upgrade.
+
+    Raises:
+        ReplayDiverged: the task was begun by a version that is not here, and there is no way from it; or several
+            functions have its name, and nothing says which one began it.
+    """
+    function = await meant(store, task.id, task.uid, function)
+    version, sealed = call[1], call[2]
+    if version == function.version:
+        return function
+    older = function_for(function.name, version, function.module)
+    if older is not None and older.version == version:
+        return older
+    arguments = envelope.unseal(sealed, kind="arguments", bound_to=task.uid, ring=store.ring)
+    line = (await store.query("get_task_by_uid", uid=task.uid))[0][6]
+    entries = [entry for _, entry in await read_entries(store, task.uid, line)]
+    new = upgraded(task.id, function, version, arguments, entries)
+    params = {
+        **task._event("upgraded", {"from": version, "to": function.version}),
+        "entries": await first_entry(store, task.uid, line, ANY),
+        "function_version": function.version,
+        "arguments": envelope.seal(new, kind="arguments", bound_to=task.uid, ring=store.ring),
+    }
+    if await store.verb("begin_line", task.uid, params, key=task.id, fence=hold.fence) is None:
+        lost = LeaseLost(task.id, "another attempt has the lease, so it was not upgraded")
+        hold.fence.close(lost)
+        raise lost
+    return function

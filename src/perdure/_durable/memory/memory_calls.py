@@ -1,0 +1,393 @@
+"""Calls on a task's memory inside a durable function: a replay gets what was read, and nothing is written twice.
+
+A call on memory is an entry of the journal, with its result and with everything that its layers were answered while it
+ran: values of the store, the time, a file's content. A replay runs the layers' code again and gives it those answers,
+so that a layer stands where it stood. The result itself comes from the journal.
+
+A value that a layer writes into the task's own store is committed together with the entry that tells of it. So a call
+that was cut off is taken up after its last write: a turn counts once, whenever the process dies. Where a layer keeps
+its values elsewhere, the answers are on disk before the write, which is then repeated with the same value.
+
+Owns what is recorded of such a call. What layers are and who calls them is in perdure/memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from perdure._durable.attempt import Scope, current, cut_off, never, recorded
+from perdure._durable.memory.memory_tape import OP, WRITE, Answer, MemoryCall
+from perdure._durable.values import declared_here, decode_error, encode_error
+from perdure._ground import codec
+from perdure._ground import crash_points as crash
+from perdure._model import Entry, scope_of
+from perdure._replay import Cut, Diverged, Recorded, digest
+from perdure.errors import InvalidInput, LeaseLost, StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from perdure._durable.attempt import Run
+
+T = TypeVar("T")
+_active: ContextVar[MemoryCall | None] = ContextVar("perdure_memory_call", default=None)
+
+
+def is_on_record() -> bool:
+    """Whether the layers that run now are given answers from the journal alone: the call has ended before."""
+    call = _active.get()
+    return call is not None and call.is_whole
+
+
+# ── a call ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class _InSteps:
+    """What steps of earlier attempts did to memory: a step that is recorded is not run again, nor are its calls."""
+
+    def __init__(self, run: Run) -> None:
+        self._are_some = any(entry.op == OP and _is_in_step(entry.path) for _, entry in run.entries)
+        self._loaded: set[str] = set()
+
+    def is_behind(self, layer: str) -> bool:
+        """Whether steps of an earlier attempt may have changed what the layer keeps; asked again, it is not."""
+        if not self._are_some or layer in self._loaded:
+            return False
+        self._loaded.add(layer)
+        return True
+
+
+def _is_in_step(path: str) -> bool:
+    _, first, *inner = path.split("|")
+    return bool(inner) and not first.startswith("memory.")
+
+
+async def memory_call(
+    name: str,
+    arguments: Any,
+    body: Callable[[], Awaitable[T]],
+    as_type: Any = None,
+    *,
+    lost: Callable[[set[str]], None] = lambda layers: None,
+    gives_its_own: bool = False,
+    flush: bool = False,
+) -> T:
+    """What `body` gives, which uses layers of memory. Inside a durable function it is recorded.
+
+    `lost` is told which layers did something else in the replay than before: what they know has to be loaded anew.
+    With `gives_its_own` the result is what the body made, also in a replay: something that is no data. With `flush` it
+    is on disk when this returns.
+    """
+    scope = current.get()
+    if scope is None or _active.get() is not None:
+        return await body()
+    run: Run = scope.run
+    run.check()
+    if _is_older(scope):
+        with _as_before():
+            return await body()
+    asked = _told(arguments)
+    answer = scope.track.ask(name.replace("|", "/").replace("#", "%"), asked, in_body=scope.is_body)
+    if type(answer) is Diverged:
+        raise run.poison(run.diverged(answer))
+    if type(answer) is Recorded:
+        if not scope.is_body:
+            await run.hand_out(answer.position)
+            run.replayed += 1
+        own = await _again(scope, answer.path, asked, answer.entry, body, lost)
+        given: Any = own if gives_its_own and answer.entry.error is None else _result(answer.entry, as_type)
+        return given  # type: ignore[no-any-return]
+    if type(answer) is Cut and not scope.is_body:
+        await _again(scope, answer.path, asked, None, body, lost)
+        result: T = await never(run, answer.position)
+        return result
+    call = MemoryCall(run, answer.path, asked, {}, is_whole=False, is_in_step=scope.is_body)
+    made_here = await _first_time(scope, call, body, as_type, is_kept=not gives_its_own, flush=flush)
+    if call.lost:
+        lost(call.lost)
+    return made_here
+
+
+class _Written:
+    """By which perdure the journal was written."""
+
+    def __init__(self, run: Run) -> None:
+        self.may_be_older = bool(run.entries) and all(entry.op != OP for _, entry in run.entries)
+        self.is_older = False
+
+
+def _is_older(scope: Scope) -> bool:
+    """Whether this journal was written when calls on memory were not recorded: its task goes on in that way.
+
+    It is known by a call on memory that would be the first one on record, before results that are.
+    """
+    written = scope.run.part(_Written)
+    if written.may_be_older and not written.is_older and not scope.is_body:
+        written.is_older = scope.track.first_unasked() is not None
+        written.may_be_older = written.is_older
+    return written.is_older
+
+
+_unrecorded: ContextVar[bool] = ContextVar("perdure_memory_unrecorded", default=False)
+
+
+@contextmanager
+def _as_before() -> Iterator[None]:
+    token = _unrecorded.set(True)
+    try:
+        yield
+    finally:
+        _unrecorded.reset(token)
+
+
+def _told(arguments: Any) -> bytes:
+    try:
+        return digest((arguments,), {})
+    except (TypeError, RecursionError):
+        return b""  # what it is, the body refuses
+
+
+@contextmanager
+def _running(scope: Scope, call: MemoryCall) -> Iterator[None]:
+    """Inside nothing is numbered, as in a step's body."""
+    token = current.set(Scope(call.run, call.path, True, asyncio.current_task()))
+    active = _active.set(call)
+    try:
+        yield
+    finally:
+        _active.reset(active)
+        current.reset(token)
+
+
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    """Inside the block nothing is numbered: what is done there belongs to this process, not to the function."""
+    scope = current.get()
+    token = None if scope is None else current.set(Scope(scope.run, f"{scope.path}|unrecorded", True, scope.task))
+    try:
+        yield
+    finally:
+        if token is not None:
+            current.reset(token)
+
+
+async def _again(
+    scope: Scope, path: str, asked: bytes, entry: Entry | None, body: Callable[[], Awaitable[Any]], lost: Any
+) -> Any:
+    """Run the layers' code with what it was answered when the call was recorded."""
+    tails = {} if entry is None or entry.value is None else codec.decode(entry.value, _Kept)[1]
+    call = MemoryCall(scope.run, path, asked, tails, is_whole=True, is_in_step=scope.is_body)
+    with _running(scope, call):
+        try:
+            return await body()
+        except Exception:
+            return None  # how it ended is in the journal
+        finally:
+            if call.lost:
+                lost(call.lost)
+
+
+_Kept = tuple[bytes | None, dict[str, list[Answer]]]
+
+
+async def _first_time(
+    scope: Scope, call: MemoryCall, body: Callable[[], Awaitable[T]], as_type: Any, *, is_kept: bool, flush: bool
+) -> T:
+    run, position = call.run, None
+    try:
+        if not scope.is_body:
+            await run.may_start()
+        with run.not_at_rest():
+            run.fresh += 1
+            value, trouble = None, None
+            try:
+                with _running(scope, call):
+                    value = await body()
+            except StoreUnavailable as error:
+                raise run.poison(error) from None  # nobody knows how the call ended; another attempt makes it again
+            except LeaseLost:
+                raise
+            except Exception as raised:
+                run.fence.check()
+                trouble = encode_error(raised, declared_here())
+            run.fence.check()
+            result = codec.encode(value, as_type) if is_kept and trouble is None else None
+            kept = codec.encode((result, call.new_answers()), _Kept)
+            now = run.store.clock.now_ms()
+            # What was answered is kept beside an error too: the layers went as far as that.
+            entry = Entry("result", OP, call.path, call.asked, kept, trouble, now, 0, run.epoch)
+            crash.place("memory.before_entry")
+            position, write = run.record(entry, urgent=flush)
+            crash.place("memory.recorded")
+            if scope.is_body:
+                run.cursor.learn(position, entry)
+            elif run.ordered > 1:
+                run.gate.expect(position)
+            if flush:
+                await write
+                run.check()
+        if not scope.is_body:
+            await run.hand_out(position)
+    except asyncio.CancelledError:
+        if run.is_ending:
+            raise
+        if position is not None and not scope.is_body:
+            run.passed(position)
+        await cut_off(run, OP, call.path, call.asked, in_body=scope.is_body)
+        raise
+    if trouble is None and not is_kept:
+        return value  # type: ignore[return-value]
+    found: T = _result(entry, as_type)
+    return found
+
+
+def _result(entry: Entry, as_type: Any) -> Any:
+    if entry.error is not None:
+        raise decode_error(entry.error, declared_here())
+    assert entry.value is not None
+    data = codec.decode(entry.value, _Kept)[0]
+    return None if data is None else codec.decode(data, as_type)
+
+
+# ── what a layer asks for ────────────────────────────────────────────────────────────────────────
+
+
+class LayerRecord:
+    """What one layer of one task's memory asks for, on record where a durable function calls it."""
+
+    def __init__(self, layer: str) -> None:
+        self.layer = layer.replace("|", "/").replace("#", "%")
+        self._opened_in: str | None = None  # the step in whose body the layer was loaded first; '' for none
+
+    def has_to_load(self, *, is_loaded: bool) -> bool:
+        """Whether the layer has to load what it knows before it is used in this call; asked again, it has not.
+
+        Raises:
+            InvalidInput: it was loaded outside of the step that uses it now: a replay does not run the step, so
+                what the layer shows would be another thing then.
+        """
+        call = _active.get()
+        if call is None:
+            return not is_loaded
+        step = scope_of(call.path) if call.is_in_step else ""
+        if is_loaded and step not in ("", self._opened_in):
+            raise InvalidInput(
+                f"{self.layer}: this memory is used in a step, and was opened outside of it",
+                kept="nothing was changed",
+                do="call it between steps, or open app.memory(…) inside the step",
+            )
+        if not is_loaded:
+            self._opened_in = step
+            return True
+        in_steps = call.run.part(_InSteps)
+        return call.tape(self.layer).is_marked("load anew", lambda: in_steps.is_behind(self.layer))
+
+    async def answer(self, what: str, read: Callable[[], Awaitable[T]], as_type: Any = Any) -> T:
+        """What `read` gives; in a replay, what it gave. It may also do something that does no harm done twice."""
+        call = _active.get()
+        if call is None:
+            if current.get() is None or _unrecorded.get():
+                return await read()
+            again = partial(self.answer, what, read, as_type)
+            return await memory_call(f"memory.{self.layer}.{what}", None, again, as_type)
+        tape = call.tape(self.layer)
+        found = tape.take(what)
+        if found is not None:
+            given: T = _given(found, as_type)
+            return given
+        try:
+            value = await read()
+        except StoreUnavailable as error:
+            raise call.run.poison(error) from None  # not an answer: another attempt asks again
+        except LeaseLost:
+            raise
+        except Exception as error:
+            tape.add_error(what, error)
+            raise
+        tape.new.append((what, codec.encode(value, as_type), None))
+        return value
+
+    def draw(self, what: str, make: Callable[[], T]) -> T:
+        """The same for something that is had at once."""
+        call = _active.get()
+        if call is None:
+            return make()
+        tape = call.tape(self.layer)
+        found = tape.take(what)
+        if found is not None:
+            given: T = _given(found, Any)
+            return given
+        value = make()
+        tape.add(what, value)
+        return value
+
+    def now(self, make: Callable[[], datetime]) -> datetime:
+        """The time; between two calls of a durable function it is recorded as `recorded.now()` is."""
+        scope = current.get()
+        if _active.get() is None and scope is not None and not scope.is_body and not _is_older(scope):
+            return recorded.now()
+        return self.draw("now", make)
+
+    async def write(
+        self,
+        key: str,
+        seen: int | None,
+        prepare: Callable[[], dict[str, Any] | None],
+        elsewhere: Callable[[bool], Awaitable[int | None]],
+    ) -> int | None:
+        """Keep a value: the new version, or None when it was not the version `seen` any more.
+
+        `prepare` gives the parameters of the verb, for a value in the durable function's own store. For another it
+        gives None, and `elsewhere` keeps the value; it is told whether an attempt that died may have kept it.
+        """
+        call = _active.get()
+        if call is None:
+            if current.get() is None or _unrecorded.get():
+                return await elsewhere(False)
+            again = partial(self.write, key, seen, prepare, elsewhere)
+            return await memory_call(f"memory.{self.layer}.write", key, again, int | None)
+        tape = call.tape(self.layer)
+        found = tape.take(WRITE)
+        if found is not None:
+            version: int | None = _given(found, Any)
+            return version
+        try:
+            params = prepare()
+            if params is not None:
+                return await tape.write(params, seen)
+            await tape.save()
+            version = await elsewhere(call.run.epoch > 1 and not tape.has_written)
+        except (StoreUnavailable, LeaseLost):
+            raise
+        except Exception as error:
+            tape.add_error(WRITE, error)
+            raise
+        tape.add(WRITE, version)
+        tape.has_written = True
+        return version
+
+
+def own_store(committer: object) -> bool:
+    """Whether the running durable function keeps its journal in the store of this committer."""
+    scope = current.get()
+    return scope is not None and scope.run.store.committer is committer
+
+
+def _given(found: Answer, as_type: Any) -> Any:
+    _, data, error = found
+    if error is not None:
+        raise decode_error(error, declared_here())
+    assert data is not None
+    return codec.decode(data, as_type)
+
+
+def has_answers(layer: str) -> bool:
+    """Whether the layer was answered anything in the call that is replayed now."""
+    call = _active.get()
+    return call is not None and not call.tape(layer).is_empty

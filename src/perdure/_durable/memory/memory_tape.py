@@ -1,0 +1,151 @@
+"""What the layers of a task's memory were answered in one call, and the writes among it.
+
+A call has a tape for each layer. In a replay the tape gives what is on it; where the layer comes further than that, it
+takes up what the layer is answered now. A write into the task's own store ends a piece of the tape: the value and the
+entry with that piece are one commit.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from perdure._durable.values import declared_here, encode_error
+from perdure._ground import codec, envelope
+from perdure._ground import crash_points as crash
+from perdure._model import Entry, encode_entry
+from perdure._replay import Recorded
+from perdure._store import Write
+
+if TYPE_CHECKING:
+    from perdure._durable.attempt import Run
+
+OP, WRITE = "memory", "write"
+_seal = envelope.sealer_of("entry")
+
+Answer = tuple[str, bytes | None, bytes | None]  # what was asked; how it was answered: a value or an error
+
+
+class NotOnRecord(Exception):
+    """A layer asks for something that it did not ask for when the call was recorded."""
+
+
+class MemoryCall:
+    """One call on memory, on its way."""
+
+    def __init__(
+        self, run: Run, path: str, asked: bytes, tails: dict[str, list[Answer]], *, is_whole: bool, is_in_step: bool
+    ) -> None:
+        self.run, self.path, self.asked, self.is_in_step = run, path, asked, is_in_step
+        self.is_whole = is_whole  # it has ended before: nothing is done
+        self.lost: set[str] = set()  # layers that asked for what is not on record
+        self._tails = tails
+        self._tapes: dict[str, Tape] = {}
+
+    def tape(self, layer: str) -> Tape:
+        found = self._tapes.get(layer)
+        if found is None:
+            found = self._tapes[layer] = Tape(self, layer, self._tails.get(layer, ()))
+        return found
+
+    def new_answers(self) -> dict[str, list[Answer]]:
+        """By layer: what was answered since its last write."""
+        return {layer: tape.new for layer, tape in self._tapes.items() if tape.new}
+
+
+class Tape:
+    """What one layer was answered in one call, in order."""
+
+    def __init__(self, call: MemoryCall, layer: str, tail: Any) -> None:
+        self._call, self._layer = call, layer
+        self._given: deque[Answer] = deque()
+        self.new: list[Answer] = []
+        self.has_written = self.has_looked = False
+        cursor = call.run.cursor
+        while type(found := cursor.ask(call.path, self._layer, call.asked, in_body=True)) is Recorded:
+            assert found.entry.value is not None
+            self._given += codec.decode(found.entry.value, list[Answer])
+        self._path = f"{call.path}|{self._layer}#{cursor.track(call.path).counts[self._layer]}"
+        self._given += tail
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._given
+
+    def take(self, what: str) -> Answer | None:
+        """The next answer on record; None when the layer has come further than the record.
+
+        Raises:
+            NotOnRecord: something else was asked for then.
+        """
+        if self._given and self._given[0][0] == what:
+            return self._given.popleft()
+        if self._given or self._call.is_whole:
+            self._call.lost.add(self._layer)
+            self._given.clear()
+            if self._call.is_whole:
+                raise NotOnRecord(f"{what} is not on record")
+        return None
+
+    def is_marked(self, what: str, is_so: Callable[[], bool]) -> bool:
+        """Whether something was so when the call was recorded; else, whether it is so now. Asked again, it is not."""
+        if self.has_looked:
+            return False
+        self.has_looked = True
+        if self._given:
+            return self._given[0][0] == what and self._given.popleft() is not None
+        if self._call.is_whole or not is_so():
+            return False
+        self.add(what, None)
+        return True
+
+    def add(self, what: str, value: Any) -> None:
+        self.new.append((what, codec.encode(value), None))
+
+    def add_error(self, what: str, error: BaseException) -> None:
+        self.new.append((what, None, encode_error(error, declared_here())))
+
+    async def write(self, given: dict[str, Any], seen: int | None) -> int | None:
+        """Have the value and the entry that tells of it committed together; the new version, or None."""
+        run = self._call.run
+        kept = self._entry([*self.new, (WRITE, codec.encode((seen or 0) + 1), None)])
+        refused = self._entry([*self.new, (WRITE, codec.encode(None), None)])
+        params = {
+            **given, "uid": run.uid, "line": run.line, "position": 0, "epoch": run.epoch,
+            "worker": run.fence.worker,
+            "entry": self._sealed(kept), "refused": self._sealed(refused),
+        }  # fmt: skip
+        size = 400 + sum(len(value) for value in params.values() if type(value) is bytes)
+        write = Write(run.store.committer, "record_memory", params, run.key, size, run.fence, True)
+        position = run.store.committer.submit_entry(write, params, run.fence, True)
+        row = await write
+        run.fence.check()
+        crash.place("memory.written")
+        assert row is not None
+        version = row[1] or None
+        self._learn(position, kept if version else refused)
+        return version
+
+    async def save(self) -> None:
+        """Have what was answered so far on disk: what comes next is done elsewhere, and must be repeated alike."""
+        if self.new:
+            entry = self._entry(self.new)
+            position, write = self._call.run.record(entry, urgent=True)
+            await write
+            self._call.run.fence.check()
+            self._learn(position, entry)
+
+    def _entry(self, answers: list[Answer]) -> Entry:
+        run = self._call.run
+        now, data = run.store.clock.now_ms(), codec.encode(answers, list[Answer])
+        return Entry("result", OP, self._path, self._call.asked, data, at=now, epoch=run.epoch)
+
+    def _sealed(self, entry: Entry) -> bytes:
+        return _seal(encode_entry(entry), self._call.run.uid, self._call.run.store.ring)
+
+    def _learn(self, position: int, entry: Entry) -> None:
+        cursor, self.new, self.has_written = self._call.run.cursor, [], True
+        cursor.learn(position, entry)
+        number = cursor.track(self._call.path).count(self._layer)
+        self._path = f"{self._call.path}|{self._layer}#{number}"

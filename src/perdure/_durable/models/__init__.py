@@ -1,0 +1,31 @@
+"""Model calls, budgets, and the work a resumed task saved."""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "budget_accounts": (
+            "Budget",
+            "Spent",
+            "budgets",
+            "carried",
+            "open_account",
+            "seal_budget",
+            "spent_in",
+            "was_begun_with",
+        ),
+        "paid_calls": (
+            "ModelCall",
+            "Price",
+            "Usage",
+            "model_call",
+            "model_calls",
+        ),
+        "saved_work": (
+            "Savings",
+            "savings_in",
+            "savings_of",
+        ),
+    },
+)

@@ -1,0 +1,35 @@
+"""Model calls, budgets, and the work a resumed task saved.
+
+Written by tools/make_doors.py from the table in __init__.py.
+"""
+
+from perdure._durable.models.budget_accounts import (
+    Budget,
+    Spent,
+    budgets,
+    carried,
+    open_account,
+    seal_budget,
+    spent_in,
+    was_begun_with,
+)
+from perdure._durable.models.paid_calls import ModelCall, Price, Usage, model_call, model_calls
+from perdure._durable.models.saved_work import Savings, savings_in, savings_of
+__all__ = [
+    "Budget",
+    "Spent",
+    "budgets",
+    "carried",
+    "open_account",
+    "seal_budget",
+    "spent_in",
+    "was_begun_with",
+    "ModelCall",
+    "Price",
+    "Usage",
+    "model_call",
+    "model_calls",
+    "Savings",
+    "savings_in",
+    "savings_of",
+]

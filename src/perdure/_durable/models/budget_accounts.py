@@ -1,0 +1,240 @@
+"""Budgets of tokens, money and time, checked before each model call.
+
+What was spent is in the journal: in the notes of model calls (paid_calls.py) and of `spend`. So it outlives the
+process, and a fork that begins with a journal begins with what that journal cost. A call that is cut off
+after its usage was recorded is paid for twice, and counted twice.
+
+A budget is a brake, not a wall: it is looked at before a call, so the last call may go past it by what that
+call costs. Time is the time of the attempts; a task that waits for a person spends none.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from perdure._durable.attempt import Paused, Run, Scope, current, poison
+from perdure._ground import codec
+from perdure._ground.durations import Duration, require_timedelta
+from perdure._model import CARRIED, Entry
+from perdure._replay import Diverged, Recorded, digest
+from perdure._store import Store
+from perdure.errors import BudgetExhausted, InvalidInput, NoTask
+
+Note = dict[str, str | int | float | None]
+# Money is added up to a millionth of a cent, so that 0.1 + 0.2 is 0.3.
+_MONEY_DIGITS = 8
+
+
+class Budget(Struct, frozen=True, kw_only=True):
+    """What a task may spend; None is no limit. Money is in whatever currency the prices are."""
+
+    tokens: int | None = None
+    money: float | None = None
+    time: timedelta | None = None
+
+    if TYPE_CHECKING:  # the time may be given as a text
+
+        def __init__(
+            self, *, tokens: int | None = None, money: float | None = None, time: Duration | None = None
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "time", require_timedelta("time", self.time))
+        for name in ("tokens", "money"):
+            limit = getattr(self, name)
+            if limit is not None and not _is_at_least(limit, 0):  # and so no NaN
+                raise InvalidInput(f"a budget of {name}={limit!r} can never be kept", do="give a number from 0 up")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and isfinite(value)
+
+
+def _is_at_least(limit: Any, least: Any) -> bool:
+    try:
+        return bool(limit >= least)
+    except TypeError:
+        return False
+
+
+class Spent(Struct, frozen=True, kw_only=True):
+    """What a task has spent."""
+
+    tokens: int = 0
+    money: float = 0.0
+    time: timedelta = timedelta(0)
+
+
+class budgets:
+    """Inside a durable function: spend, and look at what was spent."""
+
+    @staticmethod
+    def spend(*, tokens: int = 0, money: float = 0.0) -> None:
+        """Charge something that is no model call: a search, a rented machine. Charged once, also in replay.
+
+        Raises:
+            InvalidInput: it is no number, with which nothing could be counted any more.
+            NoTask: there is no task to charge it to.
+        """
+        if not _is_number(tokens) or not _is_number(money):
+            raise InvalidInput(f"budgets.spend is told tokens={tokens!r}, money={money!r}", do="give finite numbers")
+        scope = _scope("budgets.spend")
+        note = spent_note(tokens, money)
+        if scope.is_body:
+            scope.run.part(Account).charge(note, "spent", f"{scope.path}|spent")
+        else:
+            _once(scope, "budgets.spend", (tokens, money), None, note)
+
+    @staticmethod
+    def check() -> None:
+        """Before something costly that is no model call: whether the budget allows it. Nothing is recorded; what was
+        done before a crash is not asked for again.
+
+        Raises:
+            BudgetExhausted: one of the limits is reached.
+            NoTask: there is no task whose budget it is.
+        """
+        scope = _scope("budgets.check")
+        if scope.is_body or not scope.run.is_replaying:
+            scope.run.part(Account).check()
+
+    @staticmethod
+    def spent() -> Spent:
+        """What the task had spent when this was first asked here; the same in replay."""
+        scope = _scope("budgets.spent")
+        now = scope.run.part(Account).spent()
+        if scope.is_body:
+            return now
+        found: Spent = _once(scope, "budgets.spent", (), now, None)
+        return found
+
+
+def _scope(name: str) -> Scope:
+    scope = current.get()
+    if scope is None:
+        raise NoTask(name)
+    scope.run.fence.check()
+    if scope.run.unwinding:
+        raise Paused
+    return scope
+
+
+def _once(scope: Scope, name: str, args: tuple[Any, ...], value: Any, note: Note | None) -> Any:
+    """Record a value the first time, and read it afterwards."""
+    run, asked = scope.run, digest(args, {})
+    answer = run.cursor.ask(scope.path, name, asked)
+    as_type = type(value)
+    if isinstance(answer, Diverged):
+        raise poison(run, run.diverged(answer))
+    if type(answer) is Recorded:
+        assert answer.entry.value is not None
+        return codec.decode(answer.entry.value, as_type)
+    now = run.store.clock.now_ms()
+    data = codec.encode(value, as_type)
+    run.record(Entry("result", "inline", answer.path, asked, data, at=now, epoch=run.epoch, note=note))
+    if note:
+        run.part(Account).add(note)
+    return value
+
+
+# ── the account ──────────────────────────────────────────────────────────────────────────────────
+
+
+def spent_note(tokens: int = 0, money: float = 0.0, **more: str | int | float | None) -> Note:
+    """The note of an entry that cost something."""
+    return {**more, "spent_tokens": tokens, "spent_money": money}
+
+
+class Account:
+    """What one task has spent, and may; of one attempt."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._before = spent_in(entry for _, entry in run.entries)
+        self._tokens, self._money = self._before.tokens, self._before.money
+        self._began = run.began
+        self._mutex = threading.Lock()  # plain functions call models from their threads
+        self.budget: Budget | None = None
+
+    def spent(self) -> Spent:
+        now = timedelta(milliseconds=self._run.store.clock.now_ms() - self._began)
+        return Spent(tokens=self._tokens, money=self._money, time=self._before.time + now)
+
+    def charge(self, note: Note, op: str, path: str, value: bytes | None = None) -> None:
+        """Record a mark that costs something."""
+        run = self._run
+        run.record(Entry("result", op, path, b"", value, at=run.store.clock.now_ms(), epoch=run.epoch, note=note))
+        self.add(note)
+
+    def add(self, note: Mapping[str, Any]) -> None:
+        with self._mutex:
+            self._tokens += int(note.get("spent_tokens") or 0)
+            self._money = round(self._money + float(note.get("spent_money") or 0), _MONEY_DIGITS)
+
+    def check(self) -> None:
+        """Whether another call may be made.
+
+        Raises:
+            BudgetExhausted: one of the limits is reached; nothing was called.
+        """
+        if self.budget is None:
+            return
+        spent = self.spent()
+        for what in ("tokens", "money", "time"):
+            limit = getattr(self.budget, what)
+            if limit is not None and getattr(spent, what) >= limit:
+                raise BudgetExhausted(self._run.task_id, what, str(limit), str(getattr(spent, what)))
+
+
+def spent_in(entries: Iterable[Entry]) -> Spent:
+    """What these entries cost. Time is counted from the first to the last entry of each attempt."""
+    tokens, money, ms = 0, 0.0, 0
+    spans: dict[int, tuple[int, int]] = {}
+    for entry in entries:
+        if entry.at:
+            begun, ended = spans.get(entry.epoch, (entry.at - entry.took_ms, entry.at))
+            spans[entry.epoch] = (min(begun, entry.at - entry.took_ms), max(ended, entry.at))
+        note = entry.note
+        if note and "spent_tokens" in note:
+            tokens += int(note["spent_tokens"] or 0)
+            money += float(note["spent_money"] or 0)
+            ms += int(note.get("spent_ms") or 0)
+    ms += sum(ended - begun for begun, ended in spans.values())
+    return Spent(tokens=tokens, money=round(money, _MONEY_DIGITS), time=timedelta(milliseconds=ms))
+
+
+def carried(entries: Iterable[Entry], begun_with: bytes = b"") -> Entry:
+    """An entry that stands for what these cost: the first of a line that begins without them.
+
+    It also tells with which arguments the task was started, if the line has others.
+    """
+    spent = spent_in(entries)
+    note = spent_note(spent.tokens, spent.money, spent_ms=int(spent.time.total_seconds() * 1000))
+    return Entry("result", "spent", CARRIED, begun_with, note=note)
+
+
+def was_begun_with(entries: Sequence[Entry]) -> bytes:
+    """How a line that has other arguments than its task was started with knows those; empty for any other line."""
+    return entries[0].digest if entries and entries[0].op == "spent" else b""
+
+
+# ── with the task ────────────────────────────────────────────────────────────────────────────────
+
+
+def seal_budget(store: Store, uid: str, budget: Budget | None) -> bytes | None:
+    return None if budget is None else store.seal(uid, "budget", budget, Budget)
+
+
+def open_account(run: Run, stored: bytes | None, chosen: Budget | None) -> None:
+    """A budget that is named now goes before the one the task was started with: so it can be raised."""
+    if stored is None and chosen is None:
+        return  # most tasks: the account is made when something is spent
+    budget: Budget | None = run.store.unseal(run.uid, "budget", stored, Budget) if stored else None
+    run.part(Account).budget = chosen if chosen is not None else budget

@@ -1,0 +1,370 @@
+"""Model calls: steps that are paid for, with what was asked, of whom, and what it cost.
+
+`@model_call` is a `@step` that also records the model, a hash of the prompt, the tokens and the cost, and
+asks the budget first. A recorded call is never paid for again.
+
+A conversation grows by a message or two per call, and every call sends all of it. Each message is stored
+once, by its content. A prompt is stored as the messages that come after the longest beginning some
+earlier prompt had:
+
+    call 1    system, question                  "" + [system, question]             -> head a
+    call 2    system, question, answer, more    a  + [(the answer of call 1), more] -> head b
+
+So a hundred calls cost the bytes of their messages, not a hundred times the conversation. The head of this
+chain of hashes is the prompt's hash. Parts never cross tasks.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any, ParamSpec, TypeVar
+
+import msgspec
+
+from perdure._durable.attempt import Retry, Run, current
+from perdure._durable.declare import step
+from perdure._durable.models.budget_accounts import Account, spent_note
+from perdure._durable.values import Signature
+from perdure._ground import codec
+from perdure._ground import crash_points as crash
+from perdure._ground.durations import Duration
+from perdure._model import Entry, name_of, scope_of
+from perdure.errors import NotStorable
+
+log = logging.getLogger("perdure.durable")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_HASH = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a million tokens cost."""
+
+    input: float = 0.0
+    output: float = 0.0
+
+    def of(self, usage: Usage) -> float:
+        return (usage.input_tokens * self.input + usage.output_tokens * self.output) / 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What one call used; `money` if the provider says it, else it is worked out by the price."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    money: float | None = None
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+def model_call(
+    *,
+    model: str = "",
+    price: Price | None = None,
+    usage: Callable[[Any], Usage | None] | None = None,
+    messages: str = "messages",
+    name: str = "",
+    retry: Retry | None = None,
+    timeout: Duration | None = None,
+    flush: bool | None = True,
+    identity: Callable[..., Any] | None = None,
+    raises: Sequence[type[BaseException]] = (),
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A step that asks a model.
+
+    `model` names it; without one, the function's argument `model` does. `messages` says which argument is
+    the conversation (a list), or the prompt (anything else). `usage(reply)` says what the call used; without
+    it the reply's `usage` is read, by the names that the usual providers give it. The reply is on disk before
+    the code gets it, since it was paid for; the rest is as for `@step`.
+
+    Raises, when called:
+        BudgetExhausted: the task has spent what it may; the model was not asked.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        asker = _Asker(function, model, price or Price(), usage or usage_of, messages, name)
+        as_step = step(name=name, retry=retry, timeout=timeout, flush=flush, identity=identity, raises=raises)
+        return asker.front(as_step(asker.body()))
+
+    return decorate
+
+
+class _Asker:
+    """A function that asks a model, and how its calls are read."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        model: str,
+        price: Price,
+        usage: Callable[[Any], Usage | None],
+        messages: str,
+        name: str,
+    ) -> None:
+        self._function, self._model, self._price, self._usage = function, model, price, usage
+        self._messages = messages
+        self._name = name or function.__qualname__.rpartition("<locals>.")[2]
+        known = Signature(function)
+        self._signature, self._returns, self._is_method = inspect.signature(function), known.returns, known.is_method
+        self._is_async = inspect.iscoroutinefunction(function)
+
+    def body(self) -> Callable[..., Any]:
+        """The function itself, noting down what it used when it has ended."""
+        function = self._function
+        if self._is_async:
+
+            @functools.wraps(function)
+            async def asked(*args: Any, **kwargs: Any) -> Any:
+                reply = await function(*args, **kwargs)
+                self._note(args, kwargs, reply)
+                return reply
+
+            return asked
+
+        @functools.wraps(function)
+        def asked_inline(*args: Any, **kwargs: Any) -> Any:
+            reply = function(*args, **kwargs)
+            self._note(args, kwargs, reply)
+            return reply
+
+        return asked_inline
+
+    def front(self, stepped: Callable[..., Any]) -> Callable[..., Any]:
+        """The step, behind a look at the budget."""
+        if self._is_async:
+
+            @functools.wraps(self._function)
+            async def call(*args: Any, **kwargs: Any) -> Any:
+                self._check_budget()
+                return await stepped(*args, **kwargs)
+
+            return call
+
+        @functools.wraps(self._function)
+        def call_inline(*args: Any, **kwargs: Any) -> Any:
+            self._check_budget()
+            return stepped(*args, **kwargs)
+
+        return call_inline
+
+    def _check_budget(self) -> None:
+        # Not recorded: when the budget is raised, the call is made. What was recorded is not asked for.
+        scope = current.get()
+        if scope is not None and (scope.is_body or scope.run.cursor.track(scope.path).is_fresh(self._name)):
+            scope.run.part(Account).check()
+
+    def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: Any) -> None:
+        scope = current.get()
+        if scope is None:
+            return
+        given = dict(self._signature.bind(*args, **kwargs).arguments)
+        if self._is_method:
+            given.pop(next(iter(given)))
+        used = self._used(reply)
+        money = used.money if used.money is not None else self._price.of(used)
+        kept = scope.run.part(Conversations)
+        prompt, head = self._prompt(kept, given.get(self._messages, given))
+        note = spent_note(
+            used.tokens,
+            money,
+            model=str(given.get("model") or self._model),
+            prompt=head.hex(),
+            input_tokens=used.input_tokens,
+            output_tokens=used.output_tokens,
+        )
+        scope.run.part(Account).charge(note, "model", f"{scope.path}|model", prompt)
+        crash.place("model.noted")
+        if name_of(scope.path) == self._name:
+            kept.learn_reply(reply, self._returns)
+
+    # The reply is paid for: what cannot be noted about it is no reason to lose it, and to ask again.
+
+    def _used(self, reply: Any) -> Usage:
+        try:
+            found = self._usage(reply) or Usage()
+            if not isfinite(found.tokens) or not isfinite(found.money or 0.0):
+                raise ValueError(f"{found!r}")
+            return found
+        except Exception as problem:
+            log.warning("what %s used is not known, and not counted: %r", self._name, problem)
+            return Usage()
+
+    def _prompt(self, kept: Conversations, messages: Any) -> tuple[bytes, bytes]:
+        try:
+            return kept.add(messages)
+        except NotStorable as problem:
+            log.warning("the prompt of %s is not kept: %s", self._name, problem.what)
+            return kept.add([])
+
+
+def usage_of(reply: Any) -> Usage | None:
+    """What a reply says it used, by the names that OpenAI, Anthropic and those like them give it."""
+    found = _get(reply, "usage")
+    if found is None:
+        return None
+    asked = _get(found, "input_tokens") or _get(found, "prompt_tokens") or 0
+    made = _get(found, "output_tokens") or _get(found, "completion_tokens") or 0
+    money = _get(found, "cost")
+    return Usage(input_tokens=int(asked), output_tokens=int(made), money=None if money is None else float(money))
+
+
+def _get(found: Any, name: str) -> Any:
+    return found.get(name) if isinstance(found, Mapping) else getattr(found, name, None)
+
+
+# ── conversations, stored once ───────────────────────────────────────────────────────────────────
+
+
+class Prompt(msgspec.Struct, array_like=True, frozen=True):
+    """A prompt as it is stored: an earlier one's head, and what comes after it.
+
+    A message's content is None when it stands in the journal already.
+    """
+
+    base: bytes
+    added: list[tuple[bytes, bytes | None]]
+
+
+def _hash(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_HASH).digest()
+
+
+class Conversations:
+    """The messages that a task's journal holds."""
+
+    def __init__(self, run: Run) -> None:
+        self._mutex = threading.Lock()  # plain functions call models from their threads
+        self._contents: set[bytes] = set()
+        self._heads: set[bytes] = {b""}
+        ends = {entry.path: entry for _, entry in run.entries if entry.kind == "result"}
+        for _, entry in run.entries:
+            if entry.op == "model" and entry.value is not None:
+                self._learn(msgspec.msgpack.decode(entry.value, type=Prompt))
+                reply = ends.get(scope_of(entry.path))
+                if reply is not None and reply.value is not None:
+                    self._contents.add(_hash(reply.value))
+
+    def _learn(self, prompt: Prompt) -> None:
+        head = prompt.base
+        for message, content in prompt.added:
+            head = _hash(head + message)
+            self._heads.add(head)
+            if content is not None:
+                self._contents.add(message)
+
+    def learn_reply(self, reply: Any, as_type: Any) -> None:
+        """The reply stands in the journal as the step's result; the next prompt may name it."""
+        try:
+            self._contents.add(_hash(codec.encode(reply, as_type)))
+        except NotStorable:
+            return
+
+    def add(self, messages: Any) -> tuple[bytes, bytes]:
+        """A prompt as it is to be stored, and its hash."""
+        whole = list(messages) if isinstance(messages, list | tuple) else [messages]
+        contents = [codec.encode(message) for message in whole]
+        hashes = [_hash(content) for content in contents]
+        heads = [b""]
+        for message in hashes:
+            heads.append(_hash(heads[-1] + message))
+        with self._mutex:
+            return self._known(contents, hashes, heads), heads[-1]
+
+    def _known(self, contents: list[bytes], hashes: list[bytes], heads: list[bytes]) -> bytes:
+        known = next(number for number in range(len(heads) - 1, -1, -1) if heads[number] in self._heads)
+        added: list[tuple[bytes, bytes | None]] = []
+        for message, content in zip(hashes[known:], contents[known:], strict=True):
+            added.append((message, None if message in self._contents else content))
+            self._contents.add(message)
+        self._heads.update(heads[known:])
+        return msgspec.msgpack.encode(Prompt(heads[known], added))
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Book:
+    """The messages of one journal, and how its prompts are made of them."""
+
+    def __init__(self) -> None:
+        self.contents: dict[bytes, bytes] = {}
+        self._before: dict[bytes, tuple[bytes, bytes]] = {}  # a head: the head before it, and its last message
+
+    def add(self, prompt: Prompt) -> bytes:
+        head = prompt.base
+        for message, content in prompt.added:
+            before, head = head, _hash(head + message)
+            self._before[head] = (before, message)
+            if content is not None:
+                self.contents[message] = content
+        return head
+
+    def messages(self, head: bytes) -> list[Any]:
+        found = []
+        while head:
+            head, message = self._before[head]
+            found.append(codec.decode(self.contents[message]))
+        return found[::-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """One model call as the journal has it."""
+
+    name: str
+    path: str
+    model: str
+    prompt: str  # a hash of the messages
+    input_tokens: int
+    output_tokens: int
+    money: float
+    is_kept: bool  # its reply was recorded; if not, the call was made again
+    _book: _Book = field(repr=False, compare=False)
+    _head: bytes = field(repr=False)
+
+    @property
+    def messages(self) -> list[Any]:
+        """What was asked."""
+        return self._book.messages(self._head)
+
+
+def model_calls(entries: Sequence[Entry]) -> list[ModelCall]:
+    """The model calls of a journal, in order."""
+    ends = {entry.path: entry for entry in entries if entry.kind == "result"}
+    book, calls = _Book(), []
+    for entry in entries:
+        if entry.op != "model" or entry.value is None:
+            continue
+        head = book.add(msgspec.msgpack.decode(entry.value, type=Prompt))
+        path, note = scope_of(entry.path), entry.note or {}
+        reply = ends.get(path)
+        if reply is not None and reply.value is not None:
+            book.contents.setdefault(_hash(reply.value), reply.value)
+        calls.append(
+            ModelCall(
+                name=name_of(path),
+                path=path,
+                model=str(note.get("model") or ""),
+                prompt=str(note.get("prompt") or ""),
+                input_tokens=int(note.get("input_tokens") or 0),
+                output_tokens=int(note.get("output_tokens") or 0),
+                money=float(note.get("spent_money") or 0),
+                is_kept=reply is not None,
+                _book=book,
+                _head=head,
+            )
+        )
+    return calls

@@ -1,0 +1,223 @@
+"""Ask a question inside a durable function: it is stored, its scope stays suspended, and the attempt is unwound when
+nothing of it runs any more. The answer is found by the next attempt, at the same path.
+
+Owns the way from a call to its recorded answer. What is asked, and what is made of answers, is in reasons.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec import Struct
+
+from perdure._durable.attempt import Paused, Run, current, cut, never, stack_here
+from perdure._durable.values import decode_error, encode_error
+from perdure._ground import codec
+from perdure._model import Asked, Entry, make_pause, to_stored
+from perdure._replay import Cut, Diverged, Recorded
+from perdure._store import Write
+from perdure.errors import InvalidInput, LeaseLost, NoTask, StoreUnavailable
+
+
+class Open(Struct, frozen=True):
+    """A question that was asked by an earlier attempt and has no answer yet."""
+
+    question: dict[str, Any]
+    asked_at: int
+    due_at: int | None
+
+
+async def answer_to(
+    run: Run,
+    path: str,
+    reason: str,
+    question: dict[str, Any],
+    due_at: int | None = None,
+    *,
+    topic: str | None = None,
+    counts: bool = False,
+    at_once: bool = False,
+) -> Any:
+    """What was answered to the question at this path; unwinds the attempt while nothing was.
+
+    Until it is open, the question holds the unwinding up: a pause that nobody knows of would wake nobody. While it
+    waits, it does not. `counts`: who asks is a call under way already. `at_once`: it is a plain function, which
+    cannot wait for the others; what they have under way is cut off, and settled later.
+    """
+    if path in run.answers:
+        return run.answers[path]
+    if run.unwinding:
+        raise Paused
+    if at_once:
+        if not await _ask(run, path, reason, question, due_at, topic):
+            run.unwind()
+            raise Paused
+        return run.answers[path]
+    run.bodies += not counts
+    try:
+        if not await _ask(run, path, reason, question, due_at, topic):
+            await _wait(run, path)
+        return run.answers[path]  # it came early, or while others of this attempt were at work
+    finally:
+        run.bodies -= not counts
+
+
+async def _wait(run: Run, path: str) -> None:
+    if run.unwinding:
+        raise Paused
+    run.bodies -= 1
+    try:
+        await run.suspend(path)
+    finally:
+        run.bodies += 1
+
+
+async def _ask(
+    run: Run, path: str, reason: str, question: dict[str, Any], due_at: int | None, topic: str | None
+) -> bool:
+    """Have the question open, and be one that the attempt waits for; whether its answer is there by then."""
+    if path not in run.asked:
+        # As the task's pause will be made of it: what no pause can be is refused here, where the code hears of it.
+        make_pause(reason, str(question["question"]), question.get("details") or {}, run.store.clock.now_ms(), {})
+        await run.flush()
+        if await _opened(run, path, reason, question, due_at, topic) is None:
+            lost = LeaseLost(run.task_id, "another attempt has the lease, so a question was refused")
+            run.fence.close(lost)
+            raise lost
+        run.asked[path] = Open(question, run.store.clock.now_ms(), due_at)
+        if topic is not None and await _came_early(run, path):
+            return True
+    run.questions[path] = (reason, question, due_at)
+    return False
+
+
+async def _came_early(run: Run, path: str) -> bool:
+    """Whether a signal was there already when its question was opened."""
+    for row in await run.store.query("read_pauses", uid=run.uid):
+        if row[0] == path and row[6] is not None:
+            run.answers[path] = run.store.unseal(run.uid, "answer", row[6])
+            return True
+    return False
+
+
+def note_question(run: Run, path: str, reason: str, question: dict[str, Any], *, topic: str | None = None) -> None:
+    """Have a question on record that nobody waits for."""
+    run.store.committer.submit(_opened(run, path, reason, question, None, topic))
+
+
+def _opened(run: Run, path: str, reason: str, question: dict[str, Any], due_at: int | None, topic: str | None) -> Write:
+    params = {
+        "path": path,
+        "reason": reason,
+        "topic": topic,
+        "question": run.store.seal(run.uid, "pause", {**question, "stack": stack_here()}),
+        "at": run.store.clock.now_ms(),
+        "due_at": due_at,
+    }
+    return run.store.verb("open_pause", run.uid, params, key=run.task_id, fence=run.fence)
+
+
+def question_of(text: str, asked: Asked, **details: Any) -> dict[str, Any]:
+    """A question as it is kept: what a person reads, what the record of the pause shows, how it may be answered."""
+    shown = {name: value for name, value in details.items() if value is not None}
+    return {"question": text, "asked": to_stored(asked), "details": shown}
+
+
+def close_questions(run: Run, path: str, kind: str, answer: dict[str, Any]) -> None:
+    """Those of one call: its question, and the same asked once more behind an answer that did not fit."""
+    for place in [one for one in run.asked if one == path or one.startswith(f"{path}?")]:
+        close_question(run, place, kind, answer)
+
+
+def close_question(run: Run, path: str, kind: str, answer: dict[str, Any]) -> None:
+    """The code itself has found the answer, or asks no more; nobody has to look at the question again."""
+    run.questions.pop(path, None)
+    opened = run.asked.pop(path, None)
+    if opened is None:
+        return
+    params = {
+        **run.store.event(run.uid, kind, {"question": opened.question.get("question", "")}),
+        "path": path,
+        "answer": run.store.seal(run.uid, "answer", answer),
+    }
+    run.store.committer.submit(run.store.verb("answer_pause", run.uid, params, key=run.task_id))
+
+
+# ── a recorded call ──────────────────────────────────────────────────────────────────────────────
+
+
+async def recorded(name: str, asked: bytes, put: Callable[[Run, str], Awaitable[Any]], as_type: Any = Any) -> Any:
+    """What `put` answers with, from the journal if it is there; recorded when it is first given to the code.
+
+    An exception of `put` is recorded as well. A call that the code itself cancels is recorded as cut, and its
+    question is closed.
+    """
+    scope = current.get()
+    if scope is None:
+        raise NoTask(name)
+    if scope.is_body:
+        raise InvalidInput(f"{name} is called inside a step", do="pause between steps")
+    run = scope.run
+    run.check()
+    answer = scope.track.ask(name, asked)
+    if type(answer) is Recorded:
+        run.replayed += 1
+        await run.hand_out(answer.position)
+        return _read(answer.entry, as_type)
+    if type(answer) is Diverged:
+        raise run.poison(run.diverged(answer))
+    if type(answer) is Cut:
+        return await never(run, answer.position)
+    path = answer.path
+    position = 0
+    # What was answered is on disk as the answer. That it was handed to the code may follow, as a short step's result.
+    is_kept = path in run.answers and run.ordered == 1
+    try:
+        # A call under way, until its answer comes to the gate: unwound before that, the attempt would wait for others
+        # with an answer that the code was to go on with.
+        with run.not_at_rest():
+            entry, copy = await _put(run, name, path, asked, put, as_type)
+            position, write = run.record(entry, urgent=not is_kept)
+            if run.ordered > 1:
+                run.gate.expect(position)
+            if not is_kept:
+                await write
+            run.fence.check()
+        await run.hand_out(position)
+    except asyncio.CancelledError:
+        if not run.is_ending:
+            run.passed(position)
+            # First the cut: a question that is open for nobody does no harm, one that nobody can answer would.
+            place = cut(run, name, path, asked)
+            close_questions(run, path, "withdrawn", {"withdrawn": True})
+            if place is not None and (run.ordered > 1 or run.always_replay):
+                await run.hand_out(place[0])
+        raise
+    if entry.error is not None:
+        raise decode_error(entry.error, ())
+    return copy
+
+
+async def _put(
+    run: Run, name: str, path: str, asked: bytes, put: Callable[[Run, str], Awaitable[Any]], as_type: Any
+) -> tuple[Entry, Any]:
+    data = trouble = copy = None
+    try:
+        data, copy = codec.round_trip(await put(run, path), as_type)
+    except StoreUnavailable as error:
+        raise run.poison(error) from None  # it may have been asked or not; another attempt looks
+    except Exception as raised:
+        run.fence.check()  # ours to raise again, not the call's to record
+        trouble = encode_error(raised, ())
+        close_questions(run, path, "given up", {"expired": True})
+    now = run.store.clock.now_ms()
+    return Entry("result", name, path, asked, data, trouble, at=now, epoch=run.epoch), copy
+
+
+def _read(entry: Entry, as_type: Any) -> Any:
+    if entry.error is not None:
+        raise decode_error(entry.error, ())
+    assert entry.value is not None
+    return codec.decode(entry.value, as_type)

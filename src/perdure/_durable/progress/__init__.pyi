@@ -1,0 +1,47 @@
+"""What a durable function notes on its way: marks, loops, checkpoints, spans, state, thought frames.
+
+Written by tools/make_doors.py from the table in __init__.py.
+"""
+
+from perdure._durable.progress.checkpoints import (
+    Point,
+    begin_at,
+    checkpoint,
+    position_of,
+    rebased,
+    recorded_later,
+    resume_point,
+    state_at,
+    state_place,
+)
+from perdure._durable.progress.marks import Place, plain_progress, progress
+from perdure._durable.progress.spans import span
+from perdure._durable.progress.state_list import state
+from perdure._durable.progress.thought_frames import frames
+from perdure._durable.progress import checkpoints
+from perdure._durable.progress import loops
+from perdure._durable.progress import spans
+from perdure._durable.progress import state_list
+from perdure._durable.progress import thought_frames
+__all__ = [
+    "Point",
+    "begin_at",
+    "checkpoint",
+    "position_of",
+    "rebased",
+    "recorded_later",
+    "resume_point",
+    "state_at",
+    "state_place",
+    "Place",
+    "plain_progress",
+    "progress",
+    "span",
+    "state",
+    "frames",
+    "checkpoints",
+    "loops",
+    "spans",
+    "state_list",
+    "thought_frames",
+]

@@ -1,0 +1,230 @@
+"""Checkpoints inside a durable function: the next attempt goes on from the last one, and replays only what followed.
+
+    state = await checkpoint.last(Import())        # as it was saved last; the first time, this
+    while state.page < pages:
+        await read(state.page)
+        state.page += 1
+        await checkpoint.save(state)
+
+A save is an entry of the journal that names the checkpoint and how often each call had been made by then, so
+that calls after it are numbered alike, whether the attempt came by replay or began here. The journal before it
+stays: the ledger, the budget and the savings are read from all of it, and a checkpoint that cannot be read
+any more is no loss, as the one before it, or the whole journal, leads to the same place.
+
+Owns what a save records and where an attempt begins. The checkpoints themselves are a task's (perdure/_tasks).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from perdure._durable.attempt import Run, Scope, current, recorded_call
+from perdure._ground import codec
+from perdure._model import Entry, name_of, scope_of, seq_of
+from perdure._store import Store
+from perdure._tasks import put_checkpoint, read_checkpoint, read_own_state
+from perdure.errors import InvalidInput, NotFound, RecordDamaged
+
+T = TypeVar("T")
+
+_NAME = "checkpoint.save"
+APPEND = "state.append"
+# A save whose checkpoint is another task's: of no use to begin with.
+_NOWHERE = -1
+
+
+class Saved(msgspec.Struct, array_like=True, frozen=True):
+    """What a save records: the checkpoint's number, and the calls and scopes of the main line so far, by name."""
+
+    seq: int
+    calls: dict[str, int]
+    scopes: dict[str, int]
+    is_begun_at: bool = True  # the function asks for the last state; one that does not is replayed from its start
+
+
+class Point(Struct, frozen=True):
+    """Where an attempt begins."""
+
+    position: int
+    saved: Saved
+    state: Any
+
+
+class checkpoint:
+    """Inside a durable function: begin where the last checkpoint was, instead of replaying from the start."""
+
+    @staticmethod
+    async def last(first: T) -> T:
+        """The state that was saved last, as the type of `first`; `first` while none was. Call it before any step."""
+        scope = current.get()
+        if scope is None:
+            return first
+        _refuse_in_body(scope, "checkpoint.last")
+        scope.run.asks_last = True
+        point: Point | None = scope.run.point
+        found: T = codec.round_trip(first, type(first))[1]
+        if point is not None:
+            found = codec.decode(codec.encode(point.state), type(first))
+        return found
+
+    @staticmethod
+    async def save(state: Any, *, label: str = "") -> None:
+        """Make `state` the task's state; the next attempt begins here if the function has called `checkpoint.last`, and
+        replays from the start if not. Without a task nothing is kept.
+
+        Keys that others have set meanwhile stay; of a key that both have set, this state's value counts.
+
+        Raises:
+            InvalidInput: other tasks of the function are under way, whose place a state cannot tell.
+            NotStorable, TooLarge: nothing was written.
+        """
+        scope = current.get()
+        if scope is None:
+            return
+        _refuse_in_body(scope, _NAME)
+        run, task = scope.run, scope.run.task
+        if scope is not run.main or run.scopes > 1 or task is None:
+            raise InvalidInput(
+                "checkpoint.save is called while other tasks of the function are under way",
+                kept="the checkpoint before it",
+                do="await them first, and save in the function itself",
+            )
+
+        async def keep() -> Saved:
+            calls, scopes = run.main.numbers()
+            await run.part(_Read).own_state()
+            made = await put_checkpoint(task, state, label=label, keep="given")
+            return Saved(made.seq, calls, scopes, run.asks_last)
+
+        await recorded_call(scope, _NAME, Saved, keep)
+
+
+class _Read:
+    """What the code of one attempt has read of its task's state."""
+
+    def __init__(self, run: Run) -> None:
+        self._task = run.task
+        self._is_known = run.epoch == 1
+
+    async def own_state(self) -> None:
+        """Before the first save of an attempt that follows others: its code knows what they saved, and no more."""
+        if not self._is_known:
+            assert self._task is not None
+            await read_own_state(self._task)
+            self._is_known = True
+
+
+def _refuse_in_body(scope: Scope, name: str) -> None:
+    if scope.is_body:
+        raise InvalidInput(f"{name} is called inside a step", do="call it between steps")
+    scope.run.check()
+
+
+# ── where an attempt begins ──────────────────────────────────────────────────────────────────────
+
+
+async def resume_point(store: Store, uid: str, entries: Sequence[tuple[int, Entry]]) -> Point | None:
+    """The newest save whose checkpoint can be read; None: the whole journal is replayed."""
+    for position, entry in reversed(entries):
+        saved = _saved(entry)
+        if saved is None or saved.seq == _NOWHERE or not saved.is_begun_at:
+            continue
+        try:
+            found = await read_checkpoint(store, uid, saved.seq)
+        except (NotFound, RecordDamaged):
+            continue
+        if found is not None:
+            return Point(position, saved, found["state"])
+    return None
+
+
+def begin_at(run: Run, point: Point) -> None:
+    """Number the calls of this attempt as if it had made those before the save."""
+    run.main.begin_at(point.saved.calls, point.saved.scopes)
+
+
+def _saved(entry: Entry) -> Saved | None:
+    if scope_of(entry.path) or name_of(entry.path) != _NAME or entry.kind != "result" or entry.value is None:
+        return None
+    found: Saved = codec.decode(entry.value, Saved)
+    return found
+
+
+# ── for a fork ───────────────────────────────────────────────────────────────────────────────────
+
+
+def state_at(uid: str, entries: Sequence[Entry]) -> int:
+    """The number of the newest checkpoint that these entries tell of; 0 for the first state."""
+    return max(filter(None, (_checkpoint_of(uid, entry) for entry in entries)), default=0)
+
+
+def state_place(uid: str, entries: Sequence[tuple[int, Entry]], upto: int) -> tuple[str, int]:
+    """Which checkpoint was the newest at this position, and of which task: a fork's first state has everything that
+    was copied, and what was before stands with its source."""
+    inherited = [(position, entry) for position, entry in entries if entry.epoch < 0]
+    if inherited and upto < inherited[-1][0]:
+        told = [(position, *made) for position, entry in inherited if (made := _id_in(entry)) is not None]
+        before = [(source, seq) for position, source, seq in told if position <= upto]
+        if before:
+            source = before[-1][0]
+            return source, max(seq for other, seq in before if other == source)
+        if told:
+            return told[0][1], 0
+    return uid, state_at(uid, [entry for position, entry in entries if position <= upto])
+
+
+def position_of(uid: str, entries: Sequence[tuple[int, Entry]], seq: int) -> int:
+    """Where the journal stood when checkpoint `seq` was made, or the one before it that the function made itself.
+
+    Branches record their checkpoints in another order than they make them. Nothing is kept that tells of a later one.
+    """
+    made = [(position, found) for position, entry in entries if (found := _checkpoint_of(uid, entry))]
+    first_later = min((position for position, found in made if found > seq), default=math.inf)
+    inherited = max((position for position, entry in entries if entry.epoch < 0), default=0)  # of a fork's first state
+    return max((position for position, found in made if found <= seq and position < first_later), default=inherited)
+
+
+def recorded_later(uid: str, entries: Sequence[tuple[int, Entry]], position: int, seq: int) -> set[int]:
+    """The positions after this one of calls that are part of checkpoint `seq` all the same: a branch had made its
+    checkpoint by then, and had yet to record that. All that this branch did before is recorded before `position`.
+    A save is never among them: no branch is under way then."""
+    found = ((at, _id_in(entry)) for at, entry in entries if at > position)
+    return {at for at, made in found if made is not None and made[0] == uid and made[1] <= seq}
+
+
+def _checkpoint_of(uid: str, entry: Entry) -> int | None:
+    """The checkpoint that an entry tells of: a save, the end of a span, or an item that was appended."""
+    saved = _saved(entry)
+    if saved is not None:
+        return None if saved.seq == _NOWHERE else saved.seq
+    made = _id_in(entry)
+    return made[1] if made is not None and made[0] == uid else None
+
+
+def _id_in(entry: Entry) -> tuple[str, int] | None:
+    """The task and the number of the checkpoint that the end of a span, or an append, has recorded."""
+    name = name_of(entry.path)
+    if not (name.startswith("span ") or name == APPEND) or entry.op != "child" or entry.value is None:
+        return None
+    found = codec.decode(entry.value)
+    uid = found.rpartition(".")[0] if isinstance(found, str) else ""  # appends recorded no id before
+    seq = seq_of(uid, found) if uid else None
+    return None if seq is None else (uid, seq)
+
+
+def rebased(entries: Sequence[tuple[int, Entry]], seq: int | None) -> list[tuple[int, Entry]]:
+    """The same entries for a task whose first state is checkpoint `seq` of the one they come from, or of another."""
+    return [(position, _rebased(entry, seq)) for position, entry in entries]
+
+
+def _rebased(entry: Entry, seq: int | None) -> Entry:
+    saved = _saved(entry)
+    if saved is None:
+        return entry
+    now = msgspec.structs.replace(saved, seq=0 if saved.seq == seq else _NOWHERE)
+    return msgspec.structs.replace(entry, value=codec.encode(now, Saved))

@@ -1,0 +1,256 @@
+"""How far a step has come, so that the next attempt at it goes on there.
+
+Inside a step, `progress.mark(cursor=…)` says what is done and `progress.cursor` is what was said last: by
+this attempt, or by the one that was cut off. What a cursor is, the step decides: a byte, an id, a page token.
+
+A mark is one entry of the journal, but not each mark is one. Those that follow each other within 20
+milliseconds (or a two-thousandth of the step's time, if that is more, up to a second) are written as one,
+the last; so a loop may mark every item, and a step of ten hours leaves some forty thousand entries. After a
+crash at most one item is repeated when an item takes longer than that, and else those of the last such moment.
+With flush=True the mark is on disk when the call returns, and at most the one item under way is repeated.
+
+No mark can make it exactly once by itself: the process may die between the item and its mark. It is exact
+where the cursor commits with the work, or can be read off the target; loops.py does both.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from perdure._durable.attempt import Run, current
+from perdure._ground import codec
+from perdure._ground import crash_points as crash
+from perdure._ground.bridge import drive
+from perdure._ground.clock import moment
+from perdure._model import Entry, Progress, name_of, progress_of
+from perdure._store import Write
+from perdure._tasks import held_lease, read_progress
+from perdure.errors import InvalidInput, PerdureError
+
+Json = Any
+
+# As old as an entry may get before the next body waits for it (attempt.py).
+WRITTEN_EVERY = 0.02
+WRITTEN_AT_MOST = 2000  # times while the step's age doubles, about
+LONGEST_PACE = 1.0  # items that take longer are never repeated together, however old the step is
+# What people look at need not be newer.
+SHOWN_EVERY = 0.5
+
+
+class _Class(type):
+    @property
+    def cursor(cls) -> Json:
+        """What was marked last, or None."""
+        scope = current.get()
+        if scope is None or not scope.is_body:
+            return None
+        return scope.run.part(_Marks).of(scope.path).cursor
+
+
+class progress(metaclass=_Class):
+    """How far the step that is running has come."""
+
+    @staticmethod
+    async def mark(
+        *, cursor: Json = None, done: int | None = None, total: int | None = None, flush: bool = False
+    ) -> None:
+        """Keep `cursor` for the next attempt at this step; show `done` of `total` to people.
+
+        Without a cursor the last one stays. Without a task nothing is kept.
+
+        Raises:
+            InvalidInput: it was called outside a step, or the numbers cannot be.
+            NotStorable: the cursor would not come back as it is.
+            LeaseLost: another attempt has taken over; stop.
+        """
+        mark = _mark_here()
+        if mark is None:
+            return
+        if done is not None and not mark.marks.knows_others:
+            await mark.marks.know_others()
+        write = mark.offer(cursor, done, total, flush)
+        if write is not None:
+            await write
+            mark.written()
+
+
+class plain_progress(progress):
+    """The same for a step that is a plain `def`: `from perdure.sync import progress`."""
+
+    @staticmethod
+    def mark(  # type: ignore[override]
+        *, cursor: Json = None, done: int | None = None, total: int | None = None, flush: bool = False
+    ) -> None:
+        """Keep `cursor` for the next attempt at this step; with `flush` it is on disk when this returns."""
+        mark = _mark_here()
+        if mark is None:
+            return
+        if done is not None and not mark.marks.knows_others:
+            drive(mark.marks.know_others())
+        write = mark.offer(cursor, done, total, flush)
+        if write is not None:
+            mark.run.wait_here(write)
+            mark.written()
+
+
+def _mark_here(of: str = "progress") -> _Mark | None:
+    scope = current.get()
+    if scope is None:
+        return None
+    if not scope.is_body:
+        raise InvalidInput(
+            "progress.mark is called outside a step",
+            do="mark inside a step: what lies between two steps is kept anyway",
+        )
+    return scope.run.part(_Marks).of(scope.path, of)
+
+
+class Place:
+    """Where a loop of this step is. It is kept beside the step's own cursor, which its code may set meanwhile.
+
+    Raises:
+        InvalidInput: another loop has this name; this one would go on where that one ended, and leave items out.
+    """
+
+    def __init__(self, name: str, flush: bool = False) -> None:
+        scope = current.get()
+        if scope is not None and scope.is_body and scope.track.count(f"loop {name}") > 1:
+            raise InvalidInput(
+                f"a second loop of this step is called {name!r}",
+                kept="what the first one has done",
+                do="give each a name= of its own; inside a loop, one for each round",
+            )
+        self._name, self._flush = name, flush
+        is_step = scope is not None and scope.is_body
+        mark = _mark_here(of="loops") if is_step else None
+        self.found: Json = None if mark is None else (mark.cursor or {}).get(name)
+
+    async def mark(self, place: Json, done: int, total: int | None = None, *, flush: bool = False) -> None:
+        """Keep this for the next attempt, as progress.mark does."""
+        mark = _mark_here(of="loops")
+        if mark is None:
+            return
+        if not mark.marks.knows_others:
+            await mark.marks.know_others()
+        write = mark.offer({**(mark.cursor or {}), self._name: place}, done, total, flush or self._flush)
+        if write is not None:
+            await write
+            mark.written()
+
+
+class _Marks:
+    """The cursors of one attempt, by the step's path: its own, and the places of its loops."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._found = {entry.path: entry for _, entry in run.entries if entry.op == "progress"}
+        self._marks: dict[str, _Mark] = {}
+        self.knows_others = False
+
+    async def know_others(self) -> None:
+        """Read how far the task's operations have come: what is shown of a step stands beside that."""
+        run = self._run
+        hold = held_lease(run.store, run.uid)
+        if run.task is not None and hold is not None:
+            before = await read_progress(run.task)
+            hold.progress = hold.progress or before  # somebody else here may have marked meanwhile
+        self.knows_others = True
+
+    def of(self, path: str, kind: str = "progress") -> _Mark:
+        kept = f"{path}|{kind}"
+        mark = self._marks.get(kept)
+        if mark is None:
+            mark = self._marks[kept] = _Mark(self, self._run, path, kept, self._found.get(kept))
+        return mark
+
+
+class _Mark:
+    """The cursor of one step."""
+
+    def __init__(self, marks: _Marks, run: Run, path: str, kept: str, found: Entry | None) -> None:
+        self.marks, self.run, self._path, self._kept = marks, run, path, kept
+        self.cursor: Json = None if found is None or found.value is None else codec.decode(found.value)
+        self._began = time.monotonic()
+        self._written = Coalesced(run, self._write, self._pace)
+        self._shown = Coalesced(run, self._show, lambda: SHOWN_EVERY)
+
+    def offer(self, cursor: Json, done: int | None, total: int | None, flush: bool) -> Write | None:
+        """Have it kept soon; the write, if it was written now."""
+        run = self.run
+        percent = progress_of(name_of(self._path), None, done, total)
+        run.fence.check()
+        data = None
+        if cursor is not None:
+            data, self.cursor = codec.round_trip(cursor)
+        if done is not None:
+            self._shown.offer((percent, done, total), at_once=done == total)
+        return None if data is None else self._written.offer(data, at_once=flush)
+
+    def written(self) -> None:
+        self.run.fence.check()
+        crash.place("progress.marked")
+
+    def _pace(self) -> float:
+        aged = (time.monotonic() - self._began) / WRITTEN_AT_MOST
+        return max(WRITTEN_EVERY, min(aged, LONGEST_PACE))
+
+    def _write(self, data: bytes) -> Write:
+        run = self.run
+        now = run.store.clock.now_ms()
+        entry = Entry("result", "progress", self._kept, b"", data, at=now, epoch=run.epoch)
+        return run.record(entry, urgent=True)[1]
+
+    def _show(self, shown: tuple[float | None, int | None, int | None]) -> Write:
+        run, store = self.run, self.run.store
+        percent, done, total = shown
+        at = store.clock.now_ms()
+        seen = Progress(
+            operation=name_of(self._path), percent=percent, cursor=self.cursor, done=done, total=total, at=moment(at)
+        )
+        if (hold := held_lease(store, run.uid)) is not None:
+            seen = hold.progress = seen.beside(hold.progress)
+        params = {"progress": store.seal(run.uid, "progress", seen, Progress), "at": at}
+        write = store.verb("mark_progress", run.uid, params, key=run.task_id, fence=run.fence)
+        return store.committer.submit(write, urgent=False)
+
+
+class Coalesced:
+    """Writes the first thing it is offered at once, and of those that follow quickly only the last.
+
+    What is held back is written when its time has come, also if nothing more is offered; or dropped,
+    when all steps of the attempt have ended by then. Steps of a plain function offer from its thread.
+    """
+
+    def __init__(self, run: Run, write: Callable[[Any], Write], pace: Callable[[], float]) -> None:
+        self._run, self._write, self._pace = run, write, pace
+        self._last = float("-inf")
+        self._held: Any = None
+        self._is_timed = False
+        self._mutex = threading.Lock()
+
+    def offer(self, item: Any, *, at_once: bool = False) -> Write | None:
+        """The write, if it was written now."""
+        with self._mutex:
+            now = time.monotonic()
+            left = self._last + self._pace() - now
+            if at_once or left <= 0:
+                self._last, self._held = now, None
+                return self._write(item)
+            self._held = item
+            if not self._is_timed:
+                self._is_timed = True
+                self._run.on_loop(lambda: self._run.loop.call_later(left, self._when_due))
+            return None
+
+    def _when_due(self) -> None:
+        with self._mutex:
+            self._is_timed = False
+            item, self._held = self._held, None
+            if item is not None and (self._run.bodies or self._run.effecting):
+                with suppress(PerdureError):  # the attempt is closed; its next call says so
+                    self._last = time.monotonic()
+                    self._write(item)

@@ -1,0 +1,31 @@
+"""`span`: a stretch of reasoning with a name, and a checkpoint at its end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from perdure._durable.attempt import causes, current, recorded_call
+from perdure._ground import crash_points as crash
+from perdure._tasks import checkpoint_once
+
+
+@asynccontextmanager
+async def span(name: str) -> AsyncIterator[None]:
+    """Mark a stretch of work; at its end the task gets a checkpoint with this label, once.
+
+    Outside a durable function it does nothing. A stretch that is left by an exception gets none.
+    """
+    yield
+    scope = current.get()
+    if scope is None or scope.is_body or scope.run.task is None:
+        return
+    run, task = scope.run, scope.run.task
+
+    async def mark(place: str) -> str:
+        # An earlier attempt may have died before it could record that it had made it.
+        made = await checkpoint_once(task, label=name, causes=causes(run, "span", place), may_be_there=run.epoch > 1)
+        crash.place("span.marked")
+        return made
+
+    await recorded_call(scope, f"span {name}", str, mark, takes_path=True)

@@ -1,0 +1,60 @@
+"""`state.append` inside a durable function: a list in the task's state that grows, for whoever looks at the task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from perdure._durable.attempt import Run, causes, current, recorded_call
+from perdure._durable.progress.checkpoints import APPEND
+from perdure._ground import crash_points as crash
+from perdure._replay import digest
+from perdure._tasks import append_to_state, causes_of
+from perdure.errors import InvalidInput
+
+
+class state:
+    """Inside a durable function: the state that others see of its task."""
+
+    @staticmethod
+    async def append(path: str | Sequence[str | int], item: Any) -> None:
+        """Add an item to a list in the task's state, once; a checkpoint that costs what the item does.
+
+        Without a task nothing is kept.
+
+        Raises:
+            InvalidInput: what is at the path is no list, or it is called inside a step.
+            NotStorable, TooLarge: nothing was written.
+        """
+        scope = current.get()
+        if scope is None:
+            return
+        if scope.is_body:
+            raise InvalidInput("state.append is called inside a step", do="call it in the durable function itself")
+        run, task = scope.run, scope.run.task
+        assert task is not None
+        keys = [path] if isinstance(path, str) else list(path)
+
+        async def add(place: str) -> str:
+            known, made = causes(run, "append", place), await run.part(_Before).causes()
+            before = next((made[cause] for cause in known if cause in made), None)
+            made_id = before or (await append_to_state(task, path, item, cause=known[0])).id
+            crash.place("append.made")
+            return made_id
+
+        # Its checkpoint is recorded, so that a fork or a rollback has the items of the calls that it keeps.
+        await recorded_call(scope, APPEND, str | None, add, asked=digest((keys,), {}), takes_path=True)
+
+
+class _Before:
+    """What earlier attempts have added; one may have died before it could record that it had."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._causes: dict[str, str] | None = {} if run.epoch == 1 else None
+
+    async def causes(self) -> dict[str, str]:
+        if self._causes is None:
+            assert self._run.task is not None
+            self._causes = await causes_of(self._run.task)
+        return self._causes

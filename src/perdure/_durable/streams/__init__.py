@@ -1,0 +1,31 @@
+"""Text that arrives in pieces: written to the journal as it arrives, read again after a crash."""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "stream_reader": (
+            "Account",
+            "HasStore",
+            "StreamPart",
+            "account_of",
+            "follow_stream",
+            "partial_streams",
+            "read_stream",
+            "stored_bytes",
+        ),
+        "stream_writer": (
+            "Marker",
+            "Prefix",
+        ),
+        "streamed_calls": (
+            "Stream",
+            "stream",
+        ),
+    },
+    modules=(
+        "stream_reader",
+        "streamed_calls",
+    ),
+)

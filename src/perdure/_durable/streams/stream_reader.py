@@ -1,0 +1,228 @@
+"""Look into a durable function's journal from elsewhere: streams, model calls, savings.
+
+Nothing here needs a lease or wakes a task. What is seen is what was committed, so a follower of a stream never
+sees a piece that a crash then takes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from msgspec import Struct
+
+from perdure._durable.journal import least_length, opened
+from perdure._durable.models import ModelCall, Savings, Spent, model_calls, savings_in, savings_of, spent_in
+from perdure._durable.streams.stream_writer import Kept, Marker
+from perdure._ground.bridge import Nap
+from perdure._ground.ids import check_id
+from perdure._model import FINISHED, Entry, name_of, open_entry
+from perdure._store import EventRow, HolderRow, Store, TaskRow
+from perdure.errors import Conflict, InvalidInput, NotFound
+
+_LOOK_SECONDS = 0.02
+
+
+class HasStore(Protocol):
+    """An app, or anything else that has a store."""
+
+    _store: Store
+
+
+class StreamPart(Struct, frozen=True, kw_only=True):
+    """A stretch of a stream: `text` ends at `offset`, in characters from the stream's beginning."""
+
+    text: str
+    offset: int
+    is_complete: bool  # nothing follows, and nothing is missing
+    marker: Marker | None  # why it is not whole; None also while its first producer is at work
+
+
+async def read_stream(
+    app: HasStore | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
+) -> StreamPart:
+    """What a stream has beyond `after`, now. The `number`th of that name; without one, the latest.
+
+    Raises:
+        NotFound: no such task, or no such stream in it.
+        InvalidInput: an offset or a number that no stream can have.
+    """
+    follower = _Follower(_store_of(app), task_id, name, number, after)
+    await follower.look()
+    if follower.path is None:
+        raise NotFound("stream", name, follower.store.place, do="its task has not begun it")
+    return await follower.part(after)
+
+
+async def follow_stream(
+    app: HasStore | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
+) -> AsyncIterator[StreamPart]:
+    """Each stretch beyond `after` as it is written, by whatever process, to the end of the stream or the task.
+
+    Give the last part's offset to go on after an interruption: nothing is left out and nothing comes twice.
+
+    Raises:
+        NotFound: no such task.
+        Conflict: the task was rolled back, and with it what was read.
+    """
+    follower = _Follower(_store_of(app), task_id, name, number, after)
+    while True:
+        is_over = await follower.look()
+        if follower.path is not None:
+            part = await follower.part(after)
+            is_over = is_over or part.is_complete
+            if part.text or is_over:
+                yield part
+            after = part.offset
+        if is_over:
+            return
+        await Nap(_LOOK_SECONDS)
+
+
+async def partial_streams(app: HasStore | Store, task_id: str) -> list[tuple[str, StreamPart]]:
+    """The streams of a task that are not whole, by name, each with all it has and why it ends there."""
+    follower = _Follower(_store_of(app), task_id, "", None)
+    await follower.look()
+    found = []
+    for path in follower.paths:
+        follower.path = path
+        part = await follower.part(0)
+        if part.marker is not None:
+            found.append((name_of(path).removeprefix("stream:"), part))
+    return found
+
+
+class _Follower:
+    """One reader's place in a journal: each entry is read once."""
+
+    def __init__(self, store: Store, task_id: str, name: str, number: int | None, after: int = 0) -> None:
+        if after < 0 or (number is not None and number < 1):
+            raise InvalidInput(
+                f"a stream is read after={after}, number={number}",
+                do="count characters from 0, and streams of one name from 1",
+            )
+        self.store, self._task_id, self._name, self._number = store, check_id(task_id), name, number
+        self.path: str | None = None
+        self._row: TaskRow | None = None
+        self._position = 0
+        self._streams: dict[str, Kept] = {}  # in the order of their beginning
+        self._ended: dict[str, Entry] = {}
+        self._epoch = 0
+
+    @property
+    def paths(self) -> list[str]:
+        return list(self._streams)
+
+    async def look(self) -> bool:
+        """Read on; whether the task has ended."""
+        row = await row_of(self.store, self._task_id)
+        if self._row is not None and (self._row.uid, self._row.line) != (row.uid, row.line):
+            raise Conflict(f"task {row.id!r} was begun anew or rolled back while its stream was read")
+        if self._row is None:
+            for position, entry in await entries_of(self.store, row):
+                self._learn(position, entry)
+        else:
+            await self._read_on(row)
+        self._row = row
+        if self.path is None:
+            named = [path for path in self._streams if name_of(path) == f"stream:{self._name}"]
+            if self._number is None and named:
+                self.path = named[-1]
+            elif self._number is not None and len(named) >= self._number:
+                self.path = named[self._number - 1]
+        return row.status in FINISHED
+
+    async def _read_on(self, row: TaskRow) -> None:
+        while True:
+            position = self._position + 1
+            found = await self.store.query("read_entry", uid=row.uid, line=row.line, position=position)
+            if not found:
+                return
+            self._learn(position, _open(self.store, row.uid, found[0][0], position))
+
+    def _learn(self, position: int, entry: Entry) -> None:
+        self._position = position
+        if entry.path.endswith("|pieces") and entry.op == "stream":
+            self._streams.setdefault(entry.path.removesuffix("|pieces"), Kept()).learn(entry)
+            self._epoch = entry.epoch
+        elif entry.op in ("stream", "streamed"):
+            self._ended[entry.path] = entry
+
+    async def part(self, after: int) -> StreamPart:
+        assert self.path is not None and self._row is not None
+        kept, end = self._streams[self.path], self._ended.get(self.path)
+        is_complete = end is not None and end.kind == "result" and end.error is None
+        marker = kept.marker
+        if is_complete:
+            marker = None
+        elif end is not None:
+            marker = Marker.TIMEOUT_PARTIAL if _is_timeout(end) else Marker.RECOVERED_FROM_PARTIAL
+        elif marker is None and await self._is_orphan(self._row.uid):
+            marker = Marker.RECOVERED_FROM_PARTIAL
+        text = "".join(kept.pieces)[after:]
+        return StreamPart(text=text, offset=max(after, kept.length), is_complete=is_complete, marker=marker)
+
+    async def _is_orphan(self, uid: str) -> bool:
+        """Whether the attempt that wrote it is no longer the one at work."""
+        rows = await self.store.query("read_holder", uid=uid)
+        holder = HolderRow(*rows[0])
+        return holder.worker is None or holder.epoch != self._epoch
+
+
+def _is_timeout(end: Entry) -> bool:
+    return end.kind == "cut" or (end.error is not None and b"TimeoutError" in end.error)
+
+
+# ── the whole journal ────────────────────────────────────────────────────────────────────────────
+
+
+class Account(Struct, frozen=True, kw_only=True):
+    """What a task has cost, and what it did not have to pay again."""
+
+    spent: Spent
+    saved: Savings
+    calls: list[ModelCall]
+
+
+async def account_of(app: HasStore | Store, task_id: str) -> Account:
+    """What a task has spent and saved: for `perdure where` and `perdure show`.
+
+    `saved` of a finished task is what its last attempt found done; of any other, what the next one will find.
+    """
+    store = _store_of(app)
+    row = await row_of(store, task_id)
+    entries = [entry for _, entry in await entries_of(store, row)]
+    saved = None
+    if row.status in FINISHED:
+        events = await store.query("read_events", uid=row.uid, after=row.event_count - 1, limit=1)
+        for found in events:
+            saved = savings_in(store.unseal(row.uid, "event", EventRow(*found).body))
+    return Account(spent=spent_in(entries), saved=saved or savings_of(entries), calls=model_calls(entries))
+
+
+async def stored_bytes(app: HasStore | Store, task_id: str) -> int:
+    """How many bytes a task's journal takes, as stored."""
+    store = _store_of(app)
+    row = await row_of(store, task_id)
+    return sum(len(sealed) for _, sealed in await store.query("read_journal", uid=row.uid, line=row.line))
+
+
+async def row_of(store: Store, task_id: str) -> TaskRow:
+    rows = await store.query("get_task", namespace=store.namespace, id=check_id(task_id))
+    if not rows:
+        raise NotFound("task", task_id, store.place)
+    return TaskRow(*rows[0])
+
+
+async def entries_of(store: Store, row: TaskRow) -> list[tuple[int, Entry]]:
+    least = await least_length(store, row.uid, row.line)
+    rows = await store.query("read_journal", uid=row.uid, line=row.line)
+    return opened(store, row.uid, rows, row.id, least)
+
+
+def _open(store: Store, uid: str, sealed: bytes, position: int) -> Entry:
+    return open_entry(sealed, uid, position, store.ring)
+
+
+def _store_of(app: HasStore | Store) -> Store:
+    return app if isinstance(app, Store) else app._store

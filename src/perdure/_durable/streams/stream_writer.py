@@ -1,0 +1,237 @@
+"""Take the pieces of a stream from their source, write them to the journal, lay them out for the code.
+
+A piece is written in a batch with others, never twice; what is laid out is in the journal's queue already.
+The source may be at most one batch ahead of the disk, and AHEAD pieces ahead of the code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from perdure._durable.attempt import Retry, Run, Scope, current, wait_until
+from perdure._ground import codec
+from perdure._ground import crash_points as crash
+from perdure._model import Entry
+from perdure._store import Write
+from perdure.errors import InvalidInput, PerdureError
+
+WRITTEN_EVERY = 0.05
+LARGEST_BATCH = 8 * 1024
+AHEAD = 1024
+_LONE = re.compile("[\ud800-\udfff]")
+_END: Any = object()  # not None, which a source may give: as a model's client does for a piece without text
+
+
+class Marker(StrEnum):
+    """Why a stream is not whole."""
+
+    RECOVERED_FROM_PARTIAL = "RECOVERED_FROM_PARTIAL"  # its process died, or its source failed
+    TIMEOUT_PARTIAL = "TIMEOUT_PARTIAL"  # its source fell silent
+
+
+class Prefix(str):
+    """What was kept of a stream; `marker` says why it is not whole, and is None for one that begins."""
+
+    marker: Marker | None
+
+    def __new__(cls, text: str = "", marker: Marker | None = None) -> Prefix:
+        made = super().__new__(cls, text)
+        made.marker = marker
+        return made
+
+    def for_model(self) -> str:
+        """What to tell the model, beside the text itself; empty for a stream that begins."""
+        if self.marker is None:
+            return ""
+        why = "fell silent" if self.marker is Marker.TIMEOUT_PARTIAL else "was cut off"
+        return (
+            f"[{self.marker}] Your answer {why} after {len(self)} characters, which are kept. "
+            "Go on exactly where it ends; repeat nothing."
+        )
+
+
+Produce = Callable[[Prefix], AsyncIterator[str]]
+
+
+class Kept:
+    """The pieces of one stream that the journal holds."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.length = 0
+        self.marker: Marker | None = None
+        self.begun = False
+
+    def learn(self, entry: Entry) -> None:
+        found = codec.decode(entry.value) if entry.value is not None else []
+        self.begun = True
+        self.pieces.extend(found)
+        self.length += sum(map(len, found))
+        if entry.note and "marker" in entry.note:
+            marker = entry.note["marker"]
+            self.marker = Marker(str(marker)) if marker else None
+
+
+class Pump:
+    """Takes pieces from the source, writes them to the journal and lays them out for the code."""
+
+    def __init__(
+        self, run: Run, path: str, kept: Kept, produce: Produce, silence: timedelta | None, retry: Retry | None
+    ) -> None:
+        self._run, self._path, self._kept = run, path, kept
+        self._produce, self._silence, self._retry = produce, silence, retry
+        self.news, self.made_room = asyncio.Event(), asyncio.Event()
+        self.given = 0
+        self.is_over = self.was_stopped = False
+        self.error: BaseException | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._held: list[str] = []
+        self._held_size = 0
+        self._last = float("-inf")
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_started(self) -> bool:
+        return self._task is not None
+
+    def start(self, scope: Scope) -> None:
+        if self._task is not None:
+            return
+        run = self._run
+        # As a step's body: what the source starts and calls is not numbered.
+        token = current.set(scope if scope.is_body else Scope(run, self._path, is_body=True))
+        try:
+            self._task = run.loop.create_task(self._work())
+        finally:
+            current.reset(token)
+        user = scope.whose()
+        if user is not None:
+            user.add_done_callback(lambda _: self.stop())
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None and not self._run.loop.is_closed():
+            self._task.cancel()
+
+    async def _work(self) -> None:
+        try:
+            await self._produce_all()
+        except Exception as error:
+            self.error = error
+        except asyncio.CancelledError:
+            self.was_stopped = True  # which is no end of the stream
+            raise
+        finally:
+            self.is_over = True
+            self.news.set()
+
+    async def _produce_all(self) -> None:
+        run, kept, tries = self._run, self._kept, 0
+        marker = kept.marker or Marker.RECOVERED_FROM_PARTIAL if kept.length else None
+        while True:
+            try:
+                await self._produce_once(marker)
+                return
+            except Exception as error:
+                if isinstance(error, PerdureError) and run.fence.closed is not None:
+                    raise
+                self._write()
+                marker = Marker.TIMEOUT_PARTIAL if isinstance(error, TimeoutError) else Marker.RECOVERED_FROM_PARTIAL
+                kept.marker = marker
+                tries += 1
+                # One that gives what no stream takes would only be paid for again.
+                if isinstance(error, InvalidInput) or self._retry is None or not self._retry.wants_more(tries, error):
+                    raise
+                delay = self._retry.delay(tries)
+                clock = run.store.clock
+                await wait_until(clock, clock.now_ms() + delay // timedelta(milliseconds=1), delay)
+
+    async def _produce_once(self, marker: Marker | None) -> None:
+        kept = self._kept
+        kept.marker, kept.begun = marker, True
+        self._record([], marker)
+        source = aiter(self._produce(Prefix("".join(kept.pieces), marker)))
+        try:
+            while True:
+                async with asyncio.timeout(self._silence.total_seconds() if self._silence else None):
+                    piece = await anext(source, _END)
+                if piece is _END:
+                    break
+                await self._take(piece)
+            await self._flush()
+        finally:
+            close = getattr(source, "aclose", None)
+            if close is not None:
+                with suppress(Exception):
+                    await close()
+
+    async def _take(self, piece: str) -> None:
+        if not isinstance(piece, str):
+            raise InvalidInput(
+                f"a stream gave {type(piece).__name__}, not str",
+                kept="the pieces before it",
+                do="yield text alone: `if piece: yield piece`",
+            )
+        if not piece:
+            return
+        if not piece.isascii() and _LONE.search(piece):
+            raise InvalidInput(
+                "a stream gave half of a surrogate pair, which is no text",
+                kept="the pieces before it",
+                do="have the source hold it back until its other half has come, and join them",
+            )
+        self._held.append(piece)
+        self._held_size += len(piece)
+        left = self._last + WRITTEN_EVERY - time.monotonic()
+        if left <= 0 or self._held_size >= LARGEST_BATCH:
+            await self._flush()
+        elif self._timer is None:
+            self._timer = self._run.loop.call_later(left, self._when_due)
+        while len(self._kept.pieces) - self.given > AHEAD:
+            self.made_room.clear()
+            await self.made_room.wait()
+
+    async def _flush(self) -> None:
+        """Write what is held and wait for it: so the source is at most one batch ahead of the disk."""
+        write = self._write()
+        if write is not None:
+            await write
+            self._run.fence.check()
+            crash.place("stream.flushed")
+
+    def _when_due(self) -> None:
+        self._timer = None
+        with suppress(PerdureError):  # the attempt is closed; its next call says so
+            self._write()
+
+    def _write(self) -> Write | None:
+        if not self._held or self._run.unwinding:
+            return None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        pieces, self._held, self._held_size = self._held, [], 0
+        self._last = time.monotonic()
+        write = self._record(pieces, None)
+        self._kept.pieces.extend(pieces)
+        self._kept.length += sum(map(len, pieces))
+        self.news.set()
+        return write
+
+    def _record(self, pieces: list[str], marker: Marker | None) -> Write:
+        run = self._run
+        note: dict[str, str | int | float | None] | None = None
+        if not pieces:
+            note = {"marker": str(marker) if marker else None}
+        data = codec.encode(pieces) if pieces else None
+        now = run.store.clock.now_ms()
+        entry = Entry("result", "stream", f"{self._path}|pieces", b"", data, at=now, epoch=run.epoch, note=note)
+        return run.record(entry)[1]

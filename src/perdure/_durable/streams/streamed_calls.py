@@ -1,0 +1,230 @@
+"""Text that arrives in pieces, kept as it arrives; after a crash only the rest is asked for.
+
+    async for piece in stream("answer", lambda prefix: client.stream(messages, prefix)):
+        print(piece, end="")
+
+Pieces are written to the journal in batches: at once when the last batch is 50 ms old, else within that
+time or after 8 kB. A piece reaches the code when it is in the journal's queue, before anything that the code
+does because of it; so the code sees the same pieces in replay, cut in the same places. After a crash it
+gets what was kept, and `produce(prefix)` is asked for what follows. The prefix is a str that also says
+why it is not whole (`prefix.marker`), in words for a model: `prefix.for_model()`.
+
+A stream ends when produce ends, and only then counts as finished. Pieces of streams that run side by side
+come in their own order each, and in no order among each other.
+
+Owns what the code sees. Taking pieces from the source is in stream_writer.py, reading from elsewhere in
+stream_reader.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+from perdure._durable.attempt import Paused, Retry, Run, Scope, current, cut_off, never, poison
+from perdure._durable.streams.stream_writer import Kept, Marker, Prefix, Produce, Pump
+from perdure._durable.values import decode_error, encode_error
+from perdure._ground import codec
+from perdure._ground.durations import Duration, require_timedelta
+from perdure._model import Entry, name_of
+from perdure._replay import Answer, Cut, Diverged, Fresh, Recorded, digest
+from perdure.errors import InvalidInput
+
+
+def stream(name: str, produce: Produce, *, silence: Duration | None = None, retry: Retry | None = None) -> Stream:
+    """The pieces of `produce`, each kept as it arrives, each given once.
+
+    `silence`: a source that says nothing for so long has failed, with TimeoutError. `retry`: after a failure
+    `produce` is asked again, for what follows what is kept; without it the failure is raised.
+    """
+    if "|" in name or "#" in name or not name:
+        raise InvalidInput(f"a stream cannot be called {name!r}", do="use a name without | and #")
+    return Stream(name, produce, silence, retry)
+
+
+class _Streams:
+    """The streams of one attempt, by path."""
+
+    def __init__(self, run: Run) -> None:
+        self._found: dict[str, Kept] = {}
+        for _, entry in run.entries:
+            if entry.op == "stream" and entry.path.endswith("|pieces"):
+                self.at(entry.path.removesuffix("|pieces")).learn(entry)
+
+    def at(self, path: str) -> Kept:
+        return self._found.setdefault(path, Kept())
+
+
+class Stream(AsyncIterator[str]):
+    """A stream on its way to the code."""
+
+    def __init__(self, name: str, produce: Produce, silence: Duration | None, retry: Retry | None) -> None:
+        self.name = name
+        self._walk: _Walk | None = None
+        self._produce, self._retry = produce, retry
+        self._silence = require_timedelta("silence", silence, is_positive=True)
+        self._bare: AsyncIterator[str] | None = None
+        self._given: list[str] = []
+        self.is_complete = False
+
+    @property
+    def text(self) -> str:
+        """All pieces given so far, joined."""
+        return "".join(self._given)
+
+    @property
+    def marker(self) -> Marker | None:
+        """Why the stream is not whole; None when it is, or when nothing has gone wrong so far."""
+        return None if self.is_complete or self._walk is None else self._walk.kept.marker
+
+    def __aiter__(self) -> Stream:
+        return self
+
+    async def __anext__(self) -> str:
+        scope = current.get()
+        try:
+            if scope is None:
+                self._bare = self._bare or aiter(self._produce(Prefix()))
+                piece = await anext(self._bare)
+            else:
+                self._walk = self._walk or _Walk(scope, self.name, self._produce, self._silence, self._retry)
+                piece = await self._walk.next(len(self._given))
+        except StopAsyncIteration:
+            self.is_complete = True
+            raise
+        self._given.append(piece)
+        return piece
+
+    async def aclose(self) -> None:
+        """Stop producing; what was kept stays."""
+        if self._walk is not None:
+            self._walk.stop()
+
+    def __del__(self) -> None:
+        # `break` leaves the loop without a word.
+        if self._walk is not None:
+            self._walk.stop()
+
+
+class _Walk:
+    """One stream inside a task: what is kept of it, and the pump that adds to it."""
+
+    def __init__(
+        self, scope: Scope, name: str, produce: Produce, silence: timedelta | None, retry: Retry | None
+    ) -> None:
+        run = scope.run
+        run.fence.check()
+        if run.unwinding:
+            raise Paused
+        self._run, self._scope = run, scope
+        called = f"stream:{name}"
+        self._asked = digest((name,), {})
+        self._answer = self._ask(called)
+        if isinstance(self._answer, Diverged):
+            raise poison(run, run.diverged(self._answer))
+        self._path = self._answer.path
+        self.kept = run.part(_Streams).at(self._path)
+        self._pump = Pump(run, self._path, self.kept, produce, silence, retry)
+        self._began = time.perf_counter()
+        self._is_over = False
+
+    def _ask(self, called: str) -> Answer:
+        run, scope = self._run, self._scope
+        if scope.is_body:
+            return run.cursor.ask(scope.path, called, self._asked, in_body=True)
+        track = run.cursor.track(scope.path)
+        path, found = track.look(called, self._asked)
+        if found is not None:
+            return found
+        # A stream that was left by `break` has pieces and no end: its being here before is proof enough.
+        missed = track.first_unasked()
+        if missed is not None and not run.part(_Streams).at(path).begun:
+            return Diverged(missed.position, name_of(missed.path), called)
+        return Fresh(path)
+
+    async def next(self, number: int) -> str:
+        if number < len(self.kept.pieces):
+            self._pump.given = number + 1
+            self._pump.made_room.set()
+            return self.kept.pieces[number]
+        if self._is_over:
+            raise StopAsyncIteration
+        if type(self._answer) is Recorded:
+            return await self._end_again(self._answer)
+        if type(self._answer) is Cut:
+            await never(self._run, self._answer.position)
+        await self._more(number)
+        if number < len(self.kept.pieces):
+            return await self.next(number)
+        return await self._end()
+
+    async def _more(self, number: int) -> None:
+        """Wait until there is another piece, or the end."""
+        run, pump = self._run, self._pump
+        if run.stopping and not pump.is_started:
+            run.check()
+            raise Paused  # nothing is asked of a model any more
+        pump.start(self._scope)
+        run.bodies += 1
+        try:
+            while number >= len(self.kept.pieces) and not pump.is_over:
+                pump.news.clear()
+                await pump.news.wait()
+        except asyncio.CancelledError:
+            self.stop()
+            if not self._scope.is_body:
+                await cut_off(run, "streamed", self._path, self._asked)
+            raise
+        finally:
+            run.bodies -= 1
+            if run.pausing:
+                run.look_for_unwinding()
+        run.fence.check()
+        if pump.was_stopped and number >= len(self.kept.pieces):
+            raise InvalidInput(
+                f"the stream {name_of(self._path)!r} was closed, and is read on",
+                kept=f"its {len(self.kept.pieces)} pieces so far",
+                do="read it in the task that began it, or begin it again",
+            )
+
+    async def _end(self) -> str:
+        """Record how the stream ended, and say it."""
+        run, error = self._run, self._pump.error
+        self._is_over = True
+        if self._scope.is_body and error is not None:
+            raise error  # not recorded: the step's next try goes on with what is kept
+        took = time.perf_counter() - self._began
+        trouble = encode_error(error, ()) if error is not None else None
+        value = codec.encode(self.kept.length) if trouble is None else None
+        now = run.store.clock.now_ms()
+        entry = Entry("result", "streamed", self._path, self._asked, value, trouble, now, int(took * 1000), run.epoch)
+        wait = run.is_worth_waiting(took, None)
+        position, write = run.record(entry, urgent=wait)
+        if self._scope.is_body:
+            run.cursor.learn(position, entry)
+        elif run.ordered > 1:
+            run.gate.expect(position)
+        if wait:
+            await write
+            run.fence.check()
+        if not self._scope.is_body:
+            await run.hand_out(position)
+        return _raise(trouble, error)
+
+    async def _end_again(self, answer: Recorded) -> str:
+        self._is_over = True
+        self._run.replayed += 1
+        if not self._scope.is_body:
+            await self._run.hand_out(answer.position)
+        return _raise(answer.entry.error, None)
+
+    def stop(self) -> None:
+        self._pump.stop()
+
+
+def _raise(trouble: bytes | None, cause: BaseException | None) -> str:
+    if trouble is None:
+        raise StopAsyncIteration
+    raise decode_error(trouble, ()) from cause

@@ -1,0 +1,36 @@
+"""What a task has around it: environment, fingerprints, kinds of units."""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "context": (
+            "Context",
+            "Held",
+            "narrowed",
+        ),
+        "contexts": (
+            "context_of",
+            "keep_context",
+        ),
+        "fingerprints": (
+            "Finding",
+            "Fingerprint",
+            "Recorded",
+            "record",
+        ),
+        "paths": (
+            "mapped",
+            "mapping_for",
+        ),
+        "unit_types": (
+            "Place",
+            "UnitType",
+            "register",
+            "type_of",
+            "unknown_kind",
+        ),
+    },
+    modules=("fingerprints",),
+)

@@ -1,0 +1,140 @@
+"""What a kind of unit must know to be saved and brought back, and where kinds are found.
+
+    class Counter(UnitType):
+        kind = "counter"
+        async def capture(self, live, place): return {"n": live.n}
+        async def restore(self, recipe, place): return MyCounter(recipe["n"])
+
+    register(Counter())
+
+A package may offer kinds by an entry point in the group `perdure.units`, named as the kind. A record only names a
+kind: what is not registered or installed here is not looked for anywhere else, and its units are lost, by name.
+
+`perdure._runtime.conformance` checks that a kind keeps the promises made here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from perdure._ground.crypto import KeyRing
+from perdure._model import Verdict
+from perdure._runtime.context.context import Context
+from perdure.errors import InvalidInput
+
+Json = Any
+GROUP = "perdure.units"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something is captured or brought back: the task, its context, and what the store can do."""
+
+    task_id: str
+    uid: str
+    host: str
+    now_ms: int
+    context: Context
+    home: Path  # a private folder beside the store, for large things
+    keeper_home: Path = Path(os.devnull)
+    namespace: str = "default"
+    ring: KeyRing = field(default_factory=KeyRing)  # the keys at hand
+    fresh: bool = False  # make anew what could be reattached: a fingerprint asks for it
+    is_trusted: bool = True  # its recipes were written here, or signed
+    from_host: str = ""  # where it was saved
+    coming: tuple[str, ...] = ()  # folders that a workspace will put back
+
+    @property
+    def can_seal(self) -> bool:
+        """Whether what is captured is sealed by a key, so that it may hold a secret."""
+        return self.ring.current is not None
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether this is another machine than the one it was saved on."""
+        return bool(self.from_host) and self.from_host != self.host
+
+    def given(self, name: str) -> Mapping[str, Any]:
+        """What this process has given for the unit: functions, which no record can hold."""
+        return self.context.given.get(name, {})
+
+
+class UnitType:
+    """A kind of unit. `capture` and `restore` are enough; the others have answers that fit most kinds."""
+
+    kind: str = ""
+    is_connection: bool = False  # listed in a cut's `connections`
+
+    async def capture(self, live: Any, place: Place) -> Json:
+        """All that is needed to bring it back: plain data, no secret in clear. Changes nothing the user can see."""
+        raise NotImplementedError
+
+    async def validate(self, recipe: Json, place: Place) -> Verdict:
+        """How it would come back. Touches nothing: no process, no connection to the world's harm, no file.
+
+        Raises:
+            Incompatible: it must not be brought back; the whole restore is refused.
+        """
+        return Verdict("rebuilt", f"made anew from what was saved of the {self.kind}")
+
+    def waits(self, recipe: Json, place: Place) -> bool:
+        """Whether only the task's own code can bring it back: it has a function for it that is not given here yet."""
+        return False
+
+    async def restore(self, recipe: Json, place: Place) -> Any:
+        """Bring it back; what is returned is given to `rollback` if a later unit fails.
+
+        Whatever was begun is undone by itself when this raises.
+        """
+        raise NotImplementedError
+
+    async def rollback(self, live: Any, place: Place) -> None:
+        """Undo `restore`: no process, connection, port, file or variable of it is left."""
+        await self.close(live)
+
+    async def commit(self, live: Any, place: Place) -> None:
+        """The whole restore stands: let go of what `rollback` would have needed."""
+
+    async def close(self, live: Any) -> None:
+        """Let go of the live thing."""
+
+
+_types: dict[str, UnitType] = {}
+
+
+def register(unit_type: UnitType) -> UnitType:
+    """Make a kind known to this process.
+
+    Raises:
+        InvalidInput: it has no name, or another one has it.
+    """
+    if not unit_type.kind:
+        raise InvalidInput(f"{type(unit_type).__name__} has no kind", do="give the class a `kind`")
+    known = _types.setdefault(unit_type.kind, unit_type)
+    if type(known) is not type(unit_type):
+        raise InvalidInput(f"there are two unit types {unit_type.kind!r}", do="give each kind a name of its own")
+    return known
+
+
+def unknown_kind(kind: str) -> Verdict:
+    """Of a unit that nobody here can capture or bring back."""
+    return Verdict(
+        "lost", f"nobody here knows units of kind {kind!r}", options=("install its package, or register it",)
+    )
+
+
+def type_of(kind: str) -> UnitType | None:
+    """The unit type of this kind; None if nobody here knows it."""
+    if kind not in _types:
+        from perdure._runtime import kinds
+
+        kinds.register_all()
+    if kind not in _types:
+        for point in entry_points(group=GROUP, name=kind):
+            register(point.load()())
+    return _types.get(kind)

@@ -1,0 +1,161 @@
+"""The environment a task's processes have: captured without secrets, rebuilt with them.
+
+A variable is kept as it is, or, where its name or its value says that it is secret, as a reference that is resolved
+when a process is started. So what is stored can be read by anyone who may read the store, and what is started has
+what it had, or is not started and the missing variable is named.
+
+An active virtual environment is kept by its prefix: PATH is put together from it again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+import msgspec
+
+from perdure._runtime.secrets import redaction
+from perdure._runtime.secrets.secret_references import Secret, resolve
+from perdure.errors import SecretMissing
+
+# What says where a process runs, not how: set anew by whoever starts it.
+_OF_THE_PROCESS = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "COLUMNS", "LINES", "PERDURE_CRASH_AT"})
+# What means something on this machine and in this login only: not taken to another host.
+OF_THE_HOST = frozenset(
+    {"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "SSH_AUTH_SOCK", "SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"}
+    | {"DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "XDG_SESSION_ID", "HOSTNAME", "TMUX", "TMUX_PANE", "STY"}
+)
+# What a unit gets of the agent's own environment, unless its value looks secret: where programs and people are, how
+# they speak, and where tools keep what they need. All else is passed by name.
+INHERITED = (
+    *("PATH", "MANPATH", "HOME", "USER", "LOGNAME", "SHELL", "HOSTNAME", "TMPDIR", "TMP", "TEMP", "XDG_*"),
+    *("LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "TERMINFO*", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR*"),
+    *("LS_COLORS", "PS1", "EDITOR", "VISUAL", "PAGER", "LESS", "CI", "DEBIAN_FRONTEND"),
+    *("VIRTUAL_ENV", "CONDA_*", "PYENV_*", "PYTHON*", "NODE_ENV", "NODE_PATH", "NVM_*", "GOPATH", "GOROOT", "GOCACHE"),
+    *("CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME", "GEM_HOME", "RBENV_*", "LD_LIBRARY_PATH", "DYLD_*", "PKG_CONFIG_PATH"),
+    *("CUDA_*", "OMP_*", "SSL_CERT_FILE", "SSL_CERT_DIR", "*_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
+    *("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"),
+)
+
+
+class Rules(NamedTuple):
+    """Which variables are kept in clear: patterns over names, `allow` before `deny`, both before the scan; and which
+    of the agent's own variables units `inherit`, beside the usual ones."""
+
+    allow: Sequence[str] = ()
+    deny: Sequence[str] = ()
+    inherit: Sequence[str] = ()
+
+    def is_secret(self, name: str, value: str) -> bool:
+        if any(fnmatchcase(name, pattern) for pattern in self.allow):
+            return False
+        if any(fnmatchcase(name, pattern) for pattern in self.deny):
+            return True
+        return bool(value) and (redaction.is_telling(name) or redaction.looks_secret(value))
+
+    def is_inherited(self, name: str, value: str) -> bool:
+        """Whether units get this variable of the agent's own environment, although nobody has passed it to them."""
+        if any(fnmatchcase(name, pattern) for pattern in self.inherit):
+            return True
+        return any(fnmatchcase(name, pattern) for pattern in INHERITED) and not self.is_secret(name, value)
+
+
+NO_RULES = Rules()
+
+
+class Environment(msgspec.Struct, frozen=True):
+    """A captured environment: clear values, references for the rest, and the virtual environment's prefix."""
+
+    values: dict[str, str]
+    secrets: dict[str, str] = {}
+    virtualenv: str | None = None
+
+    def shown(self) -> dict[str, str]:
+        """All of it as it may be shown: secrets as references."""
+        return {**self.values, **self.secrets}
+
+
+def inherited(
+    env: Mapping[str, str], rules: Rules = NO_RULES, environ: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """What a unit gets of its task's environment: what the task has set itself, and of what it merely found in its
+    process, the variables that a rule names. Keys and tokens of the agent are the agent's."""
+    found = os.environ if environ is None else environ
+    return {name: value for name, value in env.items() if found.get(name) != value or rules.is_inherited(name, value)}
+
+
+def capture(env: Mapping[str, str], rules: Rules = NO_RULES) -> Environment:
+    """The environment without its secrets; from now on their values are redacted everywhere in this process."""
+    values: dict[str, str] = {}
+    secrets: dict[str, str] = {}
+    for name, value in sorted(env.items()):
+        if name in _OF_THE_PROCESS:
+            continue
+        if value.startswith("secret://"):
+            secrets[name] = value
+        elif rules.is_secret(name, value) or _is_not_text(value):
+            secrets[name] = Secret("env", name).reference
+            redaction.know(value, secrets[name])
+        else:
+            values[name] = value
+    return Environment(values, secrets, env.get("VIRTUAL_ENV") or None)
+
+
+def _is_not_text(value: str) -> bool:
+    """Bytes that cannot be stored as text; they are fetched from the environment again, like a secret."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def missing(captured: Environment, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What would be missing if it were rebuilt now: each variable with the reason. Nothing is started for it."""
+    found: dict[str, str] = {}
+    for name, reference in captured.secrets.items():
+        try:
+            Secret.parse(reference).value(environ)
+        except SecretMissing as error:
+            found[name] = error.problem
+    prefix = captured.virtualenv
+    if prefix is not None and not os.path.isdir(os.path.join(prefix, "bin")):
+        found["VIRTUAL_ENV"] = f"there is no virtual environment at {prefix}"
+    return found
+
+
+def rebuild(captured: Environment, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment with its secrets, for processes to be started with; nothing comes from the resumer but those.
+
+    Raises:
+        SecretMissing: a secret cannot be had; the message names the variable's reference.
+    """
+    env = {**captured.values, **{name: resolve(reference, environ) for name, reference in captured.secrets.items()}}
+    return with_virtualenv(env, captured.virtualenv)
+
+
+def with_virtualenv(env: Mapping[str, str], prefix: str | None) -> dict[str, str]:
+    """The environment with a virtual environment active, as its `activate` leaves it."""
+    if prefix is None:
+        return dict(env)
+    bin_ = os.path.join(prefix, "bin")
+    path = [part for part in env.get("PATH", os.defpath).split(os.pathsep) if part != bin_]
+    kept = {name: value for name, value in env.items() if name != "PYTHONHOME"}
+    return {**kept, "VIRTUAL_ENV": prefix, "PATH": os.pathsep.join([bin_, *path])}
+
+
+def umask_now() -> int:
+    """This process's umask, read without changing it for a moment."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as status:
+            for line in status:
+                if line.startswith("Umask:"):
+                    return int(line.split()[1], 8)
+    except OSError:
+        pass
+    before = os.umask(0o077)
+    os.umask(before)
+    return before

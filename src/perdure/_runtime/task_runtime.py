@@ -1,0 +1,366 @@
+"""The live things of one task: create the first time, reattach by name afterwards."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from socket import create_connection
+from typing import Any, Literal
+
+from perdure._durable import inside
+from perdure._ground.bridge import Call
+from perdure._ground.durations import Duration
+from perdure._ground.ids import check_id
+from perdure._model import Level, Rebuild, Verdict
+from perdure._runtime.keeper_client import Client, client_for
+from perdure._runtime.keeper_client import keeper_place as places
+from perdure._runtime.restore import Continuity
+from perdure._runtime.secrets import Secret, environment
+from perdure._runtime.secrets import resolve as secret_value
+from perdure._runtime.sessions import (
+    NEW_SESSION,
+    PostgresSession,
+    SqliteSession,
+    open_postgres,
+    open_sqlite,
+    place_of,
+    refuse_own_store,
+)
+from perdure._runtime.units import (
+    KeptFile,
+    KeptListener,
+    KeptPipe,
+    KeptRequest,
+    KeptSocket,
+    Owner,
+    Ready,
+    Record,
+    Rest,
+    Service,
+    Shell,
+    U,
+    Unit,
+    absolute,
+    mode_of,
+    opened,
+    request_recipe,
+    service_recipe,
+    shell_command,
+    verdict_of,
+)
+from perdure._store import Store
+from perdure.errors import NoTask, UnitEnded
+
+_CONNECT_SECONDS = 30.0
+Limit = Literal["seconds", "idle_seconds", "memory", "grace"]
+# What the keeper told the process that asks, and means nothing to another one.
+_OF_ANOTHER = frozenset({"PERDURE_TASK", "PERDURE_TASK_HOLDER", "PERDURE_UNIT", "PERDURE_UNIT_OF"})
+
+
+class Runtime(Continuity):
+    """What is kept alive for a task, beside its record; saving and restoring it is in continuity.py."""
+
+    def __init__(self, client: Client, owner: Owner, store: Store) -> None:
+        super().__init__(store, owner.task, owner.uid)
+        self._client, self._owner = client, owner
+
+    async def shell(
+        self,
+        name: str,
+        argv: Sequence[str] | None = None,
+        *,
+        cwd: str | Path | None = None,
+        env: Mapping[str, str] = {},
+        rebuild: Rebuild = "ask",
+        limits: Mapping[Limit, float] = {},
+        isolate: bool = False,
+    ) -> Shell:
+        """The task's shell of this name; made the first time, the same one afterwards.
+
+        `argv` for any other program on a terminal: a REPL, ssh, psql. Past its limits (seconds in all, idle_seconds
+        without input or output, bytes of memory) it is ended, and its record says so; also when its task has ended,
+        after its grace: five minutes, a day if the task has failed, or as many seconds as given.
+
+        With `isolate` it sees nothing of the keeper, of the store beside it, or of any process but its own, and
+        cannot gain rights; where the system does not allow that, it is not started.
+        """
+        command, is_shell = shell_command(argv)
+        recipe = {**self._sketch(command, cwd), "is_shell": is_shell, "isolate": isolate}
+        return await self._opened(
+            Shell, "shell", name, recipe, rest=lambda: self._rest(env), rebuild=rebuild, limits=limits
+        )
+
+    async def service(
+        self,
+        name: str,
+        argv: Sequence[str],
+        *,
+        ready: Ready | None = None,
+        cwd: str | Path | None = None,
+        env: Mapping[str, str] = {},
+        rebuild: Rebuild = "auto",
+        restart: Literal["never", "on-failure"] = "never",
+        timeout: Duration | None = None,
+        limits: Mapping[Limit, float] = {},
+        isolate: bool = False,
+    ) -> Service:
+        """The task's service of this name, ready; started the first time, found again afterwards. Limits as a shell's.
+
+        Raises:
+            Conflict: its port is another program's, or the name belongs to another command; nothing was started.
+            UnitEnded: it ended before it was ready.
+            TimedOut: it is not ready in time, and goes on.
+        """
+        recipe = {**self._sketch(list(argv), cwd), **service_recipe(ready, restart), "isolate": isolate}
+        unit = await self._opened(
+            Service, "service", name, recipe, rest=lambda: self._rest(env), rebuild=rebuild, limits=limits
+        )
+        if ready is not None and unit.level != "lost":
+            await unit.wait_ready(ready, timeout=timeout)
+        return unit
+
+    async def file(self, name: str | Path, mode: str, *, take: bool = False) -> KeptFile:
+        """An open file with its place in it; the same one, at the same place, in the next process.
+
+        `take` ends a process that still has it.
+
+        Raises:
+            UnitHeld: a living process has it.
+        """
+        path, mode = absolute(name), mode_of(mode)
+        recipe = {"path": path, "mode": mode, "mask": 0o666 & ~environment.umask_now()}
+        file = await self._opened_or_lost(KeptFile, "file", str(name), recipe)
+        file.path, file.mode = path, mode
+        if file.level != "lost":
+            facts = await file.attach(take=take)
+            await file.take_up(facts, was_made=file.was_made, is_rebuilt=file.level == "rebuilt")
+        return file
+
+    async def listener(self, port: int, *, host: str = "127.0.0.1", take: bool = False) -> KeptListener:
+        """A listening socket; connections that come while nobody is there wait for the next process."""
+        recipe = {"host": host, "port": port}
+        listener = await self._opened_or_lost(KeptListener, "listener", f"{host}:{port}", recipe)
+        if listener.level != "lost":
+            await listener.attach(take=take)
+        return listener
+
+    async def socket(
+        self, name: str, host: str, port: int, *, take: bool = False, rebuild: Literal["auto", "never"] = "never"
+    ) -> KeptSocket:
+        """A TCP connection, made the first time; the same one in the next process, as long as its other end wants.
+
+        Without encryption: the keys of TLS go with the process that had them. One that its other end has closed or
+        broken is lost; with rebuild="auto", another connection is made in its place.
+
+        Raises:
+            UnitHeld: a living process has it.
+            OSError: nobody answers there.
+        """
+        recipe: dict[str, Any] = {"host": host, "port": port}
+        fds: tuple[int, ...] = ()
+        who: dict[str, Any] = {"kind": "socket", "name": name, "owner": self._owner.told(), "recipe": recipe}
+        with ExitStack() as made:
+            there = (await self._client.ask("open", **who, find=True)).args["unit"]
+            if there is None or (there["ended"] is not None and (rebuild == "auto" or there["facts"].get("released"))):
+                connect = partial(create_connection, (host, port), _CONNECT_SECONDS)
+                fds = (made.enter_context(await Call(connect)).fileno(),)
+            kept = await self._opened(KeptSocket, "socket", name, recipe, rebuild=rebuild, fds=fds)
+        if kept.level != "lost":
+            await kept.attach(take=take)
+        return kept
+
+    async def pipe(self, name: str, *, take: bool = False) -> KeptPipe:
+        """A pipe; what was written and not read stays in it."""
+        pipe = await self._opened(KeptPipe, "pipe", name, {}, rebuild="auto")
+        await pipe.attach(take=take)
+        return pipe
+
+    async def request(
+        self,
+        name: str,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str | Secret] = {},
+        json: Any = None,
+        body: bytes | None = None,
+    ) -> KeptRequest:
+        """An HTTP request that the keeper makes, once per name; its answer is read by offset, by whoever lives.
+
+        Raises:
+            Conflict: the name belongs to another request.
+        """
+        recipe, secrets, content = request_recipe(method, url, headers, json, body)
+        request = await self._opened(
+            KeptRequest, "request", name, recipe, secrets=secrets, rebuild="never", body=content
+        )
+        request.check_same(recipe)
+        await request.check_whole()
+        return request
+
+    async def postgres(
+        self, name: str, dsn: str | Secret, *, hold: Duration, rebuild: Literal["auto", "never"] = "never"
+    ) -> PostgresSession:
+        """A PostgreSQL session that outlives this process, in its transaction if one was open.
+
+        An open transaction that no client is attached to is rolled back after `hold`. With rebuild="auto", a
+        session that the server ended is built anew: its settings and temp tables, and its open transaction if each
+        statement comes to what it came to before.
+
+        Raises:
+            InvalidInput: the address or the hold limit make no sense.
+            SessionUnavailable: the server refuses us, or stays away.
+        """
+        check_id(name, "name of a session")
+        place = await Call(lambda: place_of(self._client, self._owner))
+        session = await open_postgres(place, name, secret_value(dsn), hold=hold, rebuild=rebuild)
+        is_new = session.verdict.reason == NEW_SESSION
+        session.verdict = self._told(f"session postgres:{name}", session.verdict, is_new=is_new)
+        return session
+
+    async def sqlite(self, name: str, path: str | Path, *, hold: Duration = "10m") -> SqliteSession:
+        """A connection to a SQLite file that outlives this process, in its transaction if one was open.
+
+        Raises:
+            InvalidInput: the path makes no sense, or is the store's own file.
+            SessionUnavailable: the file cannot be opened.
+        """
+        check_id(name, "name of a session")
+        refuse_own_store(self._client.home, Path(path))
+        place = await Call(lambda: place_of(self._client, self._owner))
+        session = await open_sqlite(place, name, path, hold=hold)
+        is_new = session.verdict.reason == NEW_SESSION
+        session.verdict = self._told(f"session sqlite:{name}", session.verdict, is_new=is_new)
+        return session
+
+    async def release(self, name: str) -> None:
+        """Let go of a unit: what the keeper holds is ended, and its marks are forgotten; opened again, it is a new one.
+
+        A file is not emptied by that, whatever its mode: it is opened again as it stands.
+
+        Raises:
+            NotFound: there is no such unit.
+        """
+        reply = await self._client.ask("units", task_uid=self._owner.uid)
+        mine = [told for told in reply.args["units"] if name in (told["name"], told["name"].partition(":")[2])]
+        for told in mine:
+            await self._client.ask("let go", unit=told["uid"], wait=True)
+        if not mine or name in self.context.units:
+            await super().release(name)
+
+    async def units(self) -> Sequence[Unit]:
+        """All that is kept for the task, and what has ended and was not forgotten."""
+        reply = await self._client.ask("units", task_uid=self._owner.uid)
+        found = [Record.read(told) for told in reply.args["units"]]
+        return [
+            Unit(self._client, self._owner, record, verdict_of(record, False, bool(record.about.get("is_rebuilt"))))
+            for record in found
+        ]
+
+    async def _opened(
+        self,
+        cls: type[U],
+        kind: str,
+        name: str,
+        recipe: dict[str, Any],
+        *,
+        rebuild: Rebuild,
+        secrets: Mapping[str, str] = {},
+        rest: Rest | None = None,
+        body: bytes = b"",
+        fds: tuple[int, ...] = (),
+        limits: Mapping[Any, float] = {},
+    ) -> U:
+        check_id(name, "name of a unit")
+        record, was_made, is_rebuilt = await opened(
+            self._client,
+            self._owner,
+            kind,
+            name,
+            recipe,
+            secrets=secrets,
+            rest=rest,
+            rebuild=rebuild,
+            limits=limits,
+            body=body,
+            fds=fds,
+        )
+        verdict = verdict_of(record, was_made, is_rebuilt, recipe)
+        verdict = self._told(f"{kind} {name}", verdict, is_new=was_made and not is_rebuilt)
+        unit = cls(self._client, self._owner, record, verdict)
+        unit.was_made = was_made
+        return unit
+
+    def _told(self, unit: str, verdict: Verdict, *, is_new: bool) -> Verdict:
+        """The verdict on a unit that was opened. A new one in place of one that a restore could not bring back (it was
+        on another machine, say) is not called kept, for as long as this attempt goes on."""
+        gone = self.context.lost.get(unit)
+        if gone is None or verdict.level != "kept":
+            return verdict
+        if not is_new and unit not in self.context.replaced:
+            return verdict
+        self.context.replaced.add(unit)
+        level: Level = "lost" if unit.startswith("session ") else "rebuilt"
+        differs = ("all that the former one had in it",)
+        return Verdict(level, f"{gone}; a new one was made in its place", differs=differs)
+
+    async def _opened_or_lost(self, cls: type[U], kind: str, name: str, recipe: dict[str, Any]) -> U:
+        """The same; one that was there and cannot be made again is lost, and says why."""
+        try:
+            return await self._opened(cls, kind, name, recipe, rebuild="auto")
+        except UnitEnded as gone:
+            unit = await self._opened(cls, kind, name, recipe, rebuild="never")
+            why = f"{unit.verdict.reason}; it cannot be made again: {gone.why}"
+            unit.level, unit.verdict = "lost", Verdict("lost", why, do_not_assume=unit.verdict.do_not_assume)
+            return unit
+
+    def _recipe(
+        self, argv: list[str], cwd: str | Path | None, env: Mapping[str, str]
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """All that the task's own command is made with, and beside it what must not be written down: it has the whole
+        environment of whoever started it, as under any other program that starts a command."""
+        rest, secrets = self._rest({**self.env, **env})
+        return {**self._sketch(argv, cwd), **rest}, secrets
+
+    def _sketch(self, argv: list[str], cwd: str | Path | None) -> dict[str, Any]:
+        """What of a process can be compared with one that is there."""
+        return {"argv": argv, "cwd": str(self.cwd / (cwd or ".")), "umask": self.context.umask}
+
+    def _rest(self, env: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+        around = environment.inherited(self.env, self.context.rules)
+        whole = {name: value for name, value in {**around, **env}.items() if name not in _OF_ANOTHER}
+        captured = environment.capture(whole, self.context.rules)
+        most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        rest = {"env": captured.values, "secret_env": captured.secrets, "most_files": most_files}
+        return rest, {name: _value(whole[name]) for name in captured.secrets}
+
+
+def _value(text: str) -> str:
+    return Secret.parse(text).value() if text.startswith("secret://") else text
+
+
+class runtime:
+    """Inside a durable function: what is kept alive for its task."""
+
+    @staticmethod
+    async def open() -> Runtime:
+        """This task's runtime; finds the keeper, or starts it.
+
+        Raises:
+            NoTask: no durable function is running here; use app.runtime(task_id).
+        """
+        here = inside()
+        if here is None:
+            raise NoTask("runtime.open()")
+        found = runtime_of(here.store, here.task_id, here.uid, here.epoch)
+        found.context.begin(here.epoch)
+        return found
+
+
+def runtime_of(store: Store, task_id: str, uid: str, epoch: int = 0) -> Runtime:
+    """A task's runtime. Nothing is started before something is asked of it."""
+    client = client_for(places.home_of(store.address), store.ring)
+    return Runtime(client, Owner(store.namespace, task_id, uid, epoch, places.told_store(store.address)), store)

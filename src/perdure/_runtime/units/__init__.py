@@ -1,0 +1,60 @@
+"""Live things on the agent's side: shells, services, files, requests, their output and verdicts."""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "descriptors": (
+            "KeptFile",
+            "KeptListener",
+            "KeptPipe",
+            "KeptSocket",
+            "absolute",
+            "mode_of",
+            "problem_of",
+        ),
+        "kept_units": (
+            "Kept",
+            "end_keeper",
+            "kept_for",
+        ),
+        "output": ("Output",),
+        "readiness": (
+            "Ready",
+            "command",
+            "http",
+            "log_line",
+            "port",
+        ),
+        "request": (
+            "KeptRequest",
+            "request_recipe",
+        ),
+        "service": (
+            "Service",
+            "ServiceState",
+            "service_recipe",
+        ),
+        "shell": (
+            "CommandResult",
+            "Shell",
+            "exit_code",
+            "shell_command",
+        ),
+        "unit": (
+            "Owner",
+            "Record",
+            "Rest",
+            "U",
+            "Unit",
+            "opened",
+            "secrets_of",
+        ),
+        "verdicts": (
+            "ending",
+            "restarted",
+            "verdict_of",
+        ),
+    },
+)

@@ -1,0 +1,59 @@
+"""Live things on the agent's side: shells, services, files, requests, their output and verdicts.
+
+Written by tools/make_doors.py from the table in __init__.py.
+"""
+
+from perdure._runtime.units.descriptors import (
+    KeptFile,
+    KeptListener,
+    KeptPipe,
+    KeptSocket,
+    absolute,
+    mode_of,
+    problem_of,
+)
+from perdure._runtime.units.kept_units import Kept, end_keeper, kept_for
+from perdure._runtime.units.output import Output
+from perdure._runtime.units.readiness import Ready, command, http, log_line, port
+from perdure._runtime.units.request import KeptRequest, request_recipe
+from perdure._runtime.units.service import Service, ServiceState, service_recipe
+from perdure._runtime.units.shell import CommandResult, Shell, exit_code, shell_command
+from perdure._runtime.units.unit import Owner, Record, Rest, U, Unit, opened, secrets_of
+from perdure._runtime.units.verdicts import ending, restarted, verdict_of
+__all__ = [
+    "KeptFile",
+    "KeptListener",
+    "KeptPipe",
+    "KeptSocket",
+    "absolute",
+    "mode_of",
+    "problem_of",
+    "Kept",
+    "end_keeper",
+    "kept_for",
+    "Output",
+    "Ready",
+    "command",
+    "http",
+    "log_line",
+    "port",
+    "KeptRequest",
+    "request_recipe",
+    "Service",
+    "ServiceState",
+    "service_recipe",
+    "CommandResult",
+    "Shell",
+    "exit_code",
+    "shell_command",
+    "Owner",
+    "Record",
+    "Rest",
+    "U",
+    "Unit",
+    "opened",
+    "secrets_of",
+    "ending",
+    "restarted",
+    "verdict_of",
+]

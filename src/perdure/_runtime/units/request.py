@@ -1,0 +1,153 @@
+"""HTTP requests that the keeper makes: bought once, read by whoever lives, from any offset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from perdure import keeper
+from perdure._ground import secret_forms
+from perdure._model import Verdict
+from perdure._runtime.keeper_client import Client
+from perdure._runtime.secrets import Secret, redaction
+from perdure._runtime.units.unit import Owner, Record, Unit
+from perdure.errors import Conflict, InvalidInput, RequestFailed, UnitEnded
+
+NOT_SENT, CUT_OFF = 3, 4
+
+
+@dataclass(frozen=True)
+class Head:
+    """How a request was answered."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class KeptRequest(Unit):
+    """A request under way, or answered."""
+
+    def __init__(self, client: Client, owner: Owner, record: Record, verdict: Verdict) -> None:
+        if record.ended == 0:  # its program has done what it was for
+            verdict = Verdict("kept", "it was answered; the answer is kept", same=("answer",))
+        super().__init__(client, owner, record, verdict)
+
+    def check_same(self, recipe: Mapping[str, Any]) -> None:
+        """A name is one request for ever, also when it was answered long ago."""
+        if any(self.record.recipe.get(part) != recipe[part] for part in ("method", "url", "digest")):
+            asked = f"{self.record.recipe.get('method')} {self.record.recipe.get('url')}"
+            raise Conflict(
+                f"request {self.name!r} was made before, as another one: {asked}",
+                kept="that one and its answer; nothing was sent",
+                do="choose another name",
+            )
+
+    async def check_whole(self) -> None:
+        """An answer is called kept only if it is still all that came."""
+        if self.record.ended == 0 and (damage := await self._damage()):
+            self.level = "lost"
+            self.verdict = Verdict(
+                "lost",
+                damage,
+                do_not_assume=("that it was not answered: what it bought is paid for",),
+                options=("make it again under another name",),
+            )
+
+    async def _damage(self) -> str:
+        try:
+            return str((await self.ask("whole")).args["damage"])
+        except InvalidInput:
+            return ""  # its keeper is an older one, which does not tell
+        except UnitEnded as gone:
+            return gone.why
+
+    def _check(self) -> None:
+        """What came of an answer can be read, however it ended."""
+
+    async def head(self) -> Head:
+        """The answer's status and headers, as soon as they are there.
+
+        Raises:
+            RequestFailed: there is no answer; `sent` says whether the request may have arrived.
+        """
+        while True:
+            reply = await self.ask("answered")
+            head, ended = reply.args["head"], reply.args["status"]
+            if head is not None and "status" in head:
+                return Head(head["status"], {name.lower(): value for name, value in head["headers"]})
+            if ended is not None:
+                raise self._failed(head, ended)
+
+    async def chunks(self, after: int = 0) -> AsyncIterator[bytes]:
+        """The body from an offset on, as it comes; ends when it is whole.
+
+        Raises:
+            RequestFailed: it was cut off; what is there was given.
+        """
+        offset = after
+        while True:
+            reply = await self.ask("more", start=offset)
+            if reply.body:
+                offset = reply.args["start"] + len(reply.body)
+                yield reply.body
+            elif reply.args["status"] is not None:
+                break
+        if reply.args["status"] == 0 and (damage := await self._damage()):
+            raise RequestFailed(self.name, damage, True)
+        if reply.args["status"] != 0:
+            head = (await self.ask("state")).args["head"]
+            raise self._failed(head, reply.args["status"])
+
+    async def read(self) -> bytes:
+        """The whole body."""
+        return b"".join([piece async for piece in self.chunks()])
+
+    async def json(self) -> Any:
+        return json.loads(await self.read())
+
+    def _failed(self, head: Mapping[str, Any] | None, ended: int) -> RequestFailed:
+        told = dict(head or {})
+        # Unseen, or killed: nobody knows how far it had come.
+        sent = bool(told.get("sent", True))
+        return RequestFailed(self.name, str(told.get("error") or self.record.facts.get("why") or _how(ended)), sent)
+
+
+def _how(ended: int) -> str:
+    return "it ended unseen" if ended < 0 else f"its program ended with {ended}"
+
+
+def request_recipe(
+    method: str, url: str, headers: Mapping[str, str | Secret], data: Any, body: bytes | None
+) -> tuple[dict[str, Any], dict[str, str], bytes]:
+    """How the request is made, what of it is secret, and its body."""
+    plain: dict[str, str] = {}
+    secret: dict[str, str] = {}  # sent, and written down nowhere
+    references: dict[str, str] = {}
+    for name, value in headers.items():
+        if isinstance(value, Secret):
+            secret[name], references[name] = value.value(), value.reference
+        elif redaction.is_telling(name) or redaction.looks_secret(value):
+            secret[name], references[name] = value, redaction.HIDDEN
+            redaction.know(value)
+        else:
+            plain[name] = value
+    shown = secret_forms.hide_in_address(url)
+    if shown != url:
+        secret[keeper.REAL_URL] = url
+    content = body if body is not None else b""
+    if data is not None:
+        content = json.dumps(data).encode()
+        if not any(name.lower() == "content-type" for name in headers):
+            plain["Content-Type"] = "application/json"
+    recipe = {
+        "method": method.upper(),
+        "url": shown,
+        "headers": plain,
+        "secret_headers": references,
+        "has_body": body is not None or data is not None,
+        "digest": sha256(content).hexdigest(),
+    }
+    return recipe, secret, content

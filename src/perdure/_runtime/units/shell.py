@@ -1,0 +1,302 @@
+"""Shells and other programs on a terminal that outlive the agent.
+
+Inside a durable function `run`, `send` and `answer` are effects, and what is read is recorded as a step: a replay
+sees what the first run saw. Elsewhere they are plain calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets as random
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+from perdure._durable import (
+    DID_NOT_HAPPEN,
+    UNKNOWN,
+    Happened,
+    effect,
+    idempotency_key,
+    inside,
+    is_in_effect,
+    step,
+)
+from perdure._ground.bridge import Nap
+from perdure._ground.durations import Duration, require_seconds, require_timedelta
+from perdure._runtime.secrets import Secret
+from perdure._runtime.units import terminal_screen as screens
+from perdure._runtime.units.output import Output
+from perdure._runtime.units.unit import Unit
+from perdure.errors import InvalidInput, ShellBusy, TimedOut, UnitEnded, UnitHeld
+
+_LONGEST = timedelta(days=30)
+# The ways to say that one wants the shell of the house.
+_BASH = (["bash"], ["bash", "-i"], ["/bin/bash"], ["/usr/bin/bash"])
+# One wait at the keeper; a longer one is several.
+_WAIT_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """One command of a shell: what it gave, where, and how long it took."""
+
+    command: str
+    exit_code: int | None  # None: it has not ended
+    output: str  # without the codes that colour a terminal
+    cwd: str
+    duration: timedelta
+    start: int = 0  # the output's place in all that the shell has put out
+    end: int = 0
+    gap: int = 0  # bytes of it that are not kept, from its beginning on; at least 1 where their number is not known
+
+
+@dataclass(frozen=True)
+class Typed:
+    """What is typed, as a journal knows it: by its length, as it may be an answer nobody is to see."""
+
+    length: int
+
+    @classmethod
+    def of(cls, text: str) -> Typed:
+        typed = cls(len(text))
+        object.__setattr__(typed, "text", text)  # no field of it, so it is never stored
+        return typed
+
+    def __repr__(self) -> str:
+        return f"{self.length} characters"
+
+
+def _of_shell(shell: Shell, *args: Any, **named: Any) -> Any:
+    """What tells a recorded call from others: the shell's name, and what it was asked."""
+    return [shell.name, list(args), named]
+
+
+class Shell(Unit):
+    """A terminal and the program on it."""
+
+    _cursor: int | None = None
+
+    # ── commands ────────────────────────────────────────────────────────────────────────────────
+
+    async def run(self, command: str, *, key: str | None = None, timeout: Duration | None = None) -> CommandResult:
+        """Run a command in the shell, and give what came of it.
+
+        With a key it is run once, however often it is asked for: afterwards the recorded result is given, or the
+        one that is running is waited for.
+
+        Raises:
+            ShellBusy: the shell is not at its prompt; nothing was typed.
+            TimedOut: it has not ended in time, and goes on; the same key waits for it again.
+        """
+        if not command.strip() or "\0" in command:
+            raise InvalidInput("the command is empty, or has a null character")
+        seconds = None if timeout is None else require_timedelta("timeout", timeout).total_seconds()
+        if inside() is not None and not is_in_effect():
+            recorded: CommandResult = await self._run_as_effect(command, key, seconds)
+            return recorded
+        return await self._run(command, _id(key) or f"run-{random.token_hex(12)}", seconds)
+
+    async def _run(self, command: str, id: str, seconds: float | None) -> CommandResult:
+        reply = await self.write("run", command.encode(), id=id, within=seconds)
+        if reply.args.get("is_running"):
+            raise TimedOut(
+                f"the command in shell {self.name!r} has not ended within {seconds:g} s",
+                kept="it goes on, and its output is kept",
+                do="ask again with the same key, or stop it with signal()",
+            )
+        result = _result(reply.args, reply.body)
+        self._cursor = result.end or self._cursor
+        return result
+
+    async def _has_run(self, command: str, key: str | None, seconds: float | None) -> Any:
+        """The probe of a command nobody saw the end of."""
+        id = _id(key) or idempotency_key()
+        state = (await self.ask("command_state", id=id)).args["state"]
+        if state in ("begun", "ended"):
+            return Happened(await self._run(command, id, seconds))
+        return UNKNOWN if state == "uncertain" else DID_NOT_HAPPEN
+
+    @effect(
+        name="shell.run",
+        verify=_has_run,
+        identity=_of_shell,
+        timeout=_LONGEST,
+        failed_on=(ShellBusy, UnitHeld, TimedOut, InvalidInput),
+        raises=(UnitEnded,),
+    )
+    async def _run_as_effect(self, command: str, key: str | None, seconds: float | None) -> CommandResult:
+        return await self._run(command, _id(key) or idempotency_key(), seconds)
+
+    @step(name="shell.commands", identity=_of_shell)
+    async def commands(self) -> Sequence[CommandResult]:
+        """All commands that are remembered, also those that ended while nobody was attached, without their output."""
+        reply = await self.ask("commands")
+        return [_result(told, None) for told in reply.args["commands"]]
+
+    # ── input ───────────────────────────────────────────────────────────────────────────────────
+
+    async def send(self, text: str) -> None:
+        """Type it. Its intent is on record first, by its length; cut off half-way it is uncertain, and never typed
+        again."""
+        if inside() is not None and not is_in_effect():
+            self._cursor = await self._send_as_effect(Typed.of(text))
+        else:
+            self._cursor = await self._send(text, random.token_hex(12))
+
+    async def _send(self, text: str, id: str) -> int:
+        reply = await self.write("send", text.encode(), id=id)
+        return int(reply.args.get("offset", self._cursor or 0))
+
+    async def _was_sent(self, typed: Typed) -> Any:
+        reply = await self.ask("input_state", id=idempotency_key())
+        return {"done": Happened(reply.args["offset"]), "begun": UNKNOWN}.get(reply.args["state"], DID_NOT_HAPPEN)
+
+    @effect(name="shell.send", verify=_was_sent, identity=_of_shell, failed_on=(UnitHeld,), raises=(UnitEnded,))
+    async def _send_as_effect(self, typed: Typed) -> int:
+        return await self._send(typed.text, idempotency_key())  # type: ignore[attr-defined]
+
+    async def answer(self, secret: Secret | str, *, timeout: float | Duration = 30) -> None:
+        """Answer a question that does not echo, once it is asked; what was answered is written down nowhere.
+
+        Raises:
+            TimedOut: nobody asked; nothing was sent.
+        """
+        seconds = require_seconds("timeout", timeout)
+        if inside() is not None and not is_in_effect():
+            if isinstance(secret, str):
+                raise InvalidInput(
+                    "inside a durable function an answer is given by reference", do="use Secret('env', 'NAME')"
+                )
+            await self._answer_as_effect(secret.reference, seconds)
+        else:
+            value = secret.value() if isinstance(secret, Secret) else secret
+            await self._answer(value, random.token_hex(12), seconds)
+
+    async def _answer(self, value: str, id: str, seconds: float) -> None:
+        await self.write("answer", value.encode() + b"\n", id=id, seconds=seconds)
+
+    async def _was_answered(self, reference: str, seconds: float) -> Any:
+        found = await self._was_sent(Typed(0))
+        return Happened(None) if isinstance(found, Happened) else found
+
+    @effect(name="shell.answer", verify=_was_answered, identity=_of_shell, failed_on=(UnitHeld, TimedOut))
+    async def _answer_as_effect(self, reference: str, seconds: float) -> None:
+        await self._answer(Secret.parse(reference).value(), idempotency_key(), seconds)
+
+    # ── output ──────────────────────────────────────────────────────────────────────────────────
+
+    @step(name="shell.waiting", identity=_of_shell)
+    async def waiting(self) -> Literal["secret", "prompt"] | None:
+        """What the program in front waits for: a password, any other input, or nothing that can be seen.
+
+        A program with a line editor of its own counts as waiting whenever it sleeps.
+        """
+        reply = await self.ask("state")
+        found: Literal["secret", "prompt"] | None = reply.args["waiting"]
+        return found
+
+    @step(name="shell.read", identity=_of_shell)
+    async def read(self, from_offset: int = 0) -> Output:
+        """What was put out from an offset on, as far as it is kept."""
+        data, start, gap = await self._bytes(from_offset)
+        return Output(data.decode(errors="replace"), start + len(data), gap)
+
+    async def _bytes(self, offset: int) -> tuple[bytes, int, int]:
+        reply = await self.ask("read", start=offset)
+        first, gap, parts = int(reply.args["start"]), int(reply.args["gap"]), [reply.body]
+        end = first + len(reply.body)
+        while reply.body and end < reply.args["end"]:
+            reply = await self.ask("read", start=end)
+            if reply.args["gap"]:  # it flows faster than it is read
+                break
+            parts.append(reply.body)
+            end += len(reply.body)
+        return b"".join(parts), first, gap
+
+    @step(name="shell.expect", identity=_of_shell)
+    async def expect(self, pattern: str, *, timeout: float | Duration = 30) -> str:
+        """Wait until this has been put out since the last input, and give all up to its end, without colours.
+
+        Raises:
+            TimedOut: it did not come.
+            UnitEnded: it will not come any more.
+        """
+        wanted, limit = re.compile(pattern), require_seconds("timeout", timeout)
+        cursor = self._cursor if self._cursor is not None else int(self.record.about.get("last_input_at", 0))
+        end, data = time.monotonic() + limit, b""
+        while True:
+            rest = max(0.0, min(_WAIT_SECONDS, end - time.monotonic()))
+            reply = await self.ask("wait", start=cursor + len(data), seconds=rest)
+            if reply.args["gap"]:
+                cursor, data = int(reply.args["start"]), b""
+            data += reply.body
+            text = screens.plain(data)
+            found = wanted.search(text)
+            if found is not None:
+                self._cursor = cursor + screens.place_of(data, found.end())
+                return text[: found.end()]
+            if reply.args["is_over"] and not reply.body:
+                raise UnitEnded(self.name, f"it ended, and {pattern!r} had not come")
+            if time.monotonic() >= end:
+                raise TimedOut(f"{pattern!r} did not come within {limit:g} s", kept="all that was put out; read()")
+
+    async def screen(self) -> str:
+        """What a person would see on the terminal now."""
+        state = (await self.ask("state")).args
+        data, _, _ = await self._bytes(0)
+        return screens.render(data, state.get("rows", 40), state.get("columns", 120))
+
+    # ── the terminal ────────────────────────────────────────────────────────────────────────────
+
+    async def resize(self, rows: int, columns: int) -> None:
+        await self.write("resize", rows=rows, columns=columns)
+
+    async def signal(self, number: int) -> None:
+        """To whoever is in front, as Ctrl-C would."""
+        await self.write("signal", number=number)
+
+    async def ended(self, timeout: float | Duration = 30) -> int | None:
+        """Its exit code once it has ended, minus the signal that ended it; None if that does not come in time."""
+        end = time.monotonic() + require_seconds("timeout", timeout)
+        while (record := await self.refresh()).ended is None and time.monotonic() < end:
+            await Nap(0.02)
+        return None if record.ended is None else exit_code(record.ended)
+
+
+def shell_command(argv: Sequence[str] | None) -> tuple[list[str], bool]:
+    """What to start, and whether it is a shell whose commands are known: bash, by itself."""
+    if argv is not None and list(argv) not in _BASH:
+        return list(argv), False
+    bash = shutil.which("bash")
+    return ([bash], True) if bash is not None else (list(argv or ["/bin/sh"]), False)
+
+
+def exit_code(status: int) -> int:
+    """As shells count it, but minus the signal for a process that was ended by one."""
+    return -(status & 0x7F) if status & 0x7F else status >> 8
+
+
+def _id(key: str | None) -> str:
+    """What the keeper knows a command of this key by."""
+    return f"key-{hashlib.sha256(key.encode()).hexdigest()[:40]}" if key else ""
+
+
+def _result(told: dict[str, Any], output: bytes | None) -> CommandResult:
+    size = told.get("end", 0) - told.get("start", 0)
+    if told.get("is_bare"):  # its result was written down, its output is gone
+        size = told["size"] if told.get("size") is not None else 1
+    return CommandResult(
+        command=told.get("text", ""),
+        exit_code=told["code"],
+        output=screens.plain(output or b""),
+        cwd=told.get("cwd", ""),
+        duration=timedelta(seconds=told.get("seconds", 0.0)),
+        start=told.get("start", 0),
+        end=told.get("end", 0),
+        gap=0 if output is None else max(0, size - len(output)),
+    )

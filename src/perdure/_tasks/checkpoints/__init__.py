@@ -1,0 +1,37 @@
+"""A task's state and checkpoints: written, merged, listed, compared, rolled back."""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "autosave": ("saving",),
+        "checkpoint_write": (
+            "all_carried",
+            "carried",
+            "carry",
+            "has_carried",
+            "put",
+            "read_own_state",
+            "store_once",
+        ),
+        "history": ("read_checkpoint",),
+        "list_append": (
+            "append",
+            "causes_of",
+        ),
+        "retention": ("Policy",),
+        "snapshots": (
+            "NO_FRAME",
+            "Snapshot",
+        ),
+    },
+    modules=(
+        "checkpoint_write",
+        "history",
+        "list_append",
+        "retention",
+        "snapshots",
+        "unseen_changes",
+    ),
+)

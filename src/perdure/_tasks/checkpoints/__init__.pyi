@@ -1,0 +1,47 @@
+"""A task's state and checkpoints: written, merged, listed, compared, rolled back.
+
+Written by tools/make_doors.py from the table in __init__.py.
+"""
+
+from perdure._tasks.checkpoints.autosave import saving
+from perdure._tasks.checkpoints.checkpoint_write import (
+    all_carried,
+    carried,
+    carry,
+    has_carried,
+    put,
+    read_own_state,
+    store_once,
+)
+from perdure._tasks.checkpoints.history import read_checkpoint
+from perdure._tasks.checkpoints.list_append import append, causes_of
+from perdure._tasks.checkpoints.retention import Policy
+from perdure._tasks.checkpoints.snapshots import NO_FRAME, Snapshot
+from perdure._tasks.checkpoints import checkpoint_write
+from perdure._tasks.checkpoints import history
+from perdure._tasks.checkpoints import list_append
+from perdure._tasks.checkpoints import retention
+from perdure._tasks.checkpoints import snapshots
+from perdure._tasks.checkpoints import unseen_changes
+__all__ = [
+    "saving",
+    "all_carried",
+    "carried",
+    "carry",
+    "has_carried",
+    "put",
+    "read_own_state",
+    "store_once",
+    "read_checkpoint",
+    "append",
+    "causes_of",
+    "Policy",
+    "NO_FRAME",
+    "Snapshot",
+    "checkpoint_write",
+    "history",
+    "list_append",
+    "retention",
+    "snapshots",
+    "unseen_changes",
+]

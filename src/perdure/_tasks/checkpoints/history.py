@@ -1,0 +1,213 @@
+"""A task's past: listing checkpoints, comparing them, going back, branching off, setting some aside."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+from perdure._ground import codec
+from perdure._model import MOVES, Change, Checkpoint, checkpoint_id, diff, seq_of
+from perdure._store import FrameRow, Store, TaskRow
+from perdure._tasks import leases, records, refusals
+from perdure._tasks.checkpoints import snapshots
+from perdure._tasks.checkpoints.snapshots import NO_FRAME, Snapshot
+from perdure.errors import Conflict, InvalidInput, InvalidTransition, NotFound, RecordDamaged
+
+if TYPE_CHECKING:
+    from perdure._tasks.task import Task
+
+_PAGE = 200
+
+
+async def checkpoints(store: Store, uid: str) -> AsyncIterator[Checkpoint]:
+    """Every checkpoint in order. A damaged one is passed over with those built on it, and named in the log."""
+    async for row, raw in _walk(store, uid):
+        if row.seq and raw is not None:
+            yield records.checkpoint(uid, row, snapshots.contents(raw), raw)
+
+
+async def _walk(store: Store, uid: str) -> AsyncIterator[tuple[FrameRow, bytes | None]]:
+    """Each checkpoint's row and snapshot; a delta of the one just seen costs no second read."""
+    before: tuple[int, bytes | None] = (-1, None)
+    after = -1
+    while page := [FrameRow(*row) for row in await store.query("read_checkpoints", uid=uid, after=after, limit=_PAGE)]:
+        for row in page:
+            raw: bytes | None
+            try:
+                raw = await _snapshot(store, uid, row, before)
+            except NotFound:
+                continue  # gc took it while we were reading
+            except RecordDamaged as error:
+                records.log.warning("checkpoint %s.%d cannot be read: %s", uid, row.seq, error.problem)
+                raw = None
+            before = (row.seq, raw)
+            yield row, raw
+        after = page[-1].seq
+
+
+async def _snapshot(store: Store, uid: str, row: FrameRow, before: tuple[int, bytes | None]) -> bytes:
+    if row.base is None or row.base == before[0]:
+        try:
+            return await snapshots.extend(store, uid, row, before[1])
+        except RecordDamaged:
+            pass  # or rewritten by gc meanwhile: what stands there now decides
+    return (await snapshots.materialise(store, uid, row.seq))[0].raw
+
+
+async def find(task: Task, name: str) -> tuple[Snapshot, FrameRow]:
+    """A checkpoint by its id or its number."""
+    seq = seq_of(task.uid, str(name))
+    if seq is None:
+        raise NotFound("checkpoint", str(name), task._store.place, do=f"`perdure show {quote(task.id)}` lists them")
+    return await snapshots.materialise(task._store, task.uid, seq)
+
+
+async def read_checkpoint(store: Store, uid: str, seq: int) -> dict[str, Any] | None:
+    """What a checkpoint holds, by its number; None for one that was set aside.
+
+    Raises:
+        NotFound, RecordDamaged: it is gone, or cannot be read.
+    """
+    snapshot, row = await snapshots.materialise(store, uid, seq)
+    return snapshots.contents(snapshot.raw) if row.valid else None
+
+
+async def diff_of(task: Task, a: str, b: str) -> Sequence[Change]:
+    before, _ = await find(task, a)
+    after, _ = await find(task, b)
+    return list(diff(snapshots.contents(before.raw)["state"], snapshots.contents(after.raw)["state"]))
+
+
+def patched(raw: bytes, patch: Mapping[str, Any]) -> bytes:
+    """A snapshot with some keys of its state set (shallow)."""
+    if not patch:
+        return raw
+    parts = codec.decode(raw)
+    state = parts["state"]
+    if state is not None and not isinstance(state, dict):
+        raise InvalidInput(
+            f"the state is a {type(state).__name__}, so no keys can be set in it", do="give a whole state instead"
+        )
+    new, _ = snapshots.document({**(state or {}), **patch})
+    parts["state"] = codec.decode(new)["state"]
+    return codec.encode(parts)
+
+
+async def rollback(
+    task: Task, to: str, *, patch: Mapping[str, Any] | None, verb: str, undo: bool | None = None
+) -> None:
+    """Go back to a checkpoint in one write; with a patch, as a new checkpoint that resumes the task.
+
+    A durable function goes on from there, with what it had done by then; `undo` says what becomes of the effects
+    it has done since.
+    """
+    store = task._store
+    befores = MOVES["resume"].before if verb == "resume" else _MAY_GO_BACK
+    while True:
+        now = await refusals.current_row(store, task.id, task.uid)
+        if now.status not in befores:
+            raise InvalidTransition(task.id, now.status, verb, do="fork it instead: the fork begins at the checkpoint")
+        target, row = await find(task, to)  # each time anew: gc may have taken it
+        if not row.valid:
+            raise Conflict(f"checkpoint {row.seq} was set aside as invalid", do="choose a valid one")
+        raw = patched(target.raw, patch) if patch is not None else None
+        roller = task._tasks._roller
+        entries = await roller(task, row.seq, undo) if roller is not None else None
+        if undo and entries is not None:
+            now = await refusals.current_row(store, task.id, task.uid)  # undoing has changed it
+        event = task._event("rolled back" if verb == "rollback" else "resumed", {"to": row.seq})
+        params: dict[str, Any] = {
+            **NO_FRAME,
+            **event,
+            "target": row.seq,
+            "version": now.version,
+            "befores": ",".join(sorted(befores)),
+            "after": "running" if verb == "resume" or (entries is not None and now.status != "pending") else None,
+            "entries": entries or "[]",
+        }
+        frame = snapshots.build(store, task.uid, raw, target) if raw is not None else None
+        if frame is not None:
+            params.update(frame.columns(), adds=1, cause=verb)
+            await snapshots.put_chunks(store, task.uid, frame, task.id)
+        if await store.verb("rollback", task.uid, params, key=task.id) is not None:
+            break
+    hold = leases.held(store, task.uid)
+    if hold is not None:
+        leases.forget(store, hold)
+    await task.record()
+
+
+_MAY_GO_BACK = frozenset({"pending", "running", "paused", "failed"})
+
+
+async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, Any]) -> Task:
+    row = await refusals.current_row(task._store, task.id, task.uid)
+    if at is not None:
+        snapshot, frame = await find(task, at)
+    else:
+        snapshot, frame, _ = await records.newest_good(task._store, row)
+    state = snapshots.contents(patched(snapshot.raw, changes))["state"]
+    origin = {"forked_from": task.id, "uid": task.uid, "checkpoint": frame.seq}
+    record, _ = await records.load(task._store, row)
+    return await task._tasks._create_from(
+        new_id,
+        state=state,
+        cause="fork",
+        origin=origin,
+        name=record.name,
+        description=record.description,
+        agent=record.agent,
+        tags=record.tags,
+        config=record.config,
+    )
+
+
+async def invalidate_if(task: Task, predicate: Callable[[Checkpoint], bool | Awaitable[bool]]) -> Sequence[str]:
+    store = task._store
+    while True:
+        row = await refusals.current_row(store, task.id, task.uid)
+        stale: list[int] = []
+        good = 0
+        async for frame, raw in _walk(store, task.uid):
+            if frame.seq == 0 or not frame.valid:
+                continue
+            verdict = raw is None or predicate(records.checkpoint(task.uid, frame, snapshots.contents(raw), raw))
+            if await verdict if inspect.isawaitable(verdict) else verdict:
+                stale.append(frame.seq)
+            elif not frame.superseded and frame.seq <= row.state_seq:
+                good = frame.seq
+        if not stale:
+            return []
+        target = good if row.state_seq in stale else row.state_seq
+        if await _invalidate(task, row, target, stale, "invalidated"):
+            await task.record()
+            return [checkpoint_id(task.uid, seq) for seq in stale]
+
+
+async def set_aside(task: Task, row: TaskRow, target: int, damaged: Sequence[str]) -> None:
+    """Mark what could not be read, so that it is named in the history and never tried again."""
+    seqs = [seq for name in damaged if (seq := seq_of(task.uid, name)) is not None]
+    await _invalidate(task, row, target, seqs, "damaged")
+
+
+async def _invalidate(task: Task, row: TaskRow, target: int, seqs: Sequence[int], kind: str) -> bool:
+    params = {
+        **task._event(kind, {"checkpoints": list(seqs), "state": target}),
+        "target": target,
+        "seqs": json.dumps(list(seqs)),
+        "version": row.version,
+    }
+    done = await task._store.verb("invalidate", task.uid, params, key=task.id) is not None
+    hold = leases.held(task._store, task.uid)
+    if hold is not None:
+        hold.snapshot = None
+    return done
+
+
+async def pin(task: Task, checkpoint: str, pinned: bool) -> None:
+    _, row = await find(task, checkpoint)
+    if await task._store.verb("pin", task.uid, {"target": row.seq, "pinned": int(pinned)}, key=task.id) is None:
+        raise NotFound("checkpoint", checkpoint, task._store.place)  # gc was quicker

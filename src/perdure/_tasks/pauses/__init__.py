@@ -1,0 +1,44 @@
+"""Pauses of a task: questions, answers, callbacks, checks, and those whose moment has come."""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "callbacks": (
+            "make_token",
+            "topic_of",
+        ),
+        "due_pauses": (
+            "DueQuestion",
+            "POLL_TOPIC",
+            "TASK_TOPIC",
+            "WAS_DUE",
+            "awaited_task",
+            "end_of",
+            "look_after",
+            "read_resets",
+            "take_after_end",
+            "take_after_task",
+            "take_question",
+            "take_task",
+        ),
+        "messages": ("INSTRUCTION",),
+        "questions": (
+            "EFFECT",
+            "Question",
+            "all_questions",
+            "answer_question",
+            "choose",
+            "questions_of",
+        ),
+    },
+    modules=(
+        "callbacks",
+        "checks",
+        "decisions",
+        "messages",
+        "pause_write",
+        "resume_write",
+    ),
+)

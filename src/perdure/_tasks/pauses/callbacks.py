@@ -1,0 +1,124 @@
+"""Answers from other systems, by a token: made for one question, good once, stored only as its hash.
+
+    token = await task.callback_token()                       # give it to the other system
+    await task.pause("CI is running", reason="external_dependency", callback=token)
+    await app.tasks.deliver(token, {"state": "success"})      # what the other system does
+
+A token is on record before anybody is told, so that an answer may come before the task pauses: it is kept, and
+found by the pause. An answer that comes a second time changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from perdure._model import Asked, hash_of_token, new_token, task_of_token
+from perdure._store import Store, TaskRow
+from perdure._tasks import records, refusals
+from perdure._tasks.pauses import questions
+from perdure._tasks.pauses.resume_write import resume_with
+from perdure.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from perdure._tasks.task import Task
+    from perdure._tasks.tasks import Tasks
+
+Json = Any
+# Signals of ours: a token that was given out, and what came back by it.
+_TOKEN = "~token "
+TOPIC = "~callback "
+
+
+def topic_of(line: int, path: str) -> str:
+    """What a question of a durable function listens to."""
+    return f"{TOPIC}{line} {path}"
+
+
+async def make_token(store: Store, uid: str, task_id: str, topic: str | None = None) -> str:
+    """A new token; it is on record when this returns. `topic` is the question's, of a durable function."""
+    token = new_token(uid)
+    digest = hash_of_token(token)
+    params = {
+        **store.event(uid, "token made", {}),
+        "name": f"{_TOKEN}{digest}",
+        "once": None,
+        "value": store.seal(uid, "answer", {"topic": topic or f"{TOPIC}{digest}"}),
+    }
+    if await store.verb("send_signal", uid, params, key=task_id) is None:
+        row = await refusals.current_row(store, task_id, uid)
+        raise InvalidInput(f"task {task_id!r} is {row.status}: nothing will call it back")
+    return token
+
+
+async def token_for(task: Task) -> str:
+    """A token for what the task waits for, or will."""
+    store = task._store
+    waiting = [
+        one.topic
+        for one in await questions.questions_of(store, task.id, task.uid)
+        if one.asked is not None and one.asked.kind == "callback"
+    ]
+    return await make_token(store, task.uid, task.id, waiting[0] if waiting else None)
+
+
+async def deliver(tasks: Tasks, token: str, value: Json, *, by: str = "") -> bool:
+    """Bring an answer; True when it counts, False when one has come before or the task has ended.
+
+    Raises:
+        NotFound: no such token; it tells no more than that.
+        InvalidInput: the value does not fit what was asked; the token is still good.
+    """
+    store = tasks._store
+    uid, digest = task_of_token(token), hash_of_token(token)
+    rows = await store.query("get_task_by_uid", uid=uid) if uid is not None else []
+    if not rows or rows[0][1] != store.namespace:
+        raise _unknown(store)
+    row = TaskRow(*rows[0])
+    signals = await store.query("read_signals", uid=row.uid)
+    made = [store.unseal(row.uid, "answer", one[2]) for one in signals if one[0] == f"{_TOKEN}{digest}"]
+    if not made:
+        raise _unknown(store)
+    topic = made[0]["topic"]
+    if any(one[0] == topic for one in signals):
+        return False
+    await _check(tasks, row, topic, value)
+    params = {
+        **store.event(row.uid, "called back", {"by": by} if by else {}),
+        "name": topic,
+        "once": topic,
+        "value": store.seal(row.uid, "answer", {"value": value, "by": by}),
+    }
+    if await store.verb("send_signal", row.uid, params, key=row.id) is None:
+        return False
+    await apply_kept(await tasks._attach(row.uid, created=False))
+    return True
+
+
+def _unknown(store: Store) -> NotFound:
+    return NotFound("callback with this", "token", store.place, do="use the token as it was announced")
+
+
+async def _check(tasks: Tasks, row: TaskRow, topic: str, value: Json) -> None:
+    """If the question is open already, its form is known; else the code looks when it asks."""
+    asked: Asked | None = None
+    text = "the callback"
+    for question in await questions.questions_of(tasks._store, row.id, row.uid):
+        if question.topic == topic:
+            asked, text = question.asked, question.text
+    if asked is not None:
+        questions.fitting(asked, value, text)
+
+
+async def apply_kept(task: Task) -> bool:
+    """A task without questions that is paused for a callback which has come: let it go on. True when it did."""
+    store = task._store
+    row = await refusals.current_row(store, task.id, task.uid)
+    pause = (await records.load(store, row))[0].pause
+    if pause is None or row.status != "paused" or "callback" not in pause.payload:
+        return False
+    topic = f"{TOPIC}{pause.payload['callback']}"
+    kept = [one for one in await store.query("read_signals", uid=row.uid) if one[0] == topic]
+    if not kept:
+        return False
+    answer = store.unseal(row.uid, "answer", kept[0][2])
+    return await resume_with(task, row, {"external": answer}, {"called back": pause.message})

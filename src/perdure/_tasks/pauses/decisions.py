@@ -1,0 +1,89 @@
+"""What people and timers say to a paused task: approve, reject, answer; whether it is a durable function or not.
+
+A durable function has questions, each answered once. A task without one is resumed, and what was said is merged
+into its state: under `approval`, `answer` or `external`. Either way the first decision stands.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from perdure._model import FINISHED, Asked, from_stored, of_pause
+from perdure._store import TaskRow
+from perdure._tasks import records, refusals
+from perdure._tasks.pauses import questions
+from perdure._tasks.pauses.resume_write import resume_with
+from perdure.errors import Conflict, NotFound
+
+if TYPE_CHECKING:
+    from perdure._tasks.task import Task
+
+Json = Any
+# Where in a task's state it is told.
+PLACES = {"approval": "approval", "input": "answer"}
+
+
+async def say(task: Task, value: Json, *, by: str, key: str | None = None, only: str | None = None) -> None:
+    """Answer what the task waits for. `only` says which kind of question is meant.
+
+    Raises:
+        NotFound: nothing like it is asked.
+        InvalidInput: it does not fit, or nothing says which of several is meant; nothing was written.
+        Conflict: somebody was quicker, or the task has ended.
+    """
+    store = task._store
+    row = await refusals.current_row(store, task.id, task.uid)
+    asked = await questions.questions_of(store, task.id, task.uid, has_ended=row.status in FINISHED)
+    if only is not None:
+        asked = [one for one in asked if one.asked is not None and one.asked.kind == only]
+    if not asked and key is None:
+        await _say_to_pause(task, row, value, by=by, only=only)
+        return
+    question = questions.choose(asked, task.id, store, key=key)
+    await questions.answer_question(store, question, value, by=by)
+
+
+async def _say_to_pause(task: Task, row: TaskRow, value: Json, *, by: str, only: str | None) -> None:
+    store = task._store
+    pause = (await records.load(store, row))[0].pause
+    asked = of_pause(pause) if pause is not None and row.status == "paused" else None
+    if pause is None or asked is None or (only is not None and asked.kind != only) or "diverged" in pause.details:
+        what = "approval" if only == "approval" else "question"
+        if await _was_decided(task, row, only):
+            raise Conflict(
+                f"task {task.id!r} is {row.status}: no {what} of it is open",
+                do=f"`perdure show {task.id}` tells how it went on",
+            )
+        raise NotFound(f"open {what}", task.id, store.place, do=f"`perdure show {task.id}` tells what it waits for")
+    said = {**questions.fitting(asked, value, pause.message), "by": by}
+    told = {"message": pause.message, "by": by, **_word(said)}
+    if not await resume_with(task, row, told_state(asked, said), told):
+        raise Conflict(
+            f"task {task.id!r} has gone on meanwhile",
+            kept="the first decision",
+            do=f"`perdure show {task.id}` tells where the task stands",
+        )
+
+
+async def _was_decided(task: Task, row: TaskRow, only: str | None) -> bool:
+    """Whether somebody was quicker, so far as can be told; else nothing was ever asked."""
+    store = task._store
+    if not await store.query("get_call", uid=task.uid):
+        return row.status != "paused"
+    for found in await store.query("read_pauses", uid=task.uid):
+        asked = from_stored(store.unseal(task.uid, "pause", found[3]).get("asked"))
+        kind = None if asked is None else asked.kind  # what is asked about an effect is of no kind
+        if found[6] is not None and only in (None, kind):
+            return True
+    return False
+
+
+def told_state(asked: Asked, said: dict[str, Json]) -> dict[str, Json]:
+    """What is merged into the state of a task that is resumed."""
+    if asked.kind in ("wait", "rate_limit", "yield"):
+        return {}
+    return {PLACES.get(asked.kind, "external"): said}
+
+
+def _word(said: dict[str, Json]) -> dict[str, Json]:
+    return {"decision": said["decision"]} if "decision" in said else {}

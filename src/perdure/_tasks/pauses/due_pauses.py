@@ -1,0 +1,306 @@
+"""Take pauses whose moment has come: end them, remind of them, check what they wait for.
+
+What to do is decided in perdure/_model/question.py. Whatever is done, is done by a verb that is refused to everybody
+who comes second, so any number of processes may look at the same time. Before a check the next look is put on
+record: that takes the check, and if its maker dies, somebody else makes the next one.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec.structs import replace
+
+from perdure._ground import codec, envelope
+from perdure._model import (
+    FINISHED,
+    Answer,
+    Asked,
+    Check,
+    Later,
+    Pause,
+    Remind,
+    Wake,
+    checked_once_more,
+    decide,
+    from_stored,
+    of_pause,
+    to_stored,
+)
+from perdure._store import Row, Store, TaskRow
+from perdure._tasks import refusals
+from perdure._tasks.lifecycle import status_moves as moves
+from perdure._tasks.pauses import checks
+from perdure._tasks.pauses.callbacks import apply_kept
+from perdure._tasks.pauses.decisions import told_state
+from perdure._tasks.pauses.resume_write import resume_with
+from perdure.errors import PerdureError
+
+if TYPE_CHECKING:
+    from perdure._tasks.tasks import Tasks
+
+Json = Any
+# The topics of questions that end by themselves: another task, and a check that any worker can make.
+TASK_TOPIC = "~task "
+POLL_TOPIC = "~poll"
+# A task at work looks for itself when it comes to it. If that takes longer, its question makes room for others.
+IN_THE_WAY_MS = 10_000
+# In the question of one that made room: since when it has been due. The code still looks when it comes to it.
+WAS_DUE = "was_due"
+
+
+class DueQuestion(NamedTuple):
+    """A row of due_pauses.sql."""
+
+    uid: str
+    id: str
+    status: str
+    path: str
+    reason: str
+    topic: str | None
+    question: bytes
+    asked_at: int
+    due_at: int
+
+
+# ── questions of durable functions ───────────────────────────────────────────────────────────────
+
+
+async def take_question(tasks: Tasks, due: DueQuestion, now: int, resets: dict[str, int | None]) -> bool:
+    """Do what is to be done about an open question; False when somebody else has, or nothing was."""
+    store = tasks._store
+    question = store.unseal(due.uid, "pause", due.question)
+    asked = from_stored(question.get("asked"))
+    if asked is None or due.status in FINISHED:
+        return await _rearm(store, due, question, asked, None)
+    decision = decide(asked, now, reset_at=resets.get(asked.provider), spread=random.random())  # noqa: S311
+    if isinstance(decision, Answer):
+        told = {"question": question["question"], "how": decision.how}
+        return await _answer(store, due, decision.value, decision.how, told)
+    if isinstance(decision, Remind):
+        params = {**store.event(due.uid, "reminded", {"question": question["question"]}), **_place(due)}
+        return await store.verb("remind_pause", due.uid, {**params, "due_at": decision.due_at}, key=due.id) is not None
+    if isinstance(decision, Wake):
+        return await _wake(tasks, due, question, asked, now)
+    if isinstance(decision, Later):
+        return await _rearm(store, due, question, asked, decision.due_at)
+    if not checks.may_run_anywhere(asked.check or {}):
+        return await _wake(tasks, due, question, asked, now)
+    return await _check_question(store, due, question, asked, decision)
+
+
+async def _check_question(
+    store: Store, due: DueQuestion, question: dict[str, Any], asked: Asked, decision: Check
+) -> bool:
+    assert asked.check is not None
+    again = replace(asked, checks=asked.checks + 1)
+    if not await _rearm(store, due, question, again, decision.due_at):
+        return False
+    found = await checks.make(asked.check)
+    if found is None:
+        return True
+    told = {"question": question["question"], "how": "found"}
+    return await _answer(store, due, {"value": found}, "checked", told)
+
+
+async def _wake(tasks: Tasks, due: DueQuestion, question: dict[str, Any], asked: Asked, now: int) -> bool:
+    """Have its code look: a paused task goes on. One that is under way is told when it comes to rest."""
+    store = tasks._store
+    row = await refusals.current_row(store, due.id, due.uid)
+    if row.status != "paused":
+        is_in_the_way = now - due.due_at > IN_THE_WAY_MS
+        since = question.get(WAS_DUE, due.due_at)
+        return is_in_the_way and await _rearm(store, due, question, asked, now + IN_THE_WAY_MS, was_due=since)
+    # After the task: if the code looks between these two and pauses again, the version that was seen is over.
+    if not await _is_still_due(store, due):
+        return False
+    task = await tasks._attach(due.uid, created=False)
+    return await resume_with(task, row, {}, {"to look at": question["question"]})
+
+
+async def _is_still_due(store: Store, due: DueQuestion) -> bool:
+    """Whether nobody has looked since then: its code may have, and put the next look on record."""
+    rows = await store.query("read_pauses", uid=due.uid)
+    return any((row[0], row[5], row[6]) == (due.path, due.due_at, None) for row in rows)
+
+
+def _place(due: DueQuestion) -> dict[str, Any]:
+    return {"path": due.path, "seen_due_at": due.due_at}
+
+
+async def _rearm(
+    store: Store,
+    due: DueQuestion,
+    question: dict[str, Any],
+    asked: Asked | None,
+    due_at: int | None,
+    *,
+    was_due: int | None = None,
+) -> bool:
+    if due_at == due.due_at:
+        return False
+    kept = {name: value for name, value in question.items() if name != WAS_DUE}
+    if asked is not None:
+        kept["asked"] = to_stored(asked)
+    if was_due is not None:
+        kept[WAS_DUE] = was_due
+    params = {**_place(due), "due_at": due_at, "question": store.seal(due.uid, "pause", kept)}
+    return await store.verb("rearm_pause", due.uid, params, key=due.id) is not None
+
+
+async def _answer(store: Store, due: DueQuestion, value: dict[str, Json], kind: str, told: dict[str, Json]) -> bool:
+    params = {
+        **store.event(due.uid, kind, told),
+        "path": due.path,
+        "answer": store.seal(due.uid, "answer", value),
+    }
+    return await store.verb("answer_pause", due.uid, params, key=due.id) is not None
+
+
+async def take_after_task(store: Store, row: Row) -> bool:
+    """A question that waits for another task (a row of due_after_tasks.sql): give it what that one ended with."""
+    uid, id, path, question, other_uid, _ = row
+    text = store.unseal(uid, "pause", question)["question"]
+    ended = await end_of(store, await refusals.current_row(store, id, other_uid))
+    due = DueQuestion(uid, id, "", path, "", None, question, 0, 0)
+    return await _answer(store, due, {"value": ended}, "due", {"question": text, "how": ended["status"]})
+
+
+async def end_of(store: Store, other: TaskRow) -> dict[str, Json]:
+    """How another task ended, as it can be shown to one that does not know its classes."""
+    found: dict[str, Json] = {"id": other.id, "status": other.status}
+    for kind, sealed in (("result", other.result), ("error", other.error)):
+        if sealed is not None:
+            found[kind] = codec.peek(envelope.unseal(sealed, kind=kind, bound_to=other.uid, ring=store.ring))
+    if isinstance(found.get("error"), dict):
+        for name in ("raised", "traceback"):  # what it is raised again by, and what only people read
+            found["error"].pop(name, None)
+    return found
+
+
+# ── tasks without questions ──────────────────────────────────────────────────────────────────────
+
+
+async def take_task(tasks: Tasks, uid: str, due_at: int, now: int, resets: dict[str, int | None]) -> bool:
+    """Do what is to be done about a paused task; False when somebody else has, or nothing was."""
+    store = tasks._store
+    rows = await store.query("get_task_by_uid", uid=uid)
+    row = TaskRow(*rows[0]) if rows else None
+    if row is None or row.status != "paused" or row.due_at != due_at or row.pause is None:
+        return False
+    pause: Pause = store.unseal(uid, "pause", row.pause, Pause)
+    asked = of_pause(pause)
+    if "callback" in pause.payload and await apply_kept(await tasks._attach(uid, created=False)):
+        return True
+    decision = decide(asked, now, reset_at=resets.get(asked.provider), spread=random.random())  # noqa: S311
+    if isinstance(decision, Check):
+        return await _check_task(tasks, row, pause, asked, decision)
+    if isinstance(decision, Later):
+        return await _rearm_task(store, row, pause, decision.due_at)
+    task = await tasks._attach(uid, created=False)
+    if isinstance(decision, Remind):
+        columns: dict[str, Any] = {"pause": row.pause, "pause_reason": row.pause_reason, "due_at": decision.due_at}
+        return await moves.try_move(task, "remind", data={"message": pause.message}, version=row.version, **columns)
+    value = decision.value if isinstance(decision, Answer) else {}
+    how = decision.how if isinstance(decision, Answer) else "due"
+    return await resume_with(task, row, told_state(asked, value), {"message": pause.message, "how": how})
+
+
+async def _check_task(tasks: Tasks, row: TaskRow, pause: Pause, asked: Asked, decision: Check) -> bool:
+    assert asked.check is not None
+    store = tasks._store
+    if not checks.may_run_anywhere(asked.check):
+        checks.tell_not_allowed(row.id)
+        return await _rearm_task(store, row, pause, decision.due_at)
+    if not await _rearm_task(store, row, checked_once_more(pause), decision.due_at):
+        return False
+    found = await _found(store, asked)
+    if found is None:
+        return True
+    task = await tasks._attach(row.uid, created=False)
+    return await resume_with(task, row, told_state(asked, {"value": found}), {"message": pause.message, "how": "found"})
+
+
+async def _found(store: Store, asked: Asked) -> Json:
+    assert asked.check is not None
+    if "task" not in asked.check:
+        return await checks.make(asked.check)
+    rows = await store.query("get_task", namespace=store.namespace, id=asked.check["task"])
+    other = TaskRow(*rows[0]) if rows else None
+    return await end_of(store, other) if other is not None and other.status in FINISHED else None
+
+
+def awaited_task(store: Store, uid: str, sealed: bytes) -> str:
+    """The id of the task that a pause waits for; '' when it waits for something else, or cannot be read."""
+    try:
+        pause: Pause = store.unseal(uid, "pause", sealed, Pause)
+    except PerdureError:
+        return ""  # whoever looks at it in its time says so
+    return str((of_pause(pause).check or {}).get("task", ""))
+
+
+async def take_after_end(tasks: Tasks, uid: str) -> bool:
+    """Resume a paused task without questions whose awaited task has ended; False when somebody else has, or it has
+    not ended."""
+    store = tasks._store
+    rows = await store.query("get_task_by_uid", uid=uid)
+    row = TaskRow(*rows[0]) if rows else None
+    if row is None or row.status != "paused" or row.pause is None:
+        return False
+    pause: Pause = store.unseal(uid, "pause", row.pause, Pause)
+    asked = of_pause(pause)
+    if "task" not in (asked.check or {}) or (found := await _found(store, asked)) is None:
+        return False
+    task = await tasks._attach(uid, created=False)
+    return await resume_with(task, row, told_state(asked, {"value": found}), {"message": pause.message, "how": "found"})
+
+
+async def _rearm_task(store: Store, row: TaskRow, pause: Pause, due_at: int | None) -> bool:
+    if due_at == row.due_at:
+        return False
+    params = {
+        "seen_due_at": row.due_at,
+        "due_at": due_at,
+        "pause": store.seal(row.uid, "pause", pause, Pause),
+    }
+    return await store.verb("rearm_task", row.uid, params, key=row.id) is not None
+
+
+# ── all of one task ──────────────────────────────────────────────────────────────────────────────
+
+
+async def look_after(tasks: Tasks, uid: str) -> int | None:
+    """Take what is due of one task, for a process that drives no other; when it is worth looking again, if known."""
+    store = tasks._store
+    now, resets = await store.wall_ms(), await read_resets(store)
+    later: list[int] = []
+    rows = await store.query("get_task_by_uid", uid=uid)
+    task = TaskRow(*rows[0])
+    if task.due_at is not None and task.status == "paused":
+        later.append(task.due_at)
+        is_over = task.pause is not None and awaited_task(store, uid, task.pause) and await take_after_end(tasks, uid)
+        if task.due_at <= now and not is_over:
+            await take_task(tasks, uid, task.due_at, now, resets)
+    for path, reason, topic, question, asked_at, due_at, answer, *_ in await store.query("read_pauses", uid=uid):
+        if answer is not None:
+            continue
+        if due_at is not None:
+            later.append(due_at)
+            if due_at <= now:
+                due = DueQuestion(uid, task.id, task.status, path, reason, topic, question, asked_at, due_at)
+                await take_question(tasks, due, now, resets)
+        elif (topic or "").startswith(TASK_TOPIC):
+            await _look_at_task(store, uid, task.id, path, question, topic.removeprefix(TASK_TOPIC))
+    return min(later, default=None)
+
+
+async def _look_at_task(store: Store, uid: str, id: str, path: str, question: bytes, other: str) -> None:
+    rows = await store.query("get_task", namespace=store.namespace, id=other)
+    if rows and TaskRow(*rows[0]).status in FINISHED:
+        await take_after_task(store, (uid, id, path, question, rows[0][0], rows[0][4]))
+
+
+async def read_resets(store: Store) -> dict[str, int | None]:
+    """Until when each provider has asked for patience."""
+    return {row[0]: row[3] for row in await store.query("read_rate_limits", namespace=store.namespace)}

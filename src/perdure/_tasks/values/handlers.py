@@ -1,0 +1,95 @@
+"""Who is told when something happens to a task: handlers, and how far each has been told.
+
+A handler is known by its name. What it has had of each task's events is kept in the store, so that it goes on after
+a restart where it was: each event at least once, a task's events in order. One worker at a time does the telling;
+its record says which. Anything that can be given events has the same shape, an outgoing webhook too.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from perdure._model import REASONS, Event
+from perdure._store import EventRow, Store
+from perdure._tasks import records
+from perdure._tasks.values.named_values import Shelf
+from perdure.errors import InvalidInput
+
+# What tasks tell most often; others are told too.
+KINDS: tuple[str, ...] = ("created", "ready", "attempt started", "attempt ended", "attempt taken over", "checkpoint")
+KINDS += ("paused", "resumed", "answered", "signalled", "completed", "failed", "cancelled", "rolled back", "archived")
+KINDS += ("stalled", "worker_lost", "reminded", "called back", "cancel asked for", "carried over", "upgraded")
+EVERY = "*"
+
+
+class Handler(Struct, frozen=True):
+    """Somebody who is told of events of one kind (`*`: of all), and of pauses for one reason, if one is given."""
+
+    name: str
+    event: str
+    reason: str | None
+    tell: Callable[[Event], Awaitable[None] | None]
+
+    def wants(self, event: Event) -> bool:
+        if self.event not in (EVERY, event.kind):
+            return False
+        return self.reason is None or (isinstance(event.data, Mapping) and event.data.get("reason") == self.reason)
+
+
+class HandlerRecord(Struct, frozen=True, kw_only=True):
+    """A handler as the store knows it."""
+
+    event: str
+    reason: str | None
+    since: int  # events before this moment are not told
+    worker: str | None = None  # who does the telling
+    trouble: str = ""  # what the newest try ended with, while it is being tried again
+
+
+class Undelivered(Struct, frozen=True):
+    """A task with events that a handler has not had."""
+
+    uid: str
+    id: str
+    had: int
+
+
+def make_handler(function: Callable[[Event], Any], event: str, reason: str | None, name: str) -> Handler:
+    """Raises:
+    InvalidInput: no task ever tells such an event, or no pause has this reason.
+    """
+    if not event:
+        raise InvalidInput("a handler needs the name of an event", do='"paused", "failed", … or "*" for all')
+    close = difflib.get_close_matches(event, KINDS, n=1, cutoff=0.75)
+    if event not in (*KINDS, EVERY) and close:
+        raise InvalidInput(f"no task tells {event!r}", do=f"did you mean {close[0]!r}?")
+    if reason is not None and reason not in REASONS:
+        raise InvalidInput(f"{reason!r} is no reason to pause", do=f"choose from {', '.join(REASONS)}")
+    called = name or f"{getattr(function, '__qualname__', type(function).__qualname__)}"
+    return Handler(called.replace("<locals>.", ""), event, reason, function)
+
+
+def handlers_of(store: Store) -> Shelf[HandlerRecord]:
+    return Shelf(store, "handler", HandlerRecord)
+
+
+async def undelivered(store: Store, handler: str, *, since: int, ended_since: int, limit: int) -> Sequence[Undelivered]:
+    """Tasks that have told something a handler has not had: those that go on, and those that ended since a moment."""
+    asked = {"namespace": store.namespace, "handler": handler, "since": since, "ended_since": ended_since}
+    rows = await store.query("read_undelivered", **asked, limit=limit)
+    return [Undelivered(uid, id, had) for uid, id, _, had in rows]
+
+
+async def events_after(store: Store, task: Undelivered, limit: int = 1000) -> Sequence[Event]:
+    rows = await store.query("read_events", uid=task.uid, after=task.had, limit=limit)
+    return [records.event(store, task.id, task.uid, EventRow(*row)) for row in rows]
+
+
+async def has_had(store: Store, handler: str, task: Undelivered, number: int) -> None:
+    """The handler has had the task's events up to this one; durable when this returns."""
+    params = {"handler": handler, "delivered": number}
+    await store.verb("deliver", task.uid, params, key=task.id)

@@ -1,0 +1,41 @@
+"""What every command is made with: arguments, options, the app, errors.
+
+Written by tools/make_doors.py from the table in __init__.py.
+"""
+
+from perdure.cli.base.arguments import (
+    id_argument,
+    json_object,
+    json_option,
+    json_or_text,
+    json_value,
+    length,
+    pairs_option,
+    parse_json,
+    patch_of,
+    since,
+)
+from perdure.cli.base.command import Verb, VerbGroup, root
+from perdure.cli.base.invocation import Invocation, tell_warnings_safely
+from perdure.cli.base.loading import load_app, load_function
+from perdure.cli.base import error_output
+__all__ = [
+    "id_argument",
+    "json_object",
+    "json_option",
+    "json_or_text",
+    "json_value",
+    "length",
+    "pairs_option",
+    "parse_json",
+    "patch_of",
+    "since",
+    "Verb",
+    "VerbGroup",
+    "root",
+    "Invocation",
+    "tell_warnings_safely",
+    "load_app",
+    "load_function",
+    "error_output",
+]

@@ -1,0 +1,201 @@
+"""What a command of perdure is: a click command that may be async, with the options every command has.
+
+    @click.command(cls=Verb)
+    @click.argument("id")
+    @click.pass_obj
+    async def command(call: Invocation, id: str) -> None:
+
+`--store`, `--namespace`, `--json` and `--no-color` may stand before or after the command's name. A command of
+commands (`perdure keys list`) is a `VerbGroup`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
+
+import click
+
+from perdure.cli.base.invocation import Invocation
+
+_COMMANDS = os.path.join(os.path.dirname(__file__), "commands")
+# The order of `perdure --help`: every command, once. A test compares it with the files in commands/.
+SECTIONS = {
+    "Look": (
+        "tasks",
+        "show",
+        "where",
+        "checkpoints",
+        "diff",
+        "events",
+        "journal",
+        "effects",
+        "history",
+        "frames",
+        "memory",
+        "units",
+    ),
+    "Do a task's work": ("open", "create", "checkpoint", "progress", "complete", "fail", "run", "attach"),
+    "Steer": ("pause", "resume", "approve", "reject", "answer", "signal", "take", "cancel", "rollback", "fork"),
+    "Wait and stop": ("wait", "callback", "kill-switch"),
+    "Keep in order": ("pin", "archive", "delete", "gc", "export", "import", "keys", "audit", "doctor", "lint"),
+    "Serve": ("worker", "up", "drain", "keep", "schedule", "trigger", "event", "handlers"),
+    "More": ("demo", "bench"),
+}
+
+
+# ── the options of every command ─────────────────────────────────────────────────────────────────
+
+
+def _everywhere() -> list[click.Parameter]:
+    def note(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        # Absent, it leaves alone what was said before the command's name.
+        if value not in (None, False) and isinstance(context.obj, Invocation) and parameter.name:
+            setattr(context.obj, parameter.name, value)
+
+    def option(*names: str, **how: Any) -> click.Option:
+        return click.Option(names, expose_value=False, is_eager=True, callback=note, **how)
+
+    return [
+        option("--store", metavar="URL", help="The store: a path, sqlite:///… or postgresql://…"),
+        option("--namespace", metavar="NAME", help="The namespace of the tasks."),
+        option("--json", "json", is_flag=True, help="Print one JSON document."),
+        option("--no-color", "no_color", is_flag=True, help="Plain text, as with NO_COLOR set."),
+    ]
+
+
+class Verb(click.Command):
+    """A command that does something with tasks; async ones are driven without an event loop."""
+
+    def __init__(self, *args: Any, **how: Any) -> None:
+        super().__init__(*args, **how)
+        self._own = len(self.params)
+        self.params.extend(_everywhere())
+
+    def invoke(self, ctx: click.Context) -> Any:
+        result = super().invoke(ctx)
+        if inspect.iscoroutine(result):
+            from perdure._ground.bridge import drive
+
+            return drive(result)
+        return result
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        helps = self.get_params(ctx)
+        own, shared = [*self.params[: self._own], *helps[len(self.params) :]], self.params[self._own :]
+        _write_options(formatter, ctx, "Options", own)
+        _write_options(formatter, ctx, "Options of every command", shared)
+
+
+def _write_options(
+    formatter: click.HelpFormatter, ctx: click.Context, title: str, options: Iterable[click.Parameter]
+) -> None:
+    records = [option.get_help_record(ctx) for option in options if isinstance(option, click.Option)]
+    rows = [record for record in records if record is not None]
+    if rows:
+        with formatter.section(title):
+            formatter.write_dl(rows)
+
+
+class VerbGroup(click.Group):
+    """A command of commands: `@command.command("list")` makes one of its verbs."""
+
+    command_class = Verb
+
+    def __init__(self, *args: Any, **how: Any) -> None:
+        # `perdure keys` alone is a usage error in three lines, not a page.
+        super().__init__(*args, **{"no_args_is_help": False, **how})
+        self.params.extend(_everywhere())
+
+
+# ── `perdure` itself ─────────────────────────────────────────────────────────────────────────────
+
+
+class Root(VerbGroup):
+    """All commands, each imported from its file when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_files())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        file = _files().get(cmd_name)
+        if file is None:
+            return None
+        command: click.Command = import_module(f"perdure.cli.commands.{file}").command
+        command.name = cmd_name
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in _files() and not args[0].startswith("-") and not ctx.resilient_parsing:
+            import difflib
+
+            close = difflib.get_close_matches(args[0], _files(), n=1)
+            meant = f"; did you mean `perdure {close[0]}`?" if close else ""
+            raise click.UsageError(f"there is no command {args[0]!r}{meant}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        files = _files()
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, _first_line(files[name])) for name in names], col_max=14)
+
+    def run(self, args: list[str], invocation: Invocation) -> int:
+        """Parse and do; errors go to the caller as exceptions, all of them."""
+        try:
+            with self.make_context("perdure", [*args], obj=invocation) as context:
+                self.invoke(context)
+        except click.exceptions.Exit as end:
+            return end.exit_code
+        return 0
+
+
+def _files() -> dict[str, str]:
+    """Every command's name and the module it is in; `import_.py` is the command `import`."""
+    modules = [name[:-3] for name in os.listdir(_COMMANDS) if name.endswith(".py") and name[:2] != "__"]
+    return {module.rstrip("_").replace("_", "-"): module for module in modules}
+
+
+def _first_line(module: str) -> str:
+    """The first line of a module's docstring, read without importing it."""
+    with open(os.path.join(_COMMANDS, f"{module}.py"), encoding="utf-8") as file:
+        return file.readline().strip().strip('"').rstrip(".")
+
+
+def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        import perdure
+
+        click.echo(f"perdure {perdure.__version__}")
+        context.exit()
+
+
+_EXIT_CODES = """\b
+Exit codes: 0 ok, 1 task failed, 2 usage, 3 not found, 4 conflict or stale,
+5 not allowed, 6 timed out waiting, 7 store unavailable, 130 interrupted
+"""
+
+
+@click.group(
+    cls=Root,
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND …",
+    epilog=_EXIT_CODES,
+)
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="The version."
+)
+@click.pass_context
+def root(context: click.Context) -> None:
+    """Keep long-running agents going through crashes.
+
+    The store is the nearest .perdure/ upwards, like git's; PERDURE_URL or --store names another.
+    `perdure COMMAND --help` tells more.
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())

@@ -1,0 +1,35 @@
+"""What a person or a program reads: tables, colours, words, JSON."""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "blocks": (
+            "Block",
+            "Cell",
+            "Fields",
+            "Line",
+            "Piece",
+            "Table",
+            "line",
+            "safe",
+        ),
+        "json_values": (
+            "as_json",
+            "plain",
+        ),
+        "live_view": (
+            "View",
+            "bar",
+            "follow",
+            "watch",
+        ),
+    },
+    modules=(
+        "blocks",
+        "json_values",
+        "plan_text",
+        "words",
+    ),
+)

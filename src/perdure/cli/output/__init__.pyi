@@ -1,0 +1,32 @@
+"""What a person or a program reads: tables, colours, words, JSON.
+
+Written by tools/make_doors.py from the table in __init__.py.
+"""
+
+from perdure.cli.output.blocks import Block, Cell, Fields, Line, Piece, Table, line, safe
+from perdure.cli.output.json_values import as_json, plain
+from perdure.cli.output.live_view import View, bar, follow, watch
+from perdure.cli.output import blocks
+from perdure.cli.output import json_values
+from perdure.cli.output import plan_text
+from perdure.cli.output import words
+__all__ = [
+    "Block",
+    "Cell",
+    "Fields",
+    "Line",
+    "Piece",
+    "Table",
+    "line",
+    "safe",
+    "as_json",
+    "plain",
+    "View",
+    "bar",
+    "follow",
+    "watch",
+    "blocks",
+    "json_values",
+    "plan_text",
+    "words",
+]

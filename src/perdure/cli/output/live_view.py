@@ -1,0 +1,81 @@
+"""Show something again and again while it changes: `--watch`, `--follow`.
+
+On a terminal the screen is drawn anew; elsewhere, and with --json, each change is printed once, one document a line.
+Watching takes nothing: any number of people may look at a task that one process works on.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from perdure._ground.bridge import Nap
+from perdure.cli.base import Invocation
+from perdure.cli.output import blocks as drawing
+from perdure.cli.output import json_values as values
+
+# Between two looks.
+LOOK_SECONDS = 0.25
+_HOME = "\x1b[H\x1b[2J"
+_BAR = 20
+
+View = tuple[Any, Sequence[drawing.Block]]
+
+
+async def watch(call: Invocation, view: Callable[[], Awaitable[View]], is_over: Callable[[Any], bool]) -> None:
+    """Show what `view` gives, until it is over; Ctrl-C ends it at any time."""
+    shown = ""
+    while True:
+        value, blocks = await view()
+        text = values.as_json(value)
+        if text != shown or _is_terminal(call):
+            _show(call, value, blocks)
+            shown = text
+        if is_over(value):
+            return
+        await Nap(LOOK_SECONDS)
+
+
+def _show(call: Invocation, value: Any, blocks: Sequence[drawing.Block]) -> None:
+    if call.json:
+        print(values.as_json(value), flush=True)
+        return
+    if _is_terminal(call):
+        sys.stdout.write(_HOME)
+    drawing.draw(blocks, may_colour=call.may_colour)
+    sys.stdout.flush()
+
+
+def _is_terminal(call: Invocation) -> bool:
+    return not call.json and sys.stdout is not None and sys.stdout.isatty()
+
+
+def bar(percent: float | None) -> str:
+    """`[########------------]  40 %`; empty when nothing is known."""
+    if percent is None:
+        return ""
+    full = round(_BAR * percent / 100)
+    return f"[{'#' * full}{'-' * (_BAR - full)}] {percent:3.0f} %"
+
+
+async def follow(call: Invocation, id: str, *, last: int | None, is_over: Callable[[str], bool]) -> None:
+    """Print a task's events as they happen, one a line, until it has come to its end."""
+    from perdure.cli.output import words
+
+    seen: int | None = None
+    while True:
+        task = await call.tasks.handle(id)  # first: what ends it is then among the events that are read next
+        events = await call.tasks.events(id)
+        if seen is None:
+            seen = 0 if last is None else max(len(events) - last, 0)
+        for event in events[seen:]:
+            if call.json:
+                print(values.as_json(event), flush=True)
+            else:
+                said = f"{words.clock_time(event.at)}  {event.kind}  {words.who(event.author)}  "
+                print(drawing.safe(said + words.short(event.data or "")), flush=True)
+        seen = len(events)
+        if is_over(task.status):
+            return
+        await Nap(LOOK_SECONDS)

@@ -1,0 +1,122 @@
+"""A worker as a process of its own: says what it does, and leaves in order when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from perdure._ground.exception_text import name_and_message
+from perdure._ground.known_secrets import redact
+from perdure._ground.traceback_text import trace_of
+from perdure.cli.base import Invocation
+from perdure.cli.output import blocks as drawing
+from perdure.cli.output import json_values as values
+
+if TYPE_CHECKING:
+    from perdure._app import Perdure
+    from perdure._worker import Pass, Settings, Worker
+
+
+async def work(call: Invocation, app: Perdure, settings: Settings) -> int:
+    """Carry on tasks until a signal or `perdure drain` asks to leave; the exit code.
+
+    Raises:
+        StoreUnavailable: the store cannot be reached to begin with. Once it was, its absence is ridden out.
+    """
+    from perdure._worker import Worker
+
+    await app._store.query("read_workers")
+    worker = Worker(app.tasks, settings)
+    teller = Teller(call, app)
+    worker.observe(teller.heard)
+    signals = _leave_on_signals(worker)
+    # What is loaded by now stays: the garbage collector need not look through it again and again. With tasks of one
+    # step it would spend a tenth of the time on that.
+    gc.collect()
+    gc.freeze()
+    async with worker, teller:
+        teller.say_ready(settings)
+        await worker.drained.wait()
+    await app.close()
+    teller.say({"event": "left"}, "left: tasks that were under way go on elsewhere")
+    return 130 if signals and signals[0] == signal.SIGINT else 0
+
+
+def _leave_on_signals(worker: Worker) -> list[int]:
+    """The first signal drains; a second one does not wait for safe points."""
+    came: list[int] = []
+
+    def leave(number: int) -> None:
+        came.append(number)
+        worker.ask_to_drain()
+        if len(came) > 1:
+            worker.drained.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, leave, number)
+    return came
+
+
+class Teller:
+    """One line for each attempt that starts or ends."""
+
+    def __init__(self, call: Invocation, app: Perdure) -> None:
+        self._call, self._app = call, app
+        self._heard: asyncio.Queue[tuple[str, Pass, BaseException | None] | None] = asyncio.Queue()
+        self._telling: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> None:
+        self._telling = asyncio.create_task(self._tell())
+
+    async def __aexit__(self, *_: object) -> None:
+        self._heard.put_nowait(None)
+        if self._telling is not None:
+            await self._telling
+
+    def heard(self, what: str, made: Pass, error: BaseException | None) -> None:
+        self._heard.put_nowait((what, made, error))
+
+    async def _tell(self) -> None:
+        while (heard := await self._heard.get()) is not None:
+            what, made, error = heard
+            turn = made.turn
+            if what == "started":
+                line = f"{turn.id} started (attempt {turn.epoch + 1})"
+                self.say({"event": what, "task": turn.id, "attempt": turn.epoch + 1}, line)
+            else:
+                status = await self._status(made)
+                why = redact(name_and_message(error)) if error is not None else ""
+                trace = trace_of(error) if error is not None else ""
+                told = {"event": status, "task": turn.id, "error": why or None}
+                line = "\n".join(filter(None, (f"{turn.id} {status}" + (f": {why}" if why else ""), trace)))
+                self.say({**told, "traceback": trace} if trace else told, line)
+
+    async def _status(self, made: Pass) -> str:
+        from perdure.errors import PerdureError
+
+        if made.task is not None and made.task.is_finished:
+            return made.task.status
+        try:
+            rows = await self._app._store.query("get_task_by_uid", uid=made.turn.uid)
+        except PerdureError:
+            return "given back"
+        status = str(rows[0][4]) if rows else "gone"
+        return "given back" if status == "running" else status
+
+    def say_ready(self, settings: Settings) -> None:
+        from perdure._durable import known_versions
+
+        names = [f"{name} v{version}" if version > 1 else name for name, version, _ in known_versions()]
+        queues, place = ", ".join(settings.queues), self._app._store.place
+        line = f"worker {os.getpid()} on {place}, queues: {queues}; knows {', '.join(names) or 'no durable function'}"
+        self.say({"event": "working", "pid": os.getpid(), "queues": list(settings.queues), "knows": names}, line)
+
+    def say(self, value: dict[str, Any], line: str) -> None:
+        if sys.stdout is None:
+            return
+        text = values.as_json(value, ascii=True) if self._call.json else drawing.safe_lines(line)
+        print(text, flush=True)

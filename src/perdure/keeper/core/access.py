@@ -1,0 +1,189 @@
+"""Who may speak to the keeper.
+
+- Only this user: the socket's folder is closed to others, and the kernel says whose process has connected.
+- No descendant of a unit, unless it brings the unit's token: a command that an agent runs in a shell must not
+  type into other shells. Everything a unit starts has the anchor among its ancestors, even after a double fork,
+  as the anchor is the subreaper.
+- Only a process that lives and whose line of parents can be followed to its end. One that has connected, handed its
+  connection on and died cannot be asked where it came from, so it is refused; so is one of another pid namespace. The
+  kernel says which process connected (SO_PEERPIDFD, from Linux 6.5 on), so that another one that has got its pid since
+  is not taken for it. Under an older kernel that exchange is noticed only if it happens after the connection was taken.
+- Where /proc is not (macOS), ancestry cannot be seen and only the user is checked.
+
+A token is a socket that is connected to nothing: it can be inherited or passed on, but not opened by name,
+copied out of /proc or guessed. Who holds it speaks for the unit it was made for.
+
+Other processes of the same user are not kept out: they could also trace the agent, or read its files.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from perdure.keeper.core.anchor_client import Anchored
+
+_CREDENTIALS = struct.Struct("3i")
+_NUMBER = struct.Struct("i")
+_SO_PEERPIDFD = 77
+_HAS_PROC = os.path.exists("/proc/self/stat")
+# A line of parents is that long at most, and is followed anew that often when it changes meanwhile.
+_LONGEST_LINE, _TRIES = 1000, 20
+
+
+class Stranger(Exception):
+    """Somebody the keeper does not speak with; the words say why."""
+
+
+def peer_of(sock: socket.socket) -> tuple[int, int]:
+    """The process at the other end, and its user; pid 0 where the kernel does not tell."""
+    if hasattr(socket, "SO_PEERCRED"):
+        pid, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+        return pid, uid
+    uid = _peer_uid_bsd(sock)
+    return 0, uid
+
+
+def _peer_uid_bsd(sock: socket.socket) -> int:
+    # struct xucred: version, uid, …; LOCAL_PEERCRED of SOL_LOCAL
+    found = sock.getsockopt(0, 1, 76)
+    return int.from_bytes(found[4:8], "little")
+
+
+def check_user(uid: int) -> None:
+    if uid != os.geteuid():
+        raise Stranger(f"user {uid} is not the user of this keeper")
+
+
+def check_descent(sock: socket.socket, pid: int, anchor: int) -> None:
+    """Whether the process at the other end was started by none of the anchor's units.
+
+    Raises:
+        Stranger: it was, or nobody can tell.
+    """
+    if not _HAS_PROC:
+        return
+    if pid <= 0:
+        raise Stranger("its process is in a pid namespace that cannot be seen from here")
+    with _peer_process(sock, pid) as process:
+        is_one = descends(pid, anchor)
+        # It still lives, so what /proc has said was about this process and not about another with its pid.
+        if process is not None and _has_ended(process):
+            raise Stranger(f"process {pid} has ended, so it cannot be seen what had started it")
+    if is_one is None or _is_dead(pid):
+        raise Stranger(f"process {pid} has ended, so it cannot be seen what had started it")
+    if is_one:
+        raise Stranger(f"process {pid} was started by a unit and has no token")
+
+
+@contextmanager
+def _peer_process(sock: socket.socket, pid: int) -> Iterator[int | None]:
+    """A descriptor of the process that has connected; None where the kernel has none to give."""
+    fd = _peer_pidfd(sock, pid)
+    try:
+        yield fd
+    finally:
+        if fd is not None:
+            os.close(fd)
+
+
+def _peer_pidfd(sock: socket.socket, pid: int) -> int | None:
+    try:
+        fd: int = _NUMBER.unpack(sock.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD, _NUMBER.size))[0]
+        return fd
+    except ProcessLookupError:
+        raise Stranger(f"process {pid} has ended, so it cannot be seen what had started it") from None
+    except OSError:  # before Linux 6.5; or of a process that has ended, which the next call finds too
+        pass
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        raise Stranger(f"process {pid} has ended, so it cannot be seen what had started it") from None
+    except (AttributeError, OSError):
+        return None
+
+
+def _has_ended(pidfd: int) -> bool:
+    looking = select.poll()
+    looking.register(pidfd, select.POLLIN)
+    return bool(looking.poll(0))
+
+
+def is_below(pid: int, ancestor: int) -> bool:
+    """Whether a process is known to have been started by another one, by way of however many others."""
+    return descends(pid, ancestor) is True
+
+
+def descends(pid: int, ancestor: int) -> bool | None:
+    """The same; None when its line of parents cannot be followed."""
+    for _ in range(_TRIES):
+        found = _follow(pid, ancestor)
+        if found is not None:
+            return found
+    return None
+
+
+def _follow(pid: int, ancestor: int) -> bool | None:
+    for _ in range(_LONGEST_LINE):
+        parent = parent_of(pid)
+        if parent == ancestor and parent:
+            return True
+        if parent is None:
+            return None  # it has just ended, and its children have other parents now
+        if parent <= 1:
+            return False
+        pid = parent
+    return None
+
+
+def parent_of(pid: int) -> int | None:
+    """The parent of a process: 0 when that is out of sight, None when the process has ended."""
+    fields = _stat(pid)
+    if fields:
+        return int(fields[1])
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return 0  # another user's, where /proc hides those: what it starts is that user's doing
+    except OSError:
+        pass
+    return None
+
+
+def _is_dead(pid: int) -> bool:
+    fields = _stat(pid)
+    return not fields or fields[0] in (b"Z", b"X")
+
+
+def _stat(pid: int) -> list[bytes]:
+    """The fields of /proc/PID/stat from the state on."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
+def new_token() -> socket.socket:
+    return socket.socket(socket.AF_UNIX)
+
+
+def token_id(fd: int) -> tuple[int, int]:
+    """What a token is known by, while any copy of it is open."""
+    found = os.fstat(fd)
+    return found.st_dev, found.st_ino
+
+
+def tokens_in(anchored: Anchored) -> dict[tuple[int, int], str]:
+    """The tokens that a former keeper has given out, and the unit of each."""
+    found: dict[tuple[int, int], str] = {}
+    for name, _ in anchored.names():
+        if name.startswith("token:"):
+            fd, unit = anchored.get(name)
+            found[token_id(fd)] = str(unit)
+            os.close(fd)
+    return found

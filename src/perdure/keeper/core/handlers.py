@@ -1,0 +1,388 @@
+"""The questions every client may ask the keeper itself, whatever kinds of units there are."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from perdure._ground.ids import boot_id
+from perdure.keeper.core import wire
+from perdure.keeper.core.connection import Connection
+from perdure.keeper.core.json_lines import to_json
+from perdure.keeper.core.limits import NAMES
+from perdure.keeper.core.unit_kinds import WITHOUT_SECRETS, Answer, Call, Held, Refused, Soon, hidden_argv
+from perdure.keeper.core.units import Owner, Unit
+from perdure.keeper.process import processes
+
+if TYPE_CHECKING:
+    from perdure.keeper.daemon import Keeper
+
+Question = Callable[["Keeper", Connection, Call], Answer | Soon]
+# Of what the anchor holds for one unit.
+_MOST_FDS_OF_UNIT, _LONGEST_FD_NAME, _LONGEST_ABOUT = 256, 400, 1 << 16
+
+
+def hello(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    """The first question: who speaks, and in which version. Without a common one there is still IN_EVERY_VERSION."""
+    keeper.admit(connection, call.fds[0] if call.fds else None)
+    connection.is_admitted = True
+    version = wire.common_version(wire.VERSIONS, call.get("versions", list, []))
+    if version is None:
+        raise Refused("version", speaks=list(wire.VERSIONS))
+    connection.version = version
+    if not connection.speaks_for and keeper.units.records.learn(call.get("keys", str, "")):
+        keeper.take_up(keeper.units.keys_given())
+    about = {"version": version, "pid": os.getpid(), "anchor": keeper.anchor_pid, "kinds": sorted(keeper.kinds)}
+    return Answer({**about, "speaks_for": connection.speaks_for, "program": keeper.argv})
+
+
+def status(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    units = list(keeper.units)
+    memory = {
+        "keeper": processes.memory_of(iter([os.getpid()])),
+        "anchor": processes.memory_of(iter([keeper.anchor_pid])),
+    }
+    return Answer(
+        {
+            "pid": os.getpid(),
+            "anchor": keeper.anchor_pid,
+            "boot": boot_id(),
+            "home": str(keeper.home),
+            "versions": list(wire.VERSIONS),
+            "kinds": sorted(keeper.kinds),
+            "alive": sum(unit.is_alive for unit in units),
+            "ended": sum(not unit.is_alive for unit in units),
+            "unreadable": keeper.units.unreadable,
+            "connections": len(keeper.connections),
+            "memory": memory,
+            "program": keeper.argv,
+        }
+    )
+
+
+def shown(keeper: Keeper, unit: Unit, to: Connection | None = None, epoch: int = 0) -> dict[str, Any]:
+    """A unit as clients see it: its record without its environment, and what its kind says of it now. That it was
+    made again is told to the attempt it was made again for, and to others until that one has heard it."""
+    held, writer = keeper.held.get(unit.uid), keeper.writers.get(unit.uid)
+    about = _about(held) if held else {}
+    if (made_for := unit.facts.get("rebuilt_for")) and to is not None:
+        is_same = made_for == [to.pid, to.start, epoch or made_for[2]]
+        about["is_rebuilt"] = is_same or not unit.facts.get("rebuild_heard")
+        if about["is_rebuilt"]:
+            to.is_told.add(unit.uid)
+    return {
+        **vars(unit),
+        "owner": vars(unit.owner),
+        "recipe": {name: value for name, value in unit.recipe.items() if name != "env"},
+        "about": about,
+        "writer": writer.pid if writer else 0,
+    }
+
+
+def _about(held: Held) -> dict[str, Any]:
+    """What its kind says of it; one that cannot say anything hides no other."""
+    try:
+        return held.about()
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        return {"trouble": f"{type(error).__name__}: {error}"[:200]}
+
+
+# ── units ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def open_unit(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    """The task's unit of this name. One that has ended is given as it is; if there is none it is made, or, by `find`,
+    nothing is."""
+    kind, name, recipe = call.get("kind", str, ""), call.get("name", str, ""), call.get("recipe", dict, {})
+    if kind not in keeper.kinds:
+        raise Refused("unknown kind", kind=kind, kinds=sorted(keeper.kinds))
+    owner = _owner(call)
+    if not connection.speaks_for:  # what a unit has started does not say where its tasks are
+        keeper.finished.learn(call.get("store", str, ""))
+    found = keeper.units.find(owner.namespace, owner.uid, name)
+    if found is None and call.get("find", bool, False):
+        return Answer({"unit": None, "made": False})
+    if found is None:
+        made = _make(keeper, kind, name, owner, recipe, call)
+        if "instead_of" in made.facts:  # of one whose record was gone: see services.py
+            made.facts["rebuilt_for"] = [connection.pid, connection.start, call.get("epoch", int, 0)]
+            keeper.save(made)
+        return Answer({"unit": shown(keeper, made, connection, call.get("epoch", int, 0)), "made": True})
+    identity = keeper.kinds[kind].identity
+    if found.kind != kind or (found.is_alive and identity(found.recipe) != identity(recipe)):
+        how = " (isolated)" if found.recipe.get("isolate") else ""
+        raise Refused("differs", kind=found.kind, argv=found.recipe.get("argv"), how=how)
+    _look(keeper, found)
+    told = shown(keeper, found, connection, call.get("epoch", int, 0))
+    if found.is_alive and (held := keeper.held.get(found.uid)) is not None:
+        told["about"] |= held.found([connection.pid, connection.start, call.get("epoch", int, 0)])
+    return Answer({"unit": told, "made": False})
+
+
+def _look(keeper: Keeper, unit: Unit) -> None:
+    if unit.is_alive and (held := keeper.held.get(unit.uid)) is not None:
+        held.look()
+
+
+def rebuild(keeper: Keeper, connection: Connection, call: Call) -> Answer | Soon:
+    """A new unit in place of one that has ended, from its recipe; `fresh` values of it replace recorded ones. Answered
+    once it is known how it came back."""
+    old = _unit(keeper, call)
+    newest = keeper.units.find(old.owner.namespace, old.owner.uid, old.name)
+    if newest is not None and newest.uid != old.uid:  # another process was quicker
+        return Answer({"unit": shown(keeper, newest, connection), "made": False})
+    if old.is_alive:
+        raise Refused("alive", unit=old.uid)
+    if (held := keeper.held.get(old.uid)) is not None:
+        held.superseded()
+    if old.kind not in keeper.kinds:
+        raise Refused("unknown kind", kind=old.kind, kinds=sorted(keeper.kinds))
+    known = {} if old.facts.get("aside") else keeper.kinds[old.kind].held.rebuild(keeper, old)
+    recipe = {**known, **call.get("fresh", dict, {})}
+    if recipe.get("hides_argv") and (former := hidden_argv(keeper, old.uid)) is not None:
+        call.values.setdefault("argv", former)
+    made = _make(keeper, old.kind, old.name, old.owner, recipe, call)
+    made.facts |= {
+        "instead_of": old.uid,
+        "rebuilt_from": old.facts.get("recipe", {}),
+        "why_rebuilt": old.facts.get("why", ""),
+        "missing": call.get("missing", list, []),
+        "rebuilt_for": [connection.pid, connection.start, call.get("epoch", int, 0)],
+    }
+    keeper.save(made, through_power_loss=True)
+    answer, settled = Soon(), keeper.held[made.uid].settled()
+
+    def tell() -> None:
+        answer.give(Answer({"unit": shown(keeper, made, connection), "made": True}))
+
+    tell() if settled is None else settled.then(tell)
+    return answer
+
+
+def _make(keeper: Keeper, kind: str, name: str, owner: Owner, recipe: dict[str, Any], call: Call) -> Unit:
+    cls = keeper.kinds[kind].held
+    cls.check(recipe)
+    hidden = call.get("argv", list, None)
+    if recipe.get("hides_argv") and not hidden:
+        raise Refused("no recipe", what=WITHOUT_SECRETS)
+    unit = keeper.units.new(kind, name, owner, recipe, boot_id())
+    unit.limits = {key: float(value) for key, value in call.get("limits", dict, {}).items() if key in NAMES}
+    held = cls(keeper, unit)
+    held.secrets, held.given, held.given_fds = call.get("secrets", dict, {}), call.body, call.fds
+    try:
+        if hidden and recipe.get("hides_argv"):
+            held.hide([str(part) for part in hidden])
+        held.start()
+    except BaseException:
+        unit.ended = -1
+        keeper.forget(unit)
+        raise
+    held.secrets, held.given, held.given_fds = {}, b"", ()
+    keeper.held[unit.uid] = held
+    keeper.save(unit, through_power_loss=not unit.pid)  # else its launch has seen to that
+    return unit
+
+
+def list_units(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    task = call.get("task_uid", str, "")
+    found = [unit for unit in keeper.units if not task or unit.owner.uid == task]
+    for unit in found:
+        _look(keeper, unit)
+    return Answer({"units": [shown(keeper, unit, connection) for unit in found]})
+
+
+def recipe_of(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    """How a unit was made, with its environment: a save has to be able to make it again elsewhere."""
+    return Answer({"recipe": _unit(keeper, call).recipe})
+
+
+def claim(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    """The unit's write lease. Refused while another connection holds it, unless by `take`, or by a later attempt."""
+    unit, epoch = _unit(keeper, call), call.get("epoch", int, 0)
+    task_epoch, writer = call.get("task_epoch", int, 0), keeper.writers.get(unit.uid)
+    if writer is not None and writer is not connection and writer.has_died():
+        writer.close()  # its end is on its way to us; whoever asks now need not wait for it
+        writer = None
+    if writer is not None and writer is not connection:
+        is_later = task_epoch > unit.task_epoch > 0
+        if not (call.get("take", bool, False) or is_later):
+            raise Refused("held", pid=writer.pid)
+        writer.tell("taken", {"unit": unit.uid, "by": connection.pid})
+    elif task_epoch and task_epoch < unit.task_epoch:
+        raise Refused("held", pid=0)
+    if writer is not connection:
+        keeper.writers[unit.uid] = connection
+        if epoch != unit.epoch or not epoch:  # else its holder has only connected anew
+            unit.epoch += 1
+        unit.task_epoch = task_epoch or unit.task_epoch
+        keeper.save(unit)
+    return Answer({"epoch": unit.epoch})
+
+
+def release(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    unit = _unit(keeper, call)
+    if keeper.writers.get(unit.uid) is connection:
+        del keeper.writers[unit.uid]
+    return Answer()
+
+
+def let_go(keeper: Keeper, connection: Connection, call: Call) -> Answer | Soon:
+    """End it for good: what was marked of it is forgotten, and whoever opens its name next gets a new one."""
+    unit = _unit(keeper, call)
+    unit.facts["released"] = True
+    unit.facts["why"] = "it was released"
+    for name in ("mark", "file", "basis", "left"):
+        unit.facts.pop(name, None)
+    keeper.save(unit, through_power_loss=True)
+    return end(keeper, connection, call)
+
+
+def end(keeper: Keeper, connection: Connection, call: Call) -> Answer | Soon:
+    """Have it end; by `wait`, answered once it has."""
+    unit = _unit(keeper, call)
+    keeper.end(unit)
+    if unit.is_alive and unit.uid in keeper.held and call.get("wait", bool, False):
+        return keeper.end_of(unit)
+    return Answer({"unit": shown(keeper, unit)})
+
+
+def signal_unit(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    """To every process of a unit, wherever it stands."""
+    unit, number = _unit(keeper, call), call.get("number", int, 0)
+    if number not in {int(one) for one in signal.valid_signals()}:
+        raise Refused("invalid", what=f"signal {number}")
+    reached = 0
+    if unit.is_alive and unit.pid:
+        reached = processes.kill(processes.of_unit(unit.pid, unit.uid, keeper.anchor_pid), number)
+    return Answer({"reached": reached})
+
+
+def forget(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    unit = _unit(keeper, call)
+    if unit.is_alive:
+        raise Refused("alive", unit=unit.uid)
+    keeper.forget(unit)
+    return Answer()
+
+
+def _unit(keeper: Keeper, call: Call) -> Unit:
+    uid = call.get("unit", str, "")
+    unit = keeper.units.get(uid)
+    if unit is None:
+        raise Refused("no unit", unit=uid)
+    return unit
+
+
+def _owner(call: Call) -> Owner:
+    owner = call.get("owner", dict, {})
+    try:
+        return Owner(str(owner["namespace"]), str(owner["task"]), str(owner["uid"]))
+    except KeyError as missing:
+        raise Refused("invalid", what=f"the owner has no {missing}") from None
+
+
+# ── descriptors ──────────────────────────────────────────────────────────────────────────────────
+
+
+def put_fd(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    """Hold a descriptor for whoever asks for it by name; the anchor has it, so the keeper's end is no end of it."""
+    if len(call.fds) != 1:
+        raise Refused("invalid", what=f"{len(call.fds)} descriptors came; one is put at a time")
+    name, about = _fd_name(connection, call), call.values.get("about")
+    if len(name) > _LONGEST_FD_NAME or len(to_json(about)) > _LONGEST_ABOUT:
+        raise Refused("invalid", what="what is said about a descriptor is too long")
+    others = sum(held.startswith(name.partition("/")[0] + "/") for held, _ in keeper.anchored.names() if held != name)
+    if others >= _MOST_FDS_OF_UNIT:
+        raise Refused("invalid", what=f"{others} descriptors are held for this unit already")
+    keeper.anchored.put(name, call.fds[0], about)
+    return Answer()
+
+
+def get_fd(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    name = _fd_name(connection, call)
+    try:
+        fd, about = keeper.anchored.get(name)
+    except KeyError:
+        raise Refused("no descriptor", name=name) from None
+    return Answer({"about": about}, fds=(fd,))
+
+
+def drop_fd(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    keeper.anchored.drop(_fd_name(connection, call))
+    return Answer()
+
+
+def fd_names(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    prefix = _fd_name(connection, Call(connection, {**call.values, "name": ""}))
+    found = [[name[len(prefix) :], about] for name, about in keeper.anchored.names() if name.startswith(prefix)]
+    return Answer({"names": found})
+
+
+def _fd_name(connection: Connection, call: Call) -> str:
+    """Who speaks for a unit has that unit's descriptors, and no others."""
+    unit, name = call.get("unit", str, ""), call.get("name", str, "")
+    if connection.speaks_for and unit not in ("", connection.speaks_for):
+        raise Refused("stranger", what="this token is another unit's")
+    if "/" in unit:
+        raise Refused("invalid", what=f"unit is {unit!r}")
+    return f"fd:{connection.speaks_for or unit}/{name}"
+
+
+# ── the keeper itself ────────────────────────────────────────────────────────────────────────────
+
+
+def replace(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    """Go on as another program, which is tried first; units notice nothing, clients connect anew."""
+    argv = [str(part) for part in call.get("argv", list, [])] or keeper.argv
+    try:
+        subprocess.run([*argv, "--check"], check=True, timeout=20, capture_output=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Refused("cannot start", what=f"the new keeper does not start: {error}") from None
+    keeper.argv = argv
+    keeper.anchored.replace(argv)
+    keeper.loop.call_soon(keeper.replace)
+    return Answer({"pid": os.getpid()})
+
+
+def stop(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+    """End keeper and anchor. Refused while units live, unless they are to end too."""
+    alive = [unit for unit in keeper.units if unit.is_alive]
+    if alive and not call.get("units_too", bool, False):
+        raise Refused("alive", count=len(alive))
+    for unit in alive:
+        unit.facts |= {"why": "the keeper was stopped", "is_over": True}
+        unit.ended, unit.ended_at = -1, keeper.now()
+        keeper.save(unit)
+    processes.kill(processes.below(keeper.anchor_pid, os.getpid()))
+    for unit in alive:  # one that was adopted is below nobody
+        if processes.is_same(unit.pid, unit.start):
+            processes.kill(processes.of_unit(unit.pid, unit.uid, keeper.anchor_pid))
+    keeper.loop.call_soon(keeper.stop)
+    return Answer()
+
+
+# What a keeper of any version answers to a client of any other: so none is left that nobody gets rid of.
+IN_EVERY_VERSION = frozenset({"hello", "status", "replace", "stop"})
+QUESTIONS: dict[str, Question] = {
+    "hello": hello,
+    "status": status,
+    "open": open_unit,
+    "rebuild": rebuild,
+    "units": list_units,
+    "recipe": recipe_of,
+    "claim": claim,
+    "release": release,
+    "let go": let_go,
+    "end": end,
+    "signal": signal_unit,
+    "forget": forget,
+    "fd.put": put_fd,
+    "fd.get": get_fd,
+    "fd.drop": drop_fd,
+    "fd.names": fd_names,
+    "replace": replace,
+    "stop": stop,
+}

@@ -1,0 +1,53 @@
+"""Ends units that outgrow what they were given: so long, so long in silence, so much memory.
+
+Looked at every few seconds. Memory is the resident size of all of a unit's processes, so a limit can be passed for
+a moment before it is noticed; where that matters, run the keeper in a cgroup with a limit of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from perdure.keeper.process import processes
+
+if TYPE_CHECKING:
+    from perdure.keeper.core.units import Unit
+    from perdure.keeper.daemon import Keeper
+
+EVERY_SECONDS = 2.0
+SECONDS, IDLE_SECONDS, MEMORY = "seconds", "idle_seconds", "memory"
+GRACE = "grace"  # how long it lives on after its task: see finished_tasks.py
+NAMES = (SECONDS, IDLE_SECONDS, MEMORY, GRACE)
+
+
+class Limits:
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+
+    def watch(self) -> None:
+        # First of all: whatever goes wrong now, a full disk for one, it is looked at again.
+        self._keeper.loop.call_later(EVERY_SECONDS, self.watch)
+        self._keeper.door.watch()
+        self._keeper.folder.watch()
+        for unit in self._keeper.units:
+            with self._keeper.alone("a limit"):
+                if unit.is_alive and unit.limits and (what := self._passed(unit)):
+                    unit.facts["why"] = f"it had passed its limit: {what}"
+                    self._keeper.end(unit)
+                    self._keeper.save(unit)
+        with self._keeper.alone("tidying"):
+            self._keeper.tidy()
+        self._keeper.finished.watch()
+
+    def _passed(self, unit: Unit) -> str | None:
+        limits, held = unit.limits, self._keeper.held.get(unit.uid)
+        if SECONDS in limits and time.time() - unit.made_at > limits[SECONDS]:
+            return f"{limits[SECONDS]:g} s"
+        if IDLE_SECONDS in limits and held and self._keeper.loop.time() - held.is_idle_since > limits[IDLE_SECONDS]:
+            return f"{limits[IDLE_SECONDS]:g} s without input or output"
+        if MEMORY in limits:
+            used = processes.memory_of(processes.of_unit(unit.pid, unit.uid, self._keeper.anchor_pid))
+            if used > limits[MEMORY]:
+                return f"{limits[MEMORY]:,.0f} bytes of memory (it had {used:,})"
+        return None

@@ -1,0 +1,289 @@
+"""The seam between the keeper and the kinds of units it holds. One file per kind; nothing else knows them.
+
+To add a kind, write `keeper/<kind>s.py` with a class of Held and a `KINDS = (Kind(name, Held class),)`, and name the
+module in MODULES. On the agent's side, write `_runtime/<kind>.py` with a class of Unit, and a method of Runtime
+that opens it. What the keeper does for every kind:
+
+    opening      one unit per task and name; a second open finds the first, also in another process
+    records      `unit` is on disk before `start` returns; change `unit.facts`, then `keeper.save(unit)`
+    descriptors  `keeper.anchored.put(name, fd)`: begin the name with `f"{unit.uid}/"`, and `forget` drops them all
+    processes    `keeper.launch(held, command, …)`: adopted by the anchor, watched, its exit brought to `exited`
+    leases       a verb named in `writes` is refused unless its caller holds the unit's write lease
+    limits       time, silence (`touch` says that it is not silent) and memory of `unit.pid`'s session
+
+What a kind does:
+
+    start        make it, the first time; raise Refused, and nothing remains of it
+    recover      the keeper was replaced while it lived: take it up again from the anchor; raise Gone if it cannot be
+    recall       it ended before this keeper began: open what can still be read of it
+    verbs        what clients may ask: a function of the unit and the call that gives an Answer, now or by awaiting
+    rebuild      the recipe for a new one in place of `old`, which has ended; raise Refused if there is none
+    exited       its process has ended; the record says how
+    about        a few words for `perdure units`
+    left         a connection has gone: drop what was subscribed for it
+    end          end it now, with all it has started
+
+Nothing here may block: the keeper is one loop, for all units.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from perdure._ground.secret_forms import hide_in_command
+from perdure.keeper.core.anchor_client import NotHeld
+from perdure.keeper.process import CannotStart, Isolation, memory_file
+from perdure.keeper.process import Command as Program
+
+if TYPE_CHECKING:
+    from perdure.keeper.core.units import Unit
+    from perdure.keeper.daemon import Keeper
+
+MODULES = (
+    "perdure.keeper.kinds.shells",
+    "perdure.keeper.kinds.programs",
+    "perdure.keeper.kinds.services",
+    "perdure.keeper.kinds.descriptors",
+    "perdure.keeper.kinds.requests",
+    "perdure.keeper.kinds.sessions",
+)
+
+
+HIDDEN_ARGV = "argv"
+WITHOUT_SECRETS = "its command line had secrets in it, which are written down nowhere: open it with its command again"
+
+
+class Refused(Exception):
+    """Not done, and nothing has changed; a word for programs, and values."""
+
+    def __init__(self, error: str, **values: Any) -> None:
+        self.error, self.values = error, values
+        super().__init__(error)
+
+
+class Gone(Exception):
+    """What a former keeper held is not there any more; the words say why."""
+
+
+@dataclass(slots=True)  # one for every keystroke: not frozen, as that would make it several times as dear
+class Answer:
+    values: dict[str, Any] = field(default_factory=dict)
+    body: bytes = b""
+    fds: tuple[int, ...] = ()
+
+
+class Soon:
+    """An answer that is not there yet. Whoever waits gets it the moment it is given; later ones are ignored."""
+
+    __slots__ = ("_given", "_then")
+
+    def __init__(self) -> None:
+        self._given: Answer | Exception | None = None
+        self._then: list[Callable[[], None]] = []
+
+    @property
+    def is_given(self) -> bool:
+        return self._given is not None
+
+    def give(self, answer: Answer | Exception) -> None:
+        """The answer, or why there is none."""
+        if self._given is None:
+            self._given = answer
+            for act in self._then:
+                act()
+
+    def then(self, act: Callable[[], None]) -> None:
+        if self._given is None:
+            self._then.append(act)
+        else:
+            act()
+
+    def result(self) -> Answer:
+        if isinstance(self._given, Exception):
+            raise self._given
+        assert self._given is not None
+        return self._given
+
+    def __await__(self) -> Generator[Any, None, Answer]:
+        if self._given is None:
+            bell: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.then(lambda: None if bell.done() else bell.set_result(None))
+            yield from bell
+        return self.result()
+
+
+class Caller(Protocol):
+    """Who asks: one connection."""
+
+    def tell(self, topic: str, values: dict[str, Any], body: bytes = b"") -> bool:
+        """News, unasked; False when the other end reads too slowly, and this one was not sent."""
+        ...
+
+
+@dataclass(slots=True)
+class Call:
+    """One question to a unit."""
+
+    caller: Caller
+    values: dict[str, Any]
+    body: bytes = b""
+    fds: tuple[int, ...] = ()
+
+    def get(self, name: str, kind: type, default: Any = None) -> Any:
+        """One value of it.
+
+        Raises:
+            Refused: it is of another type.
+        """
+        value = self.values.get(name, default)
+        if value is not default and (not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool)):
+            raise Refused("invalid", what=f"{name} is {value!r}")
+        return value
+
+
+Verb = Callable[[Any, Call], Answer | Soon | Awaitable[Answer]]
+
+
+class Held:
+    """One live unit in the keeper."""
+
+    verbs: ClassVar[Mapping[str, Verb]] = {}
+    writes: ClassVar[frozenset[str]] = frozenset()
+    has_process: ClassVar[bool] = True
+    is_idle_since: float = 0.0  # on the loop's clock; for the limit of silence
+
+    def __init__(self, keeper: Keeper, unit: Unit) -> None:
+        self.keeper, self.unit = keeper, unit
+        self.secrets: dict[str, str] = {}  # of the environment: for `start` only, and written down nowhere
+        self.given = b""  # what came with the question, for `start` only
+        self.given_fds: tuple[int, ...] = ()
+        self.touch()
+
+    def touch(self) -> None:
+        """Something happens here."""
+        self.is_idle_since = self.keeper.loop.time()
+
+    def hide(self, argv: Sequence[str]) -> None:
+        """Keep a command line that has secrets in it: in memory, with the anchor, and not in the record."""
+        fd = memory_file()
+        try:
+            os.write(fd, json.dumps(list(argv)).encode())
+            self.keeper.anchored.put(f"{self.unit.uid}/{HIDDEN_ARGV}", fd)
+        finally:
+            os.close(fd)
+
+    @property
+    def argv(self) -> list[str]:
+        """What to execute.
+
+        Raises:
+            CannotStart: it had secrets in it, and they are gone.
+        """
+        recipe = self.unit.recipe
+        if not recipe.get("hides_argv"):
+            return list(recipe["argv"])
+        found = hidden_argv(self.keeper, self.unit.uid)
+        if found is None:
+            raise CannotStart(WITHOUT_SECRETS)
+        return found
+
+    def program(self, argv: Sequence[str], env: Mapping[str, str], *, shown: Sequence[str] = ()) -> Program:
+        """What to execute, as the recipe says; `shown` is what an isolated one still sees of the keeper's folders."""
+        recipe = self.unit.recipe
+        how = Isolation(self.keeper.hidden, shown) if recipe.get("isolate") else None
+        return Program(argv, recipe["cwd"], env, recipe.get("umask", 0o022), recipe.get("most_files", 1024), how)
+
+    def start(self) -> None:
+        raise NotImplementedError
+
+    def recover(self) -> None:
+        raise NotImplementedError
+
+    def revive(self) -> bool:
+        """It ended under a former keeper, which would have started it again: do so, if that is still due."""
+        return False
+
+    def recall(self) -> None:
+        """It ended under a former keeper: have what is left of it read; raise Gone if nothing is."""
+        raise Gone("nothing is left of it")
+
+    @classmethod
+    def check(cls, recipe: dict[str, Any]) -> None:
+        """Refuse a recipe nobody could follow, before anything is made."""
+
+    @classmethod
+    def rebuild(cls, keeper: Keeper, old: Unit) -> dict[str, Any]:
+        raise Refused("no recipe", what=f"a {old.kind} cannot be made again")
+
+    def look(self) -> None:
+        """See whether it is still what it was, before a client is told so; `lose` it if not."""
+
+    def lose(self, why: str) -> None:
+        """It is not what it was: end it, and say why."""
+        self.unit.facts["why"] = why
+        self.end()
+
+    def superseded(self) -> None:
+        """It has ended, and another one is about to be made in its place."""
+
+    def found(self, by: list[int]) -> dict[str, Any]:
+        """A client has opened it again, as this process and attempt; more for `about`."""
+        return {}
+
+    def mend(self) -> None:
+        """The live folder was removed, and is there again, empty: put back what is needed of it."""
+
+    def settled(self) -> Soon | None:
+        """For one that was made again: given when it is known how it came back; None when it is now."""
+        return None
+
+    def exited(self) -> None:
+        """The record already says how."""
+
+    def about(self) -> dict[str, Any]:
+        return {}
+
+    def left(self, caller: Caller) -> None:
+        """This connection is gone."""
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        """Ask it to end; who does not is killed by the keeper a little later."""
+        self.keeper.signal(self.unit, number)
+
+    def forget(self) -> None:
+        """Its record is removed: close what is still open."""
+
+
+def hidden_argv(keeper: Keeper, uid: str) -> list[str] | None:
+    """The command line of a unit that has secrets in it, while the anchor holds it."""
+    try:
+        fd, _ = keeper.anchored.get(f"{uid}/{HIDDEN_ARGV}")
+    except NotHeld:
+        return None
+    try:
+        return [str(part) for part in json.loads(os.pread(fd, os.fstat(fd).st_size, 0))]
+    finally:
+        os.close(fd)
+
+
+@dataclass(frozen=True)
+class Kind:
+    name: str
+    held: type[Held]
+    # What must be the same for a second open to mean the same unit.
+    identity: Callable[[dict[str, Any]], Any] = lambda recipe: (
+        hide_in_command(recipe.get("argv") or ()),
+        bool(recipe.get("isolate")),
+    )
+
+
+def all_kinds() -> dict[str, Kind]:
+    modules = [import_module(module) for module in MODULES]
+    return {kind.name: kind for module in modules for kind in module.KINDS}

@@ -1,0 +1,224 @@
+"""Servers and other programs in the background: their log by offset, their ports, their restarts.
+
+A service has a session of its own, default signal dispositions, no descriptors but its own, and nothing to read.
+It is started again after a failure if it was made so, a little later each time, and not for ever. If the anchor
+dies, services live on: the next keeper finds them by who they are and by the cookie in their environment, and takes
+them up again or, before a rebuild, ends them. There are never two of one.
+
+Owns when a service is started again. When it is ready is for whoever waits to find out, by its ports and its log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from perdure.keeper.core import Answer, Call, Kind, Refused, Unit, Verb
+from perdure.keeper.process import (
+    OWNER,
+    UNSEEN,
+    CannotStart,
+    Command,
+    Spooled,
+    check_command,
+    is_running,
+    ports,
+    processes,
+)
+
+# So many failures, each sooner than this after its start, and nobody tries any more.
+MOST_RESTARTS = 5
+_WELL_SECONDS = 30.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
+GRACE_SECONDS = 5.0
+# How long what was killed may take to be gone, with its ports.
+_PATIENCE_SECONDS, _LOOK_SECONDS = 1.0, 0.002
+
+
+class Service(Spooled):
+    is_one_by_name = True  # another one of this name, of a task of this id, is a former one
+    _is_wanted = True
+
+    def start(self) -> None:
+        self._end_others()
+        port = self.unit.recipe.get("port")
+        if port and ports.is_taken(port):
+            # Whoever has it is none of ours, and is left alone.
+            raise Refused("port taken", port=port)
+        super().start()
+        self.unit.facts["told"] = {"to": [], "is": self._identity, "was": None}
+
+    def _end_others(self) -> None:
+        """End what runs under this task's id and this name already: its records were removed, or its store was and was
+        made again, or the task is another one of the same id now. There are never two of one."""
+        if not self.is_one_by_name:
+            return
+        mine, others = self.unit, set(processes.with_variable(OWNER, self._owner_mark))
+        for unit in self.keeper.units:
+            if unit.is_alive and unit.uid != mine.uid and unit.uid in self.keeper.held and _named(unit) == _named(mine):
+                unit.facts["why"] = "another service of this name was started for a task of the same id"
+                self.keeper.held[unit.uid].superseded()
+                others |= set(processes.of_unit(unit.pid, unit.uid, self.keeper.anchor_pid))
+        processes.kill(iter(others))
+        end = time.monotonic() + _PATIENCE_SECONDS
+        while any(is_running(pid) for pid in others) and time.monotonic() < end:
+            time.sleep(_LOOK_SECONDS)
+        if others:
+            told = f"process {min(others)} ran without a record that could be found; it was ended first"
+            mine.facts |= {"instead_of": "", "why_rebuilt": told}
+
+    @property
+    def _owner_mark(self) -> str:
+        unit = self.unit
+        whose = json.dumps((str(self.keeper.home), *_named(unit)))
+        return hashlib.sha256(whose.encode()).hexdigest()[:32]
+
+    def command(self) -> Command:
+        made = super().command()
+        return replace(made, env={**made.env, OWNER: self._owner_mark}) if self.is_one_by_name else made
+
+    @property
+    def _identity(self) -> list[int]:
+        return [self.unit.pid, self.unit.start]
+
+    # ── which process a client knows ────────────────────────────────────────────────────────────
+
+    def found(self, by: list[int]) -> dict[str, Any]:
+        """Which process there was when a client was last told, if it is another now.
+
+        A restart is told to each open of the attempt that finds it, and not to the next attempt.
+        """
+        unit, told = self.unit, self._told()
+        if told["is"] != self._identity:
+            told = {"to": by, "is": self._identity, "was": told["is"]}
+        elif told["to"] != by:
+            told = {"to": by, "is": self._identity, "was": None}
+        if told != unit.facts.get("told"):
+            unit.facts["told"] = told
+            self.keeper.save(unit)
+        return {"restarted_from": told["was"]}
+
+    def _told(self) -> dict[str, Any]:
+        # A record of a former perdure does not say; one that was never restarted is the one it was made as.
+        made = [0, 0] if self.unit.facts.get("restarts") else self._identity
+        told: dict[str, Any] = self.unit.facts.get("told") or {"to": [], "is": made, "was": None}
+        return told
+
+    def about(self) -> dict[str, Any]:
+        known = self._told()["is"]
+        return {**super().about(), "restarted_from": known if known != self._identity else None}
+
+    @classmethod
+    def check(cls, recipe: dict[str, Any]) -> None:
+        check_command(recipe)
+        if recipe.get("restart", "never") not in ("never", "on-failure"):
+            raise Refused("invalid", what=f"restart is {recipe['restart']!r}")
+        port = recipe.get("port")
+        if port is not None and not (isinstance(port, int) and 0 < port < 65536):
+            raise Refused("invalid", what=f"port is {port!r}")
+
+    @classmethod
+    def rebuild(cls, keeper: Any, old: Any) -> dict[str, Any]:
+        """The same command, folder and environment as at its start, whoever asks."""
+        # What the old one left behind would be a second one beside the new.
+        processes.kill(iter(processes.with_cookie(old.uid)))
+        return dict(old.recipe)
+
+    def state(self, call: Call) -> Answer:
+        unit, mine = self.unit, self._pids()
+        return Answer(
+            {
+                "pid": unit.pid,
+                "start": unit.start,
+                "pids": mine,
+                "ports": ports.ports_of(mine),
+                "status": unit.ended,
+                "end": self.size,
+                "restarts": unit.facts.get("restarts", 0),
+                "why": unit.facts.get("why", ""),
+            }
+        )
+
+    def _pids(self) -> list[int]:
+        """All its processes. Once its first one has ended, that one's pid may be a stranger's."""
+        unit = self.unit
+        if not unit.is_alive:
+            return list(processes.with_cookie(unit.uid))
+        return list(processes.of_unit(unit.pid, unit.uid, self.keeper.anchor_pid))
+
+    def send_signal(self, call: Call) -> Answer:
+        number = call.get("number", int, signal.SIGTERM)
+        if number not in {int(one) for one in signal.valid_signals()}:
+            raise Refused("invalid", what=f"signal {number}")
+        self.keeper.signal(self.unit, number)
+        return Answer()
+
+    def note_ready(self, call: Call) -> Answer:
+        """Somebody has found it ready."""
+        self.unit.facts["ready_at"] = self.keeper.now()
+        self.keeper.save(self.unit)
+        return Answer()
+
+    # ── starting it again ───────────────────────────────────────────────────────────────────────
+
+    def exited(self) -> None:
+        super().exited()
+        unit = self.unit
+        if not self._is_wanted or unit.recipe.get("restart") != "on-failure" or unit.ended == 0:
+            return
+        lived = (unit.ended_at or 0.0) - unit.facts.get("started_at", unit.made_at)
+        count = 0 if lived >= _WELL_SECONDS else unit.facts.get("failures", 0)
+        if count >= MOST_RESTARTS:
+            unit.facts["why"] = f"it failed {count + 1} times in a row; its log says why"
+        elif unit.recipe.get("secret_env"):
+            # They are written down nowhere: whoever opens it next brings them.
+            unit.facts["why"] = "it failed, and cannot be started again without the secrets of its environment"
+        else:
+            unit.facts["failures"] = count + 1
+            unit.facts["failed_with"] = unit.ended
+            self.keeper.loop.call_later(min(_FIRST_PAUSE * 2**count, _LONGEST_PAUSE), self._again)
+        self.keeper.save(unit)
+
+    def _again(self) -> None:
+        unit = self.unit
+        if not self._is_wanted or unit.is_alive or unit.uid not in self.keeper.held:
+            return
+        processes.kill(iter(self._pids()))
+        unit.facts["restarts"] = unit.facts.get("restarts", 0) + 1
+        unit.facts["started_at"] = self.keeper.now()
+        unit.ended = unit.ended_at = None
+        try:
+            self.begin()
+        except (CannotStart, OSError) as error:
+            unit.ended, unit.ended_at = UNSEEN, self.keeper.now()
+            unit.facts["why"] = f"it could not be started again: {error}"
+            self.keeper.save(unit)
+
+    def superseded(self) -> None:
+        self._is_wanted = False  # a restart that is due would be a second one beside the new
+
+    # ── ending it ───────────────────────────────────────────────────────────────────────────────
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        """All of it at once: children that it has forked twice would not hear of its end."""
+        self._is_wanted = False
+        processes.kill(iter(self._pids()), number)
+        self.keeper.loop.call_later(GRACE_SECONDS, self._sweep)
+
+    def _sweep(self) -> None:
+        processes.kill(iter(self._pids()))
+
+    verbs: ClassVar[Mapping[str, Verb]] = {**Spooled.verbs, "state": state, "signal": send_signal, "ready": note_ready}
+    writes: ClassVar[frozenset[str]] = frozenset({"signal"})
+
+
+def _named(unit: Unit) -> tuple[str, ...]:
+    return unit.owner.namespace, unit.owner.task, unit.kind, unit.name
+
+
+KINDS = (Kind("service", Service),)

@@ -1,0 +1,106 @@
+"""A state that is the fold of its events: `reduce(state, event)` gives the next state, and what is to be done.
+
+The log is the truth. An event is on disk when `send` returns, at a place of its own, also when several
+processes send at once; the state is made from the log, at any length of it. Effects are handed to whoever sent
+the event. Procedures are kept this way; for agents there is `perdure.Reducer`, whose effects are a durable function's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from perdure.errors import Conflict, InvalidInput
+from perdure.memory.layers.layer import Block, Budget, LayerContext, Scope, Slot
+from perdure.memory.prompt import clean, cut
+
+S = TypeVar("S")
+_PAGE = 100
+_TRIES = 200
+
+
+class Sent(NamedTuple, Generic[S]):
+    """What an event came to: its number from 1, the state after it, and what it asks to be done."""
+
+    number: int
+    state: S
+    effects: Sequence[Any]
+
+
+class ReducedState(Generic[S]):
+    """A layer: events of a task, and the state they make. `reduce` is pure: it looks at nothing else."""
+
+    scope: Scope = "execution"
+
+    def __init__(self, reduce: Callable[[S, Any], tuple[S, Sequence[Any]]], initial: S, *, id: str = "reduced") -> None:
+        self.id, self._reduce, self._initial = id, reduce, initial
+        self.slot: int = Slot.WORKING_MEMORY + 20
+        self.budget = Budget(0, 400)
+        self._context: LayerContext | None = None
+        self._events: list[Any] = []
+        self._state = initial
+        self._version = 0  # of the last page
+        self._turn = asyncio.Lock()
+
+    @property
+    def state(self) -> S:
+        return self._state
+
+    @property
+    def events(self) -> Sequence[Any]:
+        return tuple(self._events)
+
+    async def init(self, context: LayerContext) -> None:
+        self._context = context
+        await self._load()
+
+    async def recall(self, budget: int) -> Block | None:
+        assert self._context is not None
+        if not self._events:
+            return None
+        text = json.dumps(clean(self._state), ensure_ascii=False, default=str).replace("<", "\\u003c")
+        short = cut(f"<{self.id}>\n{text}\n</{self.id}>", budget, self._context.count)
+        return None if short is None else Block("developer", short)
+
+    async def send(self, event: Any) -> Sent[S]:
+        """Add an event to the log; on disk when this returns.
+
+        Raises:
+            NotStorable: the event is nothing that can be kept; the log is as it was.
+        """
+        if self._context is None:
+            raise InvalidInput("this layer is not in use", do="async with app.memory(task_id, [layer]):")
+        async with self._turn:
+            for _ in range(_TRIES):
+                number, page = len(self._events), len(self._events) // _PAGE
+                listed = [*self._events[page * _PAGE :], event]
+                state, effects = self._reduce(self._state, event)
+                seen = self._version if number % _PAGE else 0
+                version = await self._context.storage.swap(f"log/{page:08d}", listed, seen)
+                if version is not None:
+                    self._events.append(event)
+                    self._state, self._version = state, version or 1
+                    return Sent(number + 1, state, effects)
+                await self._load()  # another process was quicker; its events come first
+        raise Conflict(f"the log {self.id!r} is written by others all the time")
+
+    def at(self, number: int) -> S:
+        """The state after the first `number` events."""
+        return self._fold(self._events[:number])
+
+    def _fold(self, events: Sequence[Any]) -> S:
+        state = self._initial
+        for event in events:
+            state, _ = self._reduce(state, event)
+        return state
+
+    async def _load(self) -> None:
+        assert self._context is not None
+        events: list[Any] = []
+        page = 0
+        while (loaded := await self._context.storage.load(f"log/{page:08d}")) is not None:
+            events += loaded.value
+            self._version, page = loaded.version or 1, page + 1
+        self._events, self._state = events, self._fold(events)

@@ -1,0 +1,25 @@
+"""Where layers keep what they know.
+
+Written by tools/make_doors.py from the table in __init__.py.
+"""
+
+from perdure.memory.storage.adapter import ScopedStorage, StorageAdapter, get_many, owner_prefix
+from perdure.memory.storage.adapters import FileStorage, InMemoryStorage, replace_file
+from perdure.memory.storage.app_storage import AppStorage, PostgresStorage, SqliteStorage
+from perdure.memory.storage.fields import EXCLUDE, Fields, PERSIST, recompute
+__all__ = [
+    "ScopedStorage",
+    "StorageAdapter",
+    "get_many",
+    "owner_prefix",
+    "FileStorage",
+    "InMemoryStorage",
+    "replace_file",
+    "AppStorage",
+    "PostgresStorage",
+    "SqliteStorage",
+    "EXCLUDE",
+    "Fields",
+    "PERSIST",
+    "recompute",
+]
