@@ -12,8 +12,10 @@ Prints minutes per part, what was skipped and why, which requirements have a pas
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -57,6 +59,8 @@ FOLDERS = (
 NOT_A_PART = {"support", "torture"}
 WORKERS = "2"
 NO_TESTS_COLLECTED = 5
+TOOK_TOO_LONG = 124
+PART_LIMIT = 15 * 60.0  # seconds; the longest part takes four minutes on two idle cores
 # More failures than this in one part are no accident of timing, and are not tried again.
 MOST_UNSTEADY = 4
 
@@ -155,9 +159,23 @@ def _run_pytest(*arguments: str) -> tuple[int, dict[str, results.Result]]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "results.json")
         command = [sys.executable, "-m", "pytest", "-q", *arguments]
-        ran = subprocess.run(command, check=False, cwd=ROOT, env={**os.environ, results.FILE: str(file)})
+        code = _within_limit(command, {**os.environ, results.FILE: str(file)})
         found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    return ran.returncode, found
+    return code, found
+
+
+def _within_limit(command: list[str], environ: dict[str, str]) -> int:
+    """Run a command with all its processes ended after PART_LIMIT: a part that hangs fails, and the others are run."""
+    running = subprocess.Popen(command, cwd=ROOT, env=environ, start_new_session=True)
+    try:
+        return running.wait(timeout=PART_LIMIT)
+    except subprocess.TimeoutExpired:
+        print(f"FAILED: not done after {PART_LIMIT / 60:.0f} minutes; its processes are killed", flush=True)
+        return TOOK_TOO_LONG
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
 
 
 def _try_again(part: Part) -> None:
