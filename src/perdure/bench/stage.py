@@ -110,7 +110,7 @@ def _prototype() -> ModuleType | None:
     name = "perdure_bench_prototype"
     if name in sys.modules:
         return sys.modules[name]
-    path = Path(__file__).parents[4] / "benchmarks" / "prototype.py"
+    path = Path(__file__).parents[3] / "benchmarks" / "prototype.py"
     spec = importlib.util.spec_from_file_location(name, path) if path.exists() else None
     if spec is None or spec.loader is None:
         return None

@@ -21,7 +21,7 @@ import click
 
 from perdure.cli.base.invocation import Invocation
 
-_COMMANDS = os.path.join(os.path.dirname(__file__), "commands")
+_COMMANDS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "commands")
 # The order of `perdure --help`: every command, once. A test compares it with the files in commands/.
 SECTIONS = {
     "Look": (

@@ -36,7 +36,7 @@ _NAME = "store"
 _OF_PROCESS = "process:"
 _ANSWER_SECONDS = 60.0
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from perdure.cli.sweeper import main; main()"
-_SOURCE = str(Path(__file__).parents[2])
+_SOURCE = str(Path(__file__).parents[3])
 
 
 class Finished:

@@ -33,7 +33,7 @@ SEALED_FORMAT = 2
 _MARK = b"perdure sealed\n"
 _KEYS = "record-keys"
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from perdure._ground.record_sealer import main; main()"
-_SOURCE = str(Path(__file__).parents[2])
+_SOURCE = str(Path(__file__).parents[3])
 _PATIENCE_SECONDS = 30.0
 # The same in record_sealer.py: what is asked for or how it went, and the lengths of what follows.
 ASKED, ANSWERED = Struct(">cII"), Struct(">cI")
