@@ -8,6 +8,7 @@ import pwd
 import re
 import subprocess
 import tempfile
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,39 @@ class TestTrackedFiles:
         tests = [file for file in tracked("tests/*.py") if "torture" not in file.relative_to(ROOT).parts]
         sleeps = [f"{name}:{line}" for file in tests for name in named([file]) for line in sleeps_in(text_of(file))]
         assert sleeps == [], "move the clock or wait for a signal"
+
+    def test_every_page_is_in_the_index_of_its_folder(self) -> None:
+        for index, pages in {"docs/README.md": ("guide", "reference"), "docs/decisions/README.md": ("",)}.items():
+            told = text_of(ROOT / index)
+            folder = (ROOT / index).parent
+            files = [file for page in pages for file in (folder / page).glob("*.md") if file != ROOT / index]
+            assert [name for name in named(files) if f"]({(ROOT / name).relative_to(folder)})" not in told] == []
+
+    def test_a_decision_is_listed_under_its_own_title(self) -> None:
+        folder = ROOT / "docs" / "decisions"
+        titles = {file: text_of(file).splitlines()[0] for file in sorted(folder.glob("0*.md"))}
+        lines = [f"- [{file.name[:4]}]({file.name}) {title[7:]}" for file, title in titles.items()]
+        assert [title for file, title in titles.items() if not title.startswith(f"# {file.name[:4]} ")] == []
+        assert [line for line in text_of(folder / "README.md").splitlines() if line.startswith("- [")] == lines
+
+    def test_links_between_pages_lead_somewhere(self) -> None:
+        broken = [
+            f"{name}: {target}"
+            for file in tracked("*.md")
+            for name in named([file])
+            for target in re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", text_of(file))
+            if not (file.parent / target).exists()
+        ]
+        assert broken == []
+
+    def test_contributing_names_every_folder_of_tests(self) -> None:
+        told = set(re.findall(r"`tests/(\w+)`", text_of(ROOT / "CONTRIBUTING.md")))
+        assert told == {file.relative_to(ROOT).parts[1] for file in tracked("tests/*/*.py")}
+
+    def test_an_sdist_has_every_folder_but_those_of_the_host(self) -> None:
+        settings = tomllib.loads(text_of(ROOT / "pyproject.toml"))["tool"]["hatch"]["build"]["targets"]["sdist"]
+        folders = {f"/{file.relative_to(ROOT).parts[0]}" for file in tracked() if file.parent != ROOT}
+        assert folders - {"/.ci", "/.github"} <= set(settings["include"])
 
 
 def sleeps_in(source: str) -> list[int]:
