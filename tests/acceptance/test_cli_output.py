@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from perdure._ground.durations import parse_duration
+from perdure.cli import commands
 from perdure.cli.base import arguments as inputs
 from perdure.cli.base.command import SECTIONS
 from perdure.cli.output import blocks as drawing
@@ -186,7 +187,7 @@ def test_help_lists_every_command_with_a_line_of_its_own(shell: Shell) -> None:
 
 
 def test_help_lists_each_file_of_commands_once_and_nothing_else(shell: Shell) -> None:
-    folder = Path(drawing.__file__).parent / "commands"
+    folder = Path(commands.__file__).parent
     names = sorted(file.stem.rstrip("_").replace("_", "-") for file in folder.glob("[a-z]*.py"))
     assert sorted(name for section in SECTIONS.values() for name in section) == names
     listed = [line.split()[0] for line in shell.run("--help").stdout.splitlines() if re.match(r"  [a-z]", line)]
