@@ -272,10 +272,10 @@ async def test_a_task_that_begins_with_a_journal_begins_with_what_it_cost(quick_
     async def looking() -> None:
         scope = current.get()
         assert scope is not None
-        run = scope.run
-        run.entries = [(1, carried([Entry("result", "spent", "|x|spent", b"", note=spent_note(250, 0.0))]))]
-        run.late.parts.clear()
-        account = run.part(Account)
+        attempt = scope.attempt
+        attempt.entries = [(1, carried([Entry("result", "spent", "|x|spent", b"", note=spent_note(250, 0.0))]))]
+        attempt.late.parts.clear()
+        account = attempt.part(Account)
         account.budget = Budget(tokens=300)
         for number in range(2):
             await _ask(str(tmp_path), number)

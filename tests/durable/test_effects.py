@@ -67,8 +67,8 @@ async def test_a_chain_of_effects_takes_one_commit_for_each(
     async def touch(number: int) -> None:
         scope = current.get()
         assert scope is not None
-        commits.append(scope.run.store.committer.batches)
-        scope.run.store.committer.commit_seconds = 3600.0
+        commits.append(scope.attempt.store.committer.batches)
+        scope.attempt.store.committer.commit_seconds = 3600.0
 
     @durable
     async def chain() -> None:
@@ -89,7 +89,7 @@ async def test_an_attempt_lets_go_of_the_writes_that_are_on_disk(quick_url: str)
     async def touch(number: int) -> None:
         scope = current.get()
         assert scope is not None
-        held.append(len(scope.run.fence.unflushed))
+        held.append(len(scope.attempt.fence.unflushed))
 
     @durable
     async def chain() -> None:
@@ -402,10 +402,10 @@ async def test_an_effect_that_waits_for_its_next_try_is_not_tried_by_an_attempt_
         trying, scope = asyncio.create_task(charge()), current.get()
         await wait_until(lambda: bool(tried))
         assert scope is not None
-        scope.run.unwinding = True
+        scope.attempt.unwinding = True
         clock.advance(minutes=2)
         await wait_until(lambda: trying.done() or len(tried) > 1)
-        scope.run.unwinding = False
+        scope.attempt.unwinding = False
         return type(trying.exception()).__name__ if trying.done() else "tried again"
 
     async with Perdure(quick_url) as app:

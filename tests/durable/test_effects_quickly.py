@@ -65,7 +65,7 @@ async def test_an_attempt_that_was_closed_right_after_its_intent_does_not_run_th
     async def checkout() -> None:
         scope = current.get()
         assert scope is not None
-        fence = scope.run.fence
+        fence = scope.attempt.fence
 
         def closing(batch: Any) -> Any:
             rows = commit(batch)
@@ -142,10 +142,10 @@ async def test_another_attempt_of_this_process_leaves_an_effect_alone_that_is_st
         first = asyncio.create_task(ended(app, "t", checkout))
         await begun.wait()
         (walk,) = walks
-        uid = walk.run.uid
+        uid = walk.attempt.uid
         await overtake(app, "t")
         other: Any = SimpleNamespace(uid=uid, store=app._store, fence=SimpleNamespace(check=lambda: None))
-        intent = Entry("intent", "effect", walk.path, b"", at=0, epoch=walk.run.epoch, note={"not_after": 2**45})
+        intent = Entry("intent", "effect", walk.path, b"", at=0, epoch=walk.attempt.epoch, note={"not_after": 2**45})
         naps, settled = Naps(monkeypatch, settling), asyncio.create_task(may_settle(other, walk.path, intent))
         assert is_at_work(uid)
         assert await naps.waits_on(settled)

@@ -343,7 +343,7 @@ async def test_an_intent_of_a_process_that_may_be_alive_is_not_settled_before_it
         async def checkout() -> None:
             await charge()
 
-        monkeypatch.setattr(execute, "stand_down", lambda run: None)  # it is out of reach, and cannot tell
+        monkeypatch.setattr(execute, "stand_down", lambda attempt: None)  # it is out of reach, and cannot tell
         with pytest.raises(LeaseLost):
             await app.run("t", checkout)
         # The other one ended by itself; the first, as far as anybody knows, may still be running its effect.

@@ -449,8 +449,8 @@ async def test_a_long_step_shows_the_functions_around_it_and_what_its_branch_ret
         async with app.worker():
 
             async def is_noted() -> bool:
-                for run in list(watch_of(app._store, asyncio.get_running_loop()).runs.values()):
-                    note_steps(run)
+                for attempt in list(watch_of(app._store, asyncio.get_running_loop()).attempts.values()):
+                    note_steps(attempt)
                 return len((await where(app.tasks, "b")).frames) == 2
 
             await wait_until(is_noted)

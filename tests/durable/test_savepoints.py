@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, checkpoint, durable, effect, idempotency_key, patched, pause, recorded, span, state, step
-from perdure._durable.attempt.attempt import Run
+from perdure._durable.attempt.attempt import Attempt
 from perdure._durable.lifecycle import preparation as prepare
 from perdure._durable.lifecycle.app_run import carry_on_here
 from perdure._durable.progress.checkpoints import Point, Saved
@@ -389,9 +389,9 @@ async def test_timers_after_a_save_are_recorded_ones_in_the_attempt_that_begins_
     loop = asyncio.get_running_loop()
     async with Perdure("memory://timers-after-a-save") as app:
         point = Point(2, Saved(1, {}, {}), {})
-        run = Run(app._store, Fence("t", "u", 2, "w"), 1, entries, {}, loop, point)
-        assert run.is_before_frontier
-        assert run.dated_timer(loop.time() + 1, print, (), None) is None
+        attempt = Attempt(app._store, Fence("t", "u", 2, "w"), 1, entries, {}, loop, point)
+        assert attempt.is_before_frontier
+        assert attempt.dated_timer(loop.time() + 1, print, (), None) is None
 
 
 # ── what others wrote between two saves ──────────────────────────────────────────────────────────

@@ -63,8 +63,8 @@ async def sleeper(link: Link, url: str, name: str) -> None:
         running = asyncio.create_task(app.run("nap", FUNCTIONS[name]))
         while len(naps := _naps(loop)) < (2 if name == "group" else 1):
             await look_again()
-        (run,) = (run for watch in wishes._watches.values() for run in watch.runs.values())
-        await run.flush()  # what is on its way to the disk gets there in some milliseconds
+        (attempt,) = (attempt for watch in wishes._watches.values() for attempt in watch.attempts.values())
+        await attempt.flush()  # what is on its way to the disk gets there in some milliseconds
         say(link, [timer.when() - loop.time() for timer in naps])
         await asyncio.to_thread(link.recv)
         for timer in _naps(loop):

@@ -12,7 +12,7 @@ import pytest
 
 from perdure import Perdure
 from perdure._durable import DidNotHappen, carry_over, durable, effect, signals, span, step
-from perdure._durable.attempt.scopes import current_run
+from perdure._durable.attempt.scopes import current_attempt
 from perdure._durable.declare import versions
 from perdure.errors import Conflict, InvalidInput, InvalidTransition, NotStorable, TaskFailed, TimedOut
 from tests.durable.effects_kit import wait_until
@@ -59,8 +59,8 @@ async def test_an_attempt_that_is_over_leaves_nothing_to_the_garbage_collector(q
 
     @durable(name="watched attempt")
     async def watched(n: int) -> int:
-        run = current_run()
-        seen.extend(weakref.ref(part) for part in (run, run.gate, run.cursor, run.fence))
+        attempt = current_attempt()
+        seen.extend(weakref.ref(part) for part in (attempt, attempt.gate, attempt.cursor, attempt.fence))
         return await double(n)
 
     async with Perdure(quick_url) as app:

@@ -167,7 +167,7 @@ async def test_a_running_attempt_of_this_process_ends_its_effect_and_then_undoes
         task = await app.tasks.handle("t")
         await task.cancel()
         assert task.status == "running"
-        (attempt,) = [run for watch in wishes._watches.values() for run in watch.runs.values()]
+        (attempt,) = [attempt for watch in wishes._watches.values() for attempt in watch.attempts.values()]
         await wait_until(lambda: attempt.stopping)
         for _ in range(100):
             await asyncio.sleep(0)
@@ -223,7 +223,7 @@ async def test_a_wish_of_another_process_is_seen_by_the_one_that_works_on_the_ta
     async with Perdure(quick_url) as app:
         running = asyncio.create_task(ended(app, "t", work))
         await begun.wait()
-        monkeypatch.setattr(wishes, "_run_of", lambda *_: None)  # as seen from another process
+        monkeypatch.setattr(wishes, "_attempt_of", lambda *_: None)  # as seen from another process
         await (await app.tasks.handle("t")).cancel()
         found = await running
         assert isinstance(found, TaskFailed) and found.status == "cancelled"

@@ -142,7 +142,9 @@ async def test_what_is_under_way_is_noted_once_and_replay_does_not_count_it(
 ) -> None:
     monkeypatch.setattr("perdure._durable.control.control_watch.LOOK_SECONDS", 0.001)
     go, looks = asyncio.Event(), []
-    monkeypatch.setattr("perdure._durable.control.control_watch.note_steps", lambda run: looks.append(note_steps(run)))
+    monkeypatch.setattr(
+        "perdure._durable.control.control_watch.note_steps", lambda attempt: looks.append(note_steps(attempt))
+    )
 
     @step
     async def slow(number: int) -> int:

@@ -15,7 +15,7 @@ from threading import Lock
 from types import SimpleNamespace
 from typing import Any
 
-from perdure._durable.attempt.attempt import Run
+from perdure._durable.attempt.attempt import Attempt
 from perdure._durable.attempt.driver import carry_out
 from perdure._durable.declare.functions import DurableFunction
 from perdure._ground import codec, envelope
@@ -91,7 +91,7 @@ class Played:
     value: Any
     error: BaseException | None
     journal: Journal
-    run: Run
+    attempt: Attempt
 
     def result(self) -> Any:
         if self.error is not None:
@@ -104,9 +104,9 @@ class Played:
         return [entry.path for _, entry in self.journal if entry.op not in WAKING | {TIMERS}]
 
 
-def new_run(
+def new_attempt(
     journal: Sequence[tuple[int, Entry]] = (), *, paper: Paper | None = None, answers: dict[str, Any] | None = None
-) -> Run:
+) -> Attempt:
     async def verb(name: str, uid: str, params: dict[str, Any], **_: Any) -> tuple[Any, ...]:
         return (params["path"],)
 
@@ -124,7 +124,7 @@ def new_run(
         seal=lambda uid, kind, value: codec.encode(value),
     )
     fence = Fence("the-task", UID, 1, "worker")
-    return Run(store, fence, 1, list(journal), answers or {}, loop=asyncio.get_running_loop())
+    return Attempt(store, fence, 1, list(journal), answers or {}, loop=asyncio.get_running_loop())
 
 
 async def play(
@@ -136,15 +136,15 @@ async def play(
 ) -> Played:
     """One attempt at a durable function that finds this journal, and these answers to its questions."""
     paper = paper or Paper()
-    run = new_run(journal, paper=paper, answers=answers)
+    attempt = new_attempt(journal, paper=paper, answers=answers)
     body = function.function if isinstance(function, DurableFunction) else function
     is_async = function.is_async if isinstance(function, DurableFunction) else True
     value, error = None, None
     try:
-        value = await carry_out(run, body, args, {}, is_async=is_async)
+        value = await carry_out(attempt, body, args, {}, is_async=is_async)
     except BaseException as raised:
         error = raised
-    return Played(value, error, [*journal, *paper.written], run)
+    return Played(value, error, [*journal, *paper.written], attempt)
 
 
 async def play_again(function: Callable[..., Any], *args: Any, journal: Journal) -> Played:

@@ -10,11 +10,11 @@ import pytest
 
 from perdure._durable.attempt import attempt as run_module
 from perdure._durable.attempt import step_walk as steps_module
-from perdure._durable.attempt.attempt import Run
+from perdure._durable.attempt.attempt import Attempt
 from perdure._durable.attempt.driver import carry_out
 from perdure._durable.declare.functions import durable, step
 from perdure._durable.effects.effect_decorator import effect
-from tests.replay.kit import Paper, new_run, play, until_rest
+from tests.replay.kit import Paper, new_attempt, play, until_rest
 
 
 @step
@@ -123,12 +123,12 @@ async def test_what_an_earlier_pass_of_the_attempt_recorded_counts_as_behind(mon
     shortest_wait(monkeypatch, 3600.0)
     paper = Paper()
     paper.holds_back = True
-    before: Run = new_run(paper=paper)
+    before: Attempt = new_attempt(paper=paper)
     _, write = before.record(Entry("result", "step", "|short#1", b"=\x91\x01", b"\x01"))
     write.since -= 2 * run_module.OLDEST_SECONDS
-    run = Run(before.store, before.fence, 1, (), {}, loop=before.loop)
+    attempt = Attempt(before.store, before.fence, 1, (), {}, loop=before.loop)
 
-    going_on = asyncio.create_task(carry_out(run, short, (2,), {}))
+    going_on = asyncio.create_task(carry_out(attempt, short, (2,), {}))
     await until_rest(50)
     assert not going_on.done()
     paper.let_go(1)
@@ -313,22 +313,22 @@ async def test_two_threads_that_let_go_of_one_entry_do_not_let_go_of_the_next(mo
     from perdure._model import Entry
 
     paper = Paper()
-    run: Run = new_run(paper=paper)
-    run.record(Entry("result", "inline", "|x#1", b""))
+    attempt: Attempt = new_attempt(paper=paper)
+    attempt.record(Entry("result", "inline", "|x#1", b""))
     paper.holds_back = True
-    _, second = run.record(Entry("result", "inline", "|x#2", b""))
+    _, second = attempt.record(Entry("result", "inline", "|x#2", b""))
     monkeypatch.setattr(run_module, "OLDEST_SECONDS", -1.0)
 
     class Raced(list[Any]):
         def __delitem__(self, places: Any) -> None:
-            assert run.behind() is second  # asked by the other thread, just before
+            assert attempt.behind() is second  # asked by the other thread, just before
             super().__delitem__(places)
 
-    run.fence.unflushed = Raced(run.fence.unflushed)
-    assert run.behind() is second
-    assert run.fence.unflushed == [second]
+    attempt.fence.unflushed = Raced(attempt.fence.unflushed)
+    assert attempt.behind() is second
+    assert attempt.fence.unflushed == [second]
 
-    flushing = asyncio.ensure_future(run.flush())
+    flushing = asyncio.ensure_future(attempt.flush())
     await asyncio.sleep(0)
     assert not flushing.done()
     paper.let_go()
@@ -338,12 +338,12 @@ async def test_two_threads_that_let_go_of_one_entry_do_not_let_go_of_the_next(mo
 async def test_a_run_counts_positions_across_threads() -> None:
     from perdure._model import Entry
 
-    run: Run = new_run()
+    attempt: Attempt = new_attempt()
 
     def many() -> None:
         for _ in range(200):
-            run.record(Entry("result", "inline", "|x#1", b""))
+            attempt.record(Entry("result", "inline", "|x#1", b""))
 
     await asyncio.gather(*(asyncio.to_thread(many) for _ in range(4)))
-    positions = [position for position, _ in run.store.committer.written]  # type: ignore[attr-defined]
+    positions = [position for position, _ in attempt.store.committer.written]  # type: ignore[attr-defined]
     assert positions == list(range(1, 801))

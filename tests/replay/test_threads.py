@@ -120,7 +120,7 @@ async def test_a_thread_of_ones_own_is_refused_without_bind() -> None:
     played = await play(main)
     assert played.result() is None
     (error,) = caught
-    assert "look_up is called in a thread of its own" in str(error) and "perdure.bind" in str(error)
+    assert "look_up is called in a thread that the durable function" in str(error) and "perdure.bind" in str(error)
     assert RAN == ["x"]
     assert played.paths == ["/work#1|look_up#1"]
 

@@ -13,7 +13,7 @@ import pytest
 
 from perdure import Perdure
 from perdure._durable import durable, pause, step
-from perdure._durable.attempt.attempt import Run
+from perdure._durable.attempt.attempt import Attempt
 from perdure._durable.attempt.unwinding import Paused
 from perdure._runtime.sessions.postgres import open_postgres
 from perdure._runtime.sessions.postgres_connection import KeptConnection
@@ -43,7 +43,7 @@ async def answered(program: Callable[[], Any]) -> Any:
     """Pause, then go on in another attempt with the answer."""
     paused = await play(program)
     assert isinstance(paused.error, Paused), paused.error
-    [path] = paused.run.questions
+    [path] = paused.attempt.questions
     return await play(program, journal=paused.journal, answers={path: {"value": "yes"}})
 
 
@@ -135,7 +135,7 @@ async def test_a_block_whose_hold_limit_passed_is_run_again_from_its_beginning(s
     paused = await play(program)
     stage.wait("alone")
     await (await stage.open()).rollback()  # as the limit does
-    [path] = paused.run.questions
+    [path] = paused.attempt.questions
     (await finished(program, paused.journal, {path: {"value": "yes"}})).result()
     assert [x for x, _ in seen] == [1, 1, 2]
     assert rows(stage) == [1, 2]
@@ -152,7 +152,7 @@ async def test_only_the_block_of_a_lost_session_is_run_again(stage: Stage) -> No
 
     paused = await play(program)
     await (await stage.open()).end()
-    [path] = paused.run.questions
+    [path] = paused.attempt.questions
     (await finished(program, paused.journal, {path: {"value": "yes"}})).result()
     assert [x for x, _ in seen] == [1, 2, 2]
     assert rows(stage) == [1, 2]
@@ -242,9 +242,9 @@ async def run_and_die_after_commit(link: Link, stage_folder: str, parking: str, 
     """The disk is slow, and quick only for somebody who waits for it."""
     disk = threading.Event()
     where.update(place=SessionPlace(Path(stage_folder), Path(parking)), url=url, disk=disk)
-    commit, flush = KeptConnection.commit_block, Run.flush
+    commit, flush = KeptConnection.commit_block, Attempt.flush
 
-    async def wait_for_disk(self: Run) -> None:
+    async def wait_for_disk(self: Attempt) -> None:
         disk.set()
         await flush(self)
 
@@ -253,7 +253,7 @@ async def run_and_die_after_commit(link: Link, stage_folder: str, parking: str, 
         die()
 
     setattr(KeptConnection, "commit_block", commit_and_die)  # noqa: B010
-    setattr(Run, "flush", wait_for_disk)  # noqa: B010
+    setattr(Attempt, "flush", wait_for_disk)  # noqa: B010
     disk.set()
     async with Perdure(store) as app:
         engine = app._store.engine

@@ -9,16 +9,16 @@ __getattr__ = lazy_door(
     __name__,
     {
         "attempt": (
+            "Attempt",
             "Inside",
             "ReplayFilter",
             "Retry",
-            "Run",
             "UnitCall",
             "Waits",
             "always_replay",
             "as_async",
             "bind",
-            "current_run",
+            "current_attempt",
             "get_logger",
             "inside",
             "inside_of",

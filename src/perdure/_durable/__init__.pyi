@@ -6,16 +6,16 @@ Written by tools/make_doors.py from the table in __init__.py.
 """
 
 from perdure._durable.attempt import (
+    Attempt,
     Inside,
     ReplayFilter,
     Retry,
-    Run,
     UnitCall,
     Waits,
     always_replay,
     as_async,
     bind,
-    current_run,
+    current_attempt,
     get_logger,
     inside,
     inside_of,
@@ -116,16 +116,16 @@ from perdure._durable.automation import triggers
 from perdure._durable import plain
 from perdure._durable.progress import loops
 __all__ = [
+    "Attempt",
     "Inside",
     "ReplayFilter",
     "Retry",
-    "Run",
     "UnitCall",
     "Waits",
     "always_replay",
     "as_async",
     "bind",
-    "current_run",
+    "current_attempt",
     "get_logger",
     "inside",
     "inside_of",

@@ -6,8 +6,8 @@ __getattr__ = lazy_door(
     __name__,
     {
         "attempt": (
+            "Attempt",
             "LEASE_MS",
-            "Run",
         ),
         "blocking_calls": (
             "Waits",
@@ -80,7 +80,7 @@ __getattr__ = lazy_door(
             "Scope",
             "bind",
             "current",
-            "current_run",
+            "current_attempt",
             "short_name",
             "whole_name",
         ),

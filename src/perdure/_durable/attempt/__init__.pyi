@@ -3,7 +3,7 @@
 Written by tools/make_doors.py from the table in __init__.py.
 """
 
-from perdure._durable.attempt.attempt import LEASE_MS, Run
+from perdure._durable.attempt.attempt import Attempt, LEASE_MS
 from perdure._durable.attempt.blocking_calls import Waits, as_async, as_async_pieces, each_of, here, inside_of, waited
 from perdure._durable.attempt.call import Call, Note, cut, cut_off, never, on_another_loop, poison, refuse_generator
 from perdure._durable.attempt.call_stack import stack_here, stacks_now
@@ -21,7 +21,7 @@ from perdure._durable.attempt.recorded_calls import recorded_call
 from perdure._durable.attempt.replay_tests import always_replay, is_same_again, replays_always
 from perdure._durable.attempt.retry import Retry, failed_try, wait_until
 from perdure._durable.attempt.run_on_loop import Aside
-from perdure._durable.attempt.scopes import Scope, bind, current, current_run, short_name, whole_name
+from perdure._durable.attempt.scopes import Scope, bind, current, current_attempt, short_name, whole_name
 from perdure._durable.attempt.step_walk import async_step, sync_step
 from perdure._durable.attempt.steps_under_way import BEGUN, note_steps
 from perdure._durable.attempt.threads import two_threads, watch_coroutines_of
@@ -29,8 +29,8 @@ from perdure._durable.attempt.unit_calls import UnitCall, unit_call
 from perdure._durable.attempt.unwinding import Paused, is_leaving, making
 from perdure._durable.attempt.waiting_parents import only_waiting, waiting
 __all__ = [
+    "Attempt",
     "LEASE_MS",
-    "Run",
     "Waits",
     "as_async",
     "as_async_pieces",
@@ -81,7 +81,7 @@ __all__ = [
     "Scope",
     "bind",
     "current",
-    "current_run",
+    "current_attempt",
     "short_name",
     "whole_name",
     "async_step",

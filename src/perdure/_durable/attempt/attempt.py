@@ -51,7 +51,7 @@ _seal = envelope.sealer_of("entry")  # closed by the committer, which knows the 
 LEASE_MS = int(LEASE.total_seconds() * 1000)
 
 
-class Run(Unwinding):
+class Attempt(Unwinding):
     """What the scopes of one attempt share."""
 
     __slots__ = (
@@ -158,7 +158,7 @@ class Run(Unwinding):
             return None
         return gate.timers.set(when, callback, args, context)
 
-    def part(self, make: Callable[[Run], T]) -> T:
+    def part(self, make: Callable[[Attempt], T]) -> T:
         """What another module keeps for this attempt, made when it is first asked for, by whichever thread."""
         parts = self.late.parts
         found: T | None = parts.get(make)
@@ -233,7 +233,7 @@ class Run(Unwinding):
 
     def is_ours(self, context: Context) -> bool:
         scope: Scope | None = context.get(current)
-        return scope is not None and scope.run is self and not scope.is_body
+        return scope is not None and scope.attempt is self and not scope.is_body
 
     def may_call(self, context: Context) -> bool:
         scope: Scope | None = context.get(current)

@@ -17,7 +17,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from perdure._durable.attempt.attempt import Run
+from perdure._durable.attempt.attempt import Attempt
 from perdure._durable.attempt.scopes import current
 from perdure._ground.bridge import LoopThread, drive
 from perdure._tasks import checks
@@ -34,7 +34,7 @@ def waited(work: Coroutine[Any, Any, T]) -> T:
         InvalidInput: it is called on the event loop of an async durable function, which would wait for itself.
     """
     scope = current.get()
-    if scope is None or not scope.run.is_elsewhere():
+    if scope is None or not scope.attempt.is_elsewhere():
         if scope is not None and not scope.is_body:
             work.close()
             raise InvalidInput(
@@ -43,19 +43,19 @@ def waited(work: Coroutine[Any, Any, T]) -> T:
                 do="import the same name from perdure, and await it",
             )
         return _loop_for_all().run(work)
-    return _on_the_loop_of(scope.run, work)
+    return _on_the_loop_of(scope.attempt, work)
 
 
-def _on_the_loop_of(run: Run, work: Coroutine[Any, Any, T]) -> T:
+def _on_the_loop_of(attempt: Attempt, work: Coroutine[Any, Any, T]) -> T:
     """In the thread of a plain durable function: have it done on the function's loop, in this scope."""
     context, ended = copy_context(), threading.Event()
     tasks: list[asyncio.Task[T]] = []
 
     def begin() -> None:
-        tasks.append(asyncio.Task(work, loop=run.loop, context=context))
+        tasks.append(asyncio.Task(work, loop=attempt.loop, context=context))
         tasks[0].add_done_callback(lambda _: ended.set())
 
-    run.loop.call_soon_threadsafe(begin)
+    attempt.loop.call_soon_threadsafe(begin)
     ended.wait()
     return tasks[0].result()
 
@@ -64,7 +64,7 @@ def here(work: Coroutine[Any, Any, T]) -> T:
     """The result of a coroutine of hops, done in this thread where that may be: a database's connection is often its
     thread's own. On an event loop, which may not commit, it is waited for like any other."""
     scope = current.get()
-    return drive(work) if scope is None or scope.run.is_elsewhere() else waited(work)
+    return drive(work) if scope is None or scope.attempt.is_elsewhere() else waited(work)
 
 
 class Waits:

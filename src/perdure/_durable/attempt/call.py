@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, repeat
 from typing import Any
 
-from perdure._durable.attempt.attempt import Run
+from perdure._durable.attempt.attempt import Attempt
 from perdure._durable.attempt.retry import Retry
 from perdure._durable.attempt.scopes import short_name
 from perdure._durable.values import (
@@ -156,45 +156,45 @@ def on_another_loop(name: str) -> InvalidInput:
     )
 
 
-def poison(run: Run, error: ReplayDiverged) -> PerdureError:
+def poison(attempt: Attempt, error: ReplayDiverged) -> PerdureError:
     """The attempt must not go on, whatever the code makes of the exception."""
-    return run.poison(error)
+    return attempt.poison(error)
 
 
 # ── calls that were cut ──────────────────────────────────────────────────────────────────────────
 
 
-def cut(run: Run, op: str, path: str, asked: bytes, note: Note | None = None) -> tuple[int, Entry] | None:
+def cut(attempt: Attempt, op: str, path: str, asked: bytes, note: Note | None = None) -> tuple[int, Entry] | None:
     """Record that a call was ended by the code's own cancellation; not by the end of the attempt."""
-    if run.is_ending:
+    if attempt.is_ending:
         return None
-    entry = Entry("cut", op, path, asked, at=run.store.clock.now_ms(), epoch=run.epoch, note=note)
-    position, _ = run.record(entry, urgent=note is not None)
+    entry = Entry("cut", op, path, asked, at=attempt.store.clock.now_ms(), epoch=attempt.epoch, note=note)
+    position, _ = attempt.record(entry, urgent=note is not None)
     return position, entry
 
 
 async def cut_off(
-    run: Run, op: str, path: str, asked: bytes, *, note: Note | None = None, in_body: bool = False
+    attempt: Attempt, op: str, path: str, asked: bytes, *, note: Note | None = None, in_body: bool = False
 ) -> None:
     """The same, and return when it is the cancellation's turn to reach the code; inside a step there are no turns."""
-    found = cut(run, op, path, asked, note)
+    found = cut(attempt, op, path, asked, note)
     if found is None:
         return
     if in_body:
-        run.cursor.learn(*found)
-    elif run.ordered > 1 or run.always_replay:
-        await run.hand_out(found[0])
+        attempt.cursor.learn(*found)
+    elif attempt.ordered > 1 or attempt.always_replay:
+        await attempt.hand_out(found[0])
 
 
-async def never(run: Run, position: int) -> Any:
+async def never(attempt: Attempt, position: int) -> Any:
     """A call that was cut: wait for the code's own cancellation, and for its turn."""
-    ever = run.loop.create_future()
-    run.gate.wait_for_ever(ever)
+    ever = attempt.loop.create_future()
+    attempt.gate.wait_for_ever(ever)
     try:
         await ever
     except asyncio.CancelledError:
-        if run.ordered > 1 and not run.is_ending:
-            await run.gate.turn(position)
+        if attempt.ordered > 1 and not attempt.is_ending:
+            await attempt.gate.turn(position)
         raise
     finally:
-        run.passed(position)
+        attempt.passed(position)

@@ -59,9 +59,9 @@ def stacks_now() -> dict[str, list[str]]:
     scope = current.get()
     if scope is None:
         return {}
-    run, here = scope.run, asyncio.current_task()
-    tasks = {alive.path: task for task, alive in run.alive.values()}
-    found = {"": run.body, **tasks}
+    attempt, here = scope.attempt, asyncio.current_task()
+    tasks = {alive.path: task for task, alive in attempt.alive.values()}
+    found = {"": attempt.body, **tasks}
     return {
         path: stack_here() if task is here else stack_of(task)
         for path, task in found.items()

@@ -41,9 +41,9 @@ def inside() -> Inside | None:
     scope = current.get()
     if scope is None:
         return None
-    run = scope.run
-    run.check()
-    return Inside(run.store, run.task_id, run.uid, run.epoch, scope.is_body)
+    attempt = scope.attempt
+    attempt.check()
+    return Inside(attempt.store, attempt.task_id, attempt.uid, attempt.epoch, scope.is_body)
 
 
 def is_in_effect() -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from perdure._durable.attempt import scopes, threads
 from perdure._durable.attempt import unrecorded_wake_ups as unrecorded_wakeups
 from perdure._durable.attempt import wake_ups as alarms
-from perdure._durable.attempt.attempt import Run
+from perdure._durable.attempt.attempt import Attempt
 from perdure._durable.attempt.scopes import ScopeTask
 from perdure._durable.attempt.unwinding import Paused
 from perdure.errors import StepFailed
@@ -20,7 +20,9 @@ from perdure.errors import StepFailed
 _GRACE_SECONDS = 5.0
 
 
-async def carry_out(run: Run, function: Callable[..., Any], args: Any, kwargs: Any, is_async: bool = True) -> Any:
+async def carry_out(
+    attempt: Attempt, function: Callable[..., Any], args: Any, kwargs: Any, is_async: bool = True
+) -> Any:
     """What the function returned or raised, if that is how the attempt ended.
 
     Raises:
@@ -28,58 +30,58 @@ async def carry_out(run: Run, function: Callable[..., Any], args: Any, kwargs: A
         ReplayDiverged: it asked for something else than its journal holds, whatever the code made of that.
         PerdureError: the attempt was closed.
     """
-    loop = run.loop
+    loop = attempt.loop
     scopes.install(loop)
     if alarms.install(loop):
         unrecorded_wakeups.install(loop)
     threads.install()
     context = copy_context()
-    context.run(scopes.current.set, run.main)
+    context.run(scopes.current.set, attempt.main)
     work = function(*args, **kwargs) if is_async else _in_thread(context.copy(), function, args, kwargs)
-    run.driver = driver = asyncio.current_task(loop)
-    run.cancelled = 0 if driver is None else driver.cancelling()
-    run.body = ScopeTask(work, "", loop, context)
+    attempt.driver = driver = asyncio.current_task(loop)
+    attempt.cancelled = 0 if driver is None else driver.cancelling()
+    attempt.body = ScopeTask(work, "", loop, context)
     raised: BaseException | None = None
     value: Any = None
     try:
-        value = await run.body
+        value = await attempt.body
     except BaseException as problem:
         raised = problem
-    is_interrupted = raised is not None and driver is not None and driver.cancelling() > run.cancelled
-    error = raised if is_interrupted else _judge(run, raised)
-    run.is_over = True
-    if run.alive:
-        await _end_scopes(run)
-    run.let_go()
+    is_interrupted = raised is not None and driver is not None and driver.cancelling() > attempt.cancelled
+    error = raised if is_interrupted else _judge(attempt, raised)
+    attempt.is_over = True
+    if attempt.alive:
+        await _end_scopes(attempt)
+    attempt.let_go()
     if error is not None:
         raise error
     return value
 
 
-def _judge(run: Run, raised: BaseException | None) -> BaseException | None:
+def _judge(attempt: Attempt, raised: BaseException | None) -> BaseException | None:
     """How the attempt really ended: code may have caught what it should not have."""
-    if run.fence.closed is not None:
-        return run.fence.closed
-    if run.unwinding:
-        return run.late.leaving or Paused()
-    if not run.cursor.is_empty:
+    if attempt.fence.closed is not None:
+        return attempt.fence.closed
+    if attempt.unwinding:
+        return attempt.late.leaving or Paused()
+    if not attempt.cursor.is_empty:
         how = "its end" if raised is None else f"its end by {type(raised).__name__}: {raised}"
-        missed = run.cursor.end(how, {scope.path for _, scope in run.alive.values()})
+        missed = attempt.cursor.end(how, {scope.path for _, scope in attempt.alive.values()})
         if missed is not None:
-            error = run.poison(run.diverged(missed))
+            error = attempt.poison(attempt.diverged(missed))
             error.__cause__ = raised
             return error
     if isinstance(raised, asyncio.CancelledError):
         return StepFailed("CancelledError", "the function was cancelled by itself")
-    not_awaited = threads.error_of_not_awaited(run)
+    not_awaited = threads.error_of_not_awaited(attempt)
     if not_awaited is not None and raised is not None:
         raised.add_note(not_awaited.what)
     return raised or not_awaited
 
 
-async def _end_scopes(run: Run) -> None:
+async def _end_scopes(attempt: Attempt) -> None:
     """Nothing of the function goes on after it. Tasks that never made a call may be a library's: they stay."""
-    left = [task for task, scope in run.alive.values() if scope.track.is_used]
+    left = [task for task, scope in attempt.alive.values() if scope.track.is_used]
     for task in left:
         task.cancel()
     if left:

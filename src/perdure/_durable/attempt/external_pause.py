@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perdure._durable.attempt.scopes import current_run
+from perdure._durable.attempt.scopes import current_attempt
 
 
 async def stand_still() -> None:
@@ -10,7 +10,7 @@ async def stand_still() -> None:
 
     Nothing is recorded: whether one has to wait here depends on the world, and may be otherwise at the next replay.
     """
-    run = current_run()
-    if run is not None:
-        run.drain()
-        await run.suspend("~still")
+    attempt = current_attempt()
+    if attempt is not None:
+        attempt.drain()
+        await attempt.suspend("~still")

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from perdure._model import CARRIED, Entry
 
 if TYPE_CHECKING:
-    from perdure._durable.attempt.attempt import Run
+    from perdure._durable.attempt.attempt import Attempt
 
 _LINES = "lines"
 
@@ -33,6 +33,6 @@ def lines_before(entries: Iterable[tuple[int, Entry]]) -> list[int]:
     return [int(line) for line in str(next((note for note in reversed(notes) if note), "")).split(",") if line]
 
 
-def causes(run: Run, what: str, place: str) -> list[str]:
+def causes(attempt: Attempt, what: str, place: str) -> list[str]:
     """What a checkpoint of this call says that it was made for: on this line first, then on those before it."""
-    return [f"{what} {line} {place}" for line in (run.line, *reversed(lines_before(run.entries)))]
+    return [f"{what} {line} {place}" for line in (attempt.line, *reversed(lines_before(attempt.entries)))]

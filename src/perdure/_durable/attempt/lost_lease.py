@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from perdure._durable.attempt.attempt import Run
+from perdure._durable.attempt.attempt import Attempt
 from perdure._store import Store, Write
 from perdure.errors import LeaseLost, StoreClosed
 
@@ -21,30 +21,30 @@ from perdure.errors import LeaseLost, StoreClosed
 STOPPED = ", and has stopped since"
 
 
-async def find_lost(store: Store, runs: Iterable[Run]) -> list[Run]:
+async def find_lost(store: Store, attempts: Iterable[Attempt]) -> list[Attempt]:
     """The attempts of this process whose lease is not theirs any more."""
-    asked = list(runs)  # before the leases are read: one that begins meanwhile would seem to have none
+    asked = list(attempts)  # before the leases are read: one that begins meanwhile would seem to have none
     rows = await store.query("read_holding", worker=store.presence.worker)
     held = {(row[0], row[5]) for row in rows}
-    return [run for run in asked if (run.uid, run.epoch) not in held]
+    return [attempt for attempt in asked if (attempt.uid, attempt.epoch) not in held]
 
 
-def stop(run: Run) -> None:
+def stop(attempt: Attempt) -> None:
     """End an attempt that lost its lease: its code is cancelled, and so are its effects."""
-    if run.is_over or run.unwinding:
+    if attempt.is_over or attempt.unwinding:
         return
-    if run.fence.closed is None:
-        run.poison(LeaseLost(run.task_id, "another attempt took over while this one stood still"))
-    run.interrupt()
+    if attempt.fence.closed is None:
+        attempt.poison(LeaseLost(attempt.task_id, "another attempt took over while this one stood still"))
+    attempt.interrupt()
 
 
-def stand_down(run: Run) -> None:
+def stand_down(attempt: Attempt) -> None:
     """Say that nothing of a refused attempt runs, unless an effect of it still does: then its end says so."""
-    fence, store = run.fence, run.store
-    if fence.closed is None or run.effecting:
+    fence, store = attempt.fence, attempt.store
+    if fence.closed is None or attempt.effecting:
         return
-    params = {"uid": run.uid, "epoch": run.epoch, "worker": fence.worker, "stopped": STOPPED}
+    params = {"uid": attempt.uid, "epoch": attempt.epoch, "worker": fence.worker, "stopped": STOPPED}
     try:
-        store.committer.submit(Write(store.committer, "stand_down", params, run.key))
+        store.committer.submit(Write(store.committer, "stand_down", params, attempt.key))
     except StoreClosed:
         return  # the process leaves, and its death will tell

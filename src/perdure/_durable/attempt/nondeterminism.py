@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
-from perdure._durable.attempt.attempt import Run
+from perdure._durable.attempt.attempt import Attempt
 from perdure._durable.attempt.scopes import current
 from perdure._ground import codec
 from perdure._ground.durations import Duration, require_seconds
@@ -44,30 +44,30 @@ class recorded:
         return _once("uuid4", UUID, lambda _: uuid4())
 
 
-def _now(run: Run | None) -> datetime:
-    if run is None:
+def _now(attempt: Attempt | None) -> datetime:
+    if attempt is None:
         return datetime.now(UTC)
-    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=run.store.clock.now_ms())
+    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=attempt.store.clock.now_ms())
 
 
-def _once(op: str, as_type: type[T], draw: Callable[[Run | None], T]) -> T:
+def _once(op: str, as_type: type[T], draw: Callable[[Attempt | None], T]) -> T:
     scope = current.get()
     if scope is None:
         return draw(None)
-    run = scope.run
+    attempt = scope.attempt
     if scope.is_body:
-        return draw(run)
-    run.check()
+        return draw(attempt)
+    attempt.check()
     answer = scope.track.ask(f"recorded.{op}", b"")
     if type(answer) is Diverged:
-        raise run.poison(run.diverged(answer))
+        raise attempt.poison(attempt.diverged(answer))
     if type(answer) is Recorded:
-        run.replayed += 1
+        attempt.replayed += 1
         assert answer.entry.value is not None
         found: T = codec.decode(answer.entry.value, as_type)
         return found
-    data, value = codec.round_trip(draw(run), as_type)
-    run.record(Entry("result", op, answer.path, b"", data, at=run.store.clock.now_ms(), epoch=run.epoch))
+    data, value = codec.round_trip(draw(attempt), as_type)
+    attempt.record(Entry("result", op, answer.path, b"", data, at=attempt.store.clock.now_ms(), epoch=attempt.epoch))
     drawn: T = value
     return drawn
 
@@ -78,7 +78,7 @@ def _once(op: str, as_type: type[T], draw: Callable[[Run | None], T]) -> T:
 def is_replaying() -> bool:
     """Whether the code that runs now has run before, up to here; False outside a durable function."""
     scope = current.get()
-    return scope is not None and not scope.is_body and scope.run.is_replaying
+    return scope is not None and not scope.is_body and scope.attempt.is_replaying
 
 
 class ReplayFilter(logging.Filter):
@@ -109,7 +109,7 @@ class timeout:
 
     def __init__(self, seconds: float | Duration) -> None:
         self._seconds = require_seconds("the timeout", seconds)
-        self._run: Run | None = None
+        self._attempt: Attempt | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._position: int | None = None
         self._is_fresh = self._is_told = False
@@ -120,48 +120,50 @@ class timeout:
             self._inner = asyncio.timeout(self._seconds)
             await self._inner.__aenter__()
             return
-        run = self._run = scope.run
-        run.check()
+        attempt = self._attempt = scope.attempt
+        attempt.check()
         self._asked = digest((self._seconds,), {})
         self._path, found = scope.track.look("timeout", self._asked)
         if type(found) is Diverged:
-            raise run.poison(run.diverged(found))
+            raise attempt.poison(attempt.diverged(found))
         self._inner = asyncio.timeout(None)
         await self._inner.__aenter__()
         if type(found) is Recorded:
             self._await_turn(found.position)
         elif type(found) is Cut:  # it had run out just when the block was left
-            run.passed(found.position)
+            attempt.passed(found.position)
         else:
-            self._timer = run.loop.call_later(self._seconds, self._run_out)
+            self._timer = attempt.loop.call_later(self._seconds, self._run_out)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if self._run is not None and self._position is not None and not self._is_told:
-            self._withdraw(self._run, self._position)
+        if self._attempt is not None and self._position is not None and not self._is_told:
+            self._withdraw(self._attempt, self._position)
         await self._inner.__aexit__(kind, error, trace)  # which raises, or does nothing
 
     def _run_out(self) -> None:
-        run = self._run
-        assert run is not None
-        if run.is_ending:
+        attempt = self._attempt
+        assert attempt is not None
+        if attempt.is_ending:
             return
-        now, data = run.store.clock.now_ms(), codec.encode(None)
-        position, _ = run.record(Entry("result", "timeout", self._path, self._asked, data, at=now, epoch=run.epoch))
+        now, data = attempt.store.clock.now_ms(), codec.encode(None)
+        position, _ = attempt.record(
+            Entry("result", "timeout", self._path, self._asked, data, at=now, epoch=attempt.epoch)
+        )
         self._is_fresh = True
         self._await_turn(position)
 
     def _await_turn(self, position: int) -> None:
-        assert self._run is not None
+        assert self._attempt is not None
         self._position = position
-        self._run.gate.come(position).add_done_callback(self._tell)
+        self._attempt.gate.come(position).add_done_callback(self._tell)
 
     def _tell(self, turn: asyncio.Future[Any]) -> None:
         if (
-            self._run is None
+            self._attempt is None
             or self._position is None
             or self._is_told
             or turn.cancelled()
@@ -169,13 +171,13 @@ class timeout:
         ):
             return
         self._is_told = True
-        self._run.gate.leave(self._position)
-        self._inner.reschedule(self._run.loop.time())
+        self._attempt.gate.leave(self._position)
+        self._inner.reschedule(self._attempt.loop.time())
 
-    def _withdraw(self, run: Run, position: int) -> None:
+    def _withdraw(self, attempt: Attempt, position: int) -> None:
         """The block was left before it was told; then it has not run out."""
         self._is_told = True
-        run.gate.leave(position)
-        if self._is_fresh and not run.is_ending:
-            now = run.store.clock.now_ms()
-            run.record(Entry("cut", "timeout", self._path, self._asked, at=now, epoch=run.epoch))
+        attempt.gate.leave(position)
+        if self._is_fresh and not attempt.is_ending:
+            now = attempt.store.clock.now_ms()
+            attempt.record(Entry("cut", "timeout", self._path, self._asked, at=now, epoch=attempt.epoch))

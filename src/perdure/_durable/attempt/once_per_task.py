@@ -18,7 +18,7 @@ async def once(name: str, as_type: type[T], body: Callable[[], Awaitable[T]]) ->
         return await body()
 
     async def after_all_before_it() -> T:
-        await scope.run.flush()  # what it sees and leaves behind must not depend on a step that is not on disk
+        await scope.attempt.flush()  # what it sees and leaves behind must not depend on a step that is not on disk
         return await body()
 
     found: T = await recorded_call(scope, name, as_type, after_all_before_it)

@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from perdure._durable.attempt.attempt import Run
+from perdure._durable.attempt.attempt import Attempt
 from perdure._durable.attempt.call import cut_off, never
 from perdure._durable.attempt.scopes import Scope
 from perdure._durable.values import declared_here, decode_error, encode_error
@@ -23,46 +23,48 @@ async def recorded_call(
 
     With `takes_path` it is told the call's place in the journal, which is the same in every attempt.
     """
-    run: Run = scope.run
-    run.check()
+    attempt: Attempt = scope.attempt
+    attempt.check()
     answer = scope.track.ask(name.replace("|", "/").replace("#", "%"), asked)
     if type(answer) is Recorded:
-        await run.hand_out(answer.position)
+        await attempt.hand_out(answer.position)
         return _read(answer.entry, as_type)
     if type(answer) is Diverged:
-        raise run.poison(run.diverged(answer))
+        raise attempt.poison(attempt.diverged(answer))
     if type(answer) is Cut:
-        return await never(run, answer.position)
+        return await never(attempt, answer.position)
     position = None
     try:
-        await run.may_start()  # before it counts as under way: nothing begins any more
-        with run.not_at_rest():
-            entry = await _ended(run, answer.path, asked, as_type, partial(body, answer.path) if takes_path else body)
-            position, write = run.record(entry, urgent=True)
-            if run.ordered > 1:
-                run.gate.expect(position)
+        await attempt.may_start()  # before it counts as under way: nothing begins any more
+        with attempt.not_at_rest():
+            entry = await _ended(
+                attempt, answer.path, asked, as_type, partial(body, answer.path) if takes_path else body
+            )
+            position, write = attempt.record(entry, urgent=True)
+            if attempt.ordered > 1:
+                attempt.gate.expect(position)
             await write
-            run.check()
-        await run.hand_out(position)
+            attempt.check()
+        await attempt.hand_out(position)
     except asyncio.CancelledError:
         if position is not None:
-            run.passed(position)
-        await cut_off(run, "child", answer.path, asked)
+            attempt.passed(position)
+        await cut_off(attempt, "child", answer.path, asked)
         raise
     return _read(entry, as_type)
 
 
-async def _ended(run: Run, path: str, asked: bytes, as_type: Any, body: Any) -> Entry:
+async def _ended(attempt: Attempt, path: str, asked: bytes, as_type: Any, body: Any) -> Entry:
     value, trouble = None, None
     try:
         value = await body()
     except StoreUnavailable as error:
-        raise run.poison(error) from None  # nobody knows how the call ended; another attempt makes it again
+        raise attempt.poison(error) from None  # nobody knows how the call ended; another attempt makes it again
     except Exception as raised:
-        run.fence.check()
+        attempt.fence.check()
         trouble = encode_error(raised, declared_here())
     data = None if trouble is not None else codec.encode(value, as_type)
-    return Entry("result", "child", path, asked, data, trouble, at=run.store.clock.now_ms(), epoch=run.epoch)
+    return Entry("result", "child", path, asked, data, trouble, at=attempt.store.clock.now_ms(), epoch=attempt.epoch)
 
 
 def _read(entry: Entry, as_type: Any) -> Any:

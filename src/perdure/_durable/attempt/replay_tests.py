@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from perdure._durable.attempt.attempt import Run
+from perdure._durable.attempt.attempt import Attempt
 from perdure._ground.codec import peek
 from perdure.errors import ReplayDiverged
 
@@ -32,12 +32,14 @@ def replays_always() -> bool:
     return _is_on.get()
 
 
-def is_same_again(run: Run, before: bytes | None, now: bytes) -> bytes:
+def is_same_again(attempt: Attempt, before: bytes | None, now: bytes) -> bytes:
     """The result, if it is the one that the function gave before it was replayed.
 
     Raises:
         ReplayDiverged: it is another one.
     """
     if before is not None and before != now:
-        raise ReplayDiverged(run.task_id, run.cursor.last, f"the result {peek(before)!r}", f"the result {peek(now)!r}")
+        raise ReplayDiverged(
+            attempt.task_id, attempt.cursor.last, f"the result {peek(before)!r}", f"the result {peek(now)!r}"
+        )
     return now

@@ -22,7 +22,7 @@ from perdure._model import Entry
 from perdure.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from perdure._durable.attempt.attempt import Run
+    from perdure._durable.attempt.attempt import Attempt
     from perdure._durable.attempt.call import Call
 
 
@@ -81,9 +81,9 @@ class Retry(_Attempts, frozen=True, kw_only=True):
         return tries < self.attempts and (not self.on or isinstance(error, tuple(self.on)))
 
 
-def _tried(run: Run, path: str) -> tuple[int, int]:
+def _tried(attempt: Attempt, path: str) -> tuple[int, int]:
     """How often a step was tried before, and when the next try is due."""
-    intent = run.cursor.intent(path)
+    intent = attempt.cursor.intent(path)
     note = (intent.note if intent else None) or {}
     return int(note.get("tries") or 0), int(note.get("until") or 0)
 
@@ -107,14 +107,14 @@ def failed_try(shown: str, tries: int, retry: Retry, error: BaseException) -> di
 
 
 async def attempts_of(
-    run: Run, path: str, call: Call, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
+    attempt: Attempt, path: str, call: Call, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Run a step's body until it succeeds or its tries are used up."""
-    tries, due = _tried(run, path)
+    tries, due = _tried(attempt, path)
     if due and call.retry is not None:
-        await wait_until(run.store.clock, due, call.retry.delay(tries))
+        await wait_until(attempt.store.clock, due, call.retry.delay(tries))
     while True:
-        run.cursor.begin_again(path)
+        attempt.cursor.begin_again(path)
         try:
             if not call.is_async:
                 return call.function(*args, **kwargs)
@@ -124,11 +124,11 @@ async def attempts_of(
                 return await call.function(*args, **kwargs)
         except Exception as error:
             tries += 1
-            if run.fence.closed is not None or call.retry is None or not call.retry.wants_more(tries, error):
+            if attempt.fence.closed is not None or call.retry is None or not call.retry.wants_more(tries, error):
                 raise
             delay = call.retry.delay(tries)
-            due = run.store.clock.now_ms() + delay // timedelta(milliseconds=1)
+            due = attempt.store.clock.now_ms() + delay // timedelta(milliseconds=1)
             note = {"tries": tries, "until": due, **failed_try(call.shown(args, kwargs), tries, call.retry, error)}
-            _, write = run.record(Entry("intent", "try", path, asked, epoch=run.epoch, note=note), urgent=True)
+            _, write = attempt.record(Entry("intent", "try", path, asked, epoch=attempt.epoch, note=note), urgent=True)
             await write
-            await wait_until(run.store.clock, due, delay)
+            await wait_until(attempt.store.clock, due, delay)

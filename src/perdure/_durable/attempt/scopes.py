@@ -28,16 +28,16 @@ from msgspec import Struct
 from perdure._replay import Track, digest
 
 if TYPE_CHECKING:
-    from perdure._durable.attempt.attempt import Run
+    from perdure._durable.attempt.attempt import Attempt
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class Scope(Struct, eq=False):
-    """One line of execution inside a run; `is_body` for a step's or effect's own code."""
+    """One line of execution inside an attempt; `is_body` for a step's or effect's own code."""
 
-    run: Run
+    attempt: Attempt
     path: str
     is_body: bool = False
     task: asyncio.Task[Any] | None = None  # of a body: the one that runs it
@@ -54,7 +54,7 @@ class Scope(Struct, eq=False):
         """Its part of the journal; most bodies make no call of ours, and never ask."""
         track = self.made_track
         if track is None:
-            track = self.made_track = self.run.cursor.track(self.path)
+            track = self.made_track = self.attempt.cursor.track(self.path)
         return track
 
     def child(self, name: str) -> Scope:
@@ -62,7 +62,7 @@ class Scope(Struct, eq=False):
         if children is None:
             children = self._children = {}
         number = children[name] = children.get(name, 0) + 1
-        return Scope(self.run, f"{self.path}/{name}#{number}")
+        return Scope(self.attempt, f"{self.path}/{name}#{number}")
 
     def next_alarm(self, op: str) -> str:
         """The path of the next timer or thread that its code waits for."""
@@ -75,9 +75,9 @@ class Scope(Struct, eq=False):
     def whose(self) -> asyncio.Future[Any] | None:
         """The task whose end is the end of this scope; not the one of a helper, as `wait_for` makes it."""
         if self.is_body:
-            return self.task or self.run.body
-        tasks = (task for task, scope in self.run.alive.values() if scope is self)
-        return next(tasks, self.run.body)
+            return self.task or self.attempt.body
+        tasks = (task for task, scope in self.attempt.alive.values() if scope is self)
+        return next(tasks, self.attempt.body)
 
     def numbers(self) -> tuple[dict[str, int], dict[str, int]]:
         """How many calls and scopes of each name it has made."""
@@ -95,10 +95,10 @@ class Scope(Struct, eq=False):
 current: ContextVar[Scope | None] = ContextVar("perdure_scope", default=None)
 
 
-def current_run() -> Run | None:
+def current_attempt() -> Attempt | None:
     """The attempt whose own code is running: not a step's body, not code outside durable functions."""
     scope = current.get()
-    return None if scope is None or scope.is_body else scope.run
+    return None if scope is None or scope.is_body else scope.attempt
 
 
 def bind(function: Callable[P, R]) -> Callable[P, R]:
@@ -176,7 +176,7 @@ def install(loop: asyncio.AbstractEventLoop) -> None:
 
     def factory(loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, Any], **how: Any) -> Any:
         scope = current.get()
-        if scope is None or scope.is_body or scope.run.is_over:
+        if scope is None or scope.is_body or scope.attempt.is_over:
             return _plainly(loop, coro, before, how)
         helper = _helper_above()
         if helper is WAIT_FOR:
@@ -190,16 +190,16 @@ def install(loop: asyncio.AbstractEventLoop) -> None:
         context = copy_context() if given is None else given.copy()
         context.run(current.set, child)
         # Counted before it is made: an eager task runs inside make().
-        run = scope.run
-        run.scopes += 1
-        run.ordered += 1
+        attempt = scope.attempt
+        attempt.scopes += 1
+        attempt.ordered += 1
         try:
             task = make(coro, child.path, loop, context, **how)
         except BaseException:
-            run.scopes -= 1
-            run.ordered -= 1
+            attempt.scopes -= 1
+            attempt.ordered -= 1
             raise
-        run.scope_is(task, child)
+        attempt.scope_is(task, child)
         return task
 
     factory.is_perdures = True  # type: ignore[attr-defined]
@@ -280,7 +280,7 @@ class _Batch:
 def _in_turn(scope: Scope, path: str, coro: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
     batch = scope.batch
     if batch is None or batch.is_closed:
-        batch = scope.batch = _Batch(scope.run.loop)
+        batch = scope.batch = _Batch(scope.attempt.loop)
     turn = batch.add(path)
 
     async def begin() -> Any:

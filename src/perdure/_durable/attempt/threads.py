@@ -26,7 +26,7 @@ from perdure._durable.attempt.scopes import bind, current
 from perdure.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from perdure._durable.attempt.attempt import Run
+    from perdure._durable.attempt.attempt import Attempt
 
 log = logging.getLogger("perdure.durable")
 _MARK = "_perdure_run"  # on a thread: the attempt whose code has started it
@@ -51,7 +51,7 @@ def _submitting(submit: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(submit)
     def submitted(self: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         scope = current.get()
-        if scope is None or scope.is_body or scope.run.is_over or _has_context(fn):
+        if scope is None or scope.is_body or scope.attempt.is_over or _has_context(fn):
             return submit(self, fn, *args, **kwargs)
         return submit(self, _bound(fn), *args, **kwargs)
 
@@ -85,7 +85,7 @@ def _starting(start: Callable[[threading.Thread], None]) -> Callable[[threading.
         target = getattr(self, "_target", None)
         module = str(getattr(target, "__module__", ""))
         if scope is not None and not scope.is_body and not module.startswith(("perdure.", "concurrent.", "asyncio")):
-            setattr(self, _MARK, ref(scope.run))
+            setattr(self, _MARK, ref(scope.attempt))
         start(self)
 
     return started
@@ -98,10 +98,10 @@ def refuse_lost_thread(name: str) -> None:
         InvalidInput: it is such a thread.
     """
     mark = getattr(threading.current_thread(), _MARK, None)
-    run: Run | None = None if mark is None else mark()
-    if run is not None and not run.is_over:  # a library's thread may live on, and work for others
+    attempt: Attempt | None = None if mark is None else mark()
+    if attempt is not None and not attempt.is_over:  # a library's thread may live on, and work for others
         raise InvalidInput(
-            f"{name} is called in a thread of its own, which the durable function of task {run.task_id!r} has started",
+            f"{name} is called in a thread that the durable function of task {attempt.task_id!r} has started",
             kept="it did not run",
             do="start the thread with perdure.bind(function), use asyncio.to_thread, or a ThreadPoolExecutor",
         )
@@ -132,17 +132,17 @@ def _noticing(warn: Callable[[Any], None]) -> Callable[[Any], None]:
         scope = current.get()
         if scope is not None and not scope.is_body and getattr(coroutine, "cr_code", None) in _calls:
             name = coroutine.__name__
-            log.error("%s was called and never awaited in task %s; it did not run", name, scope.run.task_id)
-            if scope.run.late.not_awaited is None:
-                scope.run.late.not_awaited = name
+            log.error("%s was called and never awaited in task %s; it did not run", name, scope.attempt.task_id)
+            if scope.attempt.late.not_awaited is None:
+                scope.attempt.late.not_awaited = name
         warn(coroutine)
 
     return noticed
 
 
-def error_of_not_awaited(run: Run) -> InvalidInput | None:
+def error_of_not_awaited(attempt: Attempt) -> InvalidInput | None:
     """What a function has failed with that dropped a call; None when it awaited all of them."""
-    name = None if run._late is None else run._late.not_awaited
+    name = None if attempt._late is None else attempt._late.not_awaited
     if name is None:
         return None
     return InvalidInput(

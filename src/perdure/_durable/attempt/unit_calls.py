@@ -8,29 +8,29 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from perdure._durable.attempt.attempt import Run
+from perdure._durable.attempt.attempt import Attempt
 from perdure._durable.attempt.scopes import current
 
 
 class UnitCall(NamedTuple):
-    run: Run
+    attempt: Attempt
     scope: str  # the path of the step whose body is running, or of the function's own line of execution
     is_body: bool
 
     @property
     def line(self) -> str:
-        return f"{self.run.uid}/{self.run.line}"
+        return f"{self.attempt.uid}/{self.attempt.line}"
 
     def next_path(self, unit: str) -> str:
         """The path of what is asked of the unit now."""
-        return f"{self.scope}|{unit}#{self.run.cursor.track(self.scope).count(f'unit {unit}')}"
+        return f"{self.scope}|{unit}#{self.attempt.cursor.track(self.scope).count(f'unit {unit}')}"
 
     def coming_path(self, unit: str) -> str:
         """The path of what will be asked of the unit next."""
-        return f"{self.scope}|{unit}#{self.run.cursor.track(self.scope).counts.get(f'unit {unit}', 0) + 1}"
+        return f"{self.scope}|{unit}#{self.attempt.cursor.track(self.scope).counts.get(f'unit {unit}', 0) + 1}"
 
 
 def unit_call() -> UnitCall | None:
     """Who asks, if a durable function does."""
     scope = current.get()
-    return None if scope is None else UnitCall(scope.run, scope.path, scope.is_body)
+    return None if scope is None else UnitCall(scope.attempt, scope.path, scope.is_body)

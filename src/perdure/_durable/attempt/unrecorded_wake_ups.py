@@ -29,7 +29,7 @@ from perdure._durable.attempt.scopes import Scope, current
 from perdure._ground.traceback_text import is_ours, is_own
 
 if TYPE_CHECKING:
-    from perdure._durable.attempt.attempt import Run
+    from perdure._durable.attempt.attempt import Attempt
 
 log = logging.getLogger("perdure.durable")
 
@@ -63,10 +63,10 @@ def install(loop: Any) -> None:
 def _opener(call: Callable[..., Any], how: str) -> Callable[..., Any]:
     def opened(*args: Any, **kwargs: Any) -> Any:
         scope = current.get()
-        if scope is not None and not scope.is_body and not scope.run.is_ending:
+        if scope is not None and not scope.is_body and not scope.attempt.is_ending:
             frame = _user_frame(sys._getframe(1))
             if frame is not None:
-                _name(scope.run, frame.f_code.co_filename, frame.f_lineno, f"uses {how}")
+                _name(scope.attempt, frame.f_code.co_filename, frame.f_lineno, f"uses {how}")
         return call(*args, **kwargs)
 
     return opened
@@ -120,7 +120,7 @@ class _Looks:
         if len(ready) > before:
             for handle in list(islice(ready, before, None)):
                 scope: Scope | None = handle._context.get(current)
-                if scope is None or scope.is_body or scope.run.is_ending or _passes_cancellation(handle):
+                if scope is None or scope.is_body or scope.attempt.is_ending or _passes_cancellation(handle):
                     continue
                 _name_waiting(scope, how)
 
@@ -142,13 +142,13 @@ def _name_waiting(scope: Scope, how: str) -> None:
     for frame in reversed(list(awaiting_frames(scope.whose()))):
         file = frame.f_code.co_filename
         if is_own(file):
-            _name(scope.run, file, frame.f_lineno, f"is woken by {how}")
+            _name(scope.attempt, file, frame.f_lineno, f"is woken by {how}")
             return
         if is_ours(file):
             return
 
 
-def _name(run: Run, file: str, line: int, what: str) -> None:
+def _name(attempt: Attempt, file: str, line: int, what: str) -> None:
     if (file, line) in _told or len(_told) >= _MOST_LINES:
         return
     _told.add((file, line))
@@ -157,6 +157,6 @@ def _name(run: Run, file: str, line: int, what: str) -> None:
         "happens again, at another moment, and the task may diverge. Do it in a step",
         file,
         line,
-        run.task_id,
+        attempt.task_id,
         what,
     )

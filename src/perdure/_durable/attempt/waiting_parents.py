@@ -11,21 +11,21 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from perdure._durable.attempt.attempt import Run
+    from perdure._durable.attempt.attempt import Attempt
 
-_waits: dict[str, list[Run]] = {}  # by uid: its attempt, once for each of its calls that waits
+_waits: dict[str, list[Attempt]] = {}  # by uid: its attempt, once for each of its calls that waits
 
 
 @contextmanager
-def waiting(run: Run) -> Iterator[None]:
+def waiting(attempt: Attempt) -> Iterator[None]:
     """One call of the attempt waits for another task."""
-    _waits.setdefault(run.uid, []).append(run)
+    _waits.setdefault(attempt.uid, []).append(attempt)
     try:
         yield
     finally:
-        _waits[run.uid].pop()
-        if not _waits[run.uid]:
-            del _waits[run.uid]
+        _waits[attempt.uid].pop()
+        if not _waits[attempt.uid]:
+            del _waits[attempt.uid]
 
 
 def only_waiting(uids: Iterable[str]) -> int:
@@ -33,6 +33,6 @@ def only_waiting(uids: Iterable[str]) -> int:
     return sum(_only_waits(_waits[uid]) for uid in uids if uid in _waits) if _waits else 0
 
 
-def _only_waits(runs: list[Run]) -> bool:
-    run = runs[-1]
-    return run.bodies == len(runs) and not run.inline and not run.effecting
+def _only_waits(attempts: list[Attempt]) -> bool:
+    attempt = attempts[-1]
+    return attempt.bodies == len(attempts) and not attempt.inline and not attempt.effecting

@@ -31,7 +31,7 @@ from perdure._model import Entry
 from perdure._replay import TIMERS
 
 if TYPE_CHECKING:
-    from perdure._durable.attempt.attempt import Run
+    from perdure._durable.attempt.attempt import Attempt
 
 _NOTHING = codec.encode(None)
 _NOBODY = Context()  # what runs in it is not the code's
@@ -57,11 +57,11 @@ LOOP_CODE = {
 class Alarms:
     """The timers and threads of one attempt that may still wake its code."""
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
         self._kept_back: dict[Alarm | _Thread, None] = {}
         self._set: dict[Alarm, None] = {}
-        self._began = _clock_of(run.loop)()
+        self._began = _clock_of(attempt.loop)()
         self._now: float | None = None
         self._marks = 0
         self.ahead = 0.0  # how many seconds the code's clock is ahead of the loop's: what a replay did not wait
@@ -84,31 +84,35 @@ class Alarms:
         return thread.seen
 
     def _place(self, scope: Scope, op: str, alarm: Alarm | _Thread, name: str = "") -> None:
-        run = self._run
-        run.ordered += 1
+        attempt = self._attempt
+        attempt.ordered += 1
         alarm.path, alarm.op, alarm.scope = scope.next_alarm(name or op), op, scope.path
-        position = run.cursor.timers.pop(alarm.path, None)
+        position = attempt.cursor.timers.pop(alarm.path, None)
         if position is not None:
             alarm.come(position)
-        elif run.is_before_frontier:
+        elif attempt.is_before_frontier:
             alarm.keep_back()
             self._kept_back[alarm] = None
-            run.gate.look_soon()
+            attempt.gate.look_soon()
         else:
-            if run.entries and run.fence.position == run.cursor.last + self._marks:  # nothing new: it was set before
+            if (
+                attempt.entries and attempt.fence.position == attempt.cursor.last + self._marks
+            ):  # nothing new: it was set before
                 alarm.keep_back()
-            if run.cursor.timers_from is None:
+            if attempt.cursor.timers_from is None:
                 self._mark()
             alarm.arm()
 
     def _mark(self) -> None:
         """Say in the journal that timers are recorded in it, and after which position."""
-        run = self._run
-        since = 0 if run.made_gate is None else run.made_gate.last_recorded
+        attempt = self._attempt
+        since = 0 if attempt.made_gate is None else attempt.made_gate.last_recorded
         note: dict[str, str | int | float | None] = {"from": since}
-        run.cursor.timers_from = since
+        attempt.cursor.timers_from = since
         self._marks = 1
-        run.record(Entry("result", TIMERS, f"|{TIMERS}#1", b"", _NOTHING, at=self.now_ms, epoch=run.epoch, note=note))
+        attempt.record(
+            Entry("result", TIMERS, f"|{TIMERS}#1", b"", _NOTHING, at=self.now_ms, epoch=attempt.epoch, note=note)
+        )
 
     def arm_all(self) -> None:
         """Nothing recorded is left: what had not run out when the journal ended goes on from here."""
@@ -143,24 +147,24 @@ class Alarms:
     # ── for alarms ──────────────────────────────────────────────────────────────────────────────
 
     @property
-    def run(self) -> Run:
-        return self._run
+    def attempt(self) -> Attempt:
+        return self._attempt
 
     @property
     def loop(self) -> Any:
-        return self._run.loop
+        return self._attempt.loop
 
     @property
     def now_ms(self) -> int:
-        return self._run.store.clock.now_ms()
+        return self._attempt.store.clock.now_ms()
 
     def record(self, op: str, path: str) -> int:
-        run = self._run
-        position, _ = run.record(Entry("result", op, path, b"", _NOTHING, at=self.now_ms, epoch=run.epoch))
+        attempt = self._attempt
+        position, _ = attempt.record(Entry("result", op, path, b"", _NOTHING, at=self.now_ms, epoch=attempt.epoch))
         return position
 
     def over(self, alarm: Alarm | _Thread) -> None:
-        self._run.ordered -= 1
+        self._attempt.ordered -= 1
         self._kept_back.pop(alarm, None)
         if isinstance(alarm, Alarm):
             self._set.pop(alarm, None)
@@ -173,7 +177,7 @@ class Alarms:
         """
         if self._now is None:
             self._now = _clock_of(self.loop)() + self.ahead
-            if self._run.is_before_frontier:
+            if self._attempt.is_before_frontier:
                 self.jump_to(self._recorded_time())
             self.loop.call_soon(self._go_on, context=_NOBODY)
         return self._now
@@ -182,9 +186,9 @@ class Alarms:
         self._now = None
 
     def _recorded_time(self) -> float:
-        run = self._run
-        last = None if run.made_gate is None else run.made_gate.timers.last_at()
-        return self._began + (0.0 if last is None else (last - run.entries[0][1].at) / 1000)
+        attempt = self._attempt
+        last = None if attempt.made_gate is None else attempt.made_gate.timers.last_at()
+        return self._began + (0.0 if last is None else (last - attempt.entries[0][1].at) / 1000)
 
     def jump_to(self, when: float) -> None:
         """Let the code's clock say at least this: a library may look whether its time is really up."""
@@ -248,13 +252,15 @@ class Alarm(asyncio.TimerHandle):
 
     def come(self, position: int) -> None:
         self._position = position
-        self._alarms.run.gate.come(position).add_done_callback(self._turn, context=self.context)
+        self._alarms.attempt.gate.come(position).add_done_callback(self._turn, context=self.context)
 
     def keep_back(self) -> None:
-        run = self._alarms.run
-        self._kept_at = run.gate.timers.last_at()
-        if self._kept_at is None and run.entries[0][1].op == TIMERS:  # the first thing it does: then the mark was made
-            self._kept_at = run.entries[0][1].at
+        attempt = self._alarms.attempt
+        self._kept_at = attempt.gate.timers.last_at()
+        if (
+            self._kept_at is None and attempt.entries[0][1].op == TIMERS
+        ):  # the first thing it does: then the mark was made
+            self._kept_at = attempt.entries[0][1].at
 
     def arm(self) -> None:
         delay = self.delay
@@ -272,7 +278,7 @@ class Alarm(asyncio.TimerHandle):
         if self.cancelled():
             return
         alarms = self._alarms
-        if alarms.run.is_ending or self.is_unordered:
+        if alarms.attempt.is_ending or self.is_unordered:
             self._ring()
             return
         self.come(alarms.record(self.op, self.path))
@@ -296,8 +302,8 @@ class Alarm(asyncio.TimerHandle):
         if self._armed is not None:
             self._armed.cancel()
         self._alarms.over(self)
-        if self._position is not None and not self._alarms.run.is_over:
-            self._alarms.run.gate.leave(self._position)
+        if self._position is not None and not self._alarms.attempt.is_over:
+            self._alarms.attempt.gate.leave(self._position)
 
 
 class _Thread:
@@ -318,7 +324,7 @@ class _Thread:
     def come(self, position: int) -> None:
         self._position = position
         if self._future.done():
-            self._alarms.run.gate.come(position).add_done_callback(self._turn, context=self._context)
+            self._alarms.attempt.gate.come(position).add_done_callback(self._turn, context=self._context)
 
     def keep_back(self) -> None:
         self._is_kept_back = True
@@ -332,7 +338,7 @@ class _Thread:
         alarms = self._alarms
         if self._is_kept_back or self.seen.done():
             return
-        if alarms.run.is_ending or self.is_unordered:
+        if alarms.attempt.is_ending or self.is_unordered:
             self._give()
         elif self._position is not None:
             self.come(self._position)
@@ -362,8 +368,8 @@ class _Thread:
         if not self._future.done():
             self._future.cancel()
         self._alarms.over(self)
-        if self._position is not None and not self._alarms.run.is_over:
-            self._alarms.run.gate.leave(self._position)
+        if self._position is not None and not self._alarms.attempt.is_over:
+            self._alarms.attempt.gate.leave(self._position)
 
 
 # ── the loop ─────────────────────────────────────────────────────────────────────────────────────
@@ -388,7 +394,7 @@ def _follow_wrapped(future: Any, *, loop: asyncio.AbstractEventLoop | None = Non
     """asyncio.wrap_future: the future of a pool's thread, for code that waits for it."""
     wrapped: asyncio.Future[Any] = _wrap_future(future, loop=loop)
     scope = None if wrapped is future else _whose(wrapped.get_loop(), None)
-    return wrapped if scope is None else scope.run.alarms.follow(scope, wrapped, "wrapped")
+    return wrapped if scope is None else scope.attempt.alarms.follow(scope, wrapped, "wrapped")
 
 
 _LISTENING: Final = "_perdure_alarms"
@@ -428,7 +434,7 @@ class _Listening:
 
     def _now(self) -> float:
         scope = current.get()
-        return self.time() if scope is None or scope.is_body else scope.run.alarms.time()
+        return self.time() if scope is None or scope.is_body else scope.attempt.alarms.time()
 
     def _at(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> asyncio.TimerHandle:
         scope = _whose(self._loop, context)
@@ -443,21 +449,21 @@ class _Listening:
         if scope is None:
             found: asyncio.TimerHandle = self._call_later(delay, callback, *args, context=context)
             return found
-        return _set(scope, scope.run.alarms.time() + delay, callback, args, context)
+        return _set(scope, scope.attempt.alarms.time() + delay, callback, args, context)
 
     def _in_executor(self, executor: Any, function: Any, *args: Any) -> Any:
         future = self._run_in_executor(executor, function, *args)
         scope = _whose(self._loop, None)
-        return future if scope is None else scope.run.alarms.follow(scope, future)
+        return future if scope is None else scope.attempt.alarms.follow(scope, future)
 
 
 def _set(
     scope: Scope, when: float, callback: Any, args: tuple[Any, ...], context: Context | None
 ) -> asyncio.TimerHandle:
-    dated = scope.run.dated_timer(when, callback, args, context)
+    dated = scope.attempt.dated_timer(when, callback, args, context)
     if dated is not None:
         return dated
-    return scope.run.alarms.set(scope, when, callback, args, copy_context() if context is None else context)
+    return scope.attempt.alarms.set(scope, when, callback, args, copy_context() if context is None else context)
 
 
 def _listening(loop: Any) -> _Listening:
@@ -479,8 +485,8 @@ def _whose(loop: Any, context: Context | None) -> Scope | None:
     scope = current.get() if context is None else context.get(current)
     if scope is None or scope.is_body:
         return None
-    run = scope.run
-    if run.loop is not loop or run.is_ending or _is_perdures_own():
+    attempt = scope.attempt
+    if attempt.loop is not loop or attempt.is_ending or _is_perdures_own():
         return None
     return scope
 
@@ -488,7 +494,7 @@ def _whose(loop: Any, context: Context | None) -> Scope | None:
 def _ahead(context: Context | None) -> float:
     """How far the clock of the code is ahead that sets this timer."""
     scope = current.get() if context is None else context.get(current)
-    alarms = None if scope is None or scope.is_body else scope.run.made_alarms
+    alarms = None if scope is None or scope.is_body else scope.attempt.made_alarms
     return 0.0 if alarms is None else alarms.ahead
 
 

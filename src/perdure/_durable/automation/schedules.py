@@ -270,15 +270,15 @@ async def scheduled() -> Tick | None:
     scope = current.get()
     if scope is None or scope.is_body:
         raise InvalidInput("scheduled() is called outside a durable function, or inside a step")
-    run = scope.run
+    attempt = scope.attempt
 
     async def find() -> Tick | None:
-        row = await current_row(run.store, run.task_id, run.uid)
+        row = await current_row(attempt.store, attempt.task_id, attempt.uid)
         tags = json.loads(row.tags)
         if "schedule" not in tags or "tick" not in tags:
             return None
-        kept = await shelf_of(run.store).get(tags["schedule"])
-        plan = await folded(run.store, kept.value, before=run.task_id) if kept else None
+        kept = await shelf_of(attempt.store).get(tags["schedule"])
+        plan = await folded(attempt.store, kept.value, before=attempt.task_id) if kept else None
         at = datetime.fromisoformat(tags["tick"])
         return Tick(schedule=tags["schedule"], at=moment(to_ms(at)), state=plan.state if plan else None)
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from perdure._durable.attempt import LoopWatchdog, Run, Watched, find_lost, note_steps, stop
+from perdure._durable.attempt import Attempt, LoopWatchdog, Watched, find_lost, note_steps, stop
 from perdure._durable.control.time_limit import expire
 from perdure._model import Pause
 from perdure._store import Row, Store, Waiting, wake_here
@@ -42,40 +42,40 @@ async def wish_to_cancel(task: Task, *, undo: bool) -> bool:
     }
     if await store.verb("send_signal", task.uid, params, key=task.id) is None:
         return False
-    run = _run_of(store, task.uid)
-    if run is not None:
-        run.loop.call_soon_threadsafe(run.stop)
+    attempt = _attempt_of(store, task.uid)
+    if attempt is not None:
+        attempt.loop.call_soon_threadsafe(attempt.stop)
     return True
 
 
 def is_live(task: Task) -> bool:
     """Whether an attempt of this very process is working on it."""
-    return _run_of(task._store, task.uid) is not None
+    return _attempt_of(task._store, task.uid) is not None
 
 
 def stop_soon(store: Store, uid: str) -> None:
     """Have the attempt of this process give its task back at the next safe point, for another to go on."""
-    run = _run_of(store, uid)
-    if run is not None:
-        run.drain()
+    attempt = _attempt_of(store, uid)
+    if attempt is not None:
+        attempt.drain()
 
 
 def stopper(task: Task) -> Callable[[bool], None] | None:
     """How to stop the attempt of this process, now or at its next safe point; None when there is none."""
-    run = _run_of(task._store, task.uid)
-    if run is None:
+    attempt = _attempt_of(task._store, task.uid)
+    if attempt is None:
         return None
 
     def stop(now: bool) -> None:
-        run.loop.call_soon_threadsafe(run.interrupt if now else run.drain)
+        attempt.loop.call_soon_threadsafe(attempt.interrupt if now else attempt.drain)
 
     return stop
 
 
-async def why_drained(run: Run) -> str:
+async def why_drained(attempt: Attempt) -> str:
     """What ended an attempt that was asked to stop: somebody's pause, and whose, or its process, which leaves."""
-    for _, sealed in await run.store.query("find_paused", uids=json.dumps([run.uid])):
-        pause: Pause = run.store.unseal(run.uid, "pause", sealed, Pause)
+    for _, sealed in await attempt.store.query("find_paused", uids=json.dumps([attempt.uid])):
+        pause: Pause = attempt.store.unseal(attempt.uid, "pause", sealed, Pause)
         when = "paused at once" if pause.details.get("now") is True else "paused"
         return f"{when} by {pause.by.get('user', '?')} on {pause.by.get('host', '?')}"
     return "drained"
@@ -97,10 +97,11 @@ def halt_here(store: Store, task_id: str | None) -> None:
     """The kill switch was turned on by this very process: tell its attempts at once."""
     for watch in _watches_of(store):
         watch.forget()
-        for run in list(watch.runs.values()):
-            if task_id in (None, run.task_id):
-                run.halted = run.stopping = True  # at once: code that never waits does not let its loop come round
-                run.loop.call_soon_threadsafe(run.halt)
+        for attempt in list(watch.attempts.values()):
+            if task_id in (None, attempt.task_id):
+                # At once: code that never waits does not let its loop come round.
+                attempt.halted = attempt.stopping = True
+                attempt.loop.call_soon_threadsafe(attempt.halt)
 
 
 async def is_halted(store: Store, task_id: str) -> bool:
@@ -141,10 +142,10 @@ def _watches_of(store: Store) -> list[Watch]:
     return [watch for watch in list(_watches.values()) if watch.is_on(store)]
 
 
-def _run_of(store: Store, uid: str) -> Run | None:
+def _attempt_of(store: Store, uid: str) -> Attempt | None:
     """The attempt of this process at a task, if there is one."""
-    found = (watch.runs.get(uid) for watch in _watches_of(store))
-    return next((run for run in found if run is not None), None)
+    found = (watch.attempts.get(uid) for watch in _watches_of(store))
+    return next((attempt for attempt in found if attempt is not None), None)
 
 
 class Watch:
@@ -153,7 +154,7 @@ class Watch:
     def __init__(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
         self.store, self.loop = store, loop
         self.thread = threading.get_ident()
-        self.runs: dict[str, Run] = {}
+        self.attempts: dict[str, Attempt] = {}
         self._expiries: dict[str, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._look: asyncio.Task[None] | None = None
@@ -167,42 +168,42 @@ class Watch:
     def forget(self) -> None:
         self._looked = float("-inf")
 
-    def add(self, run: Run) -> None:
+    def add(self, attempt: Attempt) -> None:
         """Have the attempt stopped when somebody wants it, or when its time is over; until it is removed."""
-        self.runs[run.uid] = run
+        self.attempts[attempt.uid] = attempt
         if not _watchdog.is_awake:
             _watchdog.wake()
-        if run.deadline_at is not None:
-            self._expiries[run.uid] = expire(run, run.deadline_at)
+        if attempt.deadline_at is not None:
+            self._expiries[attempt.uid] = expire(attempt, attempt.deadline_at)
         # Most attempts are over before the first look, and cost no task of their own.
         if self._timer is None and self._look is None:
             self._timer = self.loop.call_later(LOOK_SECONDS, self._begin, context=Context())
 
     def task_id_of(self, task: asyncio.Future[Any] | None) -> str | None:
         """The task whose attempt an asyncio task belongs to."""
-        for run in list(self.runs.values()):
-            if task is not None and (task is run.body or id(task) in run.alive):
-                return run.task_id
+        for attempt in list(self.attempts.values()):
+            if task is not None and (task is attempt.body or id(task) in attempt.alive):
+                return attempt.task_id
         return None
 
-    def remove(self, run: Run) -> None:
-        if self.runs.get(run.uid) is run:
-            del self.runs[run.uid]
-        if run.deadline_at is not None:
-            self._expiries.pop(run.uid).cancel()
-        if not self.runs and self._timer is not None:
+    def remove(self, attempt: Attempt) -> None:
+        if self.attempts.get(attempt.uid) is attempt:
+            del self.attempts[attempt.uid]
+        if attempt.deadline_at is not None:
+            self._expiries.pop(attempt.uid).cancel()
+        if not self.attempts and self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _begin(self) -> None:
         self._timer = None
-        if self.runs:
+        if self.attempts:
             self._look = self.loop.create_task(self._look_once())
             self._look.add_done_callback(self._again)
 
     def _again(self, _: object) -> None:
         self._look = None
-        if self.runs:
+        if self.attempts:
             self._timer = self.loop.call_later(LOOK_SECONDS, self._begin, context=Context())
 
     async def _look_once(self) -> None:
@@ -211,38 +212,38 @@ class Watch:
             switches = await self.switches()
             if switches is None:
                 return  # whoever looked could not
-            uids = json.dumps(list(self.runs))
+            uids = json.dumps(list(self.attempts))
             rows = await self.store.query("find_signalled", signal=CANCEL, uids=uids)
             paused = {str(uid): pause for uid, pause in await self.store.query("find_paused", uids=uids)}
         except PerdureError:
             return  # the store is out of reach; the attempts will notice by themselves
         cancelled = {uid for (uid,) in rows}
         await self._stop_lost()
-        for run in list(self.runs.values()):
-            if not switches.isdisjoint(("", run.task_id)):
-                run.halt()
-            elif run.uid in cancelled:
-                run.stop()
-            elif run.uid in paused:
-                run.interrupt() if _is_urgent(run, paused[run.uid]) else run.drain()
+        for attempt in list(self.attempts.values()):
+            if not switches.isdisjoint(("", attempt.task_id)):
+                attempt.halt()
+            elif attempt.uid in cancelled:
+                attempt.stop()
+            elif attempt.uid in paused:
+                attempt.interrupt() if _is_urgent(attempt, paused[attempt.uid]) else attempt.drain()
             else:
-                note_steps(run)
-                if run.pausing:
-                    await _bring_answers(run)
+                note_steps(attempt)
+                if attempt.pausing:
+                    await _bring_answers(attempt)
 
     async def _stop_lost(self) -> None:
         """Stop attempts that lost their lease. It is looked for once a lease: at once after the process stood still."""
         now, lease = self.store.clock.boottime(), self.store.presence.lease.total_seconds()
-        lost = [run for run in self.runs.values() if isinstance(run.fence.closed, LeaseLost)]
+        lost = [attempt for attempt in self.attempts.values() if isinstance(attempt.fence.closed, LeaseLost)]
         if now - self._leases_read >= lease:
             try:
-                lost += await find_lost(self.store, self.runs.values())
+                lost += await find_lost(self.store, self.attempts.values())
             except PerdureError:
                 return
             self._leases_read = now
-        for run in lost:
-            if self.runs.get(run.uid) is run:
-                stop(run)
+        for attempt in lost:
+            if self.attempts.get(attempt.uid) is attempt:
+                stop(attempt)
 
     def seen(self) -> frozenset[str] | None:
         """What `switches` gave, if that was a moment ago."""
@@ -271,7 +272,7 @@ class Watch:
 
 def _watched() -> Iterator[Watched]:
     for watch in list(_watches.values()):
-        if watch.runs and not watch.loop.is_closed():
+        if watch.attempts and not watch.loop.is_closed():
             yield Watched(watch.loop, watch.thread, watch)
 
 
@@ -296,20 +297,20 @@ class _Look(Struct, eq=False):
         return self.found
 
 
-def _is_urgent(run: Run, sealed: bytes) -> bool:
-    pause: Pause = run.store.unseal(run.uid, "pause", sealed, Pause)
+def _is_urgent(attempt: Attempt, sealed: bytes) -> bool:
+    pause: Pause = attempt.store.unseal(attempt.uid, "pause", sealed, Pause)
     return pause.details.get("now") is True
 
 
-async def _bring_answers(run: Run) -> None:
+async def _bring_answers(attempt: Attempt) -> None:
     """Some of the code waits while some is at work: what has been answered meanwhile goes on."""
     from perdure._tasks import look_after
 
     try:
-        if run.task is not None:
-            await look_after(run.task._tasks, run.uid)
-        for row in await run.store.query("read_pauses", uid=run.uid):
-            if row[6] is not None and row[0] in run.pausing:
-                run.answered(row[0], run.store.unseal(run.uid, "answer", row[6]))
+        if attempt.task is not None:
+            await look_after(attempt.task._tasks, attempt.uid)
+        for row in await attempt.store.query("read_pauses", uid=attempt.uid):
+            if row[6] is not None and row[0] in attempt.pausing:
+                attempt.answered(row[0], attempt.store.unseal(attempt.uid, "answer", row[6]))
     except PerdureError:
         return  # later, or by the next attempt

@@ -7,26 +7,26 @@ from __future__ import annotations
 
 import asyncio
 
-from perdure._durable.attempt import Run
+from perdure._durable.attempt import Attempt
 from perdure._ground.bridge import Nap
 from perdure._tasks import fail_overdue
 
 
-def expire(run: Run, deadline_at: int) -> asyncio.Task[None]:
+def expire(attempt: Attempt, deadline_at: int) -> asyncio.Task[None]:
     """End the attempt when the time of its task is over: its task has failed, and nothing more of it is run."""
-    return run.loop.create_task(_watch(run, deadline_at))
+    return attempt.loop.create_task(_watch(attempt, deadline_at))
 
 
-async def _watch(run: Run, deadline_at: int) -> None:
-    store = run.store
+async def _watch(attempt: Attempt, deadline_at: int) -> None:
+    store = attempt.store
     # Every worker looks too, so where the time has to be asked for, it is not asked for all the time.
     longest = store.clock.longest_wait * (1 if store.engine.is_local else 10)
     while (left := deadline_at - await store.wall_ms()) > 0:
         await Nap(min(left / 1000, longest))
-    if run.task is None:
+    if attempt.task is None:
         return
-    error = await fail_overdue(run.task, deadline_at)
+    error = await fail_overdue(attempt.task, deadline_at)
     if error is not None:
-        run.poison(error)
-        if run.body is not None:
-            run.body.cancel()
+        attempt.poison(error)
+        if attempt.body is not None:
+            attempt.body.cancel()

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, NoReturn
 
-from perdure._durable.attempt import Run, current
+from perdure._durable.attempt import Attempt, current
 from perdure._durable.journal import BLOCK, LOST, UNIT, Block, block_of
 from perdure._ground import codec
 from perdure._model import Entry
@@ -34,7 +34,7 @@ def belongs_to(block: Block, *, left: str = "", entered: bool = False) -> None:
         note[_LEFT] = left
     if entered:
         note[_ENTERED] = 1
-    scope.run.touched[scope.path] = note
+    scope.attempt.touched[scope.path] = note
 
 
 class Commit(NamedTuple):
@@ -44,22 +44,24 @@ class Commit(NamedTuple):
     note: dict[str, Any]  # by what its database knows it
 
 
-def note_commit(run: Run, block: Block, commit: Commit) -> None:
+def note_commit(attempt: Attempt, block: Block, commit: Commit) -> None:
     """Put on record that a block is about to be committed; the caller waits for the disk before it is."""
-    path = f"~{COMMITTING} {block.unit} {block.name} {run.fence.position}"
+    path = f"~{COMMITTING} {block.unit} {block.name} {attempt.fence.position}"
     about: dict[str, str | int | float | None] = {UNIT: block.unit, BLOCK: block.name}
-    now = run.store.clock.now_ms()
-    run.record(Entry("result", COMMITTING, path, b"", codec.encode(list(commit)), note=about, at=now, epoch=run.epoch))
+    now = attempt.store.clock.now_ms()
+    attempt.record(
+        Entry("result", COMMITTING, path, b"", codec.encode(list(commit)), note=about, at=now, epoch=attempt.epoch)
+    )
 
 
 class BlocksOnRecord:
     """What the journal knows of blocks, as this attempt found it."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, attempt: Attempt) -> None:
         self._used: dict[Block, bool] = {}
         self._left: set[Block] = set()
         self._commits: dict[Block, Commit] = {}
-        for _, entry in run.entries:
+        for _, entry in attempt.entries:
             block = block_of(entry)
             if block is None:
                 continue
@@ -89,11 +91,11 @@ class BlocksOnRecord:
         return found[-1] if found else None
 
 
-async def run_again(run: Run, block: Block) -> NoReturn:
+async def run_again(attempt: Attempt, block: Block) -> NoReturn:
     """Begin the attempt anew, without what was recorded in the block."""
     data = codec.encode([block.unit, block.name])
-    now = run.store.clock.now_ms()
-    path = f"~{LOST} {block.unit} {block.name} {run.fence.position}"
-    run.record(Entry("result", LOST, path, b"", data, at=now, epoch=run.epoch), urgent=True)
-    await run.flush()
-    await run.begin_anew(f"~{LOST} {block.unit}")
+    now = attempt.store.clock.now_ms()
+    path = f"~{LOST} {block.unit} {block.name} {attempt.fence.position}"
+    attempt.record(Entry("result", LOST, path, b"", data, at=now, epoch=attempt.epoch), urgent=True)
+    await attempt.flush()
+    await attempt.begin_anew(f"~{LOST} {block.unit}")

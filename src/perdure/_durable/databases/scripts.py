@@ -91,8 +91,8 @@ class _Target:
         self._connection = connection
         scope = current.get()
         if scope is not None:
-            refuse_our_store(connection, getattr(scope.run.store.engine, "path", None))
-        of = (scope.run.uid, str(scope.run.line), scope.path, name) if scope else None
+            refuse_our_store(connection, getattr(scope.attempt.store.engine, "path", None))
+        of = (scope.attempt.uid, str(scope.attempt.line), scope.path, name) if scope else None
         # Made of hex alone, so it may stand in a statement: drivers do not agree on how to pass values.
         self._id = hashlib.sha256("\0".join(of).encode()).hexdigest()[:40] if of else None
         self._table = "perdure_cursors"

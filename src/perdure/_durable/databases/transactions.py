@@ -65,8 +65,8 @@ class _TransactionCall(EffectCall):
 
     async def carry_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         walk = _walk("a @transaction")
-        run = walk.run
-        marker = Marker(walk.key, run.uid, walk.path, walk.asked, run.store.clock.now_ms())
+        attempt = walk.attempt
+        marker = Marker(walk.key, attempt.uid, walk.path, walk.asked, attempt.store.clock.now_ms())
         work = _Work(self, walk, marker)
         try:
             async with opened(self._db) as connection:
@@ -208,7 +208,7 @@ def _walk(what: str) -> Walk:
 
 
 def _store_path(walk: Walk) -> str | None:
-    path = getattr(walk.run.store.engine, "path", None)
+    path = getattr(walk.attempt.store.engine, "path", None)
     return None if path is None else str(path)
 
 

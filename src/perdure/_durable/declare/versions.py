@@ -27,7 +27,7 @@ from perdure._model import Entry, name_of
 from perdure.errors import Conflict, InvalidInput, ReplayDiverged
 
 if TYPE_CHECKING:
-    from perdure._durable.attempt import Run
+    from perdure._durable.attempt import Attempt
     from perdure._durable.declare.functions import DurableFunction
 
 _known: dict[tuple[str, int], DurableFunction[..., Any]] = {}
@@ -165,21 +165,21 @@ def patched(name: str) -> bool:
     scope = current.get()
     if scope is None:
         return True
-    run = scope.run
-    run.check()
-    decided = run.late.patches.get(name)
+    attempt = scope.attempt
+    attempt.check()
+    decided = attempt.late.patches.get(name)
     if decided is None:
-        decided = run.late.patches[name] = _decide(run, f"|patched.{name}#1")
+        decided = attempt.late.patches[name] = _decide(attempt, f"|patched.{name}#1")
     return decided
 
 
-def _decide(run: Run, path: str) -> bool:
-    mark = run.cursor.marks.get(path)
+def _decide(attempt: Attempt, path: str) -> bool:
+    mark = attempt.cursor.marks.get(path)
     if mark is not None and mark.value is not None:
         return bool(codec.decode(mark.value, bool))
-    is_new = not run.is_replaying and not run.cursor.open
-    now, data = run.store.clock.now_ms(), codec.encode(is_new)
-    run.record(Entry("result", "patched", path, b"", data, at=now, epoch=run.epoch))
+    is_new = not attempt.is_replaying and not attempt.cursor.open
+    now, data = attempt.store.clock.now_ms(), codec.encode(is_new)
+    attempt.record(Entry("result", "patched", path, b"", data, at=now, epoch=attempt.epoch))
     return is_new
 
 

@@ -22,8 +22,8 @@ from contextlib import contextmanager
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
 
 from perdure._durable.attempt import (
+    Attempt,
     Retry,
-    Run,
     Scope,
     current,
     never,
@@ -180,30 +180,32 @@ def _called_on_loop(call: EffectCall) -> Callable[..., Any]:
         scope = _scope_here()
         if scope is None or _effect_here(None) is not None:
             raise _refusal(call, scope)
-        run, is_body = scope.run, scope.is_body
-        if run.fence.closed is not None or run.unwinding or run.is_over:
-            run.check()
-        run.effects[name] = call
+        attempt, is_body = scope.attempt, scope.is_body
+        if attempt.fence.closed is not None or attempt.unwinding or attempt.is_over:
+            attempt.check()
+        attempt.effects[name] = call
         spelled = plain_digest(args) if told_plainly and not kwargs else None
         asked = spelled or digest(args, kwargs)
         answer = (scope.made_track or scope.track).ask(name, asked, is_body)
         intent: Entry | None = None
         if type(answer) is not Fresh:
             if type(answer) is Recorded:
-                run.replayed += 1
+                attempt.replayed += 1
                 if not is_body:
-                    await _turn(run, answer)
+                    await _turn(attempt, answer)
                 return call.read(answer.entry)
             if type(answer) is Diverged:
-                raise run.poison(run.diverged(answer))
+                raise attempt.poison(attempt.diverged(answer))
             if type(answer) is Cut and not is_body:
-                return await never(run, answer.position)
-            intent = _intent_of(run, answer)
-        if run.is_elsewhere():
+                return await never(attempt, answer.position)
+            intent = _intent_of(attempt, answer)
+        if attempt.is_elsewhere():
             raise on_another_loop(name)
         path = answer.path
-        key = key_of(run.uid, run.line, path, asked)
-        walk = Walk(call, run, path, asked, args, kwargs, key, spelled is not None and not call.has_secrets, is_body)
+        key = key_of(attempt.uid, attempt.line, path, asked)
+        walk = Walk(
+            call, attempt, path, asked, args, kwargs, key, spelled is not None and not call.has_secrets, is_body
+        )
         return await walk.go(intent)
 
     watch_coroutines_of(effected)
@@ -211,13 +213,13 @@ def _called_on_loop(call: EffectCall) -> Callable[..., Any]:
     return effected
 
 
-async def _turn(run: Run, answer: Recorded) -> None:
-    if answer.entry.op == "effect" and run.ordered > 1:
-        await run.gate.turn(answer.position, absorbs="absorbed" in (answer.entry.note or {}))
-        if run.pausing:
-            run.look_for_unwinding()
+async def _turn(attempt: Attempt, answer: Recorded) -> None:
+    if answer.entry.op == "effect" and attempt.ordered > 1:
+        await attempt.gate.turn(answer.position, absorbs="absorbed" in (answer.entry.note or {}))
+        if attempt.pausing:
+            attempt.look_for_unwinding()
     else:  # it was had at once when it was recorded, or is the only one
-        run.passed(answer.position)
+        attempt.passed(answer.position)
 
 
 def _called_here(call: EffectCall) -> Callable[..., Any]:
@@ -227,30 +229,32 @@ def _called_here(call: EffectCall) -> Callable[..., Any]:
         scope = _scope_here()
         if scope is None or _effect_here(None) is not None:
             raise _refusal(call, scope)
-        run: Run = scope.run
-        run.check()
-        run.effects[call.name] = call
+        attempt: Attempt = scope.attempt
+        attempt.check()
+        attempt.effects[call.name] = call
         spelled = plain_digest(args) if call.told_plainly and not kwargs else None
         asked = spelled or call.digest(args, kwargs)
         answer = scope.track.ask(call.name, asked, in_body=scope.is_body)
         if type(answer) is Recorded:
-            run.replayed += 1
+            attempt.replayed += 1
             if not scope.is_body:
-                run.passed(answer.position)
+                attempt.passed(answer.position)
             return call.read(answer.entry)
         if type(answer) is Cut and not scope.is_body:  # it was async then; a plain call cannot wait to be cancelled
             answer = Diverged(answer.position, f"{call.name}, cut off", f"{call.name} as a plain function")
         if type(answer) is Diverged:
-            raise run.poison(run.diverged(answer))
+            raise attempt.poison(attempt.diverged(answer))
         path, is_body = answer.path, scope.is_body
-        key = key_of(run.uid, run.line, path, asked)
+        key = key_of(attempt.uid, attempt.line, path, asked)
         is_spelled = spelled is not None and not call.has_secrets
-        walk = Walk(call, run, path, asked, args, kwargs, key, is_spelled, is_body, is_inline=True, op="effect.inline")
+        walk = Walk(
+            call, attempt, path, asked, args, kwargs, key, is_spelled, is_body, is_inline=True, op="effect.inline"
+        )
         if scope.is_busy:
             raise two_threads(call.name)
         scope.is_busy = not is_body
         try:
-            return drive(walk.go(_intent_of(run, answer)))
+            return drive(walk.go(_intent_of(attempt, answer)))
         finally:
             scope.is_busy = False
 
@@ -267,8 +271,8 @@ def _refusal(call: EffectCall, scope: Scope | None) -> PerdureError:
     )
 
 
-def _intent_of(run: Run, answer: Any) -> Entry | None:
+def _intent_of(attempt: Attempt, answer: Any) -> Entry | None:
     if type(answer) is Uncertain:
         return answer.intent
     # A step that was cut off may be run again, and meets the effect that was cut with it.
-    return run.cursor.intent(answer.path) if type(answer) is Cut else None
+    return attempt.cursor.intent(answer.path) if type(answer) is Cut else None

@@ -19,9 +19,9 @@ from types import MappingProxyType
 from typing import Any
 
 from perdure._durable.attempt import (
+    Attempt,
     Note,
     Retry,
-    Run,
     Scope,
     current,
     cut_off,
@@ -54,7 +54,7 @@ class Walk(Limited, eq=False):
     """An effect between its call and its result."""
 
     call: EffectCall
-    run: Run
+    attempt: Attempt
     path: str
     asked: bytes
     args: tuple[Any, ...]
@@ -86,9 +86,9 @@ class Walk(Limited, eq=False):
     async def go(self, intent: Entry | None = None) -> Any:
         """The effect's result; `intent` is what an earlier attempt has left."""
         # One coroutine from the intent to the outcome: each more would be a fiftieth of what a small effect costs.
-        run, call = self.run, self.call
+        attempt, call = self.attempt, self.call
         task, cancelled = None, 0
-        at_work = run.at_work or at_work_of(run)
+        at_work = attempt.at_work or at_work_of(attempt)
         if not self.is_inline:
             task = self.task = _current_task()
             cancelled = self._before = 0 if task is None else task.cancelling()
@@ -98,14 +98,14 @@ class Walk(Limited, eq=False):
                 if not outcome.again:
                     return await self.ended(outcome)
                 self.again = outcome.again
-                run.check()
+                attempt.check()
                 cancelled = self._times_cancelled()
             while True:
                 if task is None:
-                    run.may_start_here()
-                elif run.stopping or run.draining:
+                    attempt.may_start_here()
+                elif attempt.stopping or attempt.draining:
                     # Not for entries that are not on disk yet, as a step does: its own intent goes there after them.
-                    await run.may_start()
+                    await attempt.may_start()
                 # From its intent to its outcome no attempt is unwound: what is under way ends, and is recorded.
                 at_work.walks.add(self)
                 try:
@@ -117,20 +117,24 @@ class Walk(Limited, eq=False):
                         crash.place("effect.before_intent")
                     write = self._intend(at_work.now_ms())
                     if task is None:
-                        run.wait_here(write)
+                        attempt.wait_here(write)
                     else:
                         await write
                     # Its commit was fenced. Only after a long stop (a laptop's lid) can the lease have gone since.
-                    if run.fence.closed is not None or crash.armed or at_work.boottime() - before > _NO_STOP_SECONDS:
+                    if (
+                        attempt.fence.closed is not None
+                        or crash.armed
+                        or at_work.boottime() - before > _NO_STOP_SECONDS
+                    ):
                         await self._make_sure(before)
                     if self.again:
                         settling.withdraw(self)
-                    if len(run.fence.unflushed) > _MANY:
-                        run.behind()  # it is not; asked, it lets go of the writes that are on disk
-                    run.fresh += 1
+                    if len(attempt.fence.unflushed) > _MANY:
+                        attempt.behind()  # it is not; asked, it lets go of the writes that are on disk
+                    attempt.fresh += 1
                     self.is_open, trouble = True, None  # a body that knows better says so
                     began, limits = at_work.limits.time(), at_work.limits
-                    scope = _enter(Scope(run, self.path, True, task))  # in which nothing is numbered
+                    scope = _enter(Scope(attempt, self.path, True, task))  # in which nothing is numbered
                     running = _begin_effect(self)
                     try:
                         if task is None:
@@ -151,10 +155,10 @@ class Walk(Limited, eq=False):
                         crash.place("effect.done")
                 finally:
                     at_work.walks.discard(self)
-                    if run.pausing or run.stopping:
-                        run.look_for_unwinding()
-                    if run.fence.closed is not None:
-                        stand_down(run)
+                    if attempt.pausing or attempt.stopping:
+                        attempt.look_for_unwinding()
+                    if attempt.fence.closed is not None:
+                        stand_down(attempt)
                 took = int((limits.time() - began) * 1000)
                 if trouble is None:
                     kept = self._keep(value, took)
@@ -169,12 +173,12 @@ class Walk(Limited, eq=False):
                 if not is_again:
                     return await self.ended(trouble, took)
                 self.again = trouble.again
-                run.check()
+                attempt.check()
                 cancelled = self._times_cancelled()
         except asyncio.CancelledError:
-            if self._was_cancelled() and not run.is_ending:
+            if self._was_cancelled() and not attempt.is_ending:
                 await self._cut_off()
-            elif self.is_open and run.has_returned():  # then no next attempt will settle it
+            elif self.is_open and attempt.has_returned():  # then no next attempt will settle it
                 settling.ask_later(self, EffectUncertain(call.name, "the function returned while it ran"))
             raise  # at the end of an attempt it leaves its intent, which the next one settles
 
@@ -199,9 +203,9 @@ class Walk(Limited, eq=False):
         note = self.follow(intent)
         if not self.is_open:  # it had definitely failed, and waited for its next try
             retry = self.call.retry or Retry()
-            await wait_until(self.run.store.clock, int(note.get("until") or 0), retry.delay(self.tries))
+            await wait_until(self.attempt.store.clock, int(note.get("until") or 0), retry.delay(self.tries))
             return Outcome(again="not done")
-        await settling.may_settle(self.run, self.path, intent)
+        await settling.may_settle(self.attempt, self.path, intent)
         return await settling.settle(self, None)
 
     # ── intent ──────────────────────────────────────────────────────────────────────────────────
@@ -210,7 +214,7 @@ class Walk(Limited, eq=False):
         """Record that it is about to run, and what is known so far; to be waited for. It is the wait that makes it
         urgent: the committer is woken when this thread is about to rest, and does not have to wait until it lets go
         of the interpreter."""
-        run, call = self.run, self.call
+        attempt, call = self.attempt, self.call
         note: Note = {
             "key": self.key,
             "tries": self.tries,
@@ -227,44 +231,44 @@ class Walk(Limited, eq=False):
             note = {**note, **self.marks}
         if self.failed:
             note = {**self.failed, **note}
-        entry = Entry("intent", self.op, self.path, self.asked, kept, None, now, 0, run.epoch, note)
-        position, write = run.record(entry)
+        entry = Entry("intent", self.op, self.path, self.asked, kept, None, now, 0, attempt.epoch, note)
+        position, write = attempt.record(entry)
         if self.is_body:
-            run.cursor.learn(position, entry)
+            attempt.cursor.learn(position, entry)
         return write
 
     async def _make_sure(self, before: float) -> None:
         """Return when the intent, which was begun at that time, is on disk and the lease is still ours."""
-        run, clock = self.run, self.run.store.clock
+        attempt, clock = self.attempt, self.attempt.store.clock
         while True:
             crash.place("effect.intended")
-            if run.fence.closed is not None:
-                raise run.fence.closed
-            if clock.boottime() - before < max(_NO_STOP_SECONDS, run.store.presence.lease.total_seconds() / 3):
+            if attempt.fence.closed is not None:
+                raise attempt.fence.closed
+            if clock.boottime() - before < max(_NO_STOP_SECONDS, attempt.store.presence.lease.total_seconds() / 3):
                 return
-            await run.check_holder()  # and it has a new one, for the old one's deadline means nothing
+            await attempt.check_holder()  # and it has a new one, for the old one's deadline means nothing
             before = clock.boottime()
             crash.place("effect.before_intent")
-            await self._on_disk(self._intend(self.run.store.clock.now_ms()))
+            await self._on_disk(self._intend(self.attempt.store.clock.now_ms()))
 
     # ── trouble ─────────────────────────────────────────────────────────────────────────────────
 
     def _trouble(self, error: BaseException, cancelled: int) -> Outcome:
         """How a body has ended that raised this, of a task that had been cancelled so often when it began. Raises it
         again if it is not the effect's."""
-        run, is_late = self.run, self.is_late
+        attempt, is_late = self.attempt, self.is_late
         self.when = math.inf
         if is_late and self.take_back(cancelled) and type(error) is asyncio.CancelledError:
             late = TimeoutError(f"it took longer than {self.call.timeout}")
             late.__cause__, error = error, late
         if isinstance(error, asyncio.CancelledError):
-            if run.is_ending or self._was_cancelled():
+            if attempt.is_ending or self._was_cancelled():
                 raise error
             return Outcome(error=error, is_known=False)  # the body's own: something it awaited was cancelled
         if not isinstance(error, Exception) and is_leaving(error):
-            run.leave(error)
+            attempt.leave(error)
             raise error
-        run.fence.check()  # ours to raise again, not the effect's to record
+        attempt.fence.check()  # ours to raise again, not the effect's to record
         if self.call.is_definite(error, is_sent_again=self.again == "same key") and not is_late:
             self.is_open = False
             return Outcome(error=error, may_retry=True)
@@ -276,28 +280,28 @@ class Walk(Limited, eq=False):
             return False
         if retry.new_key and not self.is_open:
             self.number += 1
-            self.key = key_of(self.run.uid, self.run.line, self.path, self.asked, self.number)
+            self.key = key_of(self.attempt.uid, self.attempt.line, self.path, self.asked, self.number)
         delay = retry.delay(self.tries)
-        due = self.run.store.clock.now_ms() + delay // timedelta(milliseconds=1)
+        due = self.attempt.store.clock.now_ms() + delay // timedelta(milliseconds=1)
         failed = self.failed = failed_try(self.shown, self.tries, retry, error)
         if not self.is_open:
             note = self._note(number=self.number, until=due, shown=self.shown, **failed)
             await self._on_disk(self._record(note))
-        await wait_until(self.run.store.clock, due, delay)
+        await wait_until(self.attempt.store.clock, due, delay)
         return True
 
     async def mark(self, **marks: str | int | float | None) -> None:
         """Put something on record that the probe will need; returns when it is on disk."""
         self.marks = {**self.marks, **{f"mark.{name}": value for name, value in marks.items()}}
-        await self._on_disk(self._intend(self.run.store.clock.now_ms()))
+        await self._on_disk(self._intend(self.attempt.store.clock.now_ms()))
 
     # ── outcome ─────────────────────────────────────────────────────────────────────────────────
 
     def _keep(self, value: Any, took: int) -> tuple[bytes, Any] | None:
         """Record what most effects come to: a value, in a function of one scope, where it goes out at once. Its bytes
         and what the caller gets; None when it is something else, and nothing was recorded."""
-        run, task = self.run, self.task
-        if self.is_body or run.ordered > 1 or run.always_replay:
+        attempt, task = self.attempt, self.task
+        if self.is_body or attempt.ordered > 1 or attempt.always_replay:
             return None
         if task is not None and task.cancelling() > self._before:
             return None
@@ -305,22 +309,22 @@ class Walk(Limited, eq=False):
         if kept is None:
             return None
         note: Note = {"key": self.key, "tries": self.tries}
-        now = run.store.clock.now_ms()
-        entry = Entry("result", self.op, self.path, self.asked, kept[0], None, now, took, run.epoch, note)
+        now = attempt.store.clock.now_ms()
+        entry = Entry("result", self.op, self.path, self.asked, kept[0], None, now, took, attempt.epoch, note)
         try:
-            position, _ = run.record(entry)
+            position, _ = attempt.record(entry)
         except TooLarge:
             return None
         if crash.armed:
             crash.place("effect.recorded")
-        if run.made_gate is not None and task is not None:
-            run.made_gate.passed(position)
+        if attempt.made_gate is not None and task is not None:
+            attempt.made_gate.passed(position)
         return kept
 
     async def ended(self, outcome: Outcome, took: int = 0) -> Any:
         """Record the outcome. It is on its way at once, and nobody waits for it before the next intent, which takes it
         along if it comes within the time of a commit: a chain of effects costs one commit each, not two."""
-        call, run = self.call, self.run
+        call, attempt = self.call, self.attempt
         note = self._note()
         if outcome.settled:
             note["settled"] = outcome.settled
@@ -328,26 +332,26 @@ class Walk(Limited, eq=False):
             note["open"] = 1
         if self._was_cancelled():  # and it ended all the same; so it does in a replay
             note["absorbed"] = 1
-        how = run.store.clock.now_ms(), took, run.epoch, note
+        how = attempt.store.clock.now_ms(), took, attempt.epoch, note
         data, trouble, copy = self._as_bytes(outcome)
         try:
             entry = Entry("result", self.op, self.path, self.asked, data, trouble, *how)
-            position, _ = run.record(entry)
+            position, _ = attempt.record(entry)
         except TooLarge as problem:
             _, trouble, _ = call.end(None, ResultNotStorable(call.name, "", str(problem.what)))
             entry = Entry("result", self.op, self.path, self.asked, None, trouble, *how)
-            position, _ = run.record(entry)
+            position, _ = attempt.record(entry)
         self.is_open, self.recorded = False, (position, entry)
         crash.place("effect.recorded")
         if self.is_body:
-            run.cursor.learn(position, entry)
+            attempt.cursor.learn(position, entry)
         settling.tell_inbox(self, outcome)
         if self.is_body:
             pass
-        elif self.is_inline or run.ordered > 1 or run.always_replay:
+        elif self.is_inline or attempt.ordered > 1 or attempt.always_replay:
             await self._hand_out(position)
         else:
-            run.passed(position)
+            attempt.passed(position)
         if trouble is not None:
             raise decode_error(trouble, call.raises) from outcome.error
         return copy
@@ -363,23 +367,23 @@ class Walk(Limited, eq=False):
             return self.call.end(None, ResultNotStorable(self.call.name, where, why))
 
     async def _hand_out(self, position: int) -> None:
-        run = self.run
+        attempt = self.attempt
         if self.is_inline:
-            run.is_restarting = run.is_restarting or run.always_replay
+            attempt.is_restarting = attempt.is_restarting or attempt.always_replay
             return
         self._position = position
-        await run.hand_out(position)
+        await attempt.hand_out(position)
         self._position = None
 
     async def _cut_off(self) -> None:
         """The code was cancelled while it waited: a replay cancels it there again, and never runs the body."""
-        run = self.run
+        attempt = self.attempt
         if self._position is not None:
-            run.passed(self._position)
+            attempt.passed(self._position)
         if self.is_open:
             settling.ask_later(self, None)
         note = self._note(open=int(self.is_open))
-        await cut_off(run, self.op, self.path, self.asked, note=note, in_body=self.is_body)
+        await cut_off(attempt, self.op, self.path, self.asked, note=note, in_body=self.is_body)
 
     # ── entries ─────────────────────────────────────────────────────────────────────────────────
 
@@ -387,17 +391,17 @@ class Walk(Limited, eq=False):
         return {"key": self.key, "tries": self.tries, **more}
 
     def _record(self, note: Note) -> Write:
-        run = self.run
-        now = run.store.clock.now_ms()
-        entry = Entry("intent", self.op, self.path, self.asked, None, None, now, 0, run.epoch, note)
-        position, write = run.record(entry)
+        attempt = self.attempt
+        now = attempt.store.clock.now_ms()
+        entry = Entry("intent", self.op, self.path, self.asked, None, None, now, 0, attempt.epoch, note)
+        position, write = attempt.record(entry)
         if self.is_body:
-            run.cursor.learn(position, entry)
+            attempt.cursor.learn(position, entry)
         return write
 
     async def _on_disk(self, write: Write) -> None:
         if self.is_inline:
-            self.run.wait_here(write)
+            self.attempt.wait_here(write)
         else:
-            with self.run.not_at_rest():
+            with self.attempt.not_at_rest():
                 await write

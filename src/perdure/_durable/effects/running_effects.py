@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 from msgspec import Struct, field
 
-from perdure._durable.attempt import NOBODY, Run, making
+from perdure._durable.attempt import NOBODY, Attempt, making
 
 if TYPE_CHECKING:
     from perdure._durable.effects.effect_walk import Walk
@@ -90,16 +90,16 @@ class AtWork(Struct, eq=False, weakref=True):
 _of_loop: WeakValueDictionary[asyncio.AbstractEventLoop, Limits] = WeakValueDictionary()
 
 
-def at_work_of(run: Run) -> AtWork:
-    """That of an attempt, made when its first effect is called, by whichever thread; from then on `run.at_work`."""
+def at_work_of(attempt: Attempt) -> AtWork:
+    """That of an attempt, made when its first effect is called, by whichever thread; from then on `attempt.at_work`."""
     with making:
-        if run.at_work is None:
-            limits = _of_loop.get(run.loop)
+        if attempt.at_work is None:
+            limits = _of_loop.get(attempt.loop)
             if limits is None:
-                limits = _of_loop[run.loop] = Limits(run.loop)
-            clock = run.store.clock
-            run.at_work = AtWork(limits, clock.boottime, clock.now_ms)
-        return run.at_work
+                limits = _of_loop[attempt.loop] = Limits(attempt.loop)
+            clock = attempt.store.clock
+            attempt.at_work = AtWork(limits, clock.boottime, clock.now_ms)
+        return attempt.at_work
 
 
 def all_under_way() -> list[Walk]:

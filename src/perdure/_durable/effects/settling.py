@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from perdure._durable.attempt import LEASE_MS, STOPPED, Aside, Retry, Run, Scope, current, running_effect
+from perdure._durable.attempt import LEASE_MS, STOPPED, Aside, Attempt, Retry, Scope, current, running_effect
 from perdure._durable.effects.declaration import DID_NOT_HAPPEN, UNKNOWN, Happened, Outcome
 from perdure._durable.effects.running_effects import all_under_way
 from perdure._durable.pauses import answer_to, close_question, note_question
@@ -55,7 +55,7 @@ async def settle(
     call = walk.call
     if (known := walk.marks.get(KNOWN)) is not None:
         return Outcome(codec.decode(base64.b64decode(str(known)), call.signature.returns), settled="journal")
-    answer = walk.run.answers.get(question_path(walk))
+    answer = walk.attempt.answers.get(question_path(walk))
     if answer is None:
         verdict, remark = await probe(walk) if may_look else (UNKNOWN, "")
         if isinstance(verdict, Happened):
@@ -94,13 +94,13 @@ async def probe(walk: Walk) -> tuple[Any, str]:
         return UNKNOWN, ""
     # As the effect's own body, it is no part of the function: in it nothing is numbered, and a pause is refused.
     task = None if walk.is_inline else asyncio.current_task()
-    scope = current.set(Scope(walk.run, walk.path, is_body=True, task=task))
+    scope = current.set(Scope(walk.attempt, walk.path, is_body=True, task=task))
     running = running_effect.set(walk)
     try:
         args, kwargs = call.signature.in_order(walk.args, walk.kwargs)
         found = call.verify(*args, **kwargs)
         if inspect.isawaitable(found):
-            with nullcontext() if walk.is_inline else walk.run.not_at_rest():
+            with nullcontext() if walk.is_inline else walk.attempt.not_at_rest():
                 found = await Aside(_within(found, call.limit_seconds))
     except Exception as problem:  # a probe that fails has not answered
         log.warning("the probe of %s failed: %s: %s", walk.shown, type(problem).__name__, problem)
@@ -133,14 +133,14 @@ def _question(walk: Walk, why: str, error: BaseException | None, *, waits: bool)
     if trace:
         details["traceback"] = trace
     what = f"whether {shown} happened is not known: {why}"
-    log.warning("task %s: %s%s", walk.run.task_id, printable(what), f"\n{trace}" if trace else "")
+    log.warning("task %s: %s%s", walk.attempt.task_id, printable(what), f"\n{trace}" if trace else "")
     return {"question": f"outcome unknown: {shown}", "details": {**details, "waits": waits}}
 
 
 async def ask(walk: Walk, why: str, again: int = 0, error: BaseException | None = None) -> Any:
     """A person's answer; the attempt is unwound until there is one."""
     return await answer_to(
-        walk.run,
+        walk.attempt,
         question_path(walk, again),
         "human_input",
         _question(walk, why, error, waits=True),
@@ -154,7 +154,7 @@ def ask_later(walk: Walk, error: BaseException | None) -> None:
     """Have it in the inbox, though nobody waits: the code has gone on without its outcome."""
     why = "the code was cancelled while it ran" if error is None else str(getattr(error, "why", error))
     question = _question(walk, why, error, waits=False)
-    note_question(walk.run, question_path(walk), "human_input", question, topic=EFFECT_QUESTION)
+    note_question(walk.attempt, question_path(walk), "human_input", question, topic=EFFECT_QUESTION)
 
 
 def tell_inbox(walk: Walk, outcome: Outcome) -> None:
@@ -167,8 +167,8 @@ def tell_inbox(walk: Walk, outcome: Outcome) -> None:
 
 def withdraw(walk: Walk) -> None:
     """Nobody has to answer what was asked about it before: it was settled otherwise, and that is on record."""
-    for path in [path for path in walk.run.asked if path.startswith(f"{walk.path}?")]:
-        close_question(walk.run, path, "withdrawn", {"withdrawn": True})
+    for path in [path for path in walk.attempt.asked if path.startswith(f"{walk.path}?")]:
+        close_question(walk.attempt, path, "withdrawn", {"withdrawn": True})
 
 
 async def _as_answered(walk: Walk, answer: Any) -> Outcome:
@@ -200,7 +200,7 @@ _UNSURE = frozenset(
 
 def is_at_work(uid: str) -> bool:
     """Whether this process is in the middle of an effect of this task."""
-    return any(walk.run.uid == uid for walk in all_under_way())
+    return any(walk.attempt.uid == uid for walk in all_under_way())
 
 
 async def may_run_until(store: Store, uid: str, entries: Sequence[Entry]) -> dict[int, datetime]:
@@ -224,24 +224,24 @@ async def may_run_until(store: Store, uid: str, entries: Sequence[Entry]) -> dic
     return found
 
 
-async def may_settle(run: Run, path: str, intent: Entry) -> None:
+async def may_settle(attempt: Attempt, path: str, intent: Entry) -> None:
     """Return when the attempt that meant to do it can no longer be doing it: it ended by itself, it has said that it
     stopped (lost_lease.py), its process is proven dead, or its deadline and a whole lease have passed. How long that
     is, is asked of the wall clock once: set meanwhile, it makes the wait neither longer nor shorter."""
-    clock, not_after = run.store.clock, int((intent.note or {}).get("not_after") or 0)
+    clock, not_after = attempt.store.clock, int((intent.note or {}).get("not_after") or 0)
     left = min(not_after - clock.now_ms(), not_after - intent.at) + LEASE_MS
     end = clock.boottime() + left / 1000
-    while (former := await _still_unsure(run, intent.epoch)) is not None and clock.boottime() < end:
-        if await _is_dead(run, path, former.worker):
+    while (former := await _still_unsure(attempt, intent.epoch)) is not None and clock.boottime() < end:
+        if await _is_dead(attempt, path, former.worker):
             return
         await Nap(_LOOK_SECONDS)
-        run.fence.check()
+        attempt.fence.check()
 
 
-async def _still_unsure(run: Run, epoch: int) -> AttemptRow | None:
+async def _still_unsure(attempt: Attempt, epoch: int) -> AttemptRow | None:
     """The attempt with this epoch, if something of it may still run."""
-    attempts = [AttemptRow(*row) for row in await run.store.query("read_attempts", uid=run.uid)]
-    former = next((attempt for attempt in attempts if attempt.number == epoch), None)
+    attempts = [AttemptRow(*row) for row in await attempt.store.query("read_attempts", uid=attempt.uid)]
+    former = next((row for row in attempts if row.number == epoch), None)
     return former if former is not None and _may_still_run(former) else None
 
 
@@ -251,12 +251,12 @@ def _may_still_run(attempt: AttemptRow) -> bool:
     return attempt.ended in _UNSURE or is_taken_over
 
 
-async def _is_dead(run: Run, path: str, worker: str) -> bool:
-    if worker == run.store.presence.worker:
-        return not any(walk.run.uid == run.uid and walk.path == path for walk in all_under_way())
-    for row in await run.store.query("read_workers"):
+async def _is_dead(attempt: Attempt, path: str, worker: str) -> bool:
+    if worker == attempt.store.presence.worker:
+        return not any(walk.attempt.uid == attempt.uid and walk.path == path for walk in all_under_way())
+    for row in await attempt.store.query("read_workers"):
         if row[0] == worker:
             host, boot_id, pid_ns, pid, start = row[2:7]
             process = Process(host, boot_id, pid_ns, pid, start)
-            return is_proven_dead(process, same_machine=run.store.engine.is_local)
+            return is_proven_dead(process, same_machine=attempt.store.engine.is_local)
     return True  # its row goes when it is proven dead, or when it leaves with nothing under way

@@ -12,7 +12,7 @@ import itertools
 import logging
 from typing import Any
 
-from perdure._durable.attempt import Run
+from perdure._durable.attempt import Attempt
 from perdure._durable.effects import settling
 from perdure._durable.effects.declaration import DidNotHappen, EffectCall, Outcome, key_of, known_effect
 from perdure._durable.effects.effect_walk import Walk
@@ -33,69 +33,71 @@ COMPENSATING = "~compensating"
 _NOTHING = codec.encode(None)
 
 
-def failure_of(run: Run) -> bytes | None:
+def failure_of(attempt: Attempt) -> bytes | None:
     """The error the function failed with, if an earlier attempt had begun to undo what it did."""
-    found = [entry.value for _, entry in run.entries if entry.path == COMPENSATING]
+    found = [entry.value for _, entry in attempt.entries if entry.path == COMPENSATING]
     return found[-1] if found else None
 
 
-async def note_failure(run: Run, error: bytes) -> None:
+async def note_failure(attempt: Attempt, error: bytes) -> None:
     """Put on disk how it failed, before the first undo: from here on the function is not run any more."""
-    run.record(Entry("result", "compensate", COMPENSATING, b"", error, at=run.store.clock.now_ms(), epoch=run.epoch))
-    await run.flush()
+    attempt.record(
+        Entry("result", "compensate", COMPENSATING, b"", error, at=attempt.store.clock.now_ms(), epoch=attempt.epoch)
+    )
+    await attempt.flush()
     crash.place("undo.noted")
 
 
-def unknown_here(run: Run, after: int = 0) -> list[str]:
+def unknown_here(attempt: Attempt, after: int = 0) -> list[str]:
     """Effects that would have to be undone or settled, and that this process does not know."""
-    found = _since(run, after)
-    return sorted({one.name for one in found if _is_due(one) and _call(run, one) is None})
+    found = _since(attempt, after)
+    return sorted({one.name for one in found if _is_due(one) and _call(attempt, one) is None})
 
 
-def _since(run: Run, position: int) -> list[Account]:
-    said = {**dict.fromkeys(run.asked), **run.answers}
-    return [account for account in accounts(run.entries, said) if account.position > position]
+def _since(attempt: Attempt, position: int) -> list[Account]:
+    said = {**dict.fromkeys(attempt.asked), **attempt.answers}
+    return [account for account in accounts(attempt.entries, said) if account.position > position]
 
 
 def _is_due(account: Account) -> bool:
     return account.has_undo and account.state in ("done", "uncertain")
 
 
-async def take_back(run: Run, after: int = 0) -> int:
+async def take_back(attempt: Attempt, after: int = 0) -> int:
     """Undo what the task has done (since this position); how many effects that were.
 
     Raises:
         Paused: a person is asked, and the attempt is unwound.
     """
-    found = _since(run, after)
+    found = _since(attempt, after)
     for account in found:
         if account.state == "uncertain" and not account.is_inherited:
-            await _settle(run, account)
+            await _settle(attempt, account)
     # Reading it again would cost a query: what was settled just now stands on the accounts.
     done = [account for account in found if account.state == "done" and account.has_undo]
     for account in sorted(done, key=lambda one: one.position, reverse=True):
         crash.place("undo.before")
-        await _undo(run, account)
-    await run.flush()
+        await _undo(attempt, account)
+    await attempt.flush()
     return sum(account.state == "undone" for account in found)
 
 
 # ── settling ─────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _settle(run: Run, account: Account) -> None:
+async def _settle(attempt: Attempt, account: Account) -> None:
     """Find out whether it happened; an effect that is to be undone is asked about, any other stays open."""
-    call, kept = _call(run, account), account.intent.value
+    call, kept = _call(attempt, account), account.intent.value
     if call is None:
         if account.has_undo:
-            await _by_hand(run, account, f"it is uncertain, and this process knows no effect {account.name}")
+            await _by_hand(attempt, account, f"it is uncertain, and this process knows no effect {account.name}")
         return
     args, kwargs = call.kept(kept) if kept is not None else ((), {})
     # Without its instance a method can be neither looked after nor sent again.
     can_call = kept is not None and not call.signature.is_method
-    walk = _ending_walk(call, run, account.path, account.intent.digest, args, kwargs, "effect")
+    walk = _ending_walk(call, attempt, account.path, account.intent.digest, args, kwargs, "effect")
     walk.follow(account.intent)
-    await settling.may_settle(run, account.path, account.intent)
+    await settling.may_settle(attempt, account.path, account.intent)
     may_send, may_ask = can_call and account.has_undo, account.has_undo
     outcome = await settling.settle(walk, None, may_look=can_call, may_send=may_send, may_ask=may_ask)
     if outcome.is_open:
@@ -108,17 +110,17 @@ async def _settle(run: Run, account: Account) -> None:
         walk.again = outcome.again
         await (_go(walk) if outcome.again else walk.ended(outcome))
     except Exception:
-        run.fence.check()
+        attempt.fence.check()
     account.refresh(walk.recorded)
 
 
 def _ending_walk(
-    call: EffectCall, run: Run, path: str, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any], op: str
+    call: EffectCall, attempt: Attempt, path: str, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any], op: str
 ) -> Walk:
     """The walk of an effect when its task is being ended."""
-    key, is_inline = key_of(run.uid, run.line, path, asked), not call.is_async
+    key, is_inline = key_of(attempt.uid, attempt.line, path, asked), not call.is_async
     op = f"{op}.inline" if is_inline else op
-    return Walk(call, run, path, asked, args, kwargs, key, is_body=True, is_ending=True, is_inline=is_inline, op=op)
+    return Walk(call, attempt, path, asked, args, kwargs, key, is_body=True, is_ending=True, is_inline=is_inline, op=op)
 
 
 async def _go(walk: Walk, intent: Entry | None = None) -> None:
@@ -131,19 +133,19 @@ async def _go(walk: Walk, intent: Entry | None = None) -> None:
 # ── undoing ──────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _undo(run: Run, account: Account) -> None:
-    call, kept = _call(run, account), account.intent.value
+async def _undo(attempt: Attempt, account: Account) -> None:
+    call, kept = _call(attempt, account), account.intent.value
     if call is None or call.undo is None or kept is None:
-        await _by_hand(run, account, f"this process knows no undo of {account.name}")
+        await _by_hand(attempt, account, f"this process knows no undo of {account.name}")
         return
     try:
         result = account.result(call)
     except Exception as problem:
-        await _by_hand(run, account, f"its result is not known: {_first_line(problem)}")
+        await _by_hand(attempt, account, f"its result is not known: {_first_line(problem)}")
         return
     args, kwargs = call.kept(kept)
-    while await _is_worth_a_try(run, account):
-        walk = _undo_walk(run, account, call.undo, (result, *args), kwargs)
+    while await _is_worth_a_try(attempt, account):
+        walk = _undo_walk(attempt, account, call.undo, (result, *args), kwargs)
         intent = account.undo_intent if account.undo_end is None else None
         if account.undo_end is not None and account.undo_intent is not None:
             walk.follow(account.undo_intent)
@@ -152,43 +154,45 @@ async def _undo(run: Run, account: Account) -> None:
             account.state = "undone"
             return
         except Exception as error:
-            run.fence.check()
+            attempt.fence.check()
             if walk.recorded is None:
                 raise  # not the undo's own failure
-            account.undo_end, account.undo_intent = walk.recorded[1], run.cursor.intent(walk.path)
+            account.undo_end, account.undo_intent = walk.recorded[1], attempt.cursor.intent(walk.path)
             log.warning("the undo of %s failed: %s", account.shown, error)
 
 
-def _undo_walk(run: Run, account: Account, undo: EffectCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Walk:
+def _undo_walk(
+    attempt: Attempt, account: Account, undo: EffectCall, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Walk:
     path, asked = undo_path(account.path), account.key.encode()
-    return _ending_walk(undo, run, path, asked, args, kwargs, UNDO)
+    return _ending_walk(undo, attempt, path, asked, args, kwargs, UNDO)
 
 
-async def _is_worth_a_try(run: Run, account: Account) -> bool:
+async def _is_worth_a_try(attempt: Attempt, account: Account) -> bool:
     """Yes at first; after a definite failure a person says what now."""
     end = account.undo_end
     if end is None:
         return True
     tries = int((end.note or {}).get("tries") or 1)
-    return await _by_hand(run, account, str(failure_in(end)), tries=tries) == "retry"
+    return await _by_hand(attempt, account, str(failure_in(end)), tries=tries) == "retry"
 
 
-async def _by_hand(run: Run, account: Account, why: str, *, tries: int | None = None) -> str:
+async def _by_hand(attempt: Attempt, account: Account, why: str, *, tries: int | None = None) -> str:
     """Ask for what only a person can do: `done` once it is undone, `retry`, or `fail` to leave it as it is."""
     path = undo_path(account.path)
     details = {"effect": path, "name": account.name, "call": f"undo of {account.shown}", "key": account.key, "why": why}
     question = {"question": f"cannot undo {account.shown}: {why}", "details": {**details, "waits": True}}
     for number in itertools.count():
         place = f"{path}!{tries}" if tries is not None else f"{path}!by hand {number}"
-        answer: Any = await answer_to(run, place, "human_input", question, topic=EFFECT_QUESTION)
+        answer: Any = await answer_to(attempt, place, "human_input", question, topic=EFFECT_QUESTION)
         choice = str(answer.get("choice") if isinstance(answer, dict) else answer)
         if choice == "retry" and tries is None:
             continue  # there is nothing that could be tried here
         if choice == "done":
             account.state = "undone"
-            now = run.store.clock.now_ms()
+            now = attempt.store.clock.now_ms()
             note: dict[str, str | int | float | None] = {"key": account.key, "settled": "person"}
-            run.record(Entry("result", UNDO, path, b"", _NOTHING, at=now, epoch=run.epoch, note=note))
+            attempt.record(Entry("result", UNDO, path, b"", _NOTHING, at=now, epoch=attempt.epoch, note=note))
         return choice
     raise AssertionError
 
@@ -196,8 +200,8 @@ async def _by_hand(run: Run, account: Account, why: str, *, tries: int | None = 
 # ── helpers ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _call(run: Run, account: Account) -> EffectCall | None:
-    own: EffectCall | None = run.effects.get(account.name)
+def _call(attempt: Attempt, account: Account) -> EffectCall | None:
+    own: EffectCall | None = attempt.effects.get(account.name)
     home = (account.intent.note or {}).get("home")
     return own or known_effect(account.name, None if home is None else str(home))
 

@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 from perdure._durable.attempt import (
+    Attempt,
     Paused,
-    Run,
     advise_on_fork,
     carry_out,
     is_leaving,
@@ -232,80 +232,85 @@ async def one_pass(
     watch = watch_of(store, loop)
     flush_on_sigterm()
     before: bytes | None = None
-    run: Run | None = None
+    attempt: Attempt | None = None
     try:
         while True:
             try:
                 if beginning is not None:
-                    run, args, kwargs = _first(store, task, hold, loop, function, beginning)
+                    attempt, args, kwargs = _first(store, task, hold, loop, function, beginning)
                     beginning = None
                 else:
                     found = await _next(store, task, hold, loop, function, past)
                     past = None
                     if found is None:
                         return None
-                    function, run, args, kwargs = found
+                    function, attempt, args, kwargs = found
             except ReplayDiverged as error:
                 await _pause_diverged(task, error)
                 raise
             except BaseException as error:
                 await release_lease(store, hold, COULD_NOT_BEGIN, error)
                 raise
-            run.task, run.signature = task, function.signature
-            run.always_replay = replays_always()
+            attempt.task, attempt.signature = task, function.signature
+            attempt.always_replay = replays_always()
             try:
-                watch.add(run)
+                watch.add(attempt)
                 try:
-                    value = await carry_out(run, function.function, args, kwargs, function.is_async)
+                    value = await carry_out(attempt, function.function, args, kwargs, function.is_async)
                 finally:
-                    watch.remove(run)
+                    watch.remove(attempt)
                 data, copy = _kept_result(function, value)
-                sealed = envelope.seal(data, "result", run.uid, store.ring)
+                sealed = envelope.seal(data, "result", attempt.uid, store.ring)
                 is_first_end = before is None
-                if run.always_replay:
-                    before = is_same_again(run, before, data)
+                if attempt.always_replay:
+                    before = is_same_again(attempt, before, data)
             except BaseException as error:
-                if run.is_restarting and isinstance(error, Paused) and not run.stopping and not run.draining:
-                    await run.flush()
-                elif is_carried(run, error) and not is_cancelled_from_outside(run):
-                    await next_line(run, task, hold, function.signature, function.version)
+                if (
+                    attempt.is_restarting
+                    and isinstance(error, Paused)
+                    and not attempt.stopping
+                    and not attempt.draining
+                ):
+                    await attempt.flush()
+                elif is_carried(attempt, error) and not is_cancelled_from_outside(attempt):
+                    await next_line(attempt, task, hold, function.signature, function.version)
                 else:
-                    await _ended_otherwise(task, hold, run, function, error)
+                    await _ended_otherwise(task, hold, attempt, function, error)
                     return None
                 continue
-            if run.always_replay and is_first_end:
-                await run.flush()
+            if attempt.always_replay and is_first_end:
+                await attempt.flush()
                 continue
             if hold.at_end is not None:
                 hold.at_end()
-            while await _completing(task, run, sealed) is None:
-                if await _is_paused(task, hold, run):
+            while await _completing(task, attempt, sealed) is None:
+                if await _is_paused(task, hold, attempt):
                     return None
             task.status = "completed"
             forget_lease(store, hold)
-            run.fence.let_go()
+            attempt.fence.let_go()
             return Ended(copy)
     except BaseException as error:
         forget_lease(store, hold)
         if isinstance(error, LeaseLost):
             hold.fence.close(error)
-        if run is not None:
-            stand_down(run)
+        if attempt is not None:
+            stand_down(attempt)
         raise
 
 
-Ready = tuple[Run, tuple[Any, ...], dict[str, Any]]  # an attempt, and what its function is called with
+Ready = tuple[Attempt, tuple[Any, ...], dict[str, Any]]  # an attempt, and what its function is called with
 
 
 def _first(
     store: Store, task: Task, hold: Hold, loop: Loop, function: DurableFunction[..., Any], beginning: Beginning
 ) -> Ready:
     """The first attempt at a task that was made just now."""
-    run = Run(store, hold.fence, 1, (), {}, loop)
-    open_account(run, None, beginning.budget)
-    run.deadline_at = beginning.deadline_at
+    attempt = Attempt(store, hold.fence, 1, (), {}, loop)
+    open_account(attempt, None, beginning.budget)
+    attempt.deadline_at = beginning.deadline_at
     signature, copies = function.signature, beginning.copies
-    return run, *(signature.decode_arguments(beginning.arguments) if copies is None else signature.spread(copies))
+    return attempt, *(signature.decode_arguments(beginning.arguments) if copies is None else signature.spread(copies))
 
 
 async def _next(
@@ -317,12 +322,12 @@ async def _next(
     function = await fitting(store, task, hold, function, past.call)
     if function.version != past.call[1]:  # it was upgraded, and starts over
         past = await read_past(store, task.uid)
-    run = await prepare(store, task, hold, loop, past)
-    run.task = task
-    if endings.is_ending(run, past.signals):
-        await endings.end(task, hold, run)
+    attempt = await prepare(store, task, hold, loop, past)
+    attempt.task = task
+    if endings.is_ending(attempt, past.signals):
+        await endings.end(task, hold, attempt)
         return None
-    return function, run, *_arguments(store, task, function, run, past.call)
+    return function, attempt, *_arguments(store, task, function, attempt, past.call)
 
 
 def _kept_result(function: DurableFunction[..., Any], value: Any) -> tuple[bytes, Any]:
@@ -336,15 +341,15 @@ def _kept_result(function: DurableFunction[..., Any], value: Any) -> tuple[bytes
         raise NotStorable(path, problem.problem, do=problem.do, kept="its journal; the task has failed") from None
 
 
-def _completing(task: Task, run: Run, sealed: bytes) -> Write:
+def _completing(task: Task, attempt: Attempt, sealed: bytes) -> Write:
     """The write that ends the task with this result."""
-    store, fence = run.store, run.fence
-    params = store.event(run.uid, "completed", _report(run), task._agent)
-    params["uid"], params["epoch"], params["worker"], params["result"] = run.uid, fence.epoch, fence.worker, sealed
-    return Write(store.committer, "complete_function", params, run.key, len(sealed) + _END_BYTES, fence)
+    store, fence = attempt.store, attempt.fence
+    params = store.event(attempt.uid, "completed", _report(attempt), task._agent)
+    params["uid"], params["epoch"], params["worker"], params["result"] = attempt.uid, fence.epoch, fence.worker, sealed
+    return Write(store.committer, "complete_function", params, attempt.key, len(sealed) + _END_BYTES, fence)
 
 
-async def _is_paused(task: Task, hold: Hold, run: Run) -> bool:
+async def _is_paused(task: Task, hold: Hold, attempt: Attempt) -> bool:
     """Whether that was refused because somebody has paused the task meanwhile. Then what was done is kept, and the
     next attempt, which has nothing left to do, comes to the end."""
     try:
@@ -352,23 +357,23 @@ async def _is_paused(task: Task, hold: Hold, run: Run) -> bool:
     except InvalidTransition:
         if task.status != "paused":
             raise
-        await release_lease(run.store, hold, await why_drained(run))
+        await release_lease(attempt.store, hold, await why_drained(attempt))
         return True
     return False
 
 
-def _arguments(store: Store, task: Task, function: DurableFunction[..., Any], run: Run, call: Row) -> Any:
-    sealed, budget, run.deadline_at = call[2], call[6], call[9]
-    open_account(run, budget, function.chosen.budget)
+def _arguments(store: Store, task: Task, function: DurableFunction[..., Any], attempt: Attempt, call: Row) -> Any:
+    sealed, budget, attempt.deadline_at = call[2], call[6], call[9]
+    open_account(attempt, budget, function.chosen.budget)
     data = envelope.unseal(sealed, kind="arguments", bound_to=task.uid, ring=store.ring)
     return function.signature.decode_arguments(data)
 
 
-def _report(run: Run) -> bytes:
+def _report(attempt: Attempt) -> bytes:
     """What this attempt did, and what it did not have to do again."""
-    if not run.entries and not run.replayed:
-        return _report_of_first(run.fresh)
-    return _told(run.replayed, run.fresh, savings_of(entry for _, entry in run.entries))
+    if not attempt.entries and not attempt.replayed:
+        return _report_of_first(attempt.fresh)
+    return _told(attempt.replayed, attempt.fresh, savings_of(entry for _, entry in attempt.entries))
 
 
 @lru_cache(maxsize=64)
@@ -388,64 +393,64 @@ def _is_of(function: DurableFunction[..., Any], error: BaseException) -> bool:
 
 
 async def _ended_otherwise(
-    task: Task, hold: Hold, run: Run, function: DurableFunction[..., Any], error: BaseException
+    task: Task, hold: Hold, attempt: Attempt, function: DurableFunction[..., Any], error: BaseException
 ) -> None:
     """Paused, diverged, overtaken, to be cancelled, interrupted, or failed."""
-    closed = run.fence.closed
+    closed = attempt.fence.closed
     if isinstance(closed, ReplayDiverged) or isinstance(error, ReplayDiverged):
         found = closed if isinstance(closed, ReplayDiverged) else error
-        run.fence.closed = None
+        attempt.fence.closed = None
         await _pause_diverged(task, found)
         raise found
     if closed is not None:
-        forget_lease(run.store, hold)
+        forget_lease(attempt.store, hold)
         raise closed from error
     is_foreign = was_raised_by_a_handler(error) and not _is_of(function, error)
     if is_foreign or (is_leaving(error) and not isinstance(error, Paused | asyncio.CancelledError)):
-        await release_lease(run.store, hold, f"interrupted: {type(error).__name__}")
+        await release_lease(attempt.store, hold, f"interrupted: {type(error).__name__}")
         raise error
-    if run.halted and not is_cancelled_from_outside(run):
-        await run.flush()
-        await release_lease(run.store, hold, HALTED)
+    if attempt.halted and not is_cancelled_from_outside(attempt):
+        await attempt.flush()
+        await release_lease(attempt.store, hold, HALTED)
         return
-    if run.stopping and not is_cancelled_from_outside(run):
-        await run.flush()
-        await endings.end(task, hold, run)
+    if attempt.stopping and not is_cancelled_from_outside(attempt):
+        await attempt.flush()
+        await endings.end(task, hold, attempt)
         return
-    if run.draining and not is_cancelled_from_outside(run):
-        await run.flush()
-        await release_lease(run.store, hold, await why_drained(run))
+    if attempt.draining and not is_cancelled_from_outside(attempt):
+        await attempt.flush()
+        await release_lease(attempt.store, hold, await why_drained(attempt))
         return
-    if run.questions and (run.unwinding or isinstance(error, Paused)):
-        await suspend(task, hold, run)
-        if is_cancelled_from_outside(run):  # as it paused
+    if attempt.questions and (attempt.unwinding or isinstance(error, Paused)):
+        await suspend(task, hold, attempt)
+        if is_cancelled_from_outside(attempt):  # as it paused
             raise asyncio.CancelledError
         return
     if is_leaving(error):
         # Paused: as it carried over, and was cancelled.
         found = asyncio.CancelledError() if isinstance(error, Paused) else error
-        await release_lease(run.store, hold, f"interrupted: {type(found).__name__}")
+        await release_lease(attempt.store, hold, f"interrupted: {type(found).__name__}")
         raise found
     if isinstance(error, StoreUnavailable) and recorded_as(error) is None:
-        await release_lease(run.store, hold, f"interrupted: {type(error).__name__}")
+        await release_lease(attempt.store, hold, f"interrupted: {type(error).__name__}")
         raise error  # the function has not failed: what it needs to go on was not there
-    choice = await failing.choose(task, run, error)
+    choice = await failing.choose(task, attempt, error)
     if choice.wait is not None:
-        await failing.try_later(task, hold, run, choice)
+        await failing.try_later(task, hold, attempt, choice)
         return
     if choice.pauses:
-        await failing.ask(task, hold, run, choice)
+        await failing.ask(task, hold, attempt, choice)
     elif function.compensate:
-        await endings.fail_and_undo(task, hold, run, error)
+        await endings.fail_and_undo(task, hold, attempt, error)
     else:
-        await endings.fail(task, hold, run, endings.shape_of(error))
+        await endings.fail(task, hold, attempt, endings.shape_of(error))
     raise error
 
 
-def is_cancelled_from_outside(run: Run) -> bool:
+def is_cancelled_from_outside(attempt: Attempt) -> bool:
     """Whether the task that carries the attempt out was cancelled meanwhile."""
     current = asyncio.current_task()
-    return current is not None and current.cancelling() > run.cancelled
+    return current is not None and current.cancelling() > attempt.cancelled
 
 
 async def _pause_diverged(task: Task, error: BaseException) -> None:

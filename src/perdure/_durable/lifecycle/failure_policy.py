@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from perdure._durable.attempt import Run
+from perdure._durable.attempt import Attempt
 from perdure._durable.journal import FAILED, errors_in, note_of, read_entries, to_forget
 from perdure._ground import crash_points as crash
 from perdure._ground.clock import moment
@@ -40,18 +40,18 @@ class Choice(Struct, frozen=True):
     pauses: bool = False  # for a person
 
 
-async def choose(task: Task, run: Run, error: BaseException) -> Choice:
+async def choose(task: Task, attempt: Attempt, error: BaseException) -> Choice:
     """What its task wants (`Config.on_failure`); by now it is on disk what another attempt would do anew."""
-    store, what, trace = run.store, printable(redact(in_one_line(name_and_message(error))))[:500], trace_of(error)
-    can_be_tried = await _note(run, error)
-    sealed = TaskRow(*(await store.query("get_task_by_uid", uid=run.uid))[0]).config
-    config: Config = Config() if sealed is None else store.unseal(run.uid, "config", sealed, Config)
+    store, what, trace = attempt.store, printable(redact(in_one_line(name_and_message(error))))[:500], trace_of(error)
+    can_be_tried = await _note(attempt, error)
+    sealed = TaskRow(*(await store.query("get_task_by_uid", uid=attempt.uid))[0]).config
+    config: Config = Config() if sealed is None else store.unseal(attempt.uid, "config", sealed, Config)
     if config.on_failure == "pause":
         return Choice(what, trace, pauses=True)
     if config.on_failure != "retry" or not can_be_tried:
         return Choice(what, trace)
-    attempts = [AttemptRow(*row) for row in await store.query("read_attempts", uid=run.uid)]
-    tries = 1 + sum(attempt.ended.startswith(FAILED) for attempt in attempts)
+    attempts = [AttemptRow(*row) for row in await store.query("read_attempts", uid=attempt.uid)]
+    tries = 1 + sum(row.ended.startswith(FAILED) for row in attempts)
     return Choice(what, trace, tries, config.max_retries + 1, after_tries(tries, config.max_retries))
 
 
@@ -60,42 +60,42 @@ def after_tries(tries: int, max_retries: int) -> timedelta | None:
     return None if tries > max_retries else min(FIRST_WAIT * 2 ** min(tries - 1, 20), LONGEST_WAIT)
 
 
-async def _note(run: Run, error: BaseException) -> bool:
-    await run.flush()
-    positions = to_forget(await read_entries(run.store, run.uid, run.line), errors_in(error))
+async def _note(attempt: Attempt, error: BaseException) -> bool:
+    await attempt.flush()
+    positions = to_forget(await read_entries(attempt.store, attempt.uid, attempt.line), errors_in(error))
     if positions:
-        run.record(note_of(positions, run.epoch, run.store.clock.now_ms()))
-        await run.flush()
+        attempt.record(note_of(positions, attempt.epoch, attempt.store.clock.now_ms()))
+        await attempt.flush()
     crash.place("failing.noted")
     return positions is not None
 
 
-async def try_later(task: Task, hold: Hold, run: Run, choice: Choice) -> None:
+async def try_later(task: Task, hold: Hold, attempt: Attempt, choice: Choice) -> None:
     """The task pauses until its next try."""
     assert choice.wait is not None
-    now = await run.store.wall_ms()
+    now = await attempt.store.wall_ms()
     until = moment(now + choice.wait // timedelta(milliseconds=1))
     message = f"try {choice.tries} of {choice.most} failed: {choice.what}; it is tried again"
     log.warning("task %s, %s in %.0f s\n%s", task.id, message, choice.wait.total_seconds(), choice.trace)
     payload = {"until": until, "traceback": choice.trace}
-    made = make_pause("scheduled_wait", message, payload, now, json.loads(run.store.presence.author()))
-    await _pause(task, hold, run, made, choice)
+    made = make_pause("scheduled_wait", message, payload, now, json.loads(attempt.store.presence.author()))
+    await _pause(task, hold, attempt, made, choice)
     crash.place("failing.waiting")
 
 
-async def ask(task: Task, hold: Hold, run: Run, choice: Choice) -> None:
+async def ask(task: Task, hold: Hold, attempt: Attempt, choice: Choice) -> None:
     """The task pauses until a person has looked at it and resumes it: then it is tried again."""
-    now = await run.store.wall_ms()
-    author = json.loads(run.store.presence.author())
+    now = await attempt.store.wall_ms()
+    author = json.loads(attempt.store.presence.author())
     made = make_pause(
         "human_input", f"it failed: {choice.what}", {"error": choice.what, "traceback": choice.trace}, now, author
     )
-    await _pause(task, hold, run, made, choice)
+    await _pause(task, hold, attempt, made, choice)
 
 
-async def _pause(task: Task, hold: Hold, run: Run, made: Pause, choice: Choice) -> None:
+async def _pause(task: Task, hold: Hold, attempt: Attempt, made: Pause, choice: Choice) -> None:
     columns: dict[str, Any] = {
-        "pause": run.store.seal(task.uid, "pause", made, Pause),
+        "pause": attempt.store.seal(task.uid, "pause", made, Pause),
         "pause_reason": made.reason,
         "due_at": first_look(of_pause(made), int(made.since.timestamp() * 1000)),
     }
@@ -106,5 +106,5 @@ async def _pause(task: Task, hold: Hold, run: Run, made: Pause, choice: Choice) 
         if task.status != "paused":
             raise
         await release_lease(
-            run.store, hold, f"error: {choice.what}"
+            attempt.store, hold, f"error: {choice.what}"
         )  # somebody paused it meanwhile: then it waits for that

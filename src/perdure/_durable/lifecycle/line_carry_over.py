@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from perdure._durable.attempt import Paused, Run, current
+from perdure._durable.attempt import Attempt, Paused, current
 from perdure._durable.lifecycle.attach_check import compared
 from perdure._durable.lifecycle.task_fork import first_entry
 from perdure._durable.models import was_begun_with
@@ -29,43 +29,44 @@ async def carry_over(*args: Any, **kwargs: Any) -> None:
         raise NoTask("carry_over")
     if scope.is_body:
         raise InvalidInput("carry_over is called inside a step", do="call it in the durable function itself")
-    run = scope.run
-    run.check()
-    if scope is not run.main or run.scopes > 1:
+    attempt = scope.attempt
+    attempt.check()
+    if scope is not attempt.main or attempt.scopes > 1:
         raise InvalidInput(
             "carry_over is called while other tasks of the function are under way",
             kept="the journal as it is; it goes on",
             do="await them first, and carry over in the function itself",
         )
-    assert run.signature is not None
-    run.carried = run.signature.encode_arguments(args, kwargs)  # here, where the code can see what is wrong with them
-    run.unwinding = True
+    assert attempt.signature is not None
+    # Here, where the code can see what is wrong with them.
+    attempt.carried = attempt.signature.encode_arguments(args, kwargs)
+    attempt.unwinding = True
     raise Paused
 
 
-def is_carried(run: Run, error: BaseException) -> bool:
+def is_carried(attempt: Attempt, error: BaseException) -> bool:
     """Whether the attempt has ended to go on on the next line."""
-    return run.carried is not None and isinstance(error, Paused) and run.fence.closed is None
+    return attempt.carried is not None and isinstance(error, Paused) and attempt.fence.closed is None
 
 
-async def next_line(run: Run, task: Task, hold: Hold, signature: Any, version: int) -> None:
+async def next_line(attempt: Attempt, task: Task, hold: Hold, signature: Any, version: int) -> None:
     """The new line, durable when this returns.
 
     Raises:
         LeaseLost: another attempt has taken over.
     """
-    assert run.carried is not None
-    await run.flush()
-    before = (await run.store.query("get_call", uid=task.uid))[0][2]
-    before = envelope.unseal(before, kind="arguments", bound_to=task.uid, ring=run.store.ring)
-    begun_with = was_begun_with([entry for _, entry in run.entries]) or compared(signature, before)
+    assert attempt.carried is not None
+    await attempt.flush()
+    before = (await attempt.store.query("get_call", uid=task.uid))[0][2]
+    before = envelope.unseal(before, kind="arguments", bound_to=task.uid, ring=attempt.store.ring)
+    begun_with = was_begun_with([entry for _, entry in attempt.entries]) or compared(signature, before)
     params = {
-        **task._event("carried over", {"line": run.line + 1}),
-        "entries": await first_entry(run.store, task.uid, run.line, begun_with),
+        **task._event("carried over", {"line": attempt.line + 1}),
+        "entries": await first_entry(attempt.store, task.uid, attempt.line, begun_with),
         "function_version": version,
-        "arguments": envelope.seal(run.carried, kind="arguments", bound_to=task.uid, ring=run.store.ring),
+        "arguments": envelope.seal(attempt.carried, kind="arguments", bound_to=task.uid, ring=attempt.store.ring),
     }
-    if await run.store.verb("begin_line", task.uid, params, key=task.id, fence=hold.fence) is None:
+    if await attempt.store.verb("begin_line", task.uid, params, key=task.id, fence=hold.fence) is None:
         lost = LeaseLost(task.id, "another attempt has the lease, so nothing was carried over")
         hold.fence.close(lost)
         raise lost

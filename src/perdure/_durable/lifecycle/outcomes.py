@@ -13,7 +13,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from perdure._durable.attempt import Aside, Paused, Run
+from perdure._durable.attempt import Aside, Attempt, Paused
 from perdure._durable.control import is_live, is_wished, wish_of, wish_to_cancel
 from perdure._durable.effects import failure_of, note_failure, take_back, unknown_here
 from perdure._durable.lifecycle.preparation import prepare, suspend
@@ -72,9 +72,9 @@ async def _wake(task: Task) -> None:
 async def _end_here(task: Task, hold: Hold) -> None:
     store = task._store
     try:
-        run = await prepare(store, task, hold, asyncio.get_running_loop())
+        attempt = await prepare(store, task, hold, asyncio.get_running_loop())
         wish = await wish_of(store, task.uid)
-        unknown = unknown_here(run) if wish is not None and wish["undo"] else []
+        unknown = unknown_here(attempt) if wish is not None and wish["undo"] else []
     except BaseException as error:
         await release_lease(store, hold, COULD_NOT_BEGIN, error)
         raise
@@ -82,25 +82,25 @@ async def _end_here(task: Task, hold: Hold) -> None:
         log.warning("task %s is to be cancelled by a process that knows %s", task.id, ", ".join(unknown))
         await release_lease(store, hold, f"to be cancelled by a process that knows {', '.join(unknown)}")
         return
-    await end(task, hold, run)
+    await end(task, hold, attempt)
 
 
 # ── by whoever has the task ──────────────────────────────────────────────────────────────────────
 
 
-def is_ending(run: Run, signals: Sequence[Row]) -> bool:
+def is_ending(attempt: Attempt, signals: Sequence[Row]) -> bool:
     """Whether the function is not to be run any more: somebody wants its task to end, or it has failed before and
     what it did was being undone."""
-    if run.epoch == 1:
+    if attempt.epoch == 1:
         return False  # nobody had it before us; a wish made since then will be seen soon
-    return failure_of(run) is not None or is_wished(signals)
+    return failure_of(attempt) is not None or is_wished(signals)
 
 
-async def end(task: Task, hold: Hold, run: Run) -> None:
+async def end(task: Task, hold: Hold, attempt: Attempt) -> None:
     """Undo what is to be undone and end the task; or pause it, when a person has to help."""
-    store = run.store
-    fresh = await prepare(store, task, hold, run.loop)
-    fresh.effects = run.effects
+    store = attempt.store
+    fresh = await prepare(store, task, hold, attempt.loop)
+    fresh.effects = attempt.effects
     try:
         await _withdraw_questions(fresh)
         wish, failure = await wish_of(store, task.uid), failure_of(fresh)
@@ -119,24 +119,24 @@ async def end(task: Task, hold: Hold, run: Run) -> None:
         await fail(task, hold, fresh, codec.decode(failure))
 
 
-async def _withdraw_questions(run: Run) -> None:
+async def _withdraw_questions(attempt: Attempt) -> None:
     """The function is not run any more, so nobody has to answer what it has asked; what is uncertain stays open."""
-    for question in await questions_of(run.store, run.task_id, run.uid):
+    for question in await questions_of(attempt.store, attempt.task_id, attempt.uid):
         if not question.is_about_effect:
-            close_question(run, question.path, "withdrawn", {"withdrawn": True})
+            close_question(attempt, question.path, "withdrawn", {"withdrawn": True})
 
 
-async def fail_and_undo(task: Task, hold: Hold, run: Run, error: BaseException) -> None:
+async def fail_and_undo(task: Task, hold: Hold, attempt: Attempt, error: BaseException) -> None:
     try:
-        await note_failure(run, codec.encode(shape_of(error)))
+        await note_failure(attempt, codec.encode(shape_of(error)))
     except BaseException:
-        await release_lease(run.store, hold, "could not undo what it did")
+        await release_lease(attempt.store, hold, "could not undo what it did")
         raise
-    await end(task, hold, run)
+    await end(task, hold, attempt)
 
 
-async def fail(task: Task, hold: Hold, run: Run, shape: dict[str, Any]) -> None:
-    sealed = run.store.seal(task.uid, "error", shape)
+async def fail(task: Task, hold: Hold, attempt: Attempt, shape: dict[str, Any]) -> None:
+    sealed = attempt.store.seal(task.uid, "error", shape)
     await move(task, "fail", hold=hold, ended="failed", data=_told(shape), error=sealed)
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from perdure._durable.attempt import Run
+from perdure._durable.attempt import Attempt
 from perdure._durable.journal import length_of, opened, require_line, without_failed
 from perdure._durable.pauses import Open
 from perdure._durable.progress import begin_at, resume_point
@@ -87,7 +87,7 @@ def _by_task(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 async def prepare(
     store: Store, task: Task, hold: Hold, loop: asyncio.AbstractEventLoop, past: Past | None = None
-) -> Run:
+) -> Attempt:
     """An attempt that knows its journal and how its questions were answered."""
     past = past or await read_past(store, task.uid)
     line, pauses = past.line, past.pauses
@@ -97,20 +97,20 @@ async def prepare(
     entries = await without_failed(store, task.uid, opened(store, task.uid, past.journal, task.id, least))
     point = await resume_point(store, task.uid, entries)
     answers = {row[0]: store.unseal(task.uid, "answer", row[6]) for row in pauses if row[6] is not None}
-    run = Run(store, hold.fence, line, entries, answers, loop, point)
+    attempt = Attempt(store, hold.fence, line, entries, answers, loop, point)
     for path, _, _, question, asked_at, due_at, answer, *_ in pauses:
         if answer is None:
-            run.asked[path] = Open(store.unseal(task.uid, "pause", question), asked_at, due_at)
+            attempt.asked[path] = Open(store.unseal(task.uid, "pause", question), asked_at, due_at)
     if point is not None:
-        begin_at(run, point)
-    return run
+        begin_at(attempt, point)
+    return attempt
 
 
-async def suspend(task: Task, hold: Hold, run: Run) -> None:
+async def suspend(task: Task, hold: Hold, attempt: Attempt) -> None:
     """The task waits for its open questions, unless one was answered while the attempt was unwound."""
-    store = run.store
-    await run.flush()
-    reason, question, _ = next(iter(run.questions.values()))
+    store = attempt.store
+    await attempt.flush()
+    reason, question, _ = next(iter(attempt.questions.values()))
     now = store.clock.now_ms()
     details = question.get("details") or {}
     pause = make_pause(reason, str(question["question"]), details, now, json.loads(store.presence.author()))
@@ -119,7 +119,7 @@ async def suspend(task: Task, hold: Hold, run: Run) -> None:
         "pause": store.seal(task.uid, "pause", pause, Pause),
         "pause_reason": reason,
         "due_at": None,  # each question has its own
-        "paths": json.dumps(list(run.questions)),
+        "paths": json.dumps(list(attempt.questions)),
     }
     try:
         row = await store.verb("suspend", task.uid, params, key=task.id, fence=hold.fence)

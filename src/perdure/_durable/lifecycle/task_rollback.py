@@ -67,8 +67,8 @@ async def _undo(task: Task, position: int) -> None:
 
 async def _undo_here(task: Task, hold: Hold, position: int) -> None:
     store = task._store
-    run = await prepare(store, task, hold, asyncio.get_running_loop())
-    unknown = unknown_here(run, position)
+    attempt = await prepare(store, task, hold, asyncio.get_running_loop())
+    unknown = unknown_here(attempt, position)
     if unknown:
         await release_lease(store, hold, "cannot undo here")
         raise Conflict(
@@ -77,11 +77,11 @@ async def _undo_here(task: Task, hold: Hold, position: int) -> None:
             do="roll back in a program that imports these effects",
         )
     try:
-        await take_back(run, position)
+        await take_back(attempt, position)
     except Paused:
-        await suspend(task, hold, run)
+        await suspend(task, hold, attempt)
         raise Conflict(
-            f"a person has to help: {next(iter(run.questions.values()))[1]['question']}",
+            f"a person has to help: {next(iter(attempt.questions.values()))[1]['question']}",
             kept="the task, paused; what was undone so far is recorded",
             do=f"`perdure answer {task.id}`, then roll back again",
         ) from None

@@ -291,7 +291,7 @@ class Handle(Generic[R]):
 
     async def _recorded(self, scope: Scope) -> R:
         async def child() -> R:
-            with waiting(scope.run):
+            with waiting(scope.attempt):
                 row = await self._finished()
             found: R = result_of(self._tasks._store, row, self._function)
             return found
@@ -325,10 +325,10 @@ async def start_or_adopt(
     if scope is None or scope.is_body:
         task, _ = await start(tasks, id, function, args, kwargs)
         return Handle(tasks, id, task.uid, function)
-    parent = scope.run.uid
+    parent = scope.attempt.uid
 
     async def begin() -> str:
-        await scope.run.flush()
+        await scope.attempt.flush()
         child, _ = await start(tasks, id, function, args, kwargs, parent_uid=parent)
         return child.uid
 

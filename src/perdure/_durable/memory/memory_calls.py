@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from perdure._durable.attempt import Run
+    from perdure._durable.attempt import Attempt
 
 T = TypeVar("T")
 _active: ContextVar[MemoryCall | None] = ContextVar("perdure_memory_call", default=None)
@@ -51,8 +51,8 @@ def is_on_record() -> bool:
 class _InSteps:
     """What steps of earlier attempts did to memory: a step that is recorded is not run again, nor are its calls."""
 
-    def __init__(self, run: Run) -> None:
-        self._are_some = any(entry.op == OP and _is_in_step(entry.path) for _, entry in run.entries)
+    def __init__(self, attempt: Attempt) -> None:
+        self._are_some = any(entry.op == OP and _is_in_step(entry.path) for _, entry in attempt.entries)
         self._loaded: set[str] = set()
 
     def is_behind(self, layer: str) -> bool:
@@ -87,27 +87,27 @@ async def memory_call(
     scope = current.get()
     if scope is None or _active.get() is not None:
         return await body()
-    run: Run = scope.run
-    run.check()
+    attempt: Attempt = scope.attempt
+    attempt.check()
     if _is_older(scope):
         with _as_before():
             return await body()
     asked = _told(arguments)
     answer = scope.track.ask(name.replace("|", "/").replace("#", "%"), asked, in_body=scope.is_body)
     if type(answer) is Diverged:
-        raise run.poison(run.diverged(answer))
+        raise attempt.poison(attempt.diverged(answer))
     if type(answer) is Recorded:
         if not scope.is_body:
-            await run.hand_out(answer.position)
-            run.replayed += 1
+            await attempt.hand_out(answer.position)
+            attempt.replayed += 1
         own = await _again(scope, answer.path, asked, answer.entry, body, lost)
         given: Any = own if gives_its_own and answer.entry.error is None else _result(answer.entry, as_type)
         return given  # type: ignore[no-any-return]
     if type(answer) is Cut and not scope.is_body:
         await _again(scope, answer.path, asked, None, body, lost)
-        result: T = await never(run, answer.position)
+        result: T = await never(attempt, answer.position)
         return result
-    call = MemoryCall(run, answer.path, asked, {}, is_whole=False, is_in_step=scope.is_body)
+    call = MemoryCall(attempt, answer.path, asked, {}, is_whole=False, is_in_step=scope.is_body)
     made_here = await _first_time(scope, call, body, as_type, is_kept=not gives_its_own, flush=flush)
     if call.lost:
         lost(call.lost)
@@ -117,8 +117,8 @@ async def memory_call(
 class _Written:
     """By which perdure the journal was written."""
 
-    def __init__(self, run: Run) -> None:
-        self.may_be_older = bool(run.entries) and all(entry.op != OP for _, entry in run.entries)
+    def __init__(self, attempt: Attempt) -> None:
+        self.may_be_older = bool(attempt.entries) and all(entry.op != OP for _, entry in attempt.entries)
         self.is_older = False
 
 
@@ -127,7 +127,7 @@ def _is_older(scope: Scope) -> bool:
 
     It is known by a call on memory that would be the first one on record, before results that are.
     """
-    written = scope.run.part(_Written)
+    written = scope.attempt.part(_Written)
     if written.may_be_older and not written.is_older and not scope.is_body:
         written.is_older = scope.track.first_unasked() is not None
         written.may_be_older = written.is_older
@@ -156,7 +156,7 @@ def _told(arguments: Any) -> bytes:
 @contextmanager
 def _running(scope: Scope, call: MemoryCall) -> Iterator[None]:
     """Inside nothing is numbered, as in a step's body."""
-    token = current.set(Scope(call.run, call.path, True, asyncio.current_task()))
+    token = current.set(Scope(call.attempt, call.path, True, asyncio.current_task()))
     active = _active.set(call)
     try:
         yield
@@ -169,7 +169,7 @@ def _running(scope: Scope, call: MemoryCall) -> Iterator[None]:
 def unrecorded() -> Iterator[None]:
     """Inside the block nothing is numbered: what is done there belongs to this process, not to the function."""
     scope = current.get()
-    token = None if scope is None else current.set(Scope(scope.run, f"{scope.path}|unrecorded", True, scope.task))
+    token = None if scope is None else current.set(Scope(scope.attempt, f"{scope.path}|unrecorded", True, scope.task))
     try:
         yield
     finally:
@@ -182,7 +182,7 @@ async def _again(
 ) -> Any:
     """Run the layers' code with what it was answered when the call was recorded."""
     tails = {} if entry is None or entry.value is None else codec.decode(entry.value, _Kept)[1]
-    call = MemoryCall(scope.run, path, asked, tails, is_whole=True, is_in_step=scope.is_body)
+    call = MemoryCall(scope.attempt, path, asked, tails, is_whole=True, is_in_step=scope.is_body)
     with _running(scope, call):
         try:
             return await body()
@@ -199,47 +199,47 @@ _Kept = tuple[bytes | None, dict[str, list[Answer]]]
 async def _first_time(
     scope: Scope, call: MemoryCall, body: Callable[[], Awaitable[T]], as_type: Any, *, is_kept: bool, flush: bool
 ) -> T:
-    run, position = call.run, None
+    attempt, position = call.attempt, None
     try:
         if not scope.is_body:
-            await run.may_start()
-        with run.not_at_rest():
-            run.fresh += 1
+            await attempt.may_start()
+        with attempt.not_at_rest():
+            attempt.fresh += 1
             value, trouble = None, None
             try:
                 with _running(scope, call):
                     value = await body()
             except StoreUnavailable as error:
-                raise run.poison(error) from None  # nobody knows how the call ended; another attempt makes it again
+                raise attempt.poison(error) from None  # nobody knows how the call ended; another attempt makes it again
             except LeaseLost:
                 raise
             except Exception as raised:
-                run.fence.check()
+                attempt.fence.check()
                 trouble = encode_error(raised, declared_here())
-            run.fence.check()
+            attempt.fence.check()
             result = codec.encode(value, as_type) if is_kept and trouble is None else None
             kept = codec.encode((result, call.new_answers()), _Kept)
-            now = run.store.clock.now_ms()
+            now = attempt.store.clock.now_ms()
             # What was answered is kept beside an error too: the layers went as far as that.
-            entry = Entry("result", OP, call.path, call.asked, kept, trouble, now, 0, run.epoch)
+            entry = Entry("result", OP, call.path, call.asked, kept, trouble, now, 0, attempt.epoch)
             crash.place("memory.before_entry")
-            position, write = run.record(entry, urgent=flush)
+            position, write = attempt.record(entry, urgent=flush)
             crash.place("memory.recorded")
             if scope.is_body:
-                run.cursor.learn(position, entry)
-            elif run.ordered > 1:
-                run.gate.expect(position)
+                attempt.cursor.learn(position, entry)
+            elif attempt.ordered > 1:
+                attempt.gate.expect(position)
             if flush:
                 await write
-                run.check()
+                attempt.check()
         if not scope.is_body:
-            await run.hand_out(position)
+            await attempt.hand_out(position)
     except asyncio.CancelledError:
-        if run.is_ending:
+        if attempt.is_ending:
             raise
         if position is not None and not scope.is_body:
-            run.passed(position)
-        await cut_off(run, OP, call.path, call.asked, in_body=scope.is_body)
+            attempt.passed(position)
+        await cut_off(attempt, OP, call.path, call.asked, in_body=scope.is_body)
         raise
     if trouble is None and not is_kept:
         return value  # type: ignore[return-value]
@@ -285,7 +285,7 @@ class LayerRecord:
         if not is_loaded:
             self._opened_in = step
             return True
-        in_steps = call.run.part(_InSteps)
+        in_steps = call.attempt.part(_InSteps)
         return call.tape(self.layer).is_marked("load anew", lambda: in_steps.is_behind(self.layer))
 
     async def answer(self, what: str, read: Callable[[], Awaitable[T]], as_type: Any = Any) -> T:
@@ -304,7 +304,7 @@ class LayerRecord:
         try:
             value = await read()
         except StoreUnavailable as error:
-            raise call.run.poison(error) from None  # not an answer: another attempt asks again
+            raise call.attempt.poison(error) from None  # not an answer: another attempt asks again
         except LeaseLost:
             raise
         except Exception as error:
@@ -362,7 +362,7 @@ class LayerRecord:
             if params is not None:
                 return await tape.write(params, seen)
             await tape.save()
-            version = await elsewhere(call.run.epoch > 1 and not tape.has_written)
+            version = await elsewhere(call.attempt.epoch > 1 and not tape.has_written)
         except (StoreUnavailable, LeaseLost):
             raise
         except Exception as error:
@@ -376,7 +376,7 @@ class LayerRecord:
 def own_store(committer: object) -> bool:
     """Whether the running durable function keeps its journal in the store of this committer."""
     scope = current.get()
-    return scope is not None and scope.run.store.committer is committer
+    return scope is not None and scope.attempt.store.committer is committer
 
 
 def _given(found: Answer, as_type: Any) -> Any:

@@ -19,7 +19,7 @@ from perdure._replay import Recorded
 from perdure._store import Write
 
 if TYPE_CHECKING:
-    from perdure._durable.attempt import Run
+    from perdure._durable.attempt import Attempt
 
 OP, WRITE = "memory", "write"
 _seal = envelope.sealer_of("entry")
@@ -35,9 +35,16 @@ class MemoryCall:
     """One call on memory, on its way."""
 
     def __init__(
-        self, run: Run, path: str, asked: bytes, tails: dict[str, list[Answer]], *, is_whole: bool, is_in_step: bool
+        self,
+        attempt: Attempt,
+        path: str,
+        asked: bytes,
+        tails: dict[str, list[Answer]],
+        *,
+        is_whole: bool,
+        is_in_step: bool,
     ) -> None:
-        self.run, self.path, self.asked, self.is_in_step = run, path, asked, is_in_step
+        self.attempt, self.path, self.asked, self.is_in_step = attempt, path, asked, is_in_step
         self.is_whole = is_whole  # it has ended before: nothing is done
         self.lost: set[str] = set()  # layers that asked for what is not on record
         self._tails = tails
@@ -62,7 +69,7 @@ class Tape:
         self._given: deque[Answer] = deque()
         self.new: list[Answer] = []
         self.has_written = self.has_looked = False
-        cursor = call.run.cursor
+        cursor = call.attempt.cursor
         while type(found := cursor.ask(call.path, self._layer, call.asked, in_body=True)) is Recorded:
             assert found.entry.value is not None
             self._given += codec.decode(found.entry.value, list[Answer])
@@ -108,19 +115,19 @@ class Tape:
 
     async def write(self, given: dict[str, Any], seen: int | None) -> int | None:
         """Have the value and the entry that tells of it committed together; the new version, or None."""
-        run = self._call.run
+        attempt = self._call.attempt
         kept = self._entry([*self.new, (WRITE, codec.encode((seen or 0) + 1), None)])
         refused = self._entry([*self.new, (WRITE, codec.encode(None), None)])
         params = {
-            **given, "uid": run.uid, "line": run.line, "position": 0, "epoch": run.epoch,
-            "worker": run.fence.worker,
+            **given, "uid": attempt.uid, "line": attempt.line, "position": 0, "epoch": attempt.epoch,
+            "worker": attempt.fence.worker,
             "entry": self._sealed(kept), "refused": self._sealed(refused),
         }  # fmt: skip
         size = 400 + sum(len(value) for value in params.values() if type(value) is bytes)
-        write = Write(run.store.committer, "record_memory", params, run.key, size, run.fence, True)
-        position = run.store.committer.submit_entry(write, params, run.fence, True)
+        write = Write(attempt.store.committer, "record_memory", params, attempt.key, size, attempt.fence, True)
+        position = attempt.store.committer.submit_entry(write, params, attempt.fence, True)
         row = await write
-        run.fence.check()
+        attempt.fence.check()
         crash.place("memory.written")
         assert row is not None
         version = row[1] or None
@@ -131,21 +138,21 @@ class Tape:
         """Have what was answered so far on disk: what comes next is done elsewhere, and must be repeated alike."""
         if self.new:
             entry = self._entry(self.new)
-            position, write = self._call.run.record(entry, urgent=True)
+            position, write = self._call.attempt.record(entry, urgent=True)
             await write
-            self._call.run.fence.check()
+            self._call.attempt.fence.check()
             self._learn(position, entry)
 
     def _entry(self, answers: list[Answer]) -> Entry:
-        run = self._call.run
-        now, data = run.store.clock.now_ms(), codec.encode(answers, list[Answer])
-        return Entry("result", OP, self._path, self._call.asked, data, at=now, epoch=run.epoch)
+        attempt = self._call.attempt
+        now, data = attempt.store.clock.now_ms(), codec.encode(answers, list[Answer])
+        return Entry("result", OP, self._path, self._call.asked, data, at=now, epoch=attempt.epoch)
 
     def _sealed(self, entry: Entry) -> bytes:
-        return _seal(encode_entry(entry), self._call.run.uid, self._call.run.store.ring)
+        return _seal(encode_entry(entry), self._call.attempt.uid, self._call.attempt.store.ring)
 
     def _learn(self, position: int, entry: Entry) -> None:
-        cursor, self.new, self.has_written = self._call.run.cursor, [], True
+        cursor, self.new, self.has_written = self._call.attempt.cursor, [], True
         cursor.learn(position, entry)
         number = cursor.track(self._call.path).count(self._layer)
         self._path = f"{self._call.path}|{self._layer}#{number}"

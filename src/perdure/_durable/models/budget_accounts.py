@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from perdure._durable.attempt import Paused, Run, Scope, current, poison
+from perdure._durable.attempt import Attempt, Paused, Scope, current, poison
 from perdure._ground import codec
 from perdure._ground.durations import Duration, require_timedelta
 from perdure._model import CARRIED, Entry
@@ -88,7 +88,7 @@ class budgets:
         scope = _scope("budgets.spend")
         note = spent_note(tokens, money)
         if scope.is_body:
-            scope.run.part(Account).charge(note, "spent", f"{scope.path}|spent")
+            scope.attempt.part(Account).charge(note, "spent", f"{scope.path}|spent")
         else:
             _once(scope, "budgets.spend", (tokens, money), None, note)
 
@@ -102,14 +102,14 @@ class budgets:
             NoTask: there is no task whose budget it is.
         """
         scope = _scope("budgets.check")
-        if scope.is_body or not scope.run.is_replaying:
-            scope.run.part(Account).check()
+        if scope.is_body or not scope.attempt.is_replaying:
+            scope.attempt.part(Account).check()
 
     @staticmethod
     def spent() -> Spent:
         """What the task had spent when this was first asked here; the same in replay."""
         scope = _scope("budgets.spent")
-        now = scope.run.part(Account).spent()
+        now = scope.attempt.part(Account).spent()
         if scope.is_body:
             return now
         found: Spent = _once(scope, "budgets.spent", (), now, None)
@@ -120,27 +120,27 @@ def _scope(name: str) -> Scope:
     scope = current.get()
     if scope is None:
         raise NoTask(name)
-    scope.run.fence.check()
-    if scope.run.unwinding:
+    scope.attempt.fence.check()
+    if scope.attempt.unwinding:
         raise Paused
     return scope
 
 
 def _once(scope: Scope, name: str, args: tuple[Any, ...], value: Any, note: Note | None) -> Any:
     """Record a value the first time, and read it afterwards."""
-    run, asked = scope.run, digest(args, {})
-    answer = run.cursor.ask(scope.path, name, asked)
+    attempt, asked = scope.attempt, digest(args, {})
+    answer = attempt.cursor.ask(scope.path, name, asked)
     as_type = type(value)
     if isinstance(answer, Diverged):
-        raise poison(run, run.diverged(answer))
+        raise poison(attempt, attempt.diverged(answer))
     if type(answer) is Recorded:
         assert answer.entry.value is not None
         return codec.decode(answer.entry.value, as_type)
-    now = run.store.clock.now_ms()
+    now = attempt.store.clock.now_ms()
     data = codec.encode(value, as_type)
-    run.record(Entry("result", "inline", answer.path, asked, data, at=now, epoch=run.epoch, note=note))
+    attempt.record(Entry("result", "inline", answer.path, asked, data, at=now, epoch=attempt.epoch, note=note))
     if note:
-        run.part(Account).add(note)
+        attempt.part(Account).add(note)
     return value
 
 
@@ -155,22 +155,24 @@ def spent_note(tokens: int = 0, money: float = 0.0, **more: str | int | float | 
 class Account:
     """What one task has spent, and may; of one attempt."""
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._before = spent_in(entry for _, entry in run.entries)
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._before = spent_in(entry for _, entry in attempt.entries)
         self._tokens, self._money = self._before.tokens, self._before.money
-        self._began = run.began
+        self._began = attempt.began
         self._mutex = threading.Lock()  # plain functions call models from their threads
         self.budget: Budget | None = None
 
     def spent(self) -> Spent:
-        now = timedelta(milliseconds=self._run.store.clock.now_ms() - self._began)
+        now = timedelta(milliseconds=self._attempt.store.clock.now_ms() - self._began)
         return Spent(tokens=self._tokens, money=self._money, time=self._before.time + now)
 
     def charge(self, note: Note, op: str, path: str, value: bytes | None = None) -> None:
         """Record a mark that costs something."""
-        run = self._run
-        run.record(Entry("result", op, path, b"", value, at=run.store.clock.now_ms(), epoch=run.epoch, note=note))
+        attempt = self._attempt
+        attempt.record(
+            Entry("result", op, path, b"", value, at=attempt.store.clock.now_ms(), epoch=attempt.epoch, note=note)
+        )
         self.add(note)
 
     def add(self, note: Mapping[str, Any]) -> None:
@@ -190,7 +192,7 @@ class Account:
         for what in ("tokens", "money", "time"):
             limit = getattr(self.budget, what)
             if limit is not None and getattr(spent, what) >= limit:
-                raise BudgetExhausted(self._run.task_id, what, str(limit), str(getattr(spent, what)))
+                raise BudgetExhausted(self._attempt.task_id, what, str(limit), str(getattr(spent, what)))
 
 
 def spent_in(entries: Iterable[Entry]) -> Spent:
@@ -232,9 +234,9 @@ def seal_budget(store: Store, uid: str, budget: Budget | None) -> bytes | None:
     return None if budget is None else store.seal(uid, "budget", budget, Budget)
 
 
-def open_account(run: Run, stored: bytes | None, chosen: Budget | None) -> None:
+def open_account(attempt: Attempt, stored: bytes | None, chosen: Budget | None) -> None:
     """A budget that is named now goes before the one the task was started with: so it can be raised."""
     if stored is None and chosen is None:
         return  # most tasks: the account is made when something is spent
-    budget: Budget | None = run.store.unseal(run.uid, "budget", stored, Budget) if stored else None
-    run.part(Account).budget = chosen if chosen is not None else budget
+    budget: Budget | None = attempt.store.unseal(attempt.uid, "budget", stored, Budget) if stored else None
+    attempt.part(Account).budget = chosen if chosen is not None else budget

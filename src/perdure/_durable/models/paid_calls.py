@@ -28,7 +28,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
-from perdure._durable.attempt import Retry, Run, current
+from perdure._durable.attempt import Attempt, Retry, current
 from perdure._durable.declare import step
 from perdure._durable.models.budget_accounts import Account, spent_note
 from perdure._durable.values import Signature
@@ -163,8 +163,8 @@ class _Asker:
     def _check_budget(self) -> None:
         # Not recorded: when the budget is raised, the call is made. What was recorded is not asked for.
         scope = current.get()
-        if scope is not None and (scope.is_body or scope.run.cursor.track(scope.path).is_fresh(self._name)):
-            scope.run.part(Account).check()
+        if scope is not None and (scope.is_body or scope.attempt.cursor.track(scope.path).is_fresh(self._name)):
+            scope.attempt.part(Account).check()
 
     def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: Any) -> None:
         scope = current.get()
@@ -175,7 +175,7 @@ class _Asker:
             given.pop(next(iter(given)))
         used = self._used(reply)
         money = used.money if used.money is not None else self._price.of(used)
-        kept = scope.run.part(Conversations)
+        kept = scope.attempt.part(Conversations)
         prompt, head = self._prompt(kept, given.get(self._messages, given))
         note = spent_note(
             used.tokens,
@@ -185,7 +185,7 @@ class _Asker:
             input_tokens=used.input_tokens,
             output_tokens=used.output_tokens,
         )
-        scope.run.part(Account).charge(note, "model", f"{scope.path}|model", prompt)
+        scope.attempt.part(Account).charge(note, "model", f"{scope.path}|model", prompt)
         crash.place("model.noted")
         if name_of(scope.path) == self._name:
             kept.learn_reply(reply, self._returns)
@@ -245,12 +245,12 @@ def _hash(data: bytes) -> bytes:
 class Conversations:
     """The messages that a task's journal holds."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, attempt: Attempt) -> None:
         self._mutex = threading.Lock()  # plain functions call models from their threads
         self._contents: set[bytes] = set()
         self._heads: set[bytes] = {b""}
-        ends = {entry.path: entry for _, entry in run.entries if entry.kind == "result"}
-        for _, entry in run.entries:
+        ends = {entry.path: entry for _, entry in attempt.entries if entry.kind == "result"}
+        for _, entry in attempt.entries:
             if entry.op == "model" and entry.value is not None:
                 self._learn(msgspec.msgpack.decode(entry.value, type=Prompt))
                 reply = ends.get(scope_of(entry.path))

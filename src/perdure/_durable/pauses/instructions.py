@@ -27,7 +27,7 @@ async def instruction(first: str = "") -> str:
 async def _newest() -> str | None:
     scope = current.get()
     assert scope is not None
-    store, uid = scope.run.store, scope.run.uid
+    store, uid = scope.attempt.store, scope.attempt.uid
     given = [row for row in await store.query("read_signals", uid=uid) if row[0] == INSTRUCTION]
     if not given:
         return None

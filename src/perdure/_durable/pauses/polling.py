@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from perdure._durable.attempt import Run, Scope, current, short_name
+from perdure._durable.attempt import Attempt, Scope, current, short_name
 from perdure._durable.pauses.questions import Open, answer_to, close_question, question_of
 from perdure._durable.values import Signature
 from perdure._ground.clock import moment
@@ -43,24 +43,24 @@ class Poll:
         self.what = what or (self._described.what if self._described else short_name(check))
         self.returns = Any if self._described else _returns_of(check)
 
-    async def put(self, run: Run, path: str) -> Any:
+    async def put(self, attempt: Attempt, path: str) -> Any:
         """What was found.
 
         Raises:
             TimedOut: nothing was, within the limit.
         """
-        if path in run.answers:
-            return self._found(run.answers[path])
-        now, opened = await run.store.wall_ms(), run.asked.get(path)
+        if path in attempt.answers:
+            return self._found(attempt.answers[path])
+        now, opened = await attempt.store.wall_ms(), attempt.asked.get(path)
         if opened is None:
-            found, asked = await self._look(run, path), self._first(now)
+            found, asked = await self._look(attempt, path), self._first(now)
         else:
             asked = from_stored(opened.question.get("asked")) or self._first(now)
-            found = await self._look_again(run, path, asked, opened, now)
+            found = await self._look_again(attempt, path, asked, opened, now)
         if found is not None:
-            close_question(run, path, "checked", {"value": found})
+            close_question(attempt, path, "checked", {"value": found})
             return found
-        return self._found(await self._wait(run, path, asked, now))
+        return self._found(await self._wait(attempt, path, asked, now))
 
     def _first(self, now: int) -> Asked:
         limit = None if self._limit is None else now + self._limit // timedelta(milliseconds=1)
@@ -68,7 +68,7 @@ class Poll:
         every, backoff = self._every_ms, self._backoff
         return Asked(kind="poll", every_ms=every, backoff=backoff, expires_at=limit, check=check)
 
-    async def _look_again(self, run: Run, path: str, asked: Asked, opened: Open, now: int) -> Any:
+    async def _look_again(self, attempt: Attempt, path: str, asked: Asked, opened: Open, now: int) -> Any:
         """Look if it is time; the next look is on record before this one begins."""
         due = opened.question.get(WAS_DUE, opened.due_at)
         if due is not None and due > now:
@@ -83,42 +83,44 @@ class Poll:
             "path": path,
             "seen_due_at": opened.due_at,
             "due_at": due_at,
-            "question": run.store.seal(run.uid, "pause", question),
+            "question": attempt.store.seal(attempt.uid, "pause", question),
         }
-        if await run.store.verb("rearm_pause", run.uid, params, key=run.task_id) is None:
+        if await attempt.store.verb("rearm_pause", attempt.uid, params, key=attempt.task_id) is None:
             # A worker was quicker, and looks at it itself; or it only made room for others.
-            newer = await self._open_now(run, path)
-            return None if newer is None else await self._look_again(run, path, asked, newer, now)
-        run.asked[path] = Open(question, opened.asked_at, due_at)
-        return await self._look(run, path)
+            newer = await self._open_now(attempt, path)
+            return None if newer is None else await self._look_again(attempt, path, asked, newer, now)
+        attempt.asked[path] = Open(question, opened.asked_at, due_at)
+        return await self._look(attempt, path)
 
-    async def _open_now(self, run: Run, path: str) -> Open | None:
+    async def _open_now(self, attempt: Attempt, path: str) -> Open | None:
         """The question as it is now; None when it has its answer."""
-        for at, _, _, question, asked_at, due_at, answer, *_ in await run.store.query("read_pauses", uid=run.uid):
+        for at, _, _, question, asked_at, due_at, answer, *_ in await attempt.store.query(
+            "read_pauses", uid=attempt.uid
+        ):
             if at == path and answer is None:
-                return Open(run.store.unseal(run.uid, "pause", question), asked_at, due_at)
+                return Open(attempt.store.unseal(attempt.uid, "pause", question), asked_at, due_at)
         return None
 
-    async def _look(self, run: Run, path: str) -> Any:
-        run.bodies -= 1  # as long as it may not start
+    async def _look(self, attempt: Attempt, path: str) -> Any:
+        attempt.bodies -= 1  # as long as it may not start
         try:
-            await run.may_start()
+            await attempt.may_start()
         finally:
-            run.bodies += 1
-        token = current.set(Scope(run, path, is_body=True))
+            attempt.bodies += 1
+        token = current.set(Scope(attempt, path, is_body=True))
         try:
             found: Any = self._check()  # a plain function will do
             return await found if inspect.isawaitable(found) else found
         finally:
             current.reset(token)
 
-    async def _wait(self, run: Run, path: str, asked: Asked, now: int) -> Any:
+    async def _wait(self, attempt: Attempt, path: str, asked: Asked, now: int) -> Any:
         due_at = next_check(asked, now, random.random())  # noqa: S311
         expires = None if asked.expires_at is None else moment(asked.expires_at)
         details = {**(asked.check or {}), "every": timedelta(milliseconds=asked.every_ms), "expires": expires}
         question = question_of(self.what, asked, **details)
         topic = POLL_TOPIC if self._described else None
-        return await answer_to(run, path, "external_dependency", question, due_at, topic=topic, counts=True)
+        return await answer_to(attempt, path, "external_dependency", question, due_at, topic=topic, counts=True)
 
     def _found(self, answer: dict[str, Any]) -> Any:
         if answer.get("expired"):

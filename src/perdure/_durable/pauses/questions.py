@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from perdure._durable.attempt import Paused, Run, current, cut, never, stack_here
+from perdure._durable.attempt import Attempt, Paused, current, cut, never, stack_here
 from perdure._durable.values import decode_error, encode_error
 from perdure._ground import codec
 from perdure._model import Asked, Entry, make_pause, to_stored
@@ -30,7 +30,7 @@ class Open(Struct, frozen=True):
 
 
 async def answer_to(
-    run: Run,
+    attempt: Attempt,
     path: str,
     reason: str,
     question: dict[str, Any],
@@ -46,77 +46,81 @@ async def answer_to(
     waits, it does not. `counts`: who asks is a call under way already. `at_once`: it is a plain function, which
     cannot wait for the others; what they have under way is cut off, and settled later.
     """
-    if path in run.answers:
-        return run.answers[path]
-    if run.unwinding:
+    if path in attempt.answers:
+        return attempt.answers[path]
+    if attempt.unwinding:
         raise Paused
     if at_once:
-        if not await _ask(run, path, reason, question, due_at, topic):
-            run.unwind()
+        if not await _ask(attempt, path, reason, question, due_at, topic):
+            attempt.unwind()
             raise Paused
-        return run.answers[path]
-    run.bodies += not counts
+        return attempt.answers[path]
+    attempt.bodies += not counts
     try:
-        if not await _ask(run, path, reason, question, due_at, topic):
-            await _wait(run, path)
-        return run.answers[path]  # it came early, or while others of this attempt were at work
+        if not await _ask(attempt, path, reason, question, due_at, topic):
+            await _wait(attempt, path)
+        return attempt.answers[path]  # it came early, or while others of this attempt were at work
     finally:
-        run.bodies -= not counts
+        attempt.bodies -= not counts
 
 
-async def _wait(run: Run, path: str) -> None:
-    if run.unwinding:
+async def _wait(attempt: Attempt, path: str) -> None:
+    if attempt.unwinding:
         raise Paused
-    run.bodies -= 1
+    attempt.bodies -= 1
     try:
-        await run.suspend(path)
+        await attempt.suspend(path)
     finally:
-        run.bodies += 1
+        attempt.bodies += 1
 
 
 async def _ask(
-    run: Run, path: str, reason: str, question: dict[str, Any], due_at: int | None, topic: str | None
+    attempt: Attempt, path: str, reason: str, question: dict[str, Any], due_at: int | None, topic: str | None
 ) -> bool:
     """Have the question open, and be one that the attempt waits for; whether its answer is there by then."""
-    if path not in run.asked:
+    if path not in attempt.asked:
         # As the task's pause will be made of it: what no pause can be is refused here, where the code hears of it.
-        make_pause(reason, str(question["question"]), question.get("details") or {}, run.store.clock.now_ms(), {})
-        await run.flush()
-        if await _opened(run, path, reason, question, due_at, topic) is None:
-            lost = LeaseLost(run.task_id, "another attempt has the lease, so a question was refused")
-            run.fence.close(lost)
+        make_pause(reason, str(question["question"]), question.get("details") or {}, attempt.store.clock.now_ms(), {})
+        await attempt.flush()
+        if await _opened(attempt, path, reason, question, due_at, topic) is None:
+            lost = LeaseLost(attempt.task_id, "another attempt has the lease, so a question was refused")
+            attempt.fence.close(lost)
             raise lost
-        run.asked[path] = Open(question, run.store.clock.now_ms(), due_at)
-        if topic is not None and await _came_early(run, path):
+        attempt.asked[path] = Open(question, attempt.store.clock.now_ms(), due_at)
+        if topic is not None and await _came_early(attempt, path):
             return True
-    run.questions[path] = (reason, question, due_at)
+    attempt.questions[path] = (reason, question, due_at)
     return False
 
 
-async def _came_early(run: Run, path: str) -> bool:
+async def _came_early(attempt: Attempt, path: str) -> bool:
     """Whether a signal was there already when its question was opened."""
-    for row in await run.store.query("read_pauses", uid=run.uid):
+    for row in await attempt.store.query("read_pauses", uid=attempt.uid):
         if row[0] == path and row[6] is not None:
-            run.answers[path] = run.store.unseal(run.uid, "answer", row[6])
+            attempt.answers[path] = attempt.store.unseal(attempt.uid, "answer", row[6])
             return True
     return False
 
 
-def note_question(run: Run, path: str, reason: str, question: dict[str, Any], *, topic: str | None = None) -> None:
+def note_question(
+    attempt: Attempt, path: str, reason: str, question: dict[str, Any], *, topic: str | None = None
+) -> None:
     """Have a question on record that nobody waits for."""
-    run.store.committer.submit(_opened(run, path, reason, question, None, topic))
+    attempt.store.committer.submit(_opened(attempt, path, reason, question, None, topic))
 
 
-def _opened(run: Run, path: str, reason: str, question: dict[str, Any], due_at: int | None, topic: str | None) -> Write:
+def _opened(
+    attempt: Attempt, path: str, reason: str, question: dict[str, Any], due_at: int | None, topic: str | None
+) -> Write:
     params = {
         "path": path,
         "reason": reason,
         "topic": topic,
-        "question": run.store.seal(run.uid, "pause", {**question, "stack": stack_here()}),
-        "at": run.store.clock.now_ms(),
+        "question": attempt.store.seal(attempt.uid, "pause", {**question, "stack": stack_here()}),
+        "at": attempt.store.clock.now_ms(),
         "due_at": due_at,
     }
-    return run.store.verb("open_pause", run.uid, params, key=run.task_id, fence=run.fence)
+    return attempt.store.verb("open_pause", attempt.uid, params, key=attempt.task_id, fence=attempt.fence)
 
 
 def question_of(text: str, asked: Asked, **details: Any) -> dict[str, Any]:
@@ -125,30 +129,30 @@ def question_of(text: str, asked: Asked, **details: Any) -> dict[str, Any]:
     return {"question": text, "asked": to_stored(asked), "details": shown}
 
 
-def close_questions(run: Run, path: str, kind: str, answer: dict[str, Any]) -> None:
+def close_questions(attempt: Attempt, path: str, kind: str, answer: dict[str, Any]) -> None:
     """Those of one call: its question, and the same asked once more behind an answer that did not fit."""
-    for place in [one for one in run.asked if one == path or one.startswith(f"{path}?")]:
-        close_question(run, place, kind, answer)
+    for place in [one for one in attempt.asked if one == path or one.startswith(f"{path}?")]:
+        close_question(attempt, place, kind, answer)
 
 
-def close_question(run: Run, path: str, kind: str, answer: dict[str, Any]) -> None:
+def close_question(attempt: Attempt, path: str, kind: str, answer: dict[str, Any]) -> None:
     """The code itself has found the answer, or asks no more; nobody has to look at the question again."""
-    run.questions.pop(path, None)
-    opened = run.asked.pop(path, None)
+    attempt.questions.pop(path, None)
+    opened = attempt.asked.pop(path, None)
     if opened is None:
         return
     params = {
-        **run.store.event(run.uid, kind, {"question": opened.question.get("question", "")}),
+        **attempt.store.event(attempt.uid, kind, {"question": opened.question.get("question", "")}),
         "path": path,
-        "answer": run.store.seal(run.uid, "answer", answer),
+        "answer": attempt.store.seal(attempt.uid, "answer", answer),
     }
-    run.store.committer.submit(run.store.verb("answer_pause", run.uid, params, key=run.task_id))
+    attempt.store.committer.submit(attempt.store.verb("answer_pause", attempt.uid, params, key=attempt.task_id))
 
 
 # ── a recorded call ──────────────────────────────────────────────────────────────────────────────
 
 
-async def recorded(name: str, asked: bytes, put: Callable[[Run, str], Awaitable[Any]], as_type: Any = Any) -> Any:
+async def recorded(name: str, asked: bytes, put: Callable[[Attempt, str], Awaitable[Any]], as_type: Any = Any) -> Any:
     """What `put` answers with, from the journal if it is there; recorded when it is first given to the code.
 
     An exception of `put` is recorded as well. A call that the code itself cancels is recorded as cut, and its
@@ -159,41 +163,41 @@ async def recorded(name: str, asked: bytes, put: Callable[[Run, str], Awaitable[
         raise NoTask(name)
     if scope.is_body:
         raise InvalidInput(f"{name} is called inside a step", do="pause between steps")
-    run = scope.run
-    run.check()
+    attempt = scope.attempt
+    attempt.check()
     answer = scope.track.ask(name, asked)
     if type(answer) is Recorded:
-        run.replayed += 1
-        await run.hand_out(answer.position)
+        attempt.replayed += 1
+        await attempt.hand_out(answer.position)
         return _read(answer.entry, as_type)
     if type(answer) is Diverged:
-        raise run.poison(run.diverged(answer))
+        raise attempt.poison(attempt.diverged(answer))
     if type(answer) is Cut:
-        return await never(run, answer.position)
+        return await never(attempt, answer.position)
     path = answer.path
     position = 0
     # What was answered is on disk as the answer. That it was handed to the code may follow, as a short step's result.
-    is_kept = path in run.answers and run.ordered == 1
+    is_kept = path in attempt.answers and attempt.ordered == 1
     try:
         # A call under way, until its answer comes to the gate: unwound before that, the attempt would wait for others
         # with an answer that the code was to go on with.
-        with run.not_at_rest():
-            entry, copy = await _put(run, name, path, asked, put, as_type)
-            position, write = run.record(entry, urgent=not is_kept)
-            if run.ordered > 1:
-                run.gate.expect(position)
+        with attempt.not_at_rest():
+            entry, copy = await _put(attempt, name, path, asked, put, as_type)
+            position, write = attempt.record(entry, urgent=not is_kept)
+            if attempt.ordered > 1:
+                attempt.gate.expect(position)
             if not is_kept:
                 await write
-            run.fence.check()
-        await run.hand_out(position)
+            attempt.fence.check()
+        await attempt.hand_out(position)
     except asyncio.CancelledError:
-        if not run.is_ending:
-            run.passed(position)
+        if not attempt.is_ending:
+            attempt.passed(position)
             # First the cut: a question that is open for nobody does no harm, one that nobody can answer would.
-            place = cut(run, name, path, asked)
-            close_questions(run, path, "withdrawn", {"withdrawn": True})
-            if place is not None and (run.ordered > 1 or run.always_replay):
-                await run.hand_out(place[0])
+            place = cut(attempt, name, path, asked)
+            close_questions(attempt, path, "withdrawn", {"withdrawn": True})
+            if place is not None and (attempt.ordered > 1 or attempt.always_replay):
+                await attempt.hand_out(place[0])
         raise
     if entry.error is not None:
         raise decode_error(entry.error, ())
@@ -201,19 +205,19 @@ async def recorded(name: str, asked: bytes, put: Callable[[Run, str], Awaitable[
 
 
 async def _put(
-    run: Run, name: str, path: str, asked: bytes, put: Callable[[Run, str], Awaitable[Any]], as_type: Any
+    attempt: Attempt, name: str, path: str, asked: bytes, put: Callable[[Attempt, str], Awaitable[Any]], as_type: Any
 ) -> tuple[Entry, Any]:
     data = trouble = copy = None
     try:
-        data, copy = codec.round_trip(await put(run, path), as_type)
+        data, copy = codec.round_trip(await put(attempt, path), as_type)
     except StoreUnavailable as error:
-        raise run.poison(error) from None  # it may have been asked or not; another attempt looks
+        raise attempt.poison(error) from None  # it may have been asked or not; another attempt looks
     except Exception as raised:
-        run.fence.check()  # ours to raise again, not the call's to record
+        attempt.fence.check()  # ours to raise again, not the call's to record
         trouble = encode_error(raised, ())
-        close_questions(run, path, "given up", {"expired": True})
-    now = run.store.clock.now_ms()
-    return Entry("result", name, path, asked, data, trouble, at=now, epoch=run.epoch), copy
+        close_questions(attempt, path, "given up", {"expired": True})
+    now = attempt.store.clock.now_ms()
+    return Entry("result", name, path, asked, data, trouble, at=now, epoch=attempt.epoch), copy
 
 
 def _read(entry: Entry, as_type: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from msgspec import Struct
 
-from perdure._durable.attempt import Run
+from perdure._durable.attempt import Attempt
 from perdure._durable.pauses.polling import Poll
 from perdure._durable.pauses.questions import answer_to, question_of, recorded
 from perdure._durable.values import schema_of
@@ -62,11 +62,11 @@ class pause:
         if default not in ("approve", "reject"):
             raise InvalidInput(f"default is {default!r}", do="choose approve or reject")
 
-        async def put(run: Run, path: str) -> Any:
-            due = await _deadline(run, expires)
+        async def put(attempt: Attempt, path: str) -> Any:
+            due = await _deadline(attempt, expires)
             asked = Asked(kind="approval", **due, default=default, has_default=True, editable=editable)
             details = {"expires": _moment(asked.expires_at), "default": default, "editable": editable}
-            return await _ask(run, path, "human_approval", question, asked, **details)
+            return await _ask(attempt, path, "human_approval", question, asked, **details)
 
         answer = await recorded("pause.approval", digest((question,), {}), put)
         if answer["decision"] != "approve":
@@ -81,12 +81,12 @@ class pause:
             TimedOut: nobody answered in time, and there is no default.
         """
 
-        async def put(run: Run, path: str) -> Any:
+        async def put(attempt: Attempt, path: str) -> Any:
             plain = None if default is None else _default_as(default, type)
-            due, has = await _deadline(run, expires), default is not None
+            due, has = await _deadline(attempt, expires), default is not None
             asked = Asked(kind="input", **due, schema=schema_of(type), default=plain, has_default=has)
             details: dict[str, Any] = {"expires": _moment(asked.expires_at), "default": plain, "schema": asked.schema}
-            return await _typed(run, path, "human_input", question, asked, type, **details)
+            return await _typed(attempt, path, "human_input", question, asked, type, **details)
 
         answer: T = await recorded("pause.input", digest((question,), {}), put, type)
         return answer
@@ -128,14 +128,14 @@ class pause:
             TimedOut: nothing came in time.
         """
 
-        async def put(run: Run, path: str) -> Any:
-            topic = callback_topic(run.line, path)
-            if announce is not None and path not in run.asked and path not in run.answers:
-                await run.flush()
-                await announce(await make_token(run.store, run.uid, run.task_id, topic))
-            asked = Asked(kind="callback", **(await _deadline(run, expires)), schema=schema_of(type))
+        async def put(attempt: Attempt, path: str) -> Any:
+            topic = callback_topic(attempt.line, path)
+            if announce is not None and path not in attempt.asked and path not in attempt.answers:
+                await attempt.flush()
+                await announce(await make_token(attempt.store, attempt.uid, attempt.task_id, topic))
+            asked = Asked(kind="callback", **(await _deadline(attempt, expires)), schema=schema_of(type))
             details = {"system": link or None, "expires": _moment(asked.expires_at)}
-            return await _typed(run, path, "external_dependency", what, asked, type, topic=topic, **details)
+            return await _typed(attempt, path, "external_dependency", what, asked, type, topic=topic, **details)
 
         return await recorded("pause.callback", digest((what,), {}), put, type)
 
@@ -172,11 +172,11 @@ class pause:
         if not timedelta(0) <= whole <= LONGEST_WAIT:
             raise InvalidInput(f"a wait cannot be {whole} long", do="wait for a length from 0 to a hundred years")
 
-        async def put(run: Run, path: str) -> Any:
-            if path in run.answers:
-                return run.answers[path]
-            due_at = await run.store.wall_ms() + _ms(whole)
-            return await _wait_until(run, path, due_at, f"{whole} to pass")
+        async def put(attempt: Attempt, path: str) -> Any:
+            if path in attempt.answers:
+                return attempt.answers[path]
+            due_at = await attempt.store.wall_ms() + _ms(whole)
+            return await _wait_until(attempt, path, due_at, f"{whole} to pass")
 
         await recorded("pause.wait", digest((whole,), {}), put)
 
@@ -187,8 +187,8 @@ class pause:
             raise InvalidInput(f"the moment is {moment!r}", do="give an aware datetime")
         due_at = to_ms(moment)
 
-        async def put(run: Run, path: str) -> Any:
-            return await _wait_until(run, path, due_at, moment.isoformat(timespec="seconds"))
+        async def put(attempt: Attempt, path: str) -> Any:
+            return await _wait_until(attempt, path, due_at, moment.isoformat(timespec="seconds"))
 
         await recorded("pause.until", b"", put)
 
@@ -209,17 +209,17 @@ class pause:
         """
         longest = require_timedelta("max_wait", max_wait)
 
-        async def put(run: Run, path: str) -> Any:
-            if path in run.asked or path in run.answers:
-                return await _ask(run, path, "rate_limit", _limit_text(provider), Asked(kind="rate_limit"))
-            now = await run.store.wall_ms()
-            target = await _patience(run, provider, _reset(now, retry_after, reset_at), now)
+        async def put(attempt: Attempt, path: str) -> Any:
+            if path in attempt.asked or path in attempt.answers:
+                return await _ask(attempt, path, "rate_limit", _limit_text(provider), Asked(kind="rate_limit"))
+            now = await attempt.store.wall_ms()
+            target = await _patience(attempt, provider, _reset(now, retry_after, reset_at), now)
             if longest is not None and target - now > _ms(longest):
                 raise RateLimited(provider, moment(target))
             due_at = target + jitter_ms(target - now, random.random())  # noqa: S311
             asked = Asked(kind="rate_limit", due_at=due_at, provider=provider)
             details: dict[str, Any] = {"provider": provider or None, "reset_at": moment(due_at)}
-            return await _ask(run, path, "rate_limit", _limit_text(provider), asked, **details)
+            return await _ask(attempt, path, "rate_limit", _limit_text(provider), asked, **details)
 
         await recorded("pause.rate_limit", b"", put)
 
@@ -229,18 +229,18 @@ class pause:
         TaskFailed is raised, or its id, status and error are returned."""
         check_id(id)
 
-        async def put(run: Run, path: str) -> Any:
-            if id == run.task_id:
+        async def put(attempt: Attempt, path: str) -> Any:
+            if id == attempt.task_id:
                 raise InvalidInput(f"task {id!r} waits for itself", kept="nothing was written")
-            if path in run.answers:
-                return run.answers[path]
-            store = run.store
+            if path in attempt.answers:
+                return attempt.answers[path]
+            store = attempt.store
             rows = await store.query("get_task", namespace=store.namespace, id=id)
             if rows and TaskRow(*rows[0]).status in FINISHED:
                 return {"value": await end_of(store, TaskRow(*rows[0]))}
             text = f"task {id} to end"
             return await _ask(
-                run, path, "external_dependency", text, Asked(kind="task"), topic=f"{TASK_TOPIC}{id}", task=id
+                attempt, path, "external_dependency", text, Asked(kind="task"), topic=f"{TASK_TOPIC}{id}", task=id
             )
 
         ended = (await recorded("pause.task", digest((id,), {}), put))["value"]
@@ -254,11 +254,11 @@ class pause:
     async def yield_now() -> None:
         """Let others have this worker's slot; go on when it is this task's turn again."""
 
-        async def put(run: Run, path: str) -> Any:
-            if path in run.answers:
-                return run.answers[path]
-            asked = Asked(kind="yield", due_at=await run.store.wall_ms())
-            return await _ask(run, path, "checkpoint", "its turn among the others", asked)
+        async def put(attempt: Attempt, path: str) -> Any:
+            if path in attempt.answers:
+                return attempt.answers[path]
+            asked = Asked(kind="yield", due_at=await attempt.store.wall_ms())
+            return await _ask(attempt, path, "checkpoint", "its turn among the others", asked)
 
         await recorded("pause.yield_now", b"", put)
 
@@ -267,23 +267,31 @@ class pause:
 
 
 async def _ask(
-    run: Run, path: str, reason: str, text: str, asked: Asked, *, topic: str | None = None, **details: Any
+    attempt: Attempt, path: str, reason: str, text: str, asked: Asked, *, topic: str | None = None, **details: Any
 ) -> Any:
-    if path in run.answers:
-        return run.answers[path]
+    if path in attempt.answers:
+        return attempt.answers[path]
     question = question_of(text, asked, **details)
-    due_at = first_look(asked, await run.store.wall_ms() if asked.every_ms else 0)
-    return await answer_to(run, path, reason, question, due_at, topic=topic, counts=True)
+    due_at = first_look(asked, await attempt.store.wall_ms() if asked.every_ms else 0)
+    return await answer_to(attempt, path, reason, question, due_at, topic=topic, counts=True)
 
 
 async def _typed(
-    run: Run, path: str, reason: str, text: str, asked: Asked, as_type: Any, *, topic: str | None = None, **details: Any
+    attempt: Attempt,
+    path: str,
+    reason: str,
+    text: str,
+    asked: Asked,
+    as_type: Any,
+    *,
+    topic: str | None = None,
+    **details: Any,
 ) -> Any:
     """The answer as its type. The schema has been checked, but a type may want more: then it is asked once more."""
     again, said = 0, text
     while True:
         place = f"{path}?{again}" if again else path
-        answer = await _ask(run, place, reason, said, asked, topic=topic if not again else None, **details)
+        answer = await _ask(attempt, place, reason, said, asked, topic=topic if not again else None, **details)
         if answer.get("expired") and not asked.has_default:
             raise TimedOut(f"nobody has answered {text!r} in time", kept="the task goes on")
         try:
@@ -303,17 +311,17 @@ def _default_as(default: Any, as_type: Any) -> Any:
     return plain
 
 
-async def _wait_until(run: Run, path: str, due_at: int, text: str) -> Any:
+async def _wait_until(attempt: Attempt, path: str, due_at: int, text: str) -> Any:
     asked = Asked(kind="wait", due_at=due_at)
-    return await _ask(run, path, "scheduled_wait", text, asked, until=moment(due_at))
+    return await _ask(attempt, path, "scheduled_wait", text, asked, until=moment(due_at))
 
 
-async def _deadline(run: Run, expires: Duration | None) -> dict[str, Any]:
+async def _deadline(attempt: Attempt, expires: Duration | None) -> dict[str, Any]:
     """When a question expires, and when it is reminded of: half-way there."""
     limit = require_timedelta("expires", expires)
     if limit is None:
         return {}
-    now, length = await run.store.wall_ms(), _ms(limit)
+    now, length = await attempt.store.wall_ms(), _ms(limit)
     return {"expires_at": now + length, "remind_at": now + length // 2}
 
 
@@ -340,16 +348,16 @@ def _reset(now: int, retry_after: float | Duration | None, reset_at: datetime | 
     return None if reset_at is None else to_ms(reset_at)
 
 
-async def _patience(run: Run, provider: str, reset: int | None, now: int) -> int:
+async def _patience(attempt: Attempt, provider: str, reset: int | None, now: int) -> int:
     """Until when to wait: as we were told, as another task was told, or longer each time."""
     params = {
-        "namespace": run.store.namespace,
+        "namespace": attempt.store.namespace,
         "provider": provider,
         "reset_at": reset,
         "at": now,
         "quiet_ms": QUIET_MS,
     }
-    row = await run.store.verb("note_rate_limit", run.uid, params, key=run.task_id)
+    row = await attempt.store.verb("note_rate_limit", attempt.uid, params, key=attempt.task_id)
     _, streak, known = row or (1, 1, reset)
     if known is not None and known > now:
         return int(known)

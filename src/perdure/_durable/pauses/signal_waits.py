@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from perdure._durable.attempt import Run
+from perdure._durable.attempt import Attempt
 from perdure._durable.pauses.questions import answer_to, recorded
 from perdure._durable.values import schema_of
 from perdure._ground import codec
@@ -33,12 +33,12 @@ class signals:
         text = f"the signal {name!r}"
         form = {"type": getattr(type, "__name__", str(type)), "schema": schema_of(type)}
 
-        async def put(run: Run, path: str) -> Any:
+        async def put(attempt: Attempt, path: str) -> Any:
             aside, said = 0, text
             while True:
                 place = f"{path}?{aside}" if aside else path
                 question = {"question": said, "signal": form}
-                found = await answer_to(run, place, "external_dependency", question, topic=name, counts=True)
+                found = await answer_to(attempt, place, "external_dependency", question, topic=name, counts=True)
                 try:
                     return codec.decode(codec.encode(found), type)
                 except Exception:

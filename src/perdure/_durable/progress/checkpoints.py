@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from perdure._durable.attempt import Run, Scope, current, recorded_call
+from perdure._durable.attempt import Attempt, Scope, current, recorded_call
 from perdure._ground import codec
 from perdure._model import Entry, name_of, scope_of, seq_of
 from perdure._store import Store
@@ -65,8 +65,8 @@ class checkpoint:
         if scope is None:
             return first
         _refuse_in_body(scope, "checkpoint.last")
-        scope.run.asks_last = True
-        point: Point | None = scope.run.point
+        scope.attempt.asks_last = True
+        point: Point | None = scope.attempt.point
         found: T = codec.round_trip(first, type(first))[1]
         if point is not None:
             found = codec.decode(codec.encode(point.state), type(first))
@@ -87,8 +87,8 @@ class checkpoint:
         if scope is None:
             return
         _refuse_in_body(scope, _NAME)
-        run, task = scope.run, scope.run.task
-        if scope is not run.main or run.scopes > 1 or task is None:
+        attempt, task = scope.attempt, scope.attempt.task
+        if scope is not attempt.main or attempt.scopes > 1 or task is None:
             raise InvalidInput(
                 "checkpoint.save is called while other tasks of the function are under way",
                 kept="the checkpoint before it",
@@ -96,10 +96,10 @@ class checkpoint:
             )
 
         async def keep() -> Saved:
-            calls, scopes = run.main.numbers()
-            await run.part(_Read).own_state()
+            calls, scopes = attempt.main.numbers()
+            await attempt.part(_Read).own_state()
             made = await put_checkpoint(task, state, label=label, keep="given")
-            return Saved(made.seq, calls, scopes, run.asks_last)
+            return Saved(made.seq, calls, scopes, attempt.asks_last)
 
         await recorded_call(scope, _NAME, Saved, keep)
 
@@ -107,9 +107,9 @@ class checkpoint:
 class _Read:
     """What the code of one attempt has read of its task's state."""
 
-    def __init__(self, run: Run) -> None:
-        self._task = run.task
-        self._is_known = run.epoch == 1
+    def __init__(self, attempt: Attempt) -> None:
+        self._task = attempt.task
+        self._is_known = attempt.epoch == 1
 
     async def own_state(self) -> None:
         """Before the first save of an attempt that follows others: its code knows what they saved, and no more."""
@@ -122,7 +122,7 @@ class _Read:
 def _refuse_in_body(scope: Scope, name: str) -> None:
     if scope.is_body:
         raise InvalidInput(f"{name} is called inside a step", do="call it between steps")
-    scope.run.check()
+    scope.attempt.check()
 
 
 # ── where an attempt begins ──────────────────────────────────────────────────────────────────────
@@ -143,9 +143,9 @@ async def resume_point(store: Store, uid: str, entries: Sequence[tuple[int, Entr
     return None
 
 
-def begin_at(run: Run, point: Point) -> None:
+def begin_at(attempt: Attempt, point: Point) -> None:
     """Number the calls of this attempt as if it had made those before the save."""
-    run.main.begin_at(point.saved.calls, point.saved.scopes)
+    attempt.main.begin_at(point.saved.calls, point.saved.scopes)
 
 
 def _saved(entry: Entry) -> Saved | None:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from perdure._durable.attempt import Run, current
+from perdure._durable.attempt import Attempt, current
 from perdure._ground import codec
 from perdure._ground import crash_points as crash
 from perdure._ground.bridge import drive
@@ -48,7 +48,7 @@ class _Class(type):
         scope = current.get()
         if scope is None or not scope.is_body:
             return None
-        return scope.run.part(_Marks).of(scope.path).cursor
+        return scope.attempt.part(_Marks).of(scope.path).cursor
 
 
 class progress(metaclass=_Class):
@@ -93,7 +93,7 @@ class plain_progress(progress):
             drive(mark.marks.know_others())
         write = mark.offer(cursor, done, total, flush)
         if write is not None:
-            mark.run.wait_here(write)
+            mark.attempt.wait_here(write)
             mark.written()
 
 
@@ -106,7 +106,7 @@ def _mark_here(of: str = "progress") -> _Mark | None:
             "progress.mark is called outside a step",
             do="mark inside a step: what lies between two steps is kept anyway",
         )
-    return scope.run.part(_Marks).of(scope.path, of)
+    return scope.attempt.part(_Marks).of(scope.path, of)
 
 
 class Place:
@@ -145,18 +145,18 @@ class Place:
 class _Marks:
     """The cursors of one attempt, by the step's path: its own, and the places of its loops."""
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._found = {entry.path: entry for _, entry in run.entries if entry.op == "progress"}
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._found = {entry.path: entry for _, entry in attempt.entries if entry.op == "progress"}
         self._marks: dict[str, _Mark] = {}
         self.knows_others = False
 
     async def know_others(self) -> None:
         """Read how far the task's operations have come: what is shown of a step stands beside that."""
-        run = self._run
-        hold = held_lease(run.store, run.uid)
-        if run.task is not None and hold is not None:
-            before = await read_progress(run.task)
+        attempt = self._attempt
+        hold = held_lease(attempt.store, attempt.uid)
+        if attempt.task is not None and hold is not None:
+            before = await read_progress(attempt.task)
             hold.progress = hold.progress or before  # somebody else here may have marked meanwhile
         self.knows_others = True
 
@@ -164,25 +164,25 @@ class _Marks:
         kept = f"{path}|{kind}"
         mark = self._marks.get(kept)
         if mark is None:
-            mark = self._marks[kept] = _Mark(self, self._run, path, kept, self._found.get(kept))
+            mark = self._marks[kept] = _Mark(self, self._attempt, path, kept, self._found.get(kept))
         return mark
 
 
 class _Mark:
     """The cursor of one step."""
 
-    def __init__(self, marks: _Marks, run: Run, path: str, kept: str, found: Entry | None) -> None:
-        self.marks, self.run, self._path, self._kept = marks, run, path, kept
+    def __init__(self, marks: _Marks, attempt: Attempt, path: str, kept: str, found: Entry | None) -> None:
+        self.marks, self.attempt, self._path, self._kept = marks, attempt, path, kept
         self.cursor: Json = None if found is None or found.value is None else codec.decode(found.value)
         self._began = time.monotonic()
-        self._written = Coalesced(run, self._write, self._pace)
-        self._shown = Coalesced(run, self._show, lambda: SHOWN_EVERY)
+        self._written = Coalesced(attempt, self._write, self._pace)
+        self._shown = Coalesced(attempt, self._show, lambda: SHOWN_EVERY)
 
     def offer(self, cursor: Json, done: int | None, total: int | None, flush: bool) -> Write | None:
         """Have it kept soon; the write, if it was written now."""
-        run = self.run
+        attempt = self.attempt
         percent = progress_of(name_of(self._path), None, done, total)
-        run.fence.check()
+        attempt.fence.check()
         data = None
         if cursor is not None:
             data, self.cursor = codec.round_trip(cursor)
@@ -191,7 +191,7 @@ class _Mark:
         return None if data is None else self._written.offer(data, at_once=flush)
 
     def written(self) -> None:
-        self.run.fence.check()
+        self.attempt.fence.check()
         crash.place("progress.marked")
 
     def _pace(self) -> float:
@@ -199,22 +199,22 @@ class _Mark:
         return max(WRITTEN_EVERY, min(aged, LONGEST_PACE))
 
     def _write(self, data: bytes) -> Write:
-        run = self.run
-        now = run.store.clock.now_ms()
-        entry = Entry("result", "progress", self._kept, b"", data, at=now, epoch=run.epoch)
-        return run.record(entry, urgent=True)[1]
+        attempt = self.attempt
+        now = attempt.store.clock.now_ms()
+        entry = Entry("result", "progress", self._kept, b"", data, at=now, epoch=attempt.epoch)
+        return attempt.record(entry, urgent=True)[1]
 
     def _show(self, shown: tuple[float | None, int | None, int | None]) -> Write:
-        run, store = self.run, self.run.store
+        attempt, store = self.attempt, self.attempt.store
         percent, done, total = shown
         at = store.clock.now_ms()
         seen = Progress(
             operation=name_of(self._path), percent=percent, cursor=self.cursor, done=done, total=total, at=moment(at)
         )
-        if (hold := held_lease(store, run.uid)) is not None:
+        if (hold := held_lease(store, attempt.uid)) is not None:
             seen = hold.progress = seen.beside(hold.progress)
-        params = {"progress": store.seal(run.uid, "progress", seen, Progress), "at": at}
-        write = store.verb("mark_progress", run.uid, params, key=run.task_id, fence=run.fence)
+        params = {"progress": store.seal(attempt.uid, "progress", seen, Progress), "at": at}
+        write = store.verb("mark_progress", attempt.uid, params, key=attempt.task_id, fence=attempt.fence)
         return store.committer.submit(write, urgent=False)
 
 
@@ -225,8 +225,8 @@ class Coalesced:
     when all steps of the attempt have ended by then. Steps of a plain function offer from its thread.
     """
 
-    def __init__(self, run: Run, write: Callable[[Any], Write], pace: Callable[[], float]) -> None:
-        self._run, self._write, self._pace = run, write, pace
+    def __init__(self, attempt: Attempt, write: Callable[[Any], Write], pace: Callable[[], float]) -> None:
+        self._attempt, self._write, self._pace = attempt, write, pace
         self._last = float("-inf")
         self._held: Any = None
         self._is_timed = False
@@ -243,14 +243,14 @@ class Coalesced:
             self._held = item
             if not self._is_timed:
                 self._is_timed = True
-                self._run.on_loop(lambda: self._run.loop.call_later(left, self._when_due))
+                self._attempt.on_loop(lambda: self._attempt.loop.call_later(left, self._when_due))
             return None
 
     def _when_due(self) -> None:
         with self._mutex:
             self._is_timed = False
             item, self._held = self._held, None
-            if item is not None and (self._run.bodies or self._run.effecting):
+            if item is not None and (self._attempt.bodies or self._attempt.effecting):
                 with suppress(PerdureError):  # the attempt is closed; its next call says so
                     self._last = time.monotonic()
                     self._write(item)

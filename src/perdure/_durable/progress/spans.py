@@ -18,13 +18,15 @@ async def span(name: str) -> AsyncIterator[None]:
     """
     yield
     scope = current.get()
-    if scope is None or scope.is_body or scope.run.task is None:
+    if scope is None or scope.is_body or scope.attempt.task is None:
         return
-    run, task = scope.run, scope.run.task
+    attempt, task = scope.attempt, scope.attempt.task
 
     async def mark(place: str) -> str:
         # An earlier attempt may have died before it could record that it had made it.
-        made = await checkpoint_once(task, label=name, causes=causes(run, "span", place), may_be_there=run.epoch > 1)
+        made = await checkpoint_once(
+            task, label=name, causes=causes(attempt, "span", place), may_be_there=attempt.epoch > 1
+        )
         crash.place("span.marked")
         return made
 

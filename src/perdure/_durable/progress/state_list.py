@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perdure._durable.attempt import Run, causes, current, recorded_call
+from perdure._durable.attempt import Attempt, causes, current, recorded_call
 from perdure._durable.progress.checkpoints import APPEND
 from perdure._ground import crash_points as crash
 from perdure._replay import digest
@@ -31,12 +31,12 @@ class state:
             return
         if scope.is_body:
             raise InvalidInput("state.append is called inside a step", do="call it in the durable function itself")
-        run, task = scope.run, scope.run.task
+        attempt, task = scope.attempt, scope.attempt.task
         assert task is not None
         keys = [path] if isinstance(path, str) else list(path)
 
         async def add(place: str) -> str:
-            known, made = causes(run, "append", place), await run.part(_Before).causes()
+            known, made = causes(attempt, "append", place), await attempt.part(_Before).causes()
             before = next((made[cause] for cause in known if cause in made), None)
             made_id = before or (await append_to_state(task, path, item, cause=known[0])).id
             crash.place("append.made")
@@ -49,12 +49,12 @@ class state:
 class _Before:
     """What earlier attempts have added; one may have died before it could record that it had."""
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._causes: dict[str, str] | None = {} if run.epoch == 1 else None
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._causes: dict[str, str] | None = {} if attempt.epoch == 1 else None
 
     async def causes(self) -> dict[str, str]:
         if self._causes is None:
-            assert self._run.task is not None
-            self._causes = await causes_of(self._run.task)
+            assert self._attempt.task is not None
+            self._causes = await causes_of(self._attempt.task)
         return self._causes

@@ -58,10 +58,10 @@ async def _recorded(what: str, as_type: Any, name: str | None, act: Callable[[Ta
         raise NoTask(f"frames: {what}")
     if scope.is_body:
         raise InvalidInput(f"{what} is called inside a step", do="call it between steps")
-    run = scope.run
+    attempt = scope.attempt
 
     async def body() -> Any:
-        await run.flush()
-        return await act(TaskFrames(run.store, run.task_id, run.uid))
+        await attempt.flush()
+        return await act(TaskFrames(attempt.store, attempt.task_id, attempt.uid))
 
     return await recorded_call(scope, what, as_type, body, asked=digest((name,), {}))

@@ -15,7 +15,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from perdure._durable.attempt import Retry, Run, Scope, current, wait_until
+from perdure._durable.attempt import Attempt, Retry, Scope, current, wait_until
 from perdure._ground import codec
 from perdure._ground import crash_points as crash
 from perdure._model import Entry
@@ -83,9 +83,9 @@ class Pump:
     """Takes pieces from the source, writes them to the journal and lays them out for the code."""
 
     def __init__(
-        self, run: Run, path: str, kept: Kept, produce: Produce, silence: timedelta | None, retry: Retry | None
+        self, attempt: Attempt, path: str, kept: Kept, produce: Produce, silence: timedelta | None, retry: Retry | None
     ) -> None:
-        self._run, self._path, self._kept = run, path, kept
+        self._attempt, self._path, self._kept = attempt, path, kept
         self._produce, self._silence, self._retry = produce, silence, retry
         self.news, self.made_room = asyncio.Event(), asyncio.Event()
         self.given = 0
@@ -104,11 +104,11 @@ class Pump:
     def start(self, scope: Scope) -> None:
         if self._task is not None:
             return
-        run = self._run
+        attempt = self._attempt
         # As a step's body: what the source starts and calls is not numbered.
-        token = current.set(scope if scope.is_body else Scope(run, self._path, is_body=True))
+        token = current.set(scope if scope.is_body else Scope(attempt, self._path, is_body=True))
         try:
-            self._task = run.loop.create_task(self._work())
+            self._task = attempt.loop.create_task(self._work())
         finally:
             current.reset(token)
         user = scope.whose()
@@ -118,7 +118,7 @@ class Pump:
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if self._task is not None and not self._run.loop.is_closed():
+        if self._task is not None and not self._attempt.loop.is_closed():
             self._task.cancel()
 
     async def _work(self) -> None:
@@ -134,14 +134,14 @@ class Pump:
             self.news.set()
 
     async def _produce_all(self) -> None:
-        run, kept, tries = self._run, self._kept, 0
+        attempt, kept, tries = self._attempt, self._kept, 0
         marker = kept.marker or Marker.RECOVERED_FROM_PARTIAL if kept.length else None
         while True:
             try:
                 await self._produce_once(marker)
                 return
             except Exception as error:
-                if isinstance(error, PerdureError) and run.fence.closed is not None:
+                if isinstance(error, PerdureError) and attempt.fence.closed is not None:
                     raise
                 self._write()
                 marker = Marker.TIMEOUT_PARTIAL if isinstance(error, TimeoutError) else Marker.RECOVERED_FROM_PARTIAL
@@ -151,7 +151,7 @@ class Pump:
                 if isinstance(error, InvalidInput) or self._retry is None or not self._retry.wants_more(tries, error):
                     raise
                 delay = self._retry.delay(tries)
-                clock = run.store.clock
+                clock = attempt.store.clock
                 await wait_until(clock, clock.now_ms() + delay // timedelta(milliseconds=1), delay)
 
     async def _produce_once(self, marker: Marker | None) -> None:
@@ -194,7 +194,7 @@ class Pump:
         if left <= 0 or self._held_size >= LARGEST_BATCH:
             await self._flush()
         elif self._timer is None:
-            self._timer = self._run.loop.call_later(left, self._when_due)
+            self._timer = self._attempt.loop.call_later(left, self._when_due)
         while len(self._kept.pieces) - self.given > AHEAD:
             self.made_room.clear()
             await self.made_room.wait()
@@ -204,7 +204,7 @@ class Pump:
         write = self._write()
         if write is not None:
             await write
-            self._run.fence.check()
+            self._attempt.fence.check()
             crash.place("stream.flushed")
 
     def _when_due(self) -> None:
@@ -213,7 +213,7 @@ class Pump:
             self._write()
 
     def _write(self) -> Write | None:
-        if not self._held or self._run.unwinding:
+        if not self._held or self._attempt.unwinding:
             return None
         if self._timer is not None:
             self._timer.cancel()
@@ -227,11 +227,11 @@ class Pump:
         return write
 
     def _record(self, pieces: list[str], marker: Marker | None) -> Write:
-        run = self._run
+        attempt = self._attempt
         note: dict[str, str | int | float | None] | None = None
         if not pieces:
             note = {"marker": str(marker) if marker else None}
         data = codec.encode(pieces) if pieces else None
-        now = run.store.clock.now_ms()
-        entry = Entry("result", "stream", f"{self._path}|pieces", b"", data, at=now, epoch=run.epoch, note=note)
-        return run.record(entry)[1]
+        now = attempt.store.clock.now_ms()
+        entry = Entry("result", "stream", f"{self._path}|pieces", b"", data, at=now, epoch=attempt.epoch, note=note)
+        return attempt.record(entry)[1]

@@ -23,7 +23,7 @@ import time
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
-from perdure._durable.attempt import Paused, Retry, Run, Scope, current, cut_off, never, poison
+from perdure._durable.attempt import Attempt, Paused, Retry, Scope, current, cut_off, never, poison
 from perdure._durable.streams.stream_writer import Kept, Marker, Prefix, Produce, Pump
 from perdure._durable.values import decode_error, encode_error
 from perdure._ground import codec
@@ -47,9 +47,9 @@ def stream(name: str, produce: Produce, *, silence: Duration | None = None, retr
 class _Streams:
     """The streams of one attempt, by path."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, attempt: Attempt) -> None:
         self._found: dict[str, Kept] = {}
-        for _, entry in run.entries:
+        for _, entry in attempt.entries:
             if entry.op == "stream" and entry.path.endswith("|pieces"):
                 self.at(entry.path.removesuffix("|pieces")).learn(entry)
 
@@ -114,33 +114,33 @@ class _Walk:
     def __init__(
         self, scope: Scope, name: str, produce: Produce, silence: timedelta | None, retry: Retry | None
     ) -> None:
-        run = scope.run
-        run.fence.check()
-        if run.unwinding:
+        attempt = scope.attempt
+        attempt.fence.check()
+        if attempt.unwinding:
             raise Paused
-        self._run, self._scope = run, scope
+        self._attempt, self._scope = attempt, scope
         called = f"stream:{name}"
         self._asked = digest((name,), {})
         self._answer = self._ask(called)
         if isinstance(self._answer, Diverged):
-            raise poison(run, run.diverged(self._answer))
+            raise poison(attempt, attempt.diverged(self._answer))
         self._path = self._answer.path
-        self.kept = run.part(_Streams).at(self._path)
-        self._pump = Pump(run, self._path, self.kept, produce, silence, retry)
+        self.kept = attempt.part(_Streams).at(self._path)
+        self._pump = Pump(attempt, self._path, self.kept, produce, silence, retry)
         self._began = time.perf_counter()
         self._is_over = False
 
     def _ask(self, called: str) -> Answer:
-        run, scope = self._run, self._scope
+        attempt, scope = self._attempt, self._scope
         if scope.is_body:
-            return run.cursor.ask(scope.path, called, self._asked, in_body=True)
-        track = run.cursor.track(scope.path)
+            return attempt.cursor.ask(scope.path, called, self._asked, in_body=True)
+        track = attempt.cursor.track(scope.path)
         path, found = track.look(called, self._asked)
         if found is not None:
             return found
         # A stream that was left by `break` has pieces and no end: its being here before is proof enough.
         missed = track.first_unasked()
-        if missed is not None and not run.part(_Streams).at(path).begun:
+        if missed is not None and not attempt.part(_Streams).at(path).begun:
             return Diverged(missed.position, name_of(missed.path), called)
         return Fresh(path)
 
@@ -154,7 +154,7 @@ class _Walk:
         if type(self._answer) is Recorded:
             return await self._end_again(self._answer)
         if type(self._answer) is Cut:
-            await never(self._run, self._answer.position)
+            await never(self._attempt, self._answer.position)
         await self._more(number)
         if number < len(self.kept.pieces):
             return await self.next(number)
@@ -162,12 +162,12 @@ class _Walk:
 
     async def _more(self, number: int) -> None:
         """Wait until there is another piece, or the end."""
-        run, pump = self._run, self._pump
-        if run.stopping and not pump.is_started:
-            run.check()
+        attempt, pump = self._attempt, self._pump
+        if attempt.stopping and not pump.is_started:
+            attempt.check()
             raise Paused  # nothing is asked of a model any more
         pump.start(self._scope)
-        run.bodies += 1
+        attempt.bodies += 1
         try:
             while number >= len(self.kept.pieces) and not pump.is_over:
                 pump.news.clear()
@@ -175,13 +175,13 @@ class _Walk:
         except asyncio.CancelledError:
             self.stop()
             if not self._scope.is_body:
-                await cut_off(run, "streamed", self._path, self._asked)
+                await cut_off(attempt, "streamed", self._path, self._asked)
             raise
         finally:
-            run.bodies -= 1
-            if run.pausing:
-                run.look_for_unwinding()
-        run.fence.check()
+            attempt.bodies -= 1
+            if attempt.pausing:
+                attempt.look_for_unwinding()
+        attempt.fence.check()
         if pump.was_stopped and number >= len(self.kept.pieces):
             raise InvalidInput(
                 f"the stream {name_of(self._path)!r} was closed, and is read on",
@@ -191,33 +191,35 @@ class _Walk:
 
     async def _end(self) -> str:
         """Record how the stream ended, and say it."""
-        run, error = self._run, self._pump.error
+        attempt, error = self._attempt, self._pump.error
         self._is_over = True
         if self._scope.is_body and error is not None:
             raise error  # not recorded: the step's next try goes on with what is kept
         took = time.perf_counter() - self._began
         trouble = encode_error(error, ()) if error is not None else None
         value = codec.encode(self.kept.length) if trouble is None else None
-        now = run.store.clock.now_ms()
-        entry = Entry("result", "streamed", self._path, self._asked, value, trouble, now, int(took * 1000), run.epoch)
-        wait = run.is_worth_waiting(took, None)
-        position, write = run.record(entry, urgent=wait)
+        now = attempt.store.clock.now_ms()
+        entry = Entry(
+            "result", "streamed", self._path, self._asked, value, trouble, now, int(took * 1000), attempt.epoch
+        )
+        wait = attempt.is_worth_waiting(took, None)
+        position, write = attempt.record(entry, urgent=wait)
         if self._scope.is_body:
-            run.cursor.learn(position, entry)
-        elif run.ordered > 1:
-            run.gate.expect(position)
+            attempt.cursor.learn(position, entry)
+        elif attempt.ordered > 1:
+            attempt.gate.expect(position)
         if wait:
             await write
-            run.fence.check()
+            attempt.fence.check()
         if not self._scope.is_body:
-            await run.hand_out(position)
+            await attempt.hand_out(position)
         return _raise(trouble, error)
 
     async def _end_again(self, answer: Recorded) -> str:
         self._is_over = True
-        self._run.replayed += 1
+        self._attempt.replayed += 1
         if not self._scope.is_body:
-            await self._run.hand_out(answer.position)
+            await self._attempt.hand_out(answer.position)
         return _raise(answer.entry.error, None)
 
     def stop(self) -> None:

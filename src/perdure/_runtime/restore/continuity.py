@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from perdure._durable import current_run, once
+from perdure._durable import current_attempt, once
 from perdure._runtime.context import Fingerprint, Held, context_of, mapped, type_of, unknown_kind
 from perdure._runtime.kinds import Back, HttpSession, KeptWorkspace, RateLimits, RequestQueue
 from perdure._runtime.restore import restore_on_claim as world
@@ -71,7 +71,7 @@ class Continuity:
 
         Inside a durable function it is recorded: a replay, wherever it runs, comes to the same folder.
         """
-        if current_run() is None:
+        if current_attempt() is None:
             self.context.chdir(path)
             return
         was = self.context.cwd

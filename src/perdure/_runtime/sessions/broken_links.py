@@ -82,16 +82,16 @@ async def _begin_anew(label: str, block: str, error: Exception) -> None:
         SessionLost: it has been done often enough.
     """
     place = unit_call()
-    if place is None or is_in_effect() or place.run.is_ending:
+    if place is None or is_in_effect() or place.attempt.is_ending:
         return
-    run, body = place.run, place.scope if place.is_body else None
-    breaks, where = _breaks.setdefault(run.fence, _Breaks()), (label, body or f"block {block}")
+    attempt, body = place.attempt, place.scope if place.is_body else None
+    breaks, where = _breaks.setdefault(attempt.fence, _Breaks()), (label, body or f"block {block}")
     breaks.times[where] += 1
     if breaks.times[where] > MOST_TIMES:
         breaks.last[label] = f"its connection broke {MOST_TIMES + 1} times at the same place: {_said_by(error)}"
     if label in breaks.last:
         raise SessionLost(label, breaks.last[label])
-    await run.begin_anew(f"~broken {label} {len(run.pausing)}", body)
+    await attempt.begin_anew(f"~broken {label} {len(attempt.pausing)}", body)
 
 
 def _said_by(error: Exception) -> str:

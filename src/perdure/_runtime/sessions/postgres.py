@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from perdure._durable import current_run, patched
+from perdure._durable import current_attempt, patched
 from perdure._ground.bridge import Call
 from perdure._ground.durations import Duration
 from perdure._model import Level, Verdict
@@ -55,9 +55,9 @@ async def open_postgres(
     session = PostgresSession(place, name, dsn, seconds_of("hold", hold), rebuild)
     session.is_once = patched(ONCE)
     await session._open()
-    run = current_run()
-    if run is not None:
-        run.before_unwinding.append(session.detach)
+    attempt = current_attempt()
+    if attempt is not None:
+        attempt.before_unwinding.append(session.detach)
     return session
 
 

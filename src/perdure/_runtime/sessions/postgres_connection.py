@@ -19,7 +19,7 @@ from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import TransactionStatus
 from psycopg.sql import Composable
 
-from perdure._durable import UnitCall, current_run, step, unit_call
+from perdure._durable import UnitCall, current_attempt, step, unit_call
 from perdure._ground.bridge import Call
 from perdure._runtime.sessions import postgres_answers
 from perdure._runtime.sessions.broken_links import mended
@@ -110,7 +110,7 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
         if place is None or savepoint_name is not None or force_rollback:
             return super().transaction(savepoint_name, force_rollback)
         if not place.is_body:
-            return kept_block(place.run, self, _asks_to_be_undone)
+            return kept_block(place.attempt, self, _asks_to_be_undone)
         if not self.is_once:
             return super().transaction()
         if self.info.transaction_status == TransactionStatus.IDLE:
@@ -148,15 +148,15 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
             raise refuse(self.label, f"{how} inside a step", IN_A_STEP)
         if self.depth:
             raise psycopg.ProgrammingError(f"{how} inside `async with con.transaction()`: the block does that itself")
-        await end_transaction(place.run, self, how, lambda: self._ended(act))
+        await end_transaction(place.attempt, self, how, lambda: self._ended(act))
 
     @mended
     async def _ended(self, act: Callable[[], Awaitable[None]]) -> None:
         await act()
 
     async def __aexit__(self, *error: Any) -> None:
-        run = current_run()
-        if run is not None and run.is_ending:
+        attempt = current_attempt()
+        if attempt is not None and attempt.is_ending:
             self.cut_off()
             return
         await super().__aexit__(*error)
@@ -224,8 +224,8 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
         except psycopg.Error as error:
             if error.sqlstate == pgproxy.ANOTHER:
                 known = error.diag.message_hint or "another statement"
-                diverged = ReplayDiverged(place.run.task_id, place.run.cursor.last, known, text)
-                raise place.run.poison(diverged) from None
+                diverged = ReplayDiverged(place.attempt.task_id, place.attempt.cursor.last, known, text)
+                raise place.attempt.poison(diverged) from None
             if error.sqlstate in (pgproxy.NOT_KEPT, pgproxy.UNCERTAIN, pgproxy.UNWRITTEN):
                 raise StatementUnanswered(self.label, text, error.diag.message_primary or "") from None
             raise
@@ -254,7 +254,7 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
         try:
             yield
         except BaseException as error:
-            if place.run.is_ending:
+            if place.attempt.is_ending:
                 raise
             await self._undo_savepoint(name, path)
             if not _asks_to_be_undone(error):
@@ -325,9 +325,9 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
 
     async def come_back(self) -> None:
         """A connection was made: find the transaction that an earlier attempt has left open."""
-        run = current_run()
-        if run is not None and self.is_once:
-            await check_unfinished(run, self)
+        attempt = current_attempt()
+        if attempt is not None and self.is_once:
+            await check_unfinished(attempt, self)
 
     @mended
     async def known(self) -> dict[str, Any]:

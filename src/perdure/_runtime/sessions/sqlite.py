@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perdure._durable import UnitCall, current_run, patched, step, unit_call
+from perdure._durable import UnitCall, current_attempt, patched, step, unit_call
 from perdure._ground.bridge import Call
 from perdure._ground.durations import Duration
 from perdure._model import Level, Verdict
@@ -80,11 +80,11 @@ async def open_sqlite(
     session = SqliteSession(place, name, path, seconds_of("hold", hold), seconds_of("busy", busy))
     session.is_once = patched(ONCE)
     await session._open()
-    run = current_run()
-    if run is not None:
-        run.before_unwinding.append(session.cut_off)
+    attempt = current_attempt()
+    if attempt is not None:
+        attempt.before_unwinding.append(session.cut_off)
         if session.is_once:
-            await check_unfinished(run, session)
+            await check_unfinished(attempt, session)
     return session
 
 
@@ -142,7 +142,7 @@ class SqliteSession:
         if place is None or (place.is_body and not self.is_once):
             return self._block()
         if not place.is_body:
-            return kept_block(place.run, self, lambda _: False)
+            return kept_block(place.attempt, self, lambda _: False)
         if not self.in_transaction:
             raise refuse(self.name, "a transaction of its own inside a step", IN_A_STEP)
         return self._savepoint(place)
@@ -192,7 +192,7 @@ class SqliteSession:
         if self.depth and control:
             raise refuse(self.name, f"{control.upper()} inside `db.transaction()`", "leave it to the block")
         if control in ("commit", "rollback"):
-            await end_transaction(place.run, self, control.upper(), lambda: self._end_by(sql, bindings))
+            await end_transaction(place.attempt, self, control.upper(), lambda: self._end_by(sql, bindings))
             return SqliteResult([], [], 0, 0)
         return await self._in_function(verb, sql, bindings)
 
@@ -221,8 +221,8 @@ class SqliteSession:
         call = call_in_step(place, self.name, _digest(verb, sql, bindings), sql, self.block, path)
         answer = await Call(lambda: self._execute(verb, sql, bindings, call))
         if "another" in answer:
-            diverged = ReplayDiverged(place.run.task_id, place.run.cursor.last, answer["another"], sql)
-            raise place.run.poison(diverged)
+            diverged = ReplayDiverged(place.attempt.task_id, place.attempt.cursor.last, answer["another"], sql)
+            raise place.attempt.poison(diverged)
         if "unanswered" in answer:
             raise StatementUnanswered(self.name, sql, answer["unanswered"])
         return answer
@@ -236,7 +236,7 @@ class SqliteSession:
         try:
             yield
         except BaseException:
-            if not place.run.is_ending:
+            if not place.attempt.is_ending:
                 await self._undo_savepoint(name, path)
             raise
         await self.execute(f"RELEASE {name}")

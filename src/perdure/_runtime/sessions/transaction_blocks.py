@@ -26,7 +26,7 @@ from contextlib import asynccontextmanager
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
-from perdure._durable import Block, BlocksOnRecord, Commit, Run, belongs_to, note_commit, run_again, step
+from perdure._durable import Attempt, Block, BlocksOnRecord, Commit, belongs_to, note_commit, run_again, step
 from perdure._ground import crash_points as crash
 from perdure.errors import TransactionLost
 from perdure.keeper import commit_outcome
@@ -98,14 +98,16 @@ class InBlocks(Protocol):
         ...
 
 
-def line_of(run: Run) -> str:
-    return f"{run.uid}/{run.line}"
+def line_of(attempt: Attempt) -> str:
+    return f"{attempt.uid}/{attempt.line}"
 
 
 @asynccontextmanager
-async def kept_block(run: Run, way: InBlocks, is_undone: Callable[[BaseException], bool]) -> AsyncIterator[None]:
+async def kept_block(
+    attempt: Attempt, way: InBlocks, is_undone: Callable[[BaseException], bool]
+) -> AsyncIterator[None]:
     """One block; `is_undone` says of an exception that it only asks for the block to be undone."""
-    number = _next_number(run, way.label)
+    number = _next_number(attempt, way.label)
     is_new: list[bool] = []
     was_in, way.block = way.block, way.block or str(number)
     block = Block(way.label, way.block)
@@ -114,23 +116,23 @@ async def kept_block(run: Run, way: InBlocks, is_undone: Callable[[BaseException
         is_new.append(True)
         belongs_to(block, entered=not was_in)
         known = await way.known()
-        if number in known["open"] and known["line"] == line_of(run):
+        if number in known["open"] and known["line"] == line_of(attempt):
             await way.undo_block(number)  # an attempt before us died in it before it had recorded that
-        await way.enter_block(line_of(run), number)
+        await way.enter_block(line_of(attempt), number)
 
     await _enter(way.label, number, begin)
-    over = None if is_new else await _still_there(run, way, number, block)
+    over = None if is_new else await _still_there(attempt, way, number, block)
     before, way.over, way.depth = way.over, over or way.over, way.depth + 1
     left = Block("", "") if was_in else block  # the end of a block inside another one ends no transaction
     try:
         yield
     except BaseException as error:
-        if run.is_ending:
+        if attempt.is_ending:
             way.cut_off()
             raise
         way.over = before
         if over is None:
-            await run.flush()  # a step that was recorded in it is not looked for in the session any more
+            await attempt.flush()  # a step that was recorded in it is not looked for in the session any more
             await way.undo_block(number)
         way.block = was_in
         await _leave(way.label, number, None, left)
@@ -141,8 +143,8 @@ async def kept_block(run: Run, way: InBlocks, is_undone: Callable[[BaseException
         way.over = before
         if over is None:
             if not was_in:
-                note_commit(run, block, Commit(line_of(run), await way.commit_note()))
-            await run.flush()  # what was recorded in it is on disk before the COMMIT goes out
+                note_commit(attempt, block, Commit(line_of(attempt), await way.commit_note()))
+            await attempt.flush()  # what was recorded in it is on disk before the COMMIT goes out
             crash.place("session.commits")
             await way.commit_block(number)
             crash.place("session.committed")
@@ -152,40 +154,40 @@ async def kept_block(run: Run, way: InBlocks, is_undone: Callable[[BaseException
         way.depth -= 1
 
 
-async def _still_there(run: Run, way: InBlocks, number: int, block: Block) -> Over | None:
+async def _still_there(attempt: Attempt, way: InBlocks, number: int, block: Block) -> Over | None:
     """None when a recorded block is open in its session; else why it is walked through. Does not return when it is
     run again."""
-    on_record = run.part(BlocksOnRecord)
+    on_record = attempt.part(BlocksOnRecord)
     if on_record.is_left(block):
         return COMMITTED
-    over = await _how_over(run, way, await way.known(), number, block)
+    over = await _how_over(attempt, way, await way.known(), number, block)
     if over is None or over.outcome != Outcome.ROLLED_BACK or not way.is_once or block.name != str(number):
         return over
     if on_record.is_used(block):
-        await run_again(run, block)
-    await way.enter_block(line_of(run), number)  # nothing was recorded in it: it begins here
+        await run_again(attempt, block)
+    await way.enter_block(line_of(attempt), number)  # nothing was recorded in it: it begins here
     return None
 
 
-async def check_unfinished(run: Run, way: InBlocks) -> None:
+async def check_unfinished(attempt: Attempt, way: InBlocks) -> None:
     """A client has come to a session: find the transaction that the journal left open. Does not return when that is
     gone: then it is run again."""
-    known, line = await way.known(), line_of(run)
+    known, line = await way.known(), line_of(attempt)
     if known["open"] and known["line"] == line:
         way.block = str(known["open"][0])
-    elif known["open"] and known["line"].startswith(f"{run.uid}/"):
+    elif known["open"] and known["line"].startswith(f"{attempt.uid}/"):
         await way.roll_back()  # of a line of the journal that the task has left
-    block = run.part(BlocksOnRecord).unfinished(way.label)
+    block = attempt.part(BlocksOnRecord).unfinished(way.label)
     if block is None or block.name == way.block:
         return
-    over = await _how_over(run, way, known, int(block.name) if block.name.isdecimal() else block.name, block)
+    over = await _how_over(attempt, way, known, int(block.name) if block.name.isdecimal() else block.name, block)
     if over is not None and over.outcome == Outcome.ROLLED_BACK:
-        await run_again(run, block)
+        await run_again(attempt, block)
     if over is not None and not block.name.isdecimal():
         way.block, way.over = block.name, over  # until its commit() is on record
 
 
-async def end_transaction(run: Run, way: InBlocks, how: str, act: Callable[[], Awaitable[None]]) -> None:
+async def end_transaction(attempt: Attempt, way: InBlocks, how: str, act: Callable[[], Awaitable[None]]) -> None:
     """COMMIT or ROLLBACK of a transaction without a block, once."""
 
     async def end() -> None:
@@ -194,8 +196,8 @@ async def end_transaction(run: Run, way: InBlocks, how: str, act: Callable[[], A
             raise over.error(way.label)
         if over is None:
             if how == "COMMIT" and block.name:
-                note_commit(run, block, Commit(line_of(run), await way.commit_note()))
-            await run.flush()
+                note_commit(attempt, block, Commit(line_of(attempt), await way.commit_note()))
+            await attempt.flush()
             crash.place("session.commits")
             await act()
             crash.place("session.committed")
@@ -206,20 +208,22 @@ async def end_transaction(run: Run, way: InBlocks, how: str, act: Callable[[], A
     await _end(way.label, how, end)
 
 
-async def _how_over(run: Run, way: InBlocks, known: dict[str, Any], number: int | str, block: Block) -> Over | None:
+async def _how_over(
+    attempt: Attempt, way: InBlocks, known: dict[str, Any], number: int | str, block: Block
+) -> Over | None:
     """None when the recorded block is open in this session; else how it ended, asked of the database if need be."""
-    over, is_told = _told_over(known, line_of(run), number)
-    commit = run.part(BlocksOnRecord).commit_of(block)
+    over, is_told = _told_over(known, line_of(attempt), number)
+    commit = attempt.part(BlocksOnRecord).commit_of(block)
     if over is None or is_told or commit is None:
         return over
-    asked = _asked.setdefault(run, {})
+    asked = _asked.setdefault(attempt, {})
     if block not in asked:
-        asked[block] = await _ask(run, way, commit)
+        asked[block] = await _ask(attempt, way, commit)
     return asked[block]
 
 
-async def _ask(run: Run, way: InBlocks, commit: Commit) -> Over:
-    outcome, why = await way.outcome_of(commit.note, is_over=commit.line == line_of(run))
+async def _ask(attempt: Attempt, way: InBlocks, commit: Commit) -> Over:
+    outcome, why = await way.outcome_of(commit.note, is_over=commit.line == line_of(attempt))
     if outcome == Outcome.COMMITTED:
         return COMMITTED
     if outcome == Outcome.ROLLED_BACK:
@@ -252,13 +256,13 @@ def _outcome_of(ended: dict[str, Any]) -> Outcome:
     return {"COMMIT": Outcome.COMMITTED, "ROLLBACK": Outcome.ROLLED_BACK}.get(ended["how"], Outcome.UNCERTAIN)
 
 
-_asked: weakref.WeakKeyDictionary[Run, dict[Block, Over]] = weakref.WeakKeyDictionary()
-_numbers: weakref.WeakKeyDictionary[Run, dict[str, int]] = weakref.WeakKeyDictionary()
+_asked: weakref.WeakKeyDictionary[Attempt, dict[Block, Over]] = weakref.WeakKeyDictionary()
+_numbers: weakref.WeakKeyDictionary[Attempt, dict[str, int]] = weakref.WeakKeyDictionary()
 
 
-def _next_number(run: Run, label: str) -> int:
+def _next_number(attempt: Attempt, label: str) -> int:
     """The how-manieth block of this attempt it is, in this session."""
-    numbers = _numbers.setdefault(run, {})
+    numbers = _numbers.setdefault(attempt, {})
     numbers[label] = numbers.get(label, 0) + 1
     return numbers[label]
 
