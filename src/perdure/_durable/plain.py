@@ -25,7 +25,7 @@ from perdure._durable.progress import plain_progress as progress
 from perdure._durable.progress import spans
 from perdure._durable.progress import state_list as stating
 from perdure._durable.progress import thought_frames as framing
-from perdure._durable.streams import Account, HasStore, Marker, Prefix, StreamPart
+from perdure._durable.streams import Account, HasTasks, Marker, Prefix, StreamPart
 from perdure._durable.streams import stream_reader as readers
 from perdure._durable.streams import streamed_calls as streams
 from perdure._ground.durations import Duration
@@ -439,7 +439,7 @@ def stream(
 
 
 def read_stream(
-    app: HasStore | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
+    app: HasTasks | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
 ) -> StreamPart:
     """What a stream has beyond `after`, now. The `number`th of that name; without one, the latest.
 
@@ -451,7 +451,7 @@ def read_stream(
 
 
 def follow_stream(
-    app: HasStore | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
+    app: HasTasks | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
 ) -> Iterator[StreamPart]:
     """Each stretch beyond `after` as it is written, by whatever process, to the end of the stream or the task.
 
@@ -464,7 +464,7 @@ def follow_stream(
     return each_of(readers.follow_stream(_inner(app), task_id, name, after=after, number=number))
 
 
-def account_of(app: HasStore | Store, task_id: str) -> Account:
+def account_of(app: HasTasks | Store, task_id: str) -> Account:
     """What a task has spent and saved: for `perdure where` and `perdure show`.
 
     `saved` of a finished task is what its last attempt found done; of any other, what the next one will find.
@@ -472,7 +472,7 @@ def account_of(app: HasStore | Store, task_id: str) -> Account:
     return waited(readers.account_of(_inner(app), task_id))
 
 
-def stored_bytes(app: HasStore | Store, task_id: str) -> int:
+def stored_bytes(app: HasTasks | Store, task_id: str) -> int:
     """How many bytes a task's journal takes, as stored."""
     return waited(readers.stored_bytes(_inner(app), task_id))
 

@@ -22,6 +22,11 @@ __getattr__ = lazy_door(
             "read_own_state",
             "store_once as checkpoint_once",
         ),
+        "core": (
+            "agent_of",
+            "event_of",
+            "store_of",
+        ),
         "leases": (
             "COULD_NOT_BEGIN",
             "Hold",
@@ -79,7 +84,15 @@ __getattr__ = lazy_door(
             "Task",
             "read_progress",
         ),
-        "tasks": ("Tasks",),
+        "tasks": (
+            "Tasks",
+            "find_row",
+            "insert_task",
+            "task_by_uid",
+            "task_without_state",
+            "tasks_of",
+            "untouched_task",
+        ),
         "upkeep": (
             "Audit",
             "Finding",

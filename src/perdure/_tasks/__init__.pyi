@@ -19,6 +19,7 @@ from perdure._tasks.checkpoints import (
     read_own_state,
     store_once as checkpoint_once,
 )
+from perdure._tasks.core import agent_of, event_of, store_of
 from perdure._tasks.leases import (
     COULD_NOT_BEGIN,
     Hold,
@@ -73,7 +74,7 @@ from perdure._tasks.pauses import (
 )
 from perdure._tasks.refusals import current_row
 from perdure._tasks.task import Task, read_progress
-from perdure._tasks.tasks import Tasks
+from perdure._tasks.tasks import Tasks, find_row, insert_task, task_by_uid, task_without_state, tasks_of, untouched_task
 from perdure._tasks.upkeep import (
     Audit,
     Finding,
@@ -124,6 +125,9 @@ __all__ = [
     "read_checkpoint",
     "read_own_state",
     "checkpoint_once",
+    "agent_of",
+    "event_of",
+    "store_of",
     "COULD_NOT_BEGIN",
     "Hold",
     "TAKEN_OVER",
@@ -174,6 +178,12 @@ __all__ = [
     "Task",
     "read_progress",
     "Tasks",
+    "find_row",
+    "insert_task",
+    "task_by_uid",
+    "task_without_state",
+    "tasks_of",
+    "untouched_task",
     "Audit",
     "Finding",
     "Report",

@@ -25,12 +25,13 @@ from perdure._model import (
     ToolCall,
     progress_of,
 )
-from perdure._store import Store, TaskRow
+from perdure._store import TaskRow
 from perdure._tasks import leases, records, refusals
 from perdure._tasks.attempts import attempt_of
 from perdure._tasks.checkpoints import Snapshot, history, snapshots
 from perdure._tasks.checkpoints import checkpoint_write as checkpointing
 from perdure._tasks.checkpoints import list_append as appending
+from perdure._tasks.core import TaskCore
 from perdure._tasks.leases import Hold
 from perdure._tasks.lifecycle import config_of, fail_overdue
 from perdure._tasks.lifecycle import status_moves as moves
@@ -48,20 +49,14 @@ Json = Any
 Key = tuple[str, str, Status]  # its id, its uid
 
 
-class Task:
+class Task(TaskCore):
     """One task; what it shows is what was last read or written through it."""
-
-    id: str
-    uid: str
-    status: Status
-    state: Json
-    created: bool
 
     def __init__(
         self, tasks: Tasks, key: Key, state: Json, snapshot: Snapshot, agent: str = "", created: bool = True
     ) -> None:
         self._tasks = tasks
-        self._store: Store = tasks._store
+        self._store = tasks._store
         self._agent = agent
         self._snapshot = snapshot  # the newest this handle knows of
         self._read = snapshot  # the one that `state` was read from, before the code changed it
@@ -399,9 +394,6 @@ class Task:
                     await history.set_aside(self, row, snapshot.seq, damaged)
                 hold.snapshot = snapshot
         return hold.snapshot
-
-    def _event(self, kind: str, data: Any) -> dict[str, Any]:
-        return self._store.event(self.uid, kind, data, self._agent)
 
 
 async def read_progress(task: Task) -> Progress | None:

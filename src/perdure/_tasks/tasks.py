@@ -26,6 +26,7 @@ from perdure._model import (
 from perdure._store import EventRow, Store, TaskRow
 from perdure._tasks import leases, records
 from perdure._tasks.checkpoints import snapshots
+from perdure._tasks.core import TasksCore
 from perdure._tasks.lifecycle import config_of, deadline_of, has_to_wait
 from perdure._tasks.lifecycle import task_drafts as drafts
 from perdure._tasks.pauses import callbacks
@@ -39,7 +40,7 @@ Json = Any
 # Between two looks at a task another process works on. A read takes a tenth of a millisecond.
 
 
-class Tasks:
+class Tasks(TasksCore):
     """The tasks of one namespace in one store."""
 
     def __init__(self, store: Store) -> None:
@@ -122,7 +123,7 @@ class Tasks:
             elif again and row.status in FINISHED:
                 task = await self._insert("restart_task", id, first, old=row.uid)
             else:
-                return await self._attach(row.uid, created=False)
+                return await self._attach(row.uid)
             if task is not None:
                 return task
 
@@ -215,7 +216,7 @@ class Tasks:
         row = await self._row(check_id(id))
         if row is None:
             raise NotFound("task", id, self._store.place)
-        return await self._attach(row.uid, created=False)
+        return await self._attach(row.uid)
 
     async def history(self, id: str) -> Sequence[TaskRecord]:
         """Every task that ever had this id, newest first."""
@@ -330,22 +331,63 @@ class Tasks:
     def _without_state(self, row: TaskRow) -> Task:
         """A durable function's task whose state nobody has written: it is the first one, and need not be read."""
         first = snapshots.first(self._store, row.uid, row.id, {})
-        return self._as_in(row, first.state, first.snapshot, created=False)
+        return self._as_in(row, first.state, first.snapshot)
 
-    async def _attach(self, uid: str, *, created: bool) -> Task:
+    async def _attach(self, uid: str) -> Task:
         rows = await self._store.query("get_task_by_uid", uid=uid)
         if not rows:
             raise RecordDamaged(f"the row of task {uid}", "it is not found by its own uid, or was deleted just now")
         row = TaskRow(*rows[0])
         snapshot, _, _ = await records.newest_good(self._store, row)
-        return self._as_in(row, snapshots.contents(snapshot.raw)["state"], snapshot, created=created)
+        return self._as_in(row, snapshots.contents(snapshot.raw)["state"], snapshot)
 
-    def _as_in(self, row: TaskRow, state: Json, snapshot: snapshots.Snapshot, *, created: bool) -> Task:
+    def _as_in(self, row: TaskRow, state: Json, snapshot: snapshots.Snapshot) -> Task:
         uid = row.uid
-        task = Task(self, (row.id, uid, row.status), state, snapshot, agent=row.agent, created=created)  # type: ignore[arg-type]
+        task = Task(self, (row.id, uid, row.status), state, snapshot, agent=row.agent, created=False)  # type: ignore[arg-type]
         task._deadline_at = deadline_of(config_of(self._store, row), row.created_at) if row.config is not None else None
         task._has_checkpoints = row.seq > 0
         return task
+
+
+# ── for the rooms above ──────────────────────────────────────────────────────────────────────────
+
+
+def tasks_of(task: Task) -> Tasks:
+    """All tasks of the namespace that this one is in."""
+    return task._tasks
+
+
+def find_row(tasks: Tasks, id: str) -> Awaitable[TaskRow | None]:
+    """The row of the task that has this id now, or None.
+
+    Raises:
+        RecordDamaged: the row that was found belongs to another id.
+    """
+    return tasks._row(id)
+
+
+def task_by_uid(tasks: Tasks, uid: str) -> Awaitable[Task]:
+    """The task with this uid, with its newest state.
+
+    Raises:
+        RecordDamaged: there is no row with this uid.
+    """
+    return tasks._attach(uid)
+
+
+def insert_task(tasks: Tasks, verb: str, id: str, state: Json, **what: Any) -> Awaitable[Task | None]:
+    """A new task, made by this verb of the store; None when the id is in use."""
+    return tasks._insert(verb, id, state, **what)
+
+
+def untouched_task(tasks: Tasks, id: str, uid: str) -> Task:
+    """A durable function's task that has had no attempt. It is not read: its state is the first one."""
+    return tasks._untouched(id, uid)
+
+
+def task_without_state(tasks: Tasks, row: TaskRow) -> Task:
+    """A durable function's task that has only its first state, which is not read."""
+    return tasks._without_state(row)
 
 
 _TAKEN = {"epoch": 1}  # what is told of a task that its maker carries out

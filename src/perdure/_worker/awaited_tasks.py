@@ -13,7 +13,7 @@ import json
 from datetime import timedelta
 from typing import NamedTuple
 
-from perdure._tasks import Tasks, awaited_task, take_after_end
+from perdure._tasks import Tasks, awaited_task, store_of, take_after_end
 from perdure._worker.timers import LOOK, taken
 
 _PAGE = 500
@@ -29,10 +29,11 @@ class AwaitedTasks:
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
+        self._store = store_of(tasks)
         self._known: dict[str, Wait] = {}  # by uid
 
     async def round(self) -> timedelta | None:
-        store, after, found = self._tasks._store, "", dict[str, Wait]()
+        store, after, found = self._store, "", dict[str, Wait]()
         while rows := await store.query("outside_waits", namespace=store.namespace, after=after, limit=_PAGE):
             for uid, _, sealed in rows:
                 known = self._known.get(uid)

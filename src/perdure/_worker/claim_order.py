@@ -18,7 +18,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from perdure._durable import known_versions
-from perdure._tasks import Tasks
+from perdure._tasks import Tasks, store_of
 
 AHEAD = 1_000
 # What was found is looked for anew after so long: others may have taken it, or more urgent tasks have come. Where a
@@ -53,7 +53,7 @@ class Turns:
     """`workers` are the ids of all workers that are known, this one among them."""
 
     def __init__(self, tasks: Tasks, queues: Iterable[str], workers: Callable[[], Collection[str]]) -> None:
-        self._store, self._queues, self._workers = tasks._store, json.dumps(list(queues)), workers
+        self._store, self._queues, self._workers = store_of(tasks), json.dumps(list(queues)), workers
         self._ahead: deque[Turn] = deque()
         self._found_at = float("-inf")
         self._fresh_seconds = FRESH_SECONDS

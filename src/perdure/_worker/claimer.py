@@ -43,8 +43,12 @@ from perdure._tasks import (
     held_lease,
     in_words,
     release_lease,
+    store_of,
     take_free_leases,
     take_lease,
+    task_by_uid,
+    task_without_state,
+    untouched_task,
 )
 from perdure._worker.claim_order import Turn, Turns
 from perdure._worker.limits import Limit, Limits
@@ -99,7 +103,8 @@ class Claimer:
         workers: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self._tasks, self._concurrency = tasks, concurrency
-        self._limits = Limits(tasks._store, limits)
+        self._store = store_of(tasks)
+        self._limits = Limits(self._store, limits)
         self._turns = Turns(tasks, queues, workers)
         self.passes: dict[str, Pass] = {}
         self.is_stopped = False  # no new claims
@@ -129,7 +134,7 @@ class Claimer:
                 await self._turns.find(free, {*self.passes, *self._claiming})
         if self._turns and free > 0:
             return timedelta(0)
-        return LOOK if self._tasks._store.bell.is_heard and not self._full else SOON
+        return LOOK if self._store.bell.is_heard and not self._full else SOON
 
     def _free(self) -> int:
         taken = len(self.passes) - len(self._ending) - only_waiting(self.passes)
@@ -180,7 +185,7 @@ class Claimer:
         uids = {turn.uid for turn in turns}
         self._claiming |= uids
         try:
-            holds = await take_free_leases(self._tasks._store, [(turn.id, turn.uid, turn.epoch) for turn in turns])
+            holds = await take_free_leases(self._store, [(turn.id, turn.uid, turn.epoch) for turn in turns])
             taken = [(turn, hold) for turn, hold in zip(turns, holds, strict=True) if hold is not None]
             past = self._read([turn.uid for turn, hold in taken if turn.arguments is None or hold.fence.epoch > 1])
             for turn, hold in taken:
@@ -197,7 +202,7 @@ class Claimer:
         return reading
 
     async def _read_pasts(self, uids: Sequence[str]) -> dict[str, Found]:
-        return await read_pasts(self._tasks._store, uids)
+        return await read_pasts(self._store, uids)
 
     # ── one task ────────────────────────────────────────────────────────────────────────────────
 
@@ -223,14 +228,14 @@ class Claimer:
             self._claiming.discard(turn.uid)
 
     def _begin(self, turn: Turn, hold: Hold, limits: Sequence[Limit], past: Reading | None = None) -> None:
-        made = self.passes[turn.uid] = Pass(turn, hold, limits, self._tasks._store.clock.boottime())
+        made = self.passes[turn.uid] = Pass(turn, hold, limits, self._store.clock.boottime())
         hold.at_end = partial(self._is_ending, turn.uid)  # not made itself, which has the hold
         made.work = asyncio.create_task(self._carry_on(made, past), name=f"perdure task {turn.id}")
         made.work.add_done_callback(lambda done: self._ended(made, done))
         self._tell("started", made, None)
 
     def _watches_another(self) -> bool:
-        since = self._tasks._store.clock.boottime() - WATCHED_SECONDS
+        since = self._store.clock.boottime() - WATCHED_SECONDS
         return any(made.turn.losses >= SUSPECT and made.since > since for made in self.passes.values())
 
     async def _carry_on(self, made: Pass, reading: Reading | None) -> None:
@@ -244,7 +249,7 @@ class Claimer:
             found = (await asyncio.shield(reading)).get(turn.uid) if beginning is None and reading is not None else None
             task = made.task = made.task or await self._attach(turn.uid, found)
         except BaseException as error:
-            await release_lease(self._tasks._store, hold, COULD_NOT_BEGIN, error)
+            await release_lease(self._store, hold, COULD_NOT_BEGIN, error)
             raise
         if beginning is None:
             try:
@@ -260,17 +265,17 @@ class Claimer:
 
     async def _attach(self, uid: str, found: Found | None) -> Task:
         if found is not None and found.past is not None and not found.row.seq and found.past.call[BUDGET] is None:
-            return self._tasks._without_state(found.row)
-        return await self._tasks._attach(uid, created=False)
+            return task_without_state(self._tasks, found.row)
+        return await task_by_uid(self._tasks, uid)
 
     def _beginning(self, made: Pass, function: DurableFunction[..., Any]) -> Beginning | None:
         """What a task that nobody has begun begins with, if that came with its turn: then nothing has to be read."""
-        turn, store = made.turn, self._tasks._store
+        turn, store = made.turn, self._store
         is_known = function.version == turn.version and not function.namesakes
         if turn.arguments is None or made.hold.fence.epoch != 1 or not is_known:
             return None
         arguments = envelope.unseal(turn.arguments, kind="arguments", bound_to=turn.uid, ring=store.ring)
-        made.task = self._tasks._untouched(turn.id, turn.uid)
+        made.task = untouched_task(self._tasks, turn.id, turn.uid)
         return Beginning(arguments, None)
 
     async def _enter(self, limits: Sequence[Limit], turn: Turn) -> bool:
@@ -283,7 +288,7 @@ class Claimer:
         return full is None
 
     async def _take(self, turn: Turn) -> Hold | None:
-        store = self._tasks._store
+        store = self._store
         if turn.status == "running":
             [hold] = await take_free_leases(store, [(turn.id, turn.uid, turn.epoch)])
             return hold
@@ -333,7 +338,7 @@ class Claimer:
         back. Others may carry it on at once."""
         self.is_stopped = True
         for made in self.passes.values():
-            stop_soon(self._tasks._store, made.turn.uid)
+            stop_soon(self._store, made.turn.uid)
         works = [made.work for made in self.passes.values() if made.work is not None]
         if works:
             await asyncio.wait(works, timeout=grace.total_seconds())
@@ -349,6 +354,6 @@ class Claimer:
         self._turns.stop()
         await asyncio.gather(*works, *self._tidying, return_exceptions=True)
         for made in under_way:
-            if held_lease(self._tasks._store, made.turn.uid) is made.hold:  # it was cancelled before its first line
+            if held_lease(self._store, made.turn.uid) is made.hold:  # it was cancelled before its first line
                 with suppress(PerdureError):
-                    await release_lease(self._tasks._store, made.hold, "interrupted")
+                    await release_lease(self._store, made.hold, "interrupted")

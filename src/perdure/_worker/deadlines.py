@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from datetime import timedelta
 
-from perdure._tasks import Tasks, fail_overdue
+from perdure._tasks import Tasks, fail_overdue, store_of, task_by_uid
 from perdure.errors import NotFound
 
 log = logging.getLogger("perdure.worker")
@@ -21,7 +21,7 @@ class Deadlines:
     name = "deadlines"
 
     def __init__(self, tasks: Tasks, cancel: Callable[[str], None]) -> None:
-        self._tasks, self._store, self._cancel = tasks, tasks._store, cancel
+        self._tasks, self._store, self._cancel = tasks, store_of(tasks), cancel
         self._since = 0  # what was due before it has been seen to
 
     async def round(self) -> timedelta | None:
@@ -39,7 +39,7 @@ class Deadlines:
 
     async def _end(self, uid: str, id: str, deadline_at: int) -> None:
         try:
-            task = await self._tasks._attach(uid, created=False)
+            task = await task_by_uid(self._tasks, uid)
         except NotFound:
             return
         error = await fail_overdue(task, deadline_at)

@@ -24,6 +24,7 @@ from perdure._tasks import (
     events_after,
     handlers_of,
     has_had,
+    store_of,
     undelivered,
     why_lease_over,
 )
@@ -50,9 +51,9 @@ class Deliveries:
 
     def __init__(self, tasks: Tasks, handler: Handler) -> None:
         self.name = f"handler {handler.name}"
-        self._tasks, self._store, self._handler = tasks, tasks._store, handler
-        self._records = handlers_of(tasks._store)
-        self._place = (id(tasks._store.engine), tasks._store.namespace, handler.name)
+        self._tasks, self._store, self._handler = tasks, store_of(tasks), handler
+        self._records = handlers_of(self._store)
+        self._place = (id(self._store.engine), self._store.namespace, handler.name)
         self._since = self._store.clock.now_ms()  # when its worker began: from then on nothing is missed
         self._swept: float | None = None
         self._again: dict[str, tuple[float, int]] = {}  # by task: when to try again, and how often was tried

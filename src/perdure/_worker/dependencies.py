@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 from perdure._model import find_circle
-from perdure._tasks import Blocked, Tasks, fail_circle, read_blocked, settle_blocked
+from perdure._tasks import Blocked, Tasks, fail_circle, read_blocked, settle_blocked, store_of
 from perdure._worker.duty import patient
 
 # A task is to begin well within a second of its last dependency's end.
@@ -26,6 +26,7 @@ class Dependencies:
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
+        self._store = store_of(tasks)
         self._circles_at = 0.0
 
     async def round(self) -> timedelta | None:
@@ -33,7 +34,7 @@ class Dependencies:
         async for blocked in self._blocked(settled=True):
             await settle_blocked(self._tasks, blocked)
         took = time.monotonic() - began
-        now = self._tasks._store.clock.boottime()
+        now = self._store.clock.boottime()
         if now >= self._circles_at:
             self._circles_at = now + _CIRCLES_EVERY
             await self._break_circles()
@@ -47,7 +48,7 @@ class Dependencies:
 
     async def _blocked(self, *, settled: bool) -> AsyncIterator[Blocked]:
         after = ""
-        while page := await read_blocked(self._tasks._store, settled=settled, after=after, limit=_PAGE):
+        while page := await read_blocked(self._store, settled=settled, after=after, limit=_PAGE):
             for blocked in page:
                 yield blocked
             after = page[-1].uid

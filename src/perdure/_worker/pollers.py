@@ -14,7 +14,7 @@ import logging
 from collections.abc import Awaitable
 from datetime import timedelta
 
-from perdure._tasks import DueQuestion, Tasks, read_resets, take_question, take_task
+from perdure._tasks import DueQuestion, Tasks, read_resets, store_of, take_question, take_task
 from perdure._worker.timers import AT_ONCE, until_next
 from perdure.errors import PerdureError
 
@@ -29,12 +29,13 @@ class Pollers:
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
+        self._store = store_of(tasks)
         self._loop: asyncio.Task[None] | None = None
         self._under_way: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     async def round(self) -> timedelta | None:
         self._end_with(asyncio.current_task())
-        tasks, store = self._tasks, self._tasks._store
+        tasks, store = self._tasks, self._store
         now = await store.wall_ms()
         limit = MOST * 2
         questions = await store.query("due_pauses", namespace=store.namespace, polls=1, limit=limit)

@@ -19,7 +19,7 @@ from perdure._durable import GIVEN_UP_AT_WORK, is_at_work
 from perdure._ground.ids import Process, is_proven_dead
 from perdure._model import Config, Entry, Holder, Sighting, name_of, open_entry
 from perdure._store import Row, Store, Write
-from perdure._tasks import Tasks, move
+from perdure._tasks import Tasks, move, store_of, task_by_uid
 from perdure._worker.death_policy import Loss, after_loss, how_far
 from perdure._worker.hearing import Listening
 from perdure._worker.process_watch import Watch
@@ -76,7 +76,7 @@ class Reaper:
     name = "reaper"
 
     def __init__(self, tasks: Tasks, ring: Callable[[], None], spawn: Spawn | None = None) -> None:
-        self._tasks, self._store, self._ring, self._spawn = tasks, tasks._store, ring, spawn
+        self._tasks, self._store, self._ring, self._spawn = tasks, store_of(tasks), ring, spawn
         self._seen: dict[str, Sighting] = {}
         self._listening = Listening()
         self._forgotten: dict[tuple[str, int], float] = {}  # by task uid and epoch: since when
@@ -174,7 +174,7 @@ class Reaper:
         return await self._store.verb("reap", held.uid, params, key=held.id) is not None
 
     async def _give_up(self, held: Held, config: Config, loss: Loss, cause: str) -> None:
-        task = await self._tasks._attach(held.uid, created=False)
+        task = await task_by_uid(self._tasks, held.uid)
         try:
             if config.on_failure == "pause":
                 await task.pause(cause, reason="human_input", crash_loop=loss.losses)

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from perdure._durable import known_versions
 from perdure._store import Write
-from perdure._tasks import Tasks, checks
+from perdure._tasks import Tasks, checks, store_of
 
 LOOK = timedelta(seconds=0.3)
 # What a worker is asked, and what it says when it takes no more tasks.
@@ -22,7 +22,7 @@ class Attendance:
     name = "attendance"
 
     def __init__(self, tasks: Tasks, queues: Sequence[str], drain: Callable[[], None]) -> None:
-        self._store, self._queues, self._drain = tasks._store, list(queues), drain
+        self._store, self._queues, self._drain = store_of(tasks), list(queues), drain
         self._said = ""
         self._is_here = False
 

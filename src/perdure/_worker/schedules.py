@@ -14,7 +14,7 @@ from perdure._durable import function_for
 from perdure._durable import schedules as scheduling
 from perdure._ground import crash_points as crash
 from perdure._model import Plan, tick_id
-from perdure._tasks import Kept, Tasks
+from perdure._tasks import Kept, Tasks, store_of
 
 # A tick is to be fired well within a second of its moment.
 LOOK = timedelta(seconds=0.2)
@@ -26,10 +26,11 @@ class Schedules:
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
-        self._shelf = scheduling.shelf_of(tasks._store)
+        self._store = store_of(tasks)
+        self._shelf = scheduling.shelf_of(self._store)
 
     async def round(self) -> timedelta | None:
-        now = await self._tasks._store.wall_ms()
+        now = await self._store.wall_ms()
         for kept in await self._shelf.due(now, limit=_PAGE):
             await self._serve(kept, now)
         return LOOK
@@ -37,7 +38,7 @@ class Schedules:
     async def _serve(self, kept: Kept[Plan], now: int) -> None:
         if function_for(kept.value.function, kept.value.version, kept.value.module) is None:
             return  # another worker knows it, or one that is still to be deployed
-        plan = await scheduling.folded(self._tasks._store, kept.value)
+        plan = await scheduling.folded(self._store, kept.value)
         ticks: list[int] = []
         if not plan.is_paused:
             ticks, plan = plan.due(now)

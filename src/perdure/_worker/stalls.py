@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from perdure._ground import codec, envelope
 from perdure._store import EventRow
-from perdure._tasks import Tasks
+from perdure._tasks import Tasks, store_of
 from perdure._worker.reaper import STALLED, Held, Other, Reaper
 
 log = logging.getLogger("perdure.worker")
@@ -34,7 +34,7 @@ class Stalls:
     def __init__(
         self, tasks: Tasks, after: timedelta, reaper: Reaper, *, restart: bool, cancel: Callable[[str], None]
     ) -> None:
-        self._store, self._after, self._reaper = tasks._store, after, reaper
+        self._store, self._after, self._reaper = store_of(tasks), after, reaper
         self._restart, self._cancel = restart, cancel
         self._seen: dict[tuple[str, int], Seen] = {}
         self._flagged: set[tuple[str, int]] = set()

@@ -14,7 +14,7 @@ import random
 from collections.abc import Awaitable, Iterable
 from datetime import timedelta
 
-from perdure._tasks import DueQuestion, Tasks, read_resets, take_after_task, take_question, take_task
+from perdure._tasks import DueQuestion, Tasks, read_resets, store_of, take_after_task, take_question, take_task
 
 # A timer that another process sets is seen within this time; those of this worker's tasks at once, by the bell.
 LOOK = timedelta(seconds=0.5)
@@ -28,9 +28,10 @@ class Timers:
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
+        self._store = store_of(tasks)
 
     async def round(self) -> timedelta | None:
-        tasks, store = self._tasks, self._tasks._store
+        tasks, store = self._tasks, self._store
         now = await store.wall_ms()
         questions = await store.query("due_pauses", namespace=store.namespace, polls=0, limit=WINDOW)
         paused = await store.query("due_tasks", namespace=store.namespace, polls=0, limit=WINDOW)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from perdure._durable import triggers as triggering
 from perdure._ground import crash_points as crash
 from perdure._model import REMEMBERED_MS, Incoming, Trigger, incoming_key
-from perdure._tasks import Kept, Tasks
+from perdure._tasks import Kept, Tasks, store_of
 from perdure.errors import PerdureError, StoreUnavailable
 
 LOOK = timedelta(seconds=0.2)
@@ -33,8 +33,9 @@ class Triggers:
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
-        self._triggers, self._events = triggering.triggers_of(tasks._store), triggering.events_of(tasks._store)
-        self._host = tasks._store.presence.process.host
+        self._store = store_of(tasks)
+        self._triggers, self._events = triggering.triggers_of(self._store), triggering.events_of(self._store)
+        self._host = self._store.presence.process.host
         self._before: dict[tuple[str, str], str] = {}  # how files looked in the round before, by trigger and path
         self._known: set[tuple[str, str]] = set()  # events that are in the store, by trigger and id
 
@@ -42,7 +43,7 @@ class Triggers:
         for id, kept in (await self._all()).items():
             if kept.value.host == self._host and not kept.value.is_paused:
                 await self._watch(id, kept)
-        now = await self._tasks._store.wall_ms()
+        now = await self._store.wall_ms()
         events = await self._events.due(now, limit=_PAGE)
         # After the events: a trigger that was there when one of them came is among these. An event that no trigger
         # wants is written off.
@@ -127,7 +128,7 @@ class Triggers:
         event = hashlib.sha256(f"{path}\0{shape}".encode("utf-8", "surrogateescape")).hexdigest()[:24]
         if (id, event) in self._known:
             return
-        now = await self._tasks._store.wall_ms()
+        now = await self._store.wall_ms()
         incoming = Incoming(name=trigger.event, id=event, data=path, received_at=now, done={})
         if trigger.source == "directory":
             incoming = replace(incoming, path=path, host=self._host)

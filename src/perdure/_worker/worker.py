@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from perdure._ground.clock import Clock, SystemClock
 from perdure._store import MOVED, WORK, Kinds
-from perdure._tasks import Handler, Tasks
+from perdure._tasks import Handler, Tasks, store_of
 from perdure._worker.awaited_tasks import AwaitedTasks
 from perdure._worker.claimer import Claimer, Observer
 from perdure._worker.deadlines import Deadlines
@@ -68,6 +68,7 @@ class Worker:
 
     def __init__(self, tasks: Tasks, settings: Settings) -> None:
         self._tasks, self._settings = tasks, settings
+        self._store = store_of(tasks)
         self._attendance = Attendance(tasks, settings.queues, self.ask_to_drain)
         self._reaper = Reaper(tasks, self.ring, Spawn(settings.spawn) if settings.spawn is not None else None)
         queues, limits = settings.queues, settings.limits
@@ -91,13 +92,13 @@ class Worker:
         return duties
 
     async def __aenter__(self) -> None:
-        clock = self._tasks._store.clock
+        clock = self._store.clock
         if self._tasks._handlers:
             await _next_millisecond(clock)
         self._loops = [DutyLoop(duty, clock, calm=isinstance(duty, _AFTER_MOVES)) for duty in self._duties()]
         claiming = next(loop for loop in self._loops if loop.duty is self._claimer)
         self._claimer.ring = claiming.ring
-        self._stack.enter_context(self._tasks._store.bell.subscribed(Hearing(self._heard).ring))
+        self._stack.enter_context(self._store.bell.subscribed(Hearing(self._heard).ring))
         self._running = [asyncio.create_task(loop.run(), name=f"perdure {loop.duty.name}") for loop in self._loops]
         self._loop = asyncio.get_running_loop()
         self._tasks._handler_hooks.append(self._serve)
@@ -138,7 +139,7 @@ class Worker:
         self._loop.call_soon_threadsafe(self._begin, Deliveries(self._tasks, handler))
 
     def _begin(self, duty: Duty) -> None:
-        loop = DutyLoop(duty, self._tasks._store.clock)
+        loop = DutyLoop(duty, self._store.clock)
         self._loops.append(loop)
         self._running.append(asyncio.create_task(loop.run(), name=f"perdure {duty.name}"))
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from perdure._ground import codec, zstd
 from perdure._store import FrameRow
+from perdure._tasks import store_of
 from perdure.bench.figures import Budget, Figure, Series, figure_of
-from perdure.bench.inside import store_of
 from perdure.bench.rounds import Contestant, middle_ms, middle_ms_of, take_turns
 from perdure.bench.stage import Plot
 
@@ -177,7 +177,7 @@ async def _one_lap(plot: Plot, id: str, *, by_append: bool = False) -> _Lap:
             taken.append((time.perf_counter() - began) * 1000)
             if turn % 25 == 0:
                 floors.append(middle_ms(plot.bare.commit, 5))
-        rows = await store_of(app).query("read_checkpoints", uid=task.uid, after=0, limit=TURNS + 1)
+        rows = await store_of(app.tasks).query("read_checkpoints", uid=task.uid, after=0, limit=TURNS + 1)
         lap.stored = sum(FrameRow(*row).stored for row in rows)
     lap.growth = plot.bytes_stored() - before
     lap.early, lap.late = median(taken[4:16]), median(taken[-16:])

@@ -18,6 +18,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from perdure._tasks import store_of
+
 
 def main(verb: str, *args: str) -> None:
     answers: dict[str, Callable[..., dict[str, int]]] = {"write": write, "bare": bare, "hold": hold, "work": work}
@@ -83,7 +85,7 @@ def work(url: str, when: str = "") -> dict[str, int]:
         assert errands.errand.name  # it has to be known here
         async with Perdure(url) as app:
             if when:
-                await app._store.query("read_workers")  # the store is open, as that of a worker at work is
+                await store_of(app.tasks).query("read_workers")  # the store is open, as that of a worker at work is
                 print("ready", flush=True)
                 await asyncio.to_thread(sys.stdin.readline)
             async with app.worker():

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perdure._tasks import store_of
 from perdure.bench.figures import Figure, figure_of
 from perdure.bench.rounds import middle_ms, middle_ms_of, take_turns
 from perdure.bench.stage import Plot
@@ -60,7 +61,7 @@ async def saving(plot: Plot, quick: bool) -> list[Figure]:
     figures = []
     async with plot.app() as app:
         task = await app.tasks.open("bench-save", state={"phase": 1})
-        rt = Continuity(app._store, task.id, task.uid)
+        rt = Continuity(store_of(app.tasks), task.id, task.uid)
         rt.env = {f"VARIABLE_{number}": "value" * 5 for number in range(40)}
         rt.variables["plan"] = list(range(100))
         await rt.save()

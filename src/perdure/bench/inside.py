@@ -11,16 +11,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from perdure._store import Fence, Store, Write
+from perdure._tasks import store_of
 
 if TYPE_CHECKING:
     from perdure._app import Perdure
     from perdure._tasks import Task
 
 SMALL = {"step": "summarise", "key": "page-1", "result": 42}
-
-
-def store_of(app: Perdure) -> Store:
-    return app._store
 
 
 class Journal:
@@ -33,7 +30,7 @@ class Journal:
     @classmethod
     async def of(cls, app: Perdure, id: str) -> Journal:
         """A new task's journal, with its lease taken."""
-        store = store_of(app)
+        store = store_of(app.tasks)
         task = await app.tasks.open(id)
         await task.checkpoint({})
         return cls(store, task, store.presence.held[task.uid].fence)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 
+from perdure._tasks import store_of
 from perdure.bench.bare import per_second, thousand_commits_ms
 from perdure.bench.figures import Budget, Figure, figure_of
-from perdure.bench.inside import SMALL, Journal, store_of
+from perdure.bench.inside import SMALL, Journal
 from perdure.bench.rounds import Contestant, take_turns
 from perdure.bench.stage import Plot
 
@@ -90,7 +91,7 @@ async def together(plot: Plot, quick: bool) -> list[Figure]:
     """100 tasks with 20 entries each, all at once in one process."""
     async with plot.app() as app, plot.pipeline() as bare_pipeline:
         journals = await asyncio.gather(*(Journal.of(app, f"task-{number}") for number in range(TASKS)))
-        committer = store_of(app).committer
+        committer = store_of(app.tasks).committer
 
         async def work(journal: Journal) -> None:
             for _ in range(ENTRIES - 1):
@@ -179,7 +180,7 @@ async def size(plot: Plot, quick: bool) -> list[Figure]:
         for _ in range(entries - 1):
             journal.append()
         await journal.append(urgent=True)
-        own = len(store_of(app).seal("", "entry", SMALL))
+        own = len(store_of(app.tasks).seal("", "entry", SMALL))
     each = (plot.bytes_stored() - before) / entries
     what = f"size of the store per trivial entry (of {entries:,})"
     return [

@@ -6,9 +6,10 @@ import asyncio
 import time
 from typing import Any
 
+from perdure._tasks import store_of
 from perdure.bench.bare import per_second
 from perdure.bench.figures import Figure, figure_of
-from perdure.bench.inside import SMALL, counted, store_of
+from perdure.bench.inside import SMALL, counted
 from perdure.bench.rounds import Contestant, take_turns
 from perdure.bench.stage import Plot
 
@@ -71,7 +72,7 @@ def _prototype(pipeline: Any, many: int) -> Contestant:
 
 async def _where_time_goes(app: Any, one: Any, many: int) -> dict[str, float]:
     """Calls of the engine for one task, and the milliseconds of each second that went there."""
-    with counted(store_of(app)) as tally:
+    with counted(store_of(app.tasks)) as tally:
         began, on_cpu = time.perf_counter(), time.process_time()
         await asyncio.gather(*(one(f"counted-{number}") for number in range(many)))
         taken, on_cpu = time.perf_counter() - began, time.process_time() - on_cpu

@@ -12,6 +12,7 @@ import time
 from perdure._runtime import Runtime, Shell, runtime_of
 from perdure._runtime import keeper_control as keeping
 from perdure._store import Store
+from perdure._tasks import store_of
 from perdure.bench.figures import Budget, Figure, figure_of
 from perdure.bench.rounds import middle_ms, middle_ms_of, take_turns
 from perdure.bench.spools import spool
@@ -32,11 +33,11 @@ async def shells(plot: Plot, quick: bool) -> list[Figure]:
         try:
             echoing = await rt.shell("echo", ["cat"])
             figures = [await _echo(echoing, quick), await _flow(rt, quick)]
-            figures.append(await _found_again(app._store, task.uid, echoing.uid, quick))
+            figures.append(await _found_again(store_of(app.tasks), task.uid, echoing.uid, quick))
             figures.append(await spool(rt, quick))
-            figures.append(await _memory(app._store))
+            figures.append(await _memory(store_of(app.tasks)))
         finally:
-            await keeping.stop(app._store, units_too=True)
+            await keeping.stop(store_of(app.tasks), units_too=True)
     return figures
 
 

@@ -17,6 +17,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from perdure._store import TaskRow
+from perdure._tasks import store_of
 from perdure.bench.figures import Budget, Figure, Series, figure_of
 from perdure.bench.rounds import middle_ms, take_turns
 from perdure.bench.stage import Plot
@@ -210,14 +211,14 @@ async def _through(app: Perdure, url: str, name: str, many: int, workers: int) -
             assert child.stdin is not None
             child.stdin.write(b"go\n")
         # By a look now and then: what a caller does who waits for results is not what is measured.
-        while await app._store.query("find_live", uids=json.dumps(uids)):  # noqa: ASYNC110 - other processes end them
+        while await store_of(app.tasks).query("find_live", uids=json.dumps(uids)):  # noqa: ASYNC110 - other processes end them
             await asyncio.sleep(_SELDOM)
     return many / max(await _last_end(app, uids) - began, 1e-9)
 
 
 async def _last_end(app: Perdure, uids: list[str]) -> float:
     """When the last of these tasks has ended, as its row says, in seconds since 1970."""
-    rows = await app._store.query("tasks_of", uids=json.dumps(uids))
+    rows = await store_of(app.tasks).query("tasks_of", uids=json.dumps(uids))
     return max(TaskRow(*row).finished_at or 0 for row in rows) / 1000
 
 
@@ -250,5 +251,5 @@ async def waking(plot: Plot, quick: bool) -> list[Figure]:
 
 async def _due(app: Perdure, uid: str) -> float:
     """The moment it asked to be up again, as its question says: under load it is some time until that is on disk."""
-    rows = await app._store.query("read_pauses", uid=uid)
+    rows = await store_of(app.tasks).query("read_pauses", uid=uid)
     return float(rows[0][5]) / 1000

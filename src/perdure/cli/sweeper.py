@@ -15,6 +15,7 @@ from perdure._app import Perdure
 from perdure._ground.bridge import drive
 from perdure._model import FINISHED
 from perdure._store import Store, TaskRow
+from perdure._tasks import store_of
 from perdure.errors import PerdureError
 
 
@@ -32,7 +33,7 @@ async def told(store: Store, uids: Sequence[str]) -> dict[str, tuple[str, float]
 
 async def _main() -> None:
     async with Perdure() as app:
-        print(json.dumps(await told(app._store, json.load(sys.stdin))))
+        print(json.dumps(await told(store_of(app.tasks), json.load(sys.stdin))))
 
 
 def main() -> None:

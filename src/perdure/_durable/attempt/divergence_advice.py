@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from perdure._durable.journal import journal_of
 from perdure._model import Entry, name_of
 from perdure._replay import Diverged
+from perdure._tasks import tasks_of
 from perdure.errors import ReplayDiverged
 
 if TYPE_CHECKING:
@@ -40,12 +41,12 @@ def advice(found: Diverged, entries: Iterable[tuple[int, Entry]]) -> str:
 
 async def advise_on_fork(task: Task, error: ReplayDiverged) -> None:
     """In a fork, a call that it has copied diverges because too much was copied: have the error say so."""
-    created = next(iter(await task._tasks.events(task.id)), None)
+    created = next(iter(await tasks_of(task).events(task.id)), None)
     origin = created.data if created is not None and isinstance(created.data, dict) else {}
     source, upto = origin.get("forked_from"), origin.get("position")
     if not isinstance(source, str) or not isinstance(upto, int) or not 0 < error.position <= upto:
         return
-    before = [line.position for line in await journal_of(task._tasks, task.id) if line.position < error.position]
+    before = [line.position for line in await journal_of(tasks_of(task), task.id) if line.position < error.position]
     at = max(before, default=0)
     error.do = (
         f"this call was copied from {source!r}: fork earlier, `perdure fork {quote(source)} NEW --at {at}`, "

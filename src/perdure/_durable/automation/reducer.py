@@ -31,7 +31,7 @@ from perdure._durable.pauses import signals
 from perdure._durable.progress import checkpoint
 from perdure._ground import codec
 from perdure._model import name_of
-from perdure._tasks import Tasks, current_row
+from perdure._tasks import Tasks, current_row, store_of
 from perdure.errors import Conflict, InvalidInput
 
 S = TypeVar("S")
@@ -96,8 +96,8 @@ class Reducer(Generic[S, E]):
     async def events(self, app: _App, task_id: str) -> Sequence[E]:
         """The events that were taken so far, in order: the truth."""
         task = await app.tasks.handle(task_id)
-        row = await current_row(app.tasks._store, task_id, task.uid)
-        found = await read_entries(app.tasks._store, task.uid, row.line)
+        row = await current_row(store_of(app.tasks), task_id, task.uid)
+        found = await read_entries(store_of(app.tasks), task.uid, row.line)
         taken = [entry.value for _, entry in found if name_of(entry.path) in _NAMES and entry.kind == "result"]
         return [codec.decode(value, self.event) for value in taken if value is not None]
 

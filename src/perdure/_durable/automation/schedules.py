@@ -25,7 +25,7 @@ from perdure._ground.durations import Duration
 from perdure._ground.ids import check_id
 from perdure._model import Missed, Plan, check_cron, check_every, check_missed, tick_id, tick_name
 from perdure._store import Store, TaskRow
-from perdure._tasks import Kept, Shelf, Tasks, current_row
+from perdure._tasks import Kept, Shelf, Tasks, current_row, store_of
 from perdure.errors import Conflict, InvalidInput, NotFound
 
 log = logging.getLogger("perdure.schedules")
@@ -67,6 +67,7 @@ class ScheduleDraft:
 
     def __init__(self, tasks: Tasks, id: str, plan: Plan) -> None:
         self._tasks, self._id, self._plan = tasks, id, plan
+        self._store = store_of(tasks)
 
     def __await__(self) -> Generator[Any, None, ScheduleDraft]:
         """The draft itself: `await (await app.schedule(…)).cron(…)` means the same as with one await."""
@@ -96,15 +97,15 @@ class ScheduleDraft:
 
     async def _keep(self, when: Callable[[Plan], Plan], missed: Missed, overlap: bool) -> Schedule:
         check_missed(missed)
-        now = await self._tasks._store.wall_ms()
+        now = await self._store.wall_ms()
         new = replace(when(self._plan), missed=missed, overlaps=overlap, anchor=now, last=now)
 
         def keep(old: Plan | None) -> tuple[Plan, int | None]:
             plan = new if old is None else _changed(old, new)
             return plan, next_look(plan)
 
-        plan = await shelf_of(self._tasks._store).update(self._id, keep)
-        return await view(self._tasks._store, self._id, plan)
+        plan = await shelf_of(self._store).update(self._id, keep)
+        return await view(self._store, self._id, plan)
 
 
 def _changed(old: Plan, new: Plan) -> Plan:
@@ -137,14 +138,15 @@ class Schedules:
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
-        self._shelf = shelf_of(tasks._store)
+        self._store = store_of(tasks)
+        self._shelf = shelf_of(self._store)
 
     async def list(self) -> Sequence[Schedule]:
-        return [await view(self._tasks._store, kept.key, kept.value) for kept in await self._shelf.all()]
+        return [await view(self._store, kept.key, kept.value) for kept in await self._shelf.all()]
 
     async def get(self, id: str) -> Schedule | None:
         kept = await self._shelf.get(id)
-        return await view(self._tasks._store, id, kept.value) if kept else None
+        return await view(self._store, id, kept.value) if kept else None
 
     async def pause(self, id: str) -> Schedule:
         """Start nothing until it is resumed; runs under way go on."""
@@ -162,7 +164,7 @@ class Schedules:
     async def run_now(self, id: str) -> str:
         """Start a run beside its ticks, here and now; the id of its task."""
         kept = await self._existing(id)
-        now = await self._tasks._store.wall_ms()
+        now = await self._store.wall_ms()
         if not await fire(self._tasks, id, kept.value, now):
             raise Conflict(
                 f"this process does not know the function {kept.value.function!r}",
@@ -172,15 +174,15 @@ class Schedules:
 
     async def _change(self, id: str, change: Callable[[Plan, int], Plan]) -> Schedule:
         while True:
-            kept, now = await self._existing(id), await self._tasks._store.wall_ms()
+            kept, now = await self._existing(id), await self._store.wall_ms()
             plan = change(kept.value, now)
             if await self._shelf.change(kept, plan, due_at=next_look(plan)):
-                return await view(self._tasks._store, id, plan)
+                return await view(self._store, id, plan)
 
     async def _existing(self, id: str) -> Kept[Plan]:
         kept = await self._shelf.get(id)
         if kept is None:
-            raise NotFound("schedule", id, self._tasks._store.place, do="`perdure schedule list` shows what is there")
+            raise NotFound("schedule", id, self._store.place, do="`perdure schedule list` shows what is there")
         return kept
 
 

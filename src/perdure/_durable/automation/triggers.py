@@ -26,7 +26,7 @@ from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.ids import check_id, new_uid
 from perdure._model import Incoming, Trigger, incoming_key, misfit, signalled_task
 from perdure._store import Store
-from perdure._tasks import Kept, Shelf, Tasks
+from perdure._tasks import Kept, Shelf, Tasks, store_of
 from perdure.errors import InvalidInput, NotFound, TooLarge
 
 # A task that is started has an id of both, with an @ between them.
@@ -59,6 +59,7 @@ class TriggerDraft:
 
     def __init__(self, tasks: Tasks, id: str, trigger: Trigger) -> None:
         self._tasks, self._id, self._trigger = tasks, check_id(id, "trigger's id"), trigger
+        self._store = store_of(tasks)
         if len(id) > _LONGEST_ID:
             raise InvalidInput(f"the trigger's id has {len(id)} characters; at most {_LONGEST_ID} are allowed")
 
@@ -90,7 +91,7 @@ class TriggerDraft:
 
     async def _keep(self, rate: tuple[int, Duration] | None, **when: Any) -> Trigger:
         most, per_ms = _limit(rate)
-        host = self._tasks._store.presence.process.host if when["source"] != "event" else ""
+        host = self._store.presence.process.host if when["source"] != "event" else ""
         new = replace(self._trigger, host=host, most=most, per_ms=per_ms, **when)
 
         def keep(old: Trigger | None) -> tuple[Trigger, int | None]:
@@ -100,7 +101,7 @@ class TriggerDraft:
             seen = old.seen if is_same and old.seen else new.seen
             return replace(new, is_paused=old.is_paused, begun=old.begun, seen=seen), None
 
-        return await triggers_of(self._tasks._store).update(self._id, keep)
+        return await triggers_of(self._store).update(self._id, keep)
 
 
 def _whole(path: str | os.PathLike[str]) -> str:
@@ -122,7 +123,8 @@ class Triggers:
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
-        self._shelf = triggers_of(tasks._store)
+        self._store = store_of(tasks)
+        self._shelf = triggers_of(self._store)
 
     def start(self, id: str, fn: DurableFunction[..., Any], /, *args: Any) -> TriggerDraft:
         """Start `fn(*args, what the event carries)`; of a file or folder, that is the path."""
@@ -172,7 +174,7 @@ class Triggers:
     async def _existing(self, id: str) -> Kept[Trigger]:
         kept = await self._shelf.get(id)
         if kept is None:
-            raise NotFound("trigger", id, self._tasks._store.place, do="`perdure trigger list` shows what is there")
+            raise NotFound("trigger", id, self._store.place, do="`perdure trigger list` shows what is there")
         return kept
 
 
@@ -181,6 +183,7 @@ class Events:
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
+        self._store = store_of(tasks)
 
     async def send(self, name: str, data: Any = None, *, id: str | None = None) -> Received:
         """Take an event in; once this returns, it is acted on even if this process dies. Sent again with the same
@@ -190,7 +193,7 @@ class Events:
             NotFound: no trigger wants events of this name; nothing was kept.
             InvalidInput, TooLarge, NotStorable: what it carries does not fit; nothing was kept.
         """
-        store = self._tasks._store
+        store = self._store
         check_id(name, "event's name")
         now = await store.wall_ms()
         known = check_id(id, "event's id") if id is not None else new_uid(now)
@@ -212,7 +215,7 @@ class Events:
 
     async def list(self, *, limit: int = 1000) -> Sequence[IncomingEvent]:
         """The events that are remembered, by name and id."""
-        return [_view(kept.value) for kept in await events_of(self._tasks._store).all(limit=limit)]
+        return [_view(kept.value) for kept in await events_of(self._store).all(limit=limit)]
 
 
 def _view(found: Incoming) -> IncomingEvent:

@@ -23,7 +23,7 @@ from perdure._durable.attempt import Attempt, LoopWatchdog, Watched, find_lost, 
 from perdure._durable.control.time_limit import expire
 from perdure._model import Pause
 from perdure._store import Row, Store, Waiting, wake_here
-from perdure._tasks import Task
+from perdure._tasks import Task, event_of, store_of, tasks_of
 from perdure.errors import LeaseLost, PerdureError
 
 CANCEL = "~cancel"
@@ -33,9 +33,9 @@ NO_SWITCHES: frozenset[str] = frozenset()
 
 async def wish_to_cancel(task: Task, *, undo: bool) -> bool:
     """Put the wish on record; False when the task has ended meanwhile."""
-    store = task._store
+    store = store_of(task)
     params = {
-        **task._event("cancel asked for", {"undo": undo}),
+        **event_of(task, "cancel asked for", {"undo": undo}),
         "name": CANCEL,
         "value": store.seal(task.uid, "answer", {"undo": undo}),
         "once": None,
@@ -50,7 +50,7 @@ async def wish_to_cancel(task: Task, *, undo: bool) -> bool:
 
 def is_live(task: Task) -> bool:
     """Whether an attempt of this very process is working on it."""
-    return _attempt_of(task._store, task.uid) is not None
+    return _attempt_of(store_of(task), task.uid) is not None
 
 
 def stop_soon(store: Store, uid: str) -> None:
@@ -62,7 +62,7 @@ def stop_soon(store: Store, uid: str) -> None:
 
 def stopper(task: Task) -> Callable[[bool], None] | None:
     """How to stop the attempt of this process, now or at its next safe point; None when there is none."""
-    attempt = _attempt_of(task._store, task.uid)
+    attempt = _attempt_of(store_of(task), task.uid)
     if attempt is None:
         return None
 
@@ -308,7 +308,7 @@ async def _bring_answers(attempt: Attempt) -> None:
 
     try:
         if attempt.task is not None:
-            await look_after(attempt.task._tasks, attempt.uid)
+            await look_after(tasks_of(attempt.task), attempt.uid)
         for row in await attempt.store.query("read_pauses", uid=attempt.uid):
             if row[6] is not None and row[0] in attempt.pausing:
                 attempt.answered(row[0], attempt.store.unseal(attempt.uid, "answer", row[6]))

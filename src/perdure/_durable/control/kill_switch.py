@@ -21,7 +21,7 @@ from perdure._durable.control.control_watch import halt_here
 from perdure._ground.clock import moment
 from perdure._ground.ids import check_id
 from perdure._store import Store
-from perdure._tasks import Tasks
+from perdure._tasks import Tasks, store_of
 from perdure.errors import KillSwitchOn
 
 
@@ -38,7 +38,7 @@ class KillSwitch:
     """The kill switches of one namespace."""
 
     def __init__(self, tasks: Tasks) -> None:
-        self._store: Store = tasks._store
+        self._store: Store = store_of(tasks)
 
     async def on(self, id: str | None = None, *, why: str = "") -> None:
         """Stop a task, or all of them; one that does not exist yet may be stopped too."""

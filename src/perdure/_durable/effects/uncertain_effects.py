@@ -12,7 +12,7 @@ from perdure._durable.effects.ledger import EffectRecord, read_ledger
 from perdure._ground.ids import check_id
 from perdure._model import FINISHED
 from perdure._store import TaskRow
-from perdure._tasks import Tasks, all_questions, answer_question, choose_question, questions_of
+from perdure._tasks import Tasks, all_questions, answer_question, choose_question, find_row, questions_of, store_of
 from perdure.errors import InvalidInput, NotFound
 
 Json = Any
@@ -37,11 +37,12 @@ class Inbox:
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
+        self._store = store_of(tasks)
 
     async def list(self, *, limit: int = 1000) -> Sequence[UncertainEffect]:
         """What waits for a person, the oldest first. An effect whose process has just died is not here yet: the
         next attempt looks first whether it can settle it by itself."""
-        found = await all_questions(self._tasks._store, limit=limit)
+        found = await all_questions(self._store, limit=limit)
         return [
             UncertainEffect(
                 task_id=one.task_id,
@@ -60,7 +61,7 @@ class Inbox:
     async def of(self, task_id: str) -> Sequence[EffectRecord]:
         """The ledger of a task: every effect it began, in order, with its key and how it stands."""
         row = await self._row(task_id)
-        return await read_ledger(self._tasks._store, row.uid, row.line)
+        return await read_ledger(self._store, row.uid, row.line)
 
     async def settle(
         self, task_id: str, choice: Choice, *, value: Json = None, key: str | None = None, by: str = ""
@@ -72,7 +73,7 @@ class Inbox:
             InvalidInput: several are, and no key says which; or the choice does not fit.
             Conflict: somebody was quicker; the first answer stands.
         """
-        store, row = self._tasks._store, await self._row(task_id)
+        store, row = self._store, await self._row(task_id)
         found = [one for one in await questions_of(store, row.id, row.uid) if one.is_about_effect]
         question = choose_question(found, task_id, store, key=key)
         if choice == "retry" and row.status in FINISHED:
@@ -80,7 +81,7 @@ class Inbox:
         await answer_question(store, question, {"choice": choice, "value": value}, by=by or store.presence.user)
 
     async def _row(self, task_id: str) -> TaskRow:
-        row = await self._tasks._row(check_id(task_id))
+        row = await find_row(self._tasks, check_id(task_id))
         if row is None:
-            raise NotFound("task", task_id, self._tasks._store.place)
+            raise NotFound("task", task_id, self._store.place)
         return row

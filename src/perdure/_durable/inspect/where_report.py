@@ -24,7 +24,7 @@ from perdure._ground.ids import is_proven_dead
 from perdure._ground.known_secrets import redact, redact_value
 from perdure._model import FINISHED, Entry, Progress, TaskRecord, name_of
 from perdure._store import Store
-from perdure._tasks import COULD_NOT_BEGIN, Question, Tasks, blockers, current_row, questions_of, read_holder
+from perdure._tasks import COULD_NOT_BEGIN, Question, Tasks, blockers, current_row, questions_of, read_holder, store_of
 from perdure.errors import JournalDamaged, PerdureError
 
 # How the ends of attempts begin that were none of the function's own.
@@ -68,7 +68,7 @@ async def where(tasks: Tasks, id: str) -> Where:
     Raises:
         NotFound: there is no such task.
     """
-    store = tasks._store
+    store = store_of(tasks)
     task = await tasks.handle(id)
     record = await task.record()
     row = await current_row(store, id, task.uid)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from perdure._durable.journal.journal_reader import failure_in, read_readable
 from perdure._ground.clock import moment
 from perdure._model import Entry, scope_of
-from perdure._tasks import Tasks, current_row
+from perdure._tasks import Tasks, current_row, store_of
 
 # Beside the calls: what was noted while one of them ran.
 MARKS = frozenset(
@@ -55,9 +55,9 @@ async def journal_of(tasks: Tasks, id: str) -> Sequence[JournalLine]:
         NotFound: there is no such task.
     """
     task = await tasks.handle(id)
-    row = await current_row(tasks._store, id, task.uid)
+    row = await current_row(store_of(tasks), id, task.uid)
     found: dict[str, JournalLine] = {}
-    entries, damaged = await read_readable(tasks._store, task.uid, row.line)
+    entries, damaged = await read_readable(store_of(tasks), task.uid, row.line)
     for position, entry in entries:
         if entry.op not in MARKS and "|" not in scope_of(entry.path):
             found.pop(entry.path, None)  # its end stands where its result was given

@@ -44,6 +44,7 @@ from perdure._tasks import (
     Hold,
     Task,
     Tasks,
+    agent_of,
     begin_by_draft,
     begun_by_draft,
     blocked_by,
@@ -53,6 +54,7 @@ from perdure._tasks import (
     forget_lease,
     held_lease,
     release_lease,
+    store_of,
     take_lease,
     take_lease_by,
 )
@@ -88,7 +90,7 @@ async def run_here(
 ) -> Any:
     """Carry the task on in this process until it has ended, and give its result; or until it is paused, and give a
     `Stopped`."""
-    store = tasks._store
+    store = store_of(tasks)
     function = check_call(id, function)
     watch = watch_of(store, asyncio.get_running_loop())
     switches = watch.seen()
@@ -119,7 +121,7 @@ async def carry_on_here(tasks: Tasks, task: Task) -> Any:
     Raises:
         Conflict: this process does not know its function.
     """
-    rows = await tasks._store.query("get_call", uid=task.uid)
+    rows = await store_of(tasks).query("get_call", uid=task.uid)
     if not rows:
         await task.record()
         return task
@@ -129,19 +131,19 @@ async def carry_on_here(tasks: Tasks, task: Task) -> Any:
             f"this process does not know {rows[0][0]!r} version {rows[0][1]}, which task {task.id!r} carries out",
             do="import the module it is in",
         )
-    function = await meant(tasks._store, task.id, task.uid, function)
+    function = await meant(store_of(tasks), task.id, task.uid, function)
     return await _until_its_end(tasks, task, function)
 
 
 async def _until_its_end(
     tasks: Tasks, task: Task, function: DurableFunction[..., Any], until_paused: bool = False
 ) -> Any:
-    with tasks._store.bell.listening():
+    with store_of(tasks).bell.listening():
         return await _carried(tasks, task, function, until_paused)
 
 
 async def _carried(tasks: Tasks, task: Task, function: DurableFunction[..., Any], until_paused: bool) -> Any:
-    store, resting = tasks._store, LOOK_SECONDS
+    store, resting = store_of(tasks), LOOK_SECONDS
     standing = Standing(tasks, task, is_quiet=until_paused)
     while True:
         moves = store.bell.moves
@@ -199,7 +201,7 @@ async def come_back(tasks: Tasks, task: Task, hold: Hold) -> None:
         try:
             await tasks._returner(task, hold.fence.epoch)
         except BaseException as error:
-            await release_lease(tasks._store, hold, COULD_NOT_BEGIN, error)
+            await release_lease(store_of(tasks), hold, COULD_NOT_BEGIN, error)
             raise
 
 
@@ -228,7 +230,7 @@ async def one_pass(
     for a task that nobody works on.
     """
     # One coroutine for all of it: each one more is gone through again at every wait of a task.
-    store, loop = tasks._store, asyncio.get_running_loop()
+    store, loop = store_of(tasks), asyncio.get_running_loop()
     watch = watch_of(store, loop)
     flush_on_sigterm()
     before: bytes | None = None
@@ -344,7 +346,7 @@ def _kept_result(function: DurableFunction[..., Any], value: Any) -> tuple[bytes
 def _completing(task: Task, attempt: Attempt, sealed: bytes) -> Write:
     """The write that ends the task with this result."""
     store, fence = attempt.store, attempt.fence
-    params = store.event(attempt.uid, "completed", _report(attempt), task._agent)
+    params = store.event(attempt.uid, "completed", _report(attempt), agent_of(task))
     params["uid"], params["epoch"], params["worker"], params["result"] = attempt.uid, fence.epoch, fence.worker, sealed
     return Write(store.committer, "complete_function", params, attempt.key, len(sealed) + _END_BYTES, fence)
 

@@ -12,7 +12,7 @@ from perdure._durable.lifecycle.attach_check import compared
 from perdure._durable.lifecycle.task_fork import first_entry
 from perdure._durable.models import was_begun_with
 from perdure._ground import envelope
-from perdure._tasks import Hold, Task
+from perdure._tasks import Hold, Task, event_of
 from perdure.errors import InvalidInput, LeaseLost, NoTask
 
 
@@ -61,7 +61,7 @@ async def next_line(attempt: Attempt, task: Task, hold: Hold, signature: Any, ve
     before = envelope.unseal(before, kind="arguments", bound_to=task.uid, ring=attempt.store.ring)
     begun_with = was_begun_with([entry for _, entry in attempt.entries]) or compared(signature, before)
     params = {
-        **task._event("carried over", {"line": attempt.line + 1}),
+        **event_of(task, "carried over", {"line": attempt.line + 1}),
         "entries": await first_entry(attempt.store, task.uid, attempt.line, begun_with),
         "function_version": version,
         "arguments": envelope.seal(attempt.carried, kind="arguments", bound_to=task.uid, ring=attempt.store.ring),

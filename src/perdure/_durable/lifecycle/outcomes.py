@@ -23,7 +23,17 @@ from perdure._ground import codec
 from perdure._ground.exception_text import message_of
 from perdure._ground.traceback_text import trace_of
 from perdure._store import Row
-from perdure._tasks import COULD_NOT_BEGIN, Hold, Task, forget_lease, move, questions_of, release_lease, take_lease
+from perdure._tasks import (
+    COULD_NOT_BEGIN,
+    Hold,
+    Task,
+    forget_lease,
+    move,
+    questions_of,
+    release_lease,
+    store_of,
+    take_lease,
+)
 from perdure.errors import InvalidTransition, LeaseHeld
 
 log = logging.getLogger("perdure.durable")
@@ -35,7 +45,7 @@ async def cancel(task: Task, undo: bool) -> bool:
     When it returns True the wish is on disk. The task is `cancelled` by then if nobody else works on it and this
     process could undo what there was; `task.status` tells.
     """
-    store = task._store
+    store = store_of(task)
     if not await store.query("get_call", uid=task.uid):
         return False
     record = await task.record()
@@ -56,7 +66,7 @@ async def cancel(task: Task, undo: bool) -> bool:
     try:
         await Aside(_end_here(task, hold))
     except BaseException:
-        forget_lease(store, hold)  # the store may be away, and the lease is not kept for a task nobody works on
+        forget_lease(store, hold)  # the store may be away; nothing works on the task
         raise
     await task.record()
     return True
@@ -70,7 +80,7 @@ async def _wake(task: Task) -> None:
 
 
 async def _end_here(task: Task, hold: Hold) -> None:
-    store = task._store
+    store = store_of(task)
     try:
         attempt = await prepare(store, task, hold, asyncio.get_running_loop())
         wish = await wish_of(store, task.uid)

@@ -14,7 +14,7 @@ from perdure._durable.progress import begin_at, resume_point
 from perdure._ground.bridge import Call
 from perdure._model import Pause, make_pause
 from perdure._store import Engine, Row, Store, TaskRow
-from perdure._tasks import Hold, Task, forget_lease, release_lease
+from perdure._tasks import Hold, Task, event_of, forget_lease, release_lease
 
 
 class Past(NamedTuple):
@@ -115,7 +115,7 @@ async def suspend(task: Task, hold: Hold, attempt: Attempt) -> None:
     details = question.get("details") or {}
     pause = make_pause(reason, str(question["question"]), details, now, json.loads(store.presence.author()))
     params = {
-        **task._event("paused", {"reason": reason, "message": pause.message}),
+        **event_of(task, "paused", {"reason": reason, "message": pause.message}),
         "pause": store.seal(task.uid, "pause", pause, Pause),
         "pause_reason": reason,
         "due_at": None,  # each question has its own

@@ -14,7 +14,7 @@ from typing import Any
 from perdure._durable.lifecycle.stopped_task import Stopped
 from perdure._model import Pause
 from perdure._store import Store, TaskRow
-from perdure._tasks import Task, Tasks, fail_overdue, questions_of
+from perdure._tasks import Task, Tasks, fail_overdue, questions_of, store_of
 from perdure.errors import InvalidTransition
 
 log = logging.getLogger("perdure.durable")
@@ -24,7 +24,7 @@ class Standing:
     """The pauses that one call of `app.run` has met."""
 
     def __init__(self, tasks: Tasks, task: Task, *, is_quiet: bool = False) -> None:
-        self._store, self._task, self._is_quiet = tasks._store, task, is_quiet
+        self._store, self._task, self._is_quiet = store_of(tasks), task, is_quiet
         self._told: int | None = None  # the version of the task whose pause was told
         self._has_tried = False
         self._knows_deadline = False

@@ -35,7 +35,7 @@ from perdure._ground import codec, envelope
 from perdure._ground.ids import check_id
 from perdure._model import AFTER, Entry, name_of, scope_of, seal_entry, seq_of
 from perdure._store import Store
-from perdure._tasks import Task, current_row, read_checkpoint
+from perdure._tasks import Task, current_row, insert_task, read_checkpoint, store_of, tasks_of
 from perdure.errors import AlreadyExists, Conflict, InvalidInput, JournalDamaged, NotFound, PerdureError, TooLarge
 
 Entries = Sequence[tuple[int, Entry]]
@@ -57,7 +57,7 @@ async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, An
         AlreadyExists: the id is in use; nothing was written.
         JournalDamaged: an entry cannot be read, and `at` names no place before it; nothing was written.
     """
-    store = task._store
+    store = store_of(task)
     found = await store.query("get_call", uid=task.uid)
     if not found:
         return None
@@ -97,7 +97,8 @@ async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, An
             "entries": packed(store, uid, rebased(kept, seq if source == task.uid else None)),
         }
 
-    made = await task._tasks._insert(
+    made = await insert_task(
+        tasks_of(task),
         "fork_function",
         new_id,
         state,
@@ -133,7 +134,7 @@ def place_of(task: Task, entries: Entries, at: str | None) -> int:
     at = str(at)
     if at.isdecimal():
         if int(at) > last:
-            raise NotFound("step", at, task._store.place, do=f"the last one of {task.id!r} is {last}")
+            raise NotFound("step", at, store_of(task).place, do=f"the last one of {task.id!r} is {last}")
         return int(at)
     seq = seq_of(task.uid, at)
     ended = [(position, entry) for position, entry in entries if entry.kind != "intent"]
@@ -145,7 +146,7 @@ def place_of(task: Task, entries: Entries, at: str | None) -> int:
             found = _by_name(task.id, ended, at)
     if not found:
         listed = f"`perdure journal {quote(task.id)}` lists the steps"
-        raise NotFound("step", at, task._store.place, do=listed)
+        raise NotFound("step", at, store_of(task).place, do=listed)
     return found[-1]
 
 

@@ -15,7 +15,7 @@ from perdure._durable.lifecycle.preparation import prepare, suspend
 from perdure._durable.lifecycle.task_fork import packed, settled_by
 from perdure._durable.models import carried
 from perdure._durable.progress import position_of, recorded_later
-from perdure._tasks import Hold, Task, current_row, forget_lease, release_lease, take_lease
+from perdure._tasks import Hold, Task, current_row, forget_lease, release_lease, store_of, take_lease
 from perdure.errors import Conflict, InvalidInput
 
 
@@ -26,7 +26,7 @@ async def keep_for_rollback(task: Task, seq: int, undo: bool | None) -> str | No
         InvalidInput: effects were done since then, and `undo` does not say what becomes of them.
         LeaseHeld, Conflict: they cannot be undone here and now; what was undone so far is recorded.
     """
-    store = task._store
+    store = store_of(task)
     if not await store.query("get_call", uid=task.uid):
         return None
     row = await current_row(store, task.id, task.uid)
@@ -57,16 +57,16 @@ async def _undo(task: Task, position: int) -> None:
     """Take the effects back in an attempt of our own; nobody else may be at work."""
     if (await task.record()).status in ("paused", "failed"):
         await task.resume()
-    hold = await take_lease(task._store, task.id, task.uid, "", is_exclusive=True)
+    hold = await take_lease(store_of(task), task.id, task.uid, "", is_exclusive=True)
     try:
         await Aside(_undo_here(task, hold, position))
     except BaseException:
-        forget_lease(task._store, hold)  # the store may be away, and the lease is not kept for a task nobody works on
+        forget_lease(store_of(task), hold)  # the store may be away; nothing works on the task
         raise
 
 
 async def _undo_here(task: Task, hold: Hold, position: int) -> None:
-    store = task._store
+    store = store_of(task)
     attempt = await prepare(store, task, hold, asyncio.get_running_loop())
     unknown = unknown_here(attempt, position)
     if unknown:

@@ -34,7 +34,7 @@ from perdure._ground.traceback_text import remember_trace
 from perdure._model import FINISHED, START, Config
 from perdure._replay import digest
 from perdure._store import Store, TaskRow
-from perdure._tasks import Task, Tasks
+from perdure._tasks import Task, Tasks, find_row, insert_task, store_of, task_by_uid
 from perdure.errors import Conflict, InvalidInput, NotFound, TaskFailed, TimedOut
 
 R = TypeVar("R")
@@ -73,7 +73,7 @@ async def start(
         Conflict: the id belongs to another function, or to a call with other arguments.
         NotStorable: an argument cannot be kept; nothing was written.
     """
-    store, options = tasks._store, function.chosen
+    store, options = store_of(tasks), function.chosen
     arguments, copies = function.signature.keep_arguments(args, kwargs)
     timeout = options.timeout or (options.config.timeout if options.config is not None else None)
     deadline_at = None if timeout is None else await deadline_of(store, timeout)
@@ -104,15 +104,15 @@ async def start(
     if here and parent_uid is None and not tags:
         what["alike"] = function.alike
     while True:
-        made = None if is_taken else await tasks._insert("start_function", id, {}, here=here, **what)
+        made = None if is_taken else await insert_task(tasks, "start_function", id, {}, here=here, **what)
         if made is not None:
             return made, beginning
         is_taken = False
-        row = await tasks._row(id)
+        row = await find_row(tasks, id)
         if row is not None:
             if options.debounce is None or not await _postpone(store, row, function, call(row.uid)):
                 await check_same(store, row, function, arguments)
-            return await tasks._attach(row.uid, created=False), beginning
+            return await task_by_uid(tasks, row.uid), beginning
 
 
 def check_call(id: object, function: Any) -> DurableFunction[..., Any]:
@@ -167,7 +167,7 @@ def _as_it_goes(name: str) -> str:
 async def _task_around(tasks: Tasks) -> str | None:
     """The task of the command that this process was started by, if `perdure run` has started it."""
     around = os.environ.get(_AROUND)
-    row = await tasks._row(around) if around else None
+    row = await find_row(tasks, around) if around else None
     return row.uid if row is not None else None
 
 
@@ -218,9 +218,10 @@ class Handle(Generic[R]):
     def __init__(self, tasks: Tasks, id: str, uid: str, function: DurableFunction[..., R]) -> None:
         self.id = id
         self._tasks, self._uid, self._function = tasks, uid, function
+        self._store = store_of(tasks)
 
     async def task(self) -> Task:
-        return await self._tasks._attach(self._uid, created=False)
+        return await task_by_uid(self._tasks, self._uid)
 
     async def is_done(self) -> bool:
         """Whether the task has ended, however it did. Inside a durable function the answer is recorded."""
@@ -231,7 +232,7 @@ class Handle(Generic[R]):
         return found
 
     async def _is_over(self) -> bool:
-        return not await self._tasks._store.query("find_live", uids=json.dumps([self._uid]))
+        return not await self._store.query("find_live", uids=json.dumps([self._uid]))
 
     async def result(self, timeout: Duration | None = None) -> R:
         """What the task ends with; waits for it. Inside a durable function the result is recorded.
@@ -244,11 +245,11 @@ class Handle(Generic[R]):
         scope = current.get()
         if scope is not None and not scope.is_body:
             return await self._recorded(scope)
-        found: R = result_of(self._tasks._store, await self._finished(limit), self._function)
+        found: R = result_of(self._store, await self._finished(limit), self._function)
         return found
 
     async def _finished(self, timeout: timedelta | None = None) -> TaskRow:
-        store = self._tasks._store
+        store = self._store
         end = None if timeout is None else store.clock.boottime() + timeout.total_seconds()
         while True:
             row = TaskRow(*(await store.query("get_task_by_uid", uid=self._uid))[0])
@@ -269,7 +270,7 @@ class Handle(Generic[R]):
 
     async def _ended(self) -> None:
         """Wait for its end. If that takes a while, it says once that nobody works on it, or that a person is asked."""
-        store, told, patience = self._tasks._store, "", WORDLESS_SECONDS
+        store, told, patience = self._store, "", WORDLESS_SECONDS
         look_at = store.clock.boottime() + patience
         while not await Ended(store, self._uid, patience):
             if store.clock.boottime() < look_at:
@@ -282,7 +283,7 @@ class Handle(Generic[R]):
             look_at = store.clock.boottime() + patience
 
     async def _why_it_takes_long(self, *, is_new: bool) -> str:
-        store = self._tasks._store
+        store = self._store
         row = TaskRow(*(await store.query("get_task_by_uid", uid=self._uid))[0])
         if row.status == "paused":
             return await asked_of_a_person(store, row)
@@ -293,7 +294,7 @@ class Handle(Generic[R]):
         async def child() -> R:
             with waiting(scope.attempt):
                 row = await self._finished()
-            found: R = result_of(self._tasks._store, row, self._function)
+            found: R = result_of(self._store, row, self._function)
             return found
 
         found: R = await recorded_call(scope, f"result of {self.id}", self._function.signature.returns, child)
@@ -307,10 +308,10 @@ async def handle_on(tasks: Tasks, id: str, function: DurableFunction[..., Any]) 
         NotFound: there is no such task.
         Conflict: it carries out another function.
     """
-    row = await tasks._row(check_id(id))
+    row = await find_row(tasks, check_id(id))
     if row is None:
-        raise NotFound("task", id, tasks._store.place)
-    found = await tasks._store.query("get_call", uid=row.uid)
+        raise NotFound("task", id, store_of(tasks).place)
+    found = await store_of(tasks).query("get_call", uid=row.uid)
     if not found or found[0][0] != function.name:
         what = f"carries out {found[0][0]!r}" if found else "is no durable function's"
         raise Conflict(f"task {id!r} {what}, not {function.name!r}", do="name its own function")

@@ -10,7 +10,7 @@ from perdure._durable.lifecycle.attach_check import ANY, begun_in
 from perdure._durable.lifecycle.task_fork import first_entry
 from perdure._ground import envelope
 from perdure._store import Row, Store
-from perdure._tasks import Hold, Task
+from perdure._tasks import Hold, Task, event_of
 from perdure.errors import LeaseLost
 
 
@@ -50,7 +50,7 @@ async def fitting(
     entries = [entry for _, entry in await read_entries(store, task.uid, line)]
     new = upgraded(task.id, function, version, arguments, entries)
     params = {
-        **task._event("upgraded", {"from": version, "to": function.version}),
+        **event_of(task, "upgraded", {"from": version, "to": function.version}),
         "entries": await first_entry(store, task.uid, line, ANY),
         "function_version": function.version,
         "arguments": envelope.seal(new, kind="arguments", bound_to=task.uid, ring=store.ring),

@@ -7,7 +7,7 @@ __getattr__ = lazy_door(
     {
         "stream_reader": (
             "Account",
-            "HasStore",
+            "HasTasks",
             "StreamPart",
             "account_of",
             "follow_stream",

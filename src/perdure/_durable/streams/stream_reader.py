@@ -7,7 +7,7 @@ sees a piece that a crash then takes back.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -18,15 +18,17 @@ from perdure._ground.bridge import Nap
 from perdure._ground.ids import check_id
 from perdure._model import FINISHED, Entry, name_of, open_entry
 from perdure._store import EventRow, HolderRow, Store, TaskRow
+from perdure._tasks import Tasks, store_of
 from perdure.errors import Conflict, InvalidInput, NotFound
 
 _LOOK_SECONDS = 0.02
 
 
-class HasStore(Protocol):
-    """An app, or anything else that has a store."""
+class HasTasks(Protocol):
+    """An app, async or blocking."""
 
-    _store: Store
+    @property
+    def tasks(self) -> Any: ...
 
 
 class StreamPart(Struct, frozen=True, kw_only=True):
@@ -39,7 +41,7 @@ class StreamPart(Struct, frozen=True, kw_only=True):
 
 
 async def read_stream(
-    app: HasStore | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
+    app: HasTasks | Tasks | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
 ) -> StreamPart:
     """What a stream has beyond `after`, now. The `number`th of that name; without one, the latest.
 
@@ -55,7 +57,7 @@ async def read_stream(
 
 
 async def follow_stream(
-    app: HasStore | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
+    app: HasTasks | Tasks | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
 ) -> AsyncIterator[StreamPart]:
     """Each stretch beyond `after` as it is written, by whatever process, to the end of the stream or the task.
 
@@ -79,7 +81,7 @@ async def follow_stream(
         await Nap(_LOOK_SECONDS)
 
 
-async def partial_streams(app: HasStore | Store, task_id: str) -> list[tuple[str, StreamPart]]:
+async def partial_streams(app: HasTasks | Tasks | Store, task_id: str) -> list[tuple[str, StreamPart]]:
     """The streams of a task that are not whole, by name, each with all it has and why it ends there."""
     follower = _Follower(_store_of(app), task_id, "", None)
     await follower.look()
@@ -184,7 +186,7 @@ class Account(Struct, frozen=True, kw_only=True):
     calls: list[ModelCall]
 
 
-async def account_of(app: HasStore | Store, task_id: str) -> Account:
+async def account_of(app: HasTasks | Tasks | Store, task_id: str) -> Account:
     """What a task has spent and saved: for `perdure where` and `perdure show`.
 
     `saved` of a finished task is what its last attempt found done; of any other, what the next one will find.
@@ -200,7 +202,7 @@ async def account_of(app: HasStore | Store, task_id: str) -> Account:
     return Account(spent=spent_in(entries), saved=saved or savings_of(entries), calls=model_calls(entries))
 
 
-async def stored_bytes(app: HasStore | Store, task_id: str) -> int:
+async def stored_bytes(app: HasTasks | Tasks | Store, task_id: str) -> int:
     """How many bytes a task's journal takes, as stored."""
     store = _store_of(app)
     row = await row_of(store, task_id)
@@ -224,5 +226,7 @@ def _open(store: Store, uid: str, sealed: bytes, position: int) -> Entry:
     return open_entry(sealed, uid, position, store.ring)
 
 
-def _store_of(app: HasStore | Store) -> Store:
-    return app if isinstance(app, Store) else app._store
+def _store_of(app: HasTasks | Tasks | Store) -> Store:
+    if isinstance(app, Store):
+        return app
+    return store_of(app if isinstance(app, Tasks) else app.tasks)

@@ -42,6 +42,7 @@ from perdure._tasks import (
     payload,
     read_rows,
     rehearse,
+    store_of,
     take_in,
 )
 from perdure._tasks import memory_values as memories
@@ -76,7 +77,7 @@ async def export(
         NotAllowed: the bundle would hold a secret in clear; nothing was written, and the task goes on.
         JournalDamaged: its journal lacks an entry; nothing was written.
     """
-    store, target = tasks._store, Path(path)
+    store, target = store_of(tasks), Path(path)
     task = await tasks.handle(id)
     saved = await _saved(task)
     cuts = _cuts(saved) if workspace else {}
@@ -152,7 +153,7 @@ async def _refuse_secrets(task: Task, saved: Saved | None, cuts: Mapping[str, st
             continue
     found = await _in_records(task)
     for cut in cuts:
-        found += await Call(lambda cut=cut: _in_files(Objects(home_of(task._store), task._store.ring), cut))  # type: ignore[misc]
+        found += await Call(lambda cut=cut: _in_files(Objects(home_of(store_of(task)), store_of(task).ring), cut))  # type: ignore[misc]
     if found:
         more = f" and {len(found) - 5} more" if len(found) > 5 else ""
         raise NotAllowed(
@@ -166,11 +167,11 @@ async def _in_records(task: Task) -> list[str]:
     found: set[str] = set()
     async for checkpoint in task.checkpoints():
         found.update(f"{name} in a checkpoint" for name in redaction.known_in(repr(checkpoint).encode()))
-    for table, rows in (await dump(task._store, task.uid)).items():
+    for table, rows in (await dump(store_of(task), task.uid)).items():
         for row in rows:
             for column in _SEALED:
                 if isinstance(row.get(column), str) and row[column].startswith("\\x"):
-                    plain = _plain(task._store, task.uid, payload(row[column]), _place(table, row))
+                    plain = _plain(store_of(task), task.uid, payload(row[column]), _place(table, row))
                     found.update(f"{name} in {table}" for name in redaction.known_in(plain))
     return sorted(found)
 
@@ -236,7 +237,7 @@ async def bring_in(
         AlreadyExists: the task is here.
         In each case nothing was written.
     """
-    store = tasks._store
+    store = store_of(tasks)
     with await Call(lambda: Bundle(Path(path), store.ring, trust=trust)) as bundle:
         header = bundle.header
         if store.ring.current is not None and not header.is_signed and not (unsigned or trust):

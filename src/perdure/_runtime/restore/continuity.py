@@ -23,7 +23,7 @@ from perdure._runtime.restore.restore_run import Missing, Restored
 from perdure._runtime.workspace import Workspace
 from perdure._runtime.workspace import swap as workspace_swap
 from perdure._store import Store
-from perdure._tasks import Task, Tasks, arrival, carried
+from perdure._tasks import Task, Tasks, arrival, carried, task_by_uid
 from perdure.errors import NotFound, RecordDamaged
 
 
@@ -35,7 +35,7 @@ class Continuity:
         self.context = context_of(store, uid)
 
     async def _task(self) -> Task:
-        return await Tasks(self._store)._attach(self._uid, created=False)
+        return await task_by_uid(Tasks(self._store), self._uid)
 
     # ── what there is ───────────────────────────────────────────────────────────────────────────
 

@@ -31,7 +31,7 @@ from perdure._runtime.restore import restore_run as restores
 from perdure._runtime.restore.cut import SavedUnit
 from perdure._runtime.restore.restore_plan import Prepared, prepare
 from perdure._runtime.restore.save import place_for
-from perdure._tasks import Task
+from perdure._tasks import Task, store_of
 from perdure.errors import CredentialRefused, Incompatible, PerdureError
 
 log = logging.getLogger("perdure.runtime")
@@ -46,7 +46,7 @@ async def come_back(task: Task, epoch: int) -> None:
         Incompatible: a fingerprint with policy `refuse` differs; nothing was touched.
         CredentialRefused, RestoreFailed: it could not be brought back; nothing is left of the try.
     """
-    known = context_of(task._store, task.uid)
+    known = context_of(store_of(task), task.uid)
     if known.epoch == epoch:
         return
     await restores.clear_up(task)
@@ -58,7 +58,7 @@ async def come_back(task: Task, epoch: int) -> None:
     back = await restores.carry_out(task, context, prepared)
     context.unlooked = _unlooked(prepared)
     context.brought = set(context.units)
-    keep_context(task._store, task.uid, context)
+    keep_context(store_of(task), task.uid, context)
     log.info("task %s came back from checkpoint %s: lost %s", task.id, back.cut.id, back.report.lost or "nothing")
 
 

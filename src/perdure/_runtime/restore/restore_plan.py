@@ -17,7 +17,7 @@ from perdure._runtime.restore.cut import Saved, SavedUnit, from_data, in_order
 from perdure._runtime.restore.report import RestorePlan, UnitLine
 from perdure._runtime.restore.save import CAUSE, PART, place_for
 from perdure._runtime.secrets import Secret, redaction, references_in
-from perdure._tasks import Task, arrival, carried
+from perdure._tasks import Task, arrival, carried, store_of, task_by_uid, tasks_of
 from perdure.errors import Incompatible, NotFound, PerdureError, SecretMissing
 
 # What `perdure run` keeps of the command itself: that is begun again, or goes on, by its own rule.
@@ -56,7 +56,7 @@ async def prepare(
     found = await carried(task, PART, cause=CAUSE, at=at)
     if found is None:
         raise NotFound(
-            "saved runtime of task", task.id, task._store.place, do="`await rt.save()` makes a checkpoint with one"
+            "saved runtime of task", task.id, store_of(task).place, do="`await rt.save()` makes a checkpoint with one"
         )
     checkpoint, data, damaged = found
     saved, is_trusted = await as_here(task, checkpoint.id, data)
@@ -76,7 +76,7 @@ async def prepare(
         line, refusal = await _judge(unit, place, lost, is_claim=is_claim)
         lines.append(line)
         findings += refusal
-    stands = await where(task._tasks, task.id)
+    stands = await where(tasks_of(task), task.id)
     plan = RestorePlan(
         task_id=task.id,
         checkpoint=checkpoint.id,
@@ -100,7 +100,7 @@ async def plan_for(task: Task, at: str | None = None) -> RestorePlan:
     except NotFound:
         if at is not None:
             raise
-        stands = await where(task._tasks, task.id)
+        stands = await where(tasks_of(task), task.id)
         return RestorePlan(
             task_id=task.id,
             checkpoint="",
@@ -120,14 +120,14 @@ async def _held_for(task: Task, context: Context, before: str = "") -> list[Unit
         for record in await all_of(place_for(task, context))
         if record.kind not in _OF_RUNS
     ]
-    for uid, id, status in await task._store.query("children_of", uid=task.uid):
+    for uid, id, status in await store_of(task).query("children_of", uid=task.uid):
         if status not in FINISHED:
-            held += await _held_for(await task._tasks._attach(uid, created=False), context, f"{before}{id}: ")
+            held += await _held_for(await task_by_uid(tasks_of(task), uid), context, f"{before}{id}: ")
     return held
 
 
 async def _is_function(task: Task) -> bool:
-    return bool(await task._store.query("get_call", uid=task.uid))
+    return bool(await store_of(task).query("get_call", uid=task.uid))
 
 
 def _cut_off(stands: Where) -> list[str]:
@@ -160,7 +160,7 @@ def _fate(frame: CallFrame) -> str:
 
 async def as_here(task: Task, checkpoint: str, data: Any) -> tuple[Saved, bool]:
     """What was saved, as it is on this machine; and whether somebody this one trusts has written it."""
-    came = await arrival(task._store, task.uid) or {}
+    came = await arrival(store_of(task), task.uid) or {}
     is_trusted = bool(came.get("trusted", came.get("signed", True)))
     return _as_here(from_data(data, checkpoint), came.get("paths") or {}), is_trusted
 

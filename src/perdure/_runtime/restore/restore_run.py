@@ -27,7 +27,7 @@ from perdure._runtime.restore.save import CAUSE as SAVE
 from perdure._runtime.restore.save import PART as SAVED
 from perdure._runtime.restore.save import SURROUNDINGS, home_of, place_for
 from perdure._runtime.workspace import swap as workspace_swap
-from perdure._tasks import Task, carried, carry, take_lease
+from perdure._tasks import Task, agent_of, carried, carry, store_of, take_lease, tasks_of
 from perdure.errors import CredentialRefused, Incompatible, PerdureError, RestoreFailed, SecretMissing
 
 log = logging.getLogger("perdure.runtime")
@@ -46,7 +46,7 @@ class Restored:
 
     async def resume(self) -> Any:
         """Carry the task on in this process: the result of its durable function, or the task itself."""
-        return await carry_on_here(self.task._tasks, self.task)
+        return await carry_on_here(tasks_of(self.task), self.task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ async def restore(
         RestoreFailed: a unit could not be brought back; everything is as it was.
         LeaseHeld, InvalidTransition: this process may not work on the task; nothing was touched.
     """
-    hold = await take_lease(task._store, task.id, task.uid, task._agent)
+    hold = await take_lease(store_of(task), task.id, task.uid, agent_of(task))
     await clear_up(task)
     prepared = await prepare(task, context, at, trust=trust)
     plan = prepared.plan
@@ -91,7 +91,7 @@ async def restore(
 
 async def clear_up(task: Task) -> None:
     """Take back what a process has left that died in the middle of a restore."""
-    home = home_of(task._store)
+    home = home_of(store_of(task))
     await Call(lambda: workspace_swap.recover(home))
 
 
@@ -186,7 +186,7 @@ def _report(prepared: Prepared, lines: Sequence[UnitLine], task: Task) -> Restor
     return RestoreReport(
         plan=reports.with_units(prepared.plan, lines),
         host=place.host,
-        at_ms=task._store.clock.now_ms(),
+        at_ms=store_of(task).clock.now_ms(),
         from_host=prepared.saved.host,
         credentials=[f"{reference} is not here" for reference, _ in prepared.plan.missing],
         warnings=warnings,

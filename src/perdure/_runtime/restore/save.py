@@ -26,7 +26,7 @@ from perdure._runtime.restore.cut import Cut, Saved, SavedUnit, cut_of, to_data
 from perdure._runtime.secrets import redaction
 from perdure._runtime.workspace import CUTS
 from perdure._store import Store
-from perdure._tasks import Task, carry
+from perdure._tasks import Task, carry, store_of, tasks_of
 from perdure.errors import NotStorable
 
 CAUSE, PART = "save", "runtime"
@@ -48,7 +48,7 @@ async def save(task: Task, context: Context, *, label: str = "") -> Cut:
     units = [await _capture(held, place) for held in [*around, *context.units.values(), *held_by_keeper]]
     saved = Saved(
         host=place.host,
-        user=task._store.presence.user,
+        user=store_of(task).presence.user,
         units=units,
         fingerprints=await record(list(context.fingerprints.values())),
         call_stack=await call_stack(task),
@@ -94,7 +94,7 @@ def _refuse_in(value: Any, path: str) -> None:
 
 async def call_stack(task: Task) -> list[dict[str, Any]]:
     """Where the task stands, outermost first: its function with its arguments, then the calls under way."""
-    found = await where(task._tasks, task.id)
+    found = await where(tasks_of(task), task.id)
     if found.function is None:
         return []
     base = {"function": found.function, "arguments": found.arguments, "returned": found.done, "last": found.last}
@@ -127,7 +127,7 @@ async def call_stack(task: Task) -> list[dict[str, Any]]:
 
 
 def place_for(task: Task, context: Context) -> Place:
-    store = task._store
+    store = store_of(task)
     return Place(
         task_id=task.id,
         uid=task.uid,

@@ -42,5 +42,5 @@ async def _fail(tasks: Tasks, blocked: Blocked, why: str, *, kind: str = "depend
 async def _move(tasks: Tasks, blocked: Blocked, verb: str, data: dict[str, Any], **columns: Any) -> bool:
     if not await tasks._store.query("get_task_by_uid", uid=blocked.uid):
         return False  # deleted meanwhile
-    task = await tasks._attach(blocked.uid, created=False)
+    task = await tasks._attach(blocked.uid)
     return await try_move(task, verb, only_from="pending", data=data, ended=verb, **columns)

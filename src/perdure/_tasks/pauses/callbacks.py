@@ -90,7 +90,7 @@ async def deliver(tasks: Tasks, token: str, value: Json, *, by: str = "") -> boo
     }
     if await store.verb("send_signal", row.uid, params, key=row.id) is None:
         return False
-    await apply_kept(await tasks._attach(row.uid, created=False))
+    await apply_kept(await tasks._attach(row.uid))
     return True
 
 

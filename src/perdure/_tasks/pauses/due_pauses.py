@@ -115,7 +115,7 @@ async def _wake(tasks: Tasks, due: DueQuestion, question: dict[str, Any], asked:
     # After the task: if the code looks between these two and pauses again, the version that was seen is over.
     if not await _is_still_due(store, due):
         return False
-    task = await tasks._attach(due.uid, created=False)
+    task = await tasks._attach(due.uid)
     return await resume_with(task, row, {}, {"to look at": question["question"]})
 
 
@@ -191,14 +191,14 @@ async def take_task(tasks: Tasks, uid: str, due_at: int, now: int, resets: dict[
         return False
     pause: Pause = store.unseal(uid, "pause", row.pause, Pause)
     asked = of_pause(pause)
-    if "callback" in pause.payload and await apply_kept(await tasks._attach(uid, created=False)):
+    if "callback" in pause.payload and await apply_kept(await tasks._attach(uid)):
         return True
     decision = decide(asked, now, reset_at=resets.get(asked.provider), spread=random.random())  # noqa: S311
     if isinstance(decision, Check):
         return await _check_task(tasks, row, pause, asked, decision)
     if isinstance(decision, Later):
         return await _rearm_task(store, row, pause, decision.due_at)
-    task = await tasks._attach(uid, created=False)
+    task = await tasks._attach(uid)
     if isinstance(decision, Remind):
         columns: dict[str, Any] = {"pause": row.pause, "pause_reason": row.pause_reason, "due_at": decision.due_at}
         return await moves.try_move(task, "remind", data={"message": pause.message}, version=row.version, **columns)
@@ -218,7 +218,7 @@ async def _check_task(tasks: Tasks, row: TaskRow, pause: Pause, asked: Asked, de
     found = await _found(store, asked)
     if found is None:
         return True
-    task = await tasks._attach(row.uid, created=False)
+    task = await tasks._attach(row.uid)
     return await resume_with(task, row, told_state(asked, {"value": found}), {"message": pause.message, "how": "found"})
 
 
@@ -252,7 +252,7 @@ async def take_after_end(tasks: Tasks, uid: str) -> bool:
     asked = of_pause(pause)
     if "task" not in (asked.check or {}) or (found := await _found(store, asked)) is None:
         return False
-    task = await tasks._attach(uid, created=False)
+    task = await tasks._attach(uid)
     return await resume_with(task, row, told_state(asked, {"value": found}), {"message": pause.message, "how": "found"})
 
 

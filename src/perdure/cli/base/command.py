@@ -60,7 +60,7 @@ def _everywhere() -> list[click.Parameter]:
         return click.Option(names, expose_value=False, is_eager=True, callback=note, **how)
 
     return [
-        option("--store", metavar="URL", help="The store: a path, sqlite:///… or postgresql://…"),
+        option("--store", "store_url", metavar="URL", help="The store: a path, sqlite:///… or postgresql://…"),
         option("--namespace", metavar="NAME", help="The namespace of the tasks."),
         option("--json", "json", is_flag=True, help="Print one JSON document."),
         option("--no-color", "no_color", is_flag=True, help="Plain text, as with NO_COLOR set."),

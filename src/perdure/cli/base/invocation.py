@@ -14,6 +14,7 @@ from perdure.cli.output import json_values as values
 
 if TYPE_CHECKING:
     from perdure._app import Perdure
+    from perdure._store import Store
     from perdure._tasks import Tasks
 
 
@@ -21,7 +22,7 @@ class Invocation:
     """What the options of every command said; commands get it by `@click.pass_obj`."""
 
     def __init__(self) -> None:
-        self.store: str | None = None
+        self.store_url: str | None = None
         self.namespace = "default"
         self.json = False
         self.no_color = False
@@ -31,12 +32,12 @@ class Invocation:
     def app(self) -> Perdure:
         """The app, opened by the first command that asks. Nothing is made on disk before a write."""
         if self._app is None:
-            if self.store is not None and not self.store.strip():
+            if self.store_url is not None and not self.store_url.strip():
                 raise click.UsageError("--store is empty")
             from perdure._app import Perdure
 
             tell_warnings_safely()
-            self._app = Perdure(self.store, namespace=self.namespace)
+            self._app = Perdure(self.store_url, namespace=self.namespace)
         return self._app
 
     @property
@@ -44,16 +45,23 @@ class Invocation:
         return self.app.tasks
 
     @property
+    def store(self) -> Store:
+        """The store of the app."""
+        from perdure._tasks import store_of
+
+        return store_of(self.app.tasks)
+
+    @property
     def place(self) -> str:
         """Where the store is, as a person would name it."""
-        return self.app._store.place
+        return self.store.place
 
     @property
     def now(self) -> datetime:
         """The moment by the clock the store goes by."""
         from perdure._ground.clock import moment
 
-        return moment(self.app._store.clock.now_ms())
+        return moment(self.store.clock.now_ms())
 
     @property
     def may_colour(self) -> bool:
@@ -88,9 +96,9 @@ class Invocation:
         Raises:
             NotFound: --store names a file that is not there.
         """
-        if self._app is None or self.store is None or self._app._store.address.engine != "sqlite":
+        if self._app is None or self.store_url is None or self.store.address.engine != "sqlite":
             return
-        target = self._app._store.address.target
+        target = self.store.address.target
         if not os.path.lexists(target):
             from perdure.errors import NotFound
 

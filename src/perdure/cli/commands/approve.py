@@ -23,6 +23,6 @@ async def command(call: Invocation, id: str, comment: str, edited: Any, by: str)
     perdure approve deploy --comment "after the demo"
     """
     task = await call.tasks.handle(id)
-    await task.approve(by=by or call.app._store.presence.user, comment=comment, edited=edited)
+    await task.approve(by=by or call.store.presence.user, comment=comment, edited=edited)
     record = await task.record()
     call.answer(record, words.task_line(record))

@@ -39,7 +39,7 @@ async def verify(call: Invocation, ids: tuple[str, ...], heads: dict[str, Any] |
     """Check the events of some tasks, or of all; exit code 1 when something was changed."""
     from perdure._tasks import verify as check
 
-    found = await check(call.app._store, ids or None, heads=heads)
+    found = await check(call.store, ids or None, heads=heads)
     answer = {
         "is_whole": found.is_whole,
         "tasks": found.tasks,
@@ -72,7 +72,7 @@ async def export(call: Invocation, out: str | None) -> None:
     from perdure._tasks import export_heads
     from perdure.cli.output import as_json
 
-    exported = await export_heads(call.app._store)
+    exported = await export_heads(call.store)
     if out is None:
         call.json = True
         call.answer(exported)

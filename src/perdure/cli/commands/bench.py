@@ -37,7 +37,7 @@ def command(
     perdure bench --engine all --only checkpoint --only tasks
     perdure bench --engine postgres --url postgresql://localhost/postgres --check
     """
-    if call.store is not None:
+    if call.store_url is not None:
         raise click.UsageError("bench makes a store of its own; --folder or --url say where")
     progress = _Progress(is_shown=not call.json and sys.stderr is not None and sys.stderr.isatty())
     engines = bench.ENGINES if engine == "all" else (engine,)

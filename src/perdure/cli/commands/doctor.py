@@ -36,7 +36,7 @@ async def command(call: Invocation, quiet: bool, adopt_copy: bool) -> None:
     """
     from perdure._tasks import examine
 
-    store = call.app._store
+    store = call.store
     if adopt_copy:
         await _adopt(store)
     looked_at = [*await examine(store), *await _live(call)]
@@ -70,4 +70,4 @@ async def _live(call: Invocation) -> Sequence[Finding]:
         return []
     from perdure._runtime import keeper_checkup as checkup
 
-    return await checkup.examine(call.app._store)
+    return await checkup.examine(call.store)

@@ -21,7 +21,7 @@ async def command(call: Invocation, pids: tuple[int, ...], host: str | None, tim
     """
     from perdure._worker import drain_workers
 
-    drained = await drain_workers(call.app._store, pids=pids, host=host, timeout=timeout)
+    drained = await drain_workers(call.store, pids=pids, host=host, timeout=timeout)
     count = len(drained)
     value = {"drained": [{"host": worker.process.host, "pid": worker.process.pid} for worker in drained]}
     call.answer(value, line(f"{count} worker{'' if count == 1 else 's'} drained"))

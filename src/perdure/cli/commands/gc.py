@@ -56,8 +56,8 @@ async def command(
         finished_for=finished_for,
         archived_for=archived_for,
     )
-    report = await collect(call.app._store, policy, dry_run=dry_run, shrink=shrink)
-    cuts = await tidy_cuts(call.app._store, dry_run=dry_run)
+    report = await collect(call.store, policy, dry_run=dry_run, shrink=shrink)
+    cuts = await tidy_cuts(call.store, dry_run=dry_run)
     counts = {"checkpoints": report.checkpoints, "tasks": report.tasks, "chunks": report.chunks}
     counts |= {"forgotten": report.forgotten, "workers": report.workers, "bytes": report.bytes, "cuts": len(cuts)}
     parts = [f"{report.checkpoints:,} checkpoints", f"{report.tasks:,} tasks"]

@@ -14,7 +14,7 @@ async def command(call: Invocation) -> None:
     """List who is told what happens to tasks (`app.on`), and what is in the way while one is told again."""
     from perdure._tasks import handlers_of
 
-    found = {one.key: one.value for one in await handlers_of(call.app._store).all()}
+    found = {one.key: one.value for one in await handlers_of(call.store).all()}
     rows = [
         (Cell(name, "strong"), f"{one.event} {one.reason or ''}".rstrip(), Cell(one.trouble, "failed"))
         for name, one in found.items()

@@ -22,7 +22,7 @@ async def status(call: Invocation) -> None:
     """Where the keeper lives, what it holds, and what would end it."""
     from perdure._runtime import keeper_control as keeping
 
-    found = await keeping.status(call.app._store)
+    found = await keeping.status(call.store)
     if found is None:
         call.answer(None, line("no keeper lives for this store; the first shell or service starts one"))
         return
@@ -45,7 +45,7 @@ async def restart(call: Invocation) -> None:
     """Replace the keeper by this perdure's. Units notice nothing; who is attached connects anew."""
     from perdure._runtime import keeper_control as keeping
 
-    was_there = await keeping.replace(call.app._store)
+    was_there = await keeping.replace(call.store)
     call.answer({"replaced": was_there}, line("the keeper was replaced" if was_there else "no keeper lives"))
 
 
@@ -56,5 +56,5 @@ async def stop(call: Invocation, units_too: bool) -> None:
     """Stop the keeper, and with --units all that it holds."""
     from perdure._runtime import keeper_control as keeping
 
-    was_there = await keeping.stop(call.app._store, units_too=units_too)
+    was_there = await keeping.stop(call.store, units_too=units_too)
     call.answer({"stopped": was_there}, line("the keeper was stopped" if was_there else "no keeper lives"))

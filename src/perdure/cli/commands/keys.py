@@ -50,7 +50,7 @@ async def list_(call: Invocation) -> None:
     from perdure._runtime import keys_of_cuts
     from perdure._tasks import keys_in_use
 
-    store = call.app._store
+    store = call.store
     counts, current = await keys_in_use(store), store.ring.current
     cuts = await keys_of_cuts(store)
     plain = counts.pop("", 0)
@@ -92,7 +92,7 @@ async def rotate(call: Invocation, to_none: bool) -> None:
     """
     from perdure._tasks import rotate as reseal
 
-    store = call.app._store
+    store = call.store
     if to_none:
         store.ring.current = None
     elif store.ring.current is None:

@@ -29,7 +29,7 @@ def command(call: Invocation, id: str, budget: int) -> None:
 
     async def look() -> tuple[list[Any], list[str]]:
         memory: Memory
-        kept = await AppStorage(call.app._store).list(owner_prefix("execution", id))
+        kept = await AppStorage(call.store).list(owner_prefix("execution", id))
         if not kept and await call.tasks.get(id) is None:
             raise NotFound("task", id, call.place)
         async with call.app.memory(id, [ContinuityLayer(), DurableTaskState(), PlanLayer()]) as memory:

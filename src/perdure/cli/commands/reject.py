@@ -20,6 +20,6 @@ async def command(call: Invocation, id: str, comment: str, by: str) -> None:
     perdure reject deploy --comment "not on a Friday"
     """
     task = await call.tasks.handle(id)
-    await task.reject(by=by or call.app._store.presence.user, comment=comment)
+    await task.reject(by=by or call.store.presence.user, comment=comment)
     record = await task.record()
     call.answer(record, words.task_line(record))

@@ -163,7 +163,7 @@ async def _start_command(call: Invocation, id: str) -> None:
     from perdure._runtime import command_runs as running
     from perdure._runtime import keeper_control as keeping
 
-    if keeping.has_home(call.app._store):
+    if keeping.has_home(call.store):
         await running.begin_again(await call.app.runtime(id))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perdure._model import FINISHED, Attempt, Checkpoint, Config, Event, Pause, Progress, TaskRecord
-from perdure._tasks import Question, Task, blockers, has_carried, questions_of
+from perdure._tasks import Question, Task, blockers, has_carried, questions_of, store_of
 from perdure.cli.base import Invocation, Verb, id_argument
 from perdure.cli.output import Block, Cell, Fields, Piece, Table, View, bar, plain, watch, words
 from perdure.cli.output import plan_text as plans
@@ -48,7 +48,7 @@ async def _view(call: Invocation, id: str, last: int, full: bool) -> View:
     blocked = await blockers(call.tasks, id)
     about = _about(record, now, call.place, full)
     about[:0] = _saved(record, events)
-    asked = await questions_of(task._store, task.id, task.uid, has_ended=record.is_finished)
+    asked = await questions_of(store_of(task), task.id, task.uid, has_ended=record.is_finished)
     about[:0] = [("asks", _asks(one, record.pause)) for one in asked]
     about[:0] = [("waits for", [Cell(text, "paused")]) for text in blocked]
     blocks: list[Block] = [words.task_line(record), Fields(about)]
@@ -82,7 +82,7 @@ async def _dead(task: Task) -> str:
     """Who was at work on it last and has died, though nobody has noticed yet."""
     from perdure._durable import who_works_on
 
-    return (await who_works_on(task._store, task.uid))[1]
+    return (await who_works_on(store_of(task), task.uid))[1]
 
 
 def _saved(record: TaskRecord, events: Sequence[Event]) -> Pairs:

@@ -54,7 +54,7 @@ async def _left(call: Invocation, records: Sequence[TaskRecord]) -> dict[str, st
 
     return {
         left.uid: f"nobody works on it: pid {left.by.process.pid} on {left.by.process.host} has died"
-        for left in await left_by_the_dead(call.app._store)
+        for left in await left_by_the_dead(call.store)
     }
 
 

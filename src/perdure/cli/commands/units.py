@@ -31,7 +31,7 @@ async def command(
     from perdure._runtime import keeper_checkup as checkup
     from perdure._runtime import keeper_control as keeping
 
-    store = call.app._store
+    store = call.store
     if sweep:
         await keeping.end(store, await checkup.finished(store, await keeping.units(store)))
     found = [

@@ -39,7 +39,7 @@ def command(
 
     options = ["--concurrency", str(concurrency), "--grace", f"{int(grace.total_seconds() * 1000)}ms"]
     options += [part for queue in queues for part in ("--queue", queue)]
-    options += ["--store", call.store] if call.store is not None else []
+    options += ["--store", call.store_url] if call.store_url is not None else []
     options += ["--json"] if call.json else []
     supervisor = Supervisor(worker_argv(target, options), workers, grace.total_seconds() + _MORE_SECONDS, say)
     raise click.exceptions.Exit(supervisor.run())

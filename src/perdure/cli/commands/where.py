@@ -103,4 +103,4 @@ async def _units(call: Invocation, id: str) -> list[Kept]:
     from perdure._runtime import kept_for
 
     task = await call.tasks.handle(id)
-    return await kept_for(call.app._store, task.uid)
+    return await kept_for(call.store, task.uid)

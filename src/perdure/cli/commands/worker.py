@@ -43,8 +43,8 @@ def command(
     from perdure.cli.base import load_app, tell_warnings_safely
     from perdure.cli.processes import work
 
-    if call.store is not None:
-        os.environ["PERDURE_URL"] = call.store
+    if call.store_url is not None:
+        os.environ["PERDURE_URL"] = call.store_url
     tell_warnings_safely()
     app = load_app(target)
     settings = Settings(

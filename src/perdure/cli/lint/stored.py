@@ -9,7 +9,7 @@ from typing import Any
 
 from perdure._model import TaskRecord
 from perdure._runtime import is_telling, looks_secret
-from perdure._tasks import Task, Tasks
+from perdure._tasks import Task, Tasks, store_of
 from perdure.cli.lint.findings import Finding
 from perdure.cli.lint.ids import check_task_id
 from perdure.memory import verify_resumable
@@ -72,7 +72,7 @@ def secrets_in(value: Any, path: str = "", name: str = "") -> list[str]:
 
 async def _of_checkpoints(task: Task, record: TaskRecord, now: datetime) -> list[Finding]:
     """Gaps of an agent that makes checkpoints itself; a durable function's journal has none."""
-    if record.started_at is None or await task._store.query("get_call", uid=task.uid):
+    if record.started_at is None or await store_of(task).query("get_call", uid=task.uid):
         return []
     moments = [record.started_at] + [checkpoint.timestamp async for checkpoint in task.checkpoints()]
     if record.status == "running":

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from perdure._ground.exception_text import name_and_message
 from perdure._ground.known_secrets import redact
 from perdure._ground.traceback_text import trace_of
+from perdure._tasks import store_of
 from perdure.cli.base import Invocation
 from perdure.cli.output import blocks as drawing
 from perdure.cli.output import json_values as values
@@ -29,7 +30,7 @@ async def work(call: Invocation, app: Perdure, settings: Settings) -> int:
     """
     from perdure._worker import Worker
 
-    await app._store.query("read_workers")
+    await store_of(app.tasks).query("read_workers")
     worker = Worker(app.tasks, settings)
     teller = Teller(call, app)
     worker.observe(teller.heard)
@@ -101,7 +102,7 @@ class Teller:
         if made.task is not None and made.task.is_finished:
             return made.task.status
         try:
-            rows = await self._app._store.query("get_task_by_uid", uid=made.turn.uid)
+            rows = await store_of(self._app.tasks).query("get_task_by_uid", uid=made.turn.uid)
         except PerdureError:
             return "given back"
         status = str(rows[0][4]) if rows else "gone"
@@ -111,7 +112,7 @@ class Teller:
         from perdure._durable import known_versions
 
         names = [f"{name} v{version}" if version > 1 else name for name, version, _ in known_versions()]
-        queues, place = ", ".join(settings.queues), self._app._store.place
+        queues, place = ", ".join(settings.queues), store_of(self._app.tasks).place
         line = f"worker {os.getpid()} on {place}, queues: {queues}; knows {', '.join(names) or 'no durable function'}"
         self.say({"event": "working", "pid": os.getpid(), "queues": list(settings.queues), "knows": names}, line)
 

@@ -13,7 +13,7 @@ from typing import Any
 from perdure._durable import Inbox, account_of, partial_streams
 from perdure._model import TaskRecord
 from perdure._runtime import last_report, redact
-from perdure._tasks import open_frames, questions_of
+from perdure._tasks import open_frames, questions_of, store_of
 from perdure.memory.layers.layer import Block, Budget, LayerContext, Scope, Slot
 from perdure.memory.prompt import cut
 from perdure.memory.task_state_events import iso
@@ -86,7 +86,7 @@ async def _of_streams(context: LayerContext) -> list[str]:
 
 
 async def _of_pauses(context: LayerContext, record: TaskRecord) -> list[str]:
-    questions = await questions_of(context.tasks._store, record.id, record.uid, has_ended=record.is_finished)
+    questions = await questions_of(store_of(context.tasks), record.id, record.uid, has_ended=record.is_finished)
     lines = [_line(f"WAITING for {one.reason}: {one.text}") for one in questions if not one.is_about_effect]
     if record.pause is not None and record.is_paused and not lines:
         lines = [_line(f"PAUSED for {record.pause.reason}: {record.pause.message}")]

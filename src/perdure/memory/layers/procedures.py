@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, Literal
 
 from perdure._runtime import redact
-from perdure._tasks import Tasks
+from perdure._tasks import Tasks, store_of
 from perdure._tasks import memory_values as memories
 from perdure.errors import Conflict, InvalidInput, NotFound, OutOfOrder
 from perdure.memory.layers.layer import Block, Budget, LayerContext, Scope, Slot
@@ -102,9 +102,9 @@ async def publish(tasks: Tasks, procedure: Procedure) -> None:
     plain = asdict(procedure)
     plain["steps"] = list(plain["steps"])
     key = _key(procedure.name, procedure.version)
-    if await memories.put(tasks._store, key, plain, seen=0) is not None:
+    if await memories.put(store_of(tasks), key, plain, seen=0) is not None:
         return
-    found = await memories.get(tasks._store, key)
+    found = await memories.get(store_of(tasks), key)
     if found is None or found.value != plain:
         raise Conflict(
             f"version {procedure.version} of {procedure.name!r} is published, and reads otherwise",
@@ -120,12 +120,12 @@ async def published(tasks: Tasks, name: str, version: int | None = None) -> Proc
     """
     key = _key(name, version) if version is not None else None
     if key is None:
-        keys = await memories.keys(tasks._store, _key(name))
+        keys = await memories.keys(store_of(tasks), _key(name))
         key = keys[-1] if keys else _key(name, 0)
-    found = await memories.get(tasks._store, key)
+    found = await memories.get(store_of(tasks), key)
     if found is None:
         raise NotFound(
-            "procedure", name if version is None else f"{name} {version}", tasks._store.place, do="publish it"
+            "procedure", name if version is None else f"{name} {version}", store_of(tasks).place, do="publish it"
         )
     return _procedure(found.value)
 

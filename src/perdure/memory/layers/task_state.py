@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from perdure._ground import codec, envelope
 from perdure._ground.ids import new_uid
 from perdure._store import TaskRow
-from perdure._tasks import Tasks
+from perdure._tasks import Tasks, find_row, store_of
 from perdure.errors import Conflict, InvalidInput, RecordDamaged
 from perdure.memory.artifacts import git_commits as gitlog
 from perdure.memory.artifacts import task_files as artifacts
@@ -328,7 +328,7 @@ class DurableTaskState:
         if path is None or context is None:
             return
         data = envelope.seal(
-            codec.encode([context.task_id, value]), kind="state", bound_to="", ring=context.tasks._store.ring
+            codec.encode([context.task_id, value]), kind="state", bound_to="", ring=store_of(context.tasks).ring
         )
 
         def put() -> None:
@@ -350,7 +350,7 @@ class DurableTaskState:
             return None
         try:
             data = await in_thread(path.read_bytes)
-            plain = envelope.unseal(data, kind="state", bound_to="", ring=context.tasks._store.ring)
+            plain = envelope.unseal(data, kind="state", bound_to="", ring=store_of(context.tasks).ring)
             task_id, value = codec.decode(plain)
             doc = await self._read(value)
         except (OSError, RecordDamaged, ValueError) as error:
@@ -396,11 +396,11 @@ class DurableTaskState:
 
 
 async def _uid(context: LayerContext) -> str:
-    row = await context.tasks._row(context.task_id)
+    row = await find_row(context.tasks, context.task_id)
     return row.uid if row is not None else ""
 
 
 async def _is_history(tasks: Tasks, task_id: str, uid: str) -> bool:
     """Whether a state belongs to a task that another has taken the place of."""
-    rows = await tasks._store.query("get_history", namespace=tasks._store.namespace, id=task_id)
+    rows = await store_of(tasks).query("get_history", namespace=store_of(tasks).namespace, id=task_id)
     return any(row.uid == uid and not row.is_current for row in (TaskRow(*one) for one in rows))

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from perdure._durable import LayerRecord, has_answers, is_on_record, memory_call, unrecorded
 from perdure._ground.clock import moment
 from perdure._ground.ids import check_id
-from perdure._tasks import Tasks
+from perdure._tasks import Tasks, store_of
 from perdure.errors import InvalidInput
 from perdure.memory.layers import OUTCOMES, Block, LayerContext, Outcome, Turn, budget_of, check, timeouts_of
 from perdure.memory.prompt import hooks
@@ -66,7 +66,8 @@ class Memory:
         self.layers = tuple(sorted(_checked(layers), key=lambda layer: layer.slot))
         self.notes: deque[Note] = deque(maxlen=_MOST_NOTES)
         self._tasks, self._count = tasks, count
-        self._storage = storage or AppStorage(tasks._store)
+        self._store = store_of(tasks)
+        self._storage = storage or AppStorage(self._store)
         self._owners = {"execution": task_id, "thread": thread, "resource": resource, "global": ""}
         self._ready: set[str] = set()
         self._records = {layer.id: LayerRecord(f"{task_id} {layer.id}") for layer in self.layers}
@@ -320,7 +321,7 @@ class Memory:
         log.warning("memory of %s, layer %s%s: %s", self.task_id, layer.id, f", {hook}" if hook else "", what)
 
     def _now(self) -> datetime:
-        return moment(self._tasks._store.clock.now_ms())
+        return moment(self._store.clock.now_ms())
 
 
 def _checked(layers: Iterable[Any]) -> list[Any]:
