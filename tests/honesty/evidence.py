@@ -19,8 +19,8 @@ import psycopg
 Identity = tuple[int, int]  # pid and start time
 _ROLES = {
     "perdure.keeper.pgproxy": "proxy",
-    "perdure.keeper.sqlite_holder.__main__": "holder",
-    "keeper/kinds/fetcher.py": "fetcher",
+    "perdure.keeper.sqlite_holder": "holder",
+    "keeper/fetcher.py": "fetcher",
     "keeper/anchor.py": "anchor",
     "perdure.keeper.daemon": "keeper",
     "honesty/service.py": "service",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,16 +16,31 @@ from perdure._runtime.keeper_client import keeper_control as keeping
 from perdure._runtime.keeper_client import keeper_start as starting
 from perdure._runtime.keeper_client import other_versions as forcing
 from tests.runtime.kit import Place
+from tests.runtime.test_requests import Target
 
 OTHER = 99
+# What keepers from before the move into sub-rooms start and read. They go on doing so after an upgrade in their place.
+FORMER = {
+    "perdure.keeper.kinds.sessions": "PROGRAMS['sqlite'] = 'perdure.keeper.sqliteholder'",
+    "perdure.keeper.kinds.requests": "_FETCHER = str(keeper / 'fetcher.py')",
+    "perdure.keeper.kinds.shell_state": "_RC = keeper / 'shell.bash'",
+}
 
 
 def argv_of_another(versions: str) -> list[str]:
     """A real keeper that speaks other versions."""
     *python, start, src = keeper.keeper_argv(sys.executable)
-    said = f"from perdure.keeper import wire; wire.VERSIONS = {versions}; "
+    said = f"from perdure.keeper.core import wire; wire.VERSIONS = {versions}; "
     other = start.replace("from perdure", f"{said}from perdure", 1)
     return [*python, other, src]
+
+
+def argv_of_former() -> list[str]:
+    """A real keeper that starts its programs under their former names and from their former places."""
+    *python, start, src = keeper.keeper_argv(sys.executable)
+    lines = [f"import {module} as module; module.{change}; " for module, change in FORMER.items()]
+    said = f"import pathlib; keeper = pathlib.Path({src!r}, 'perdure', 'keeper'); {''.join(lines)}"
+    return [*python, start.replace("from perdure", f"{said}from perdure", 1), src]
 
 
 async def restart(place: Place) -> None:
@@ -73,6 +89,42 @@ async def test_sides_with_a_common_version_speak_that(
         shell = await rt.shell("main", env={"HOME": "/"})
         assert (await shell.run("echo understood")).output == "understood\n"
         assert shell._client.about["version"] == 1
+
+
+@pytest.fixture
+def answering() -> Iterator[Target]:
+    target = Target()
+    target.go.set()
+    yield target
+    target.server.shutdown()
+    target.server.server_close()
+
+
+async def test_a_keeper_from_before_the_move_serves_this_client_and_is_replaced(
+    place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answering: Target
+) -> None:
+    monkeypatch.setattr(starting, "keeper_argv", lambda python: argv_of_former())
+    async with place.runtime() as rt:
+        shell = await rt.shell("main", env={"HOME": "/"})
+        await shell.run("FOO=kept")
+        session = await rt.sqlite("notes", tmp_path / "notes.db")
+        await session.execute("CREATE TABLE notes (text)")
+        await session.execute("BEGIN IMMEDIATE")
+        await session.execute("INSERT INTO notes VALUES ('open')")
+        assert await (await rt.request("bought", "POST", answering.url)).read() == b"first second"
+        pid = shell.record.pid
+
+    monkeypatch.setattr(starting, "keeper_argv", keeper.keeper_argv)
+    await restart(place)
+    async with place.runtime() as rt:
+        shell = await rt.shell("main", env={"HOME": "/"})
+        assert (shell.level, shell.record.pid) == ("kept", pid)
+        assert (await shell.run("echo $FOO")).output == "kept\n"
+        session = await rt.sqlite("notes", tmp_path / "notes.db")
+        assert (session.level, session.in_transaction) == ("kept", True)
+        assert await session.fetch("SELECT text FROM notes") == [("open",)]
+        assert await (await rt.request("bought", "POST", answering.url)).read() == b"first second"
+    assert len(answering.asked) == 1
 
 
 async def test_a_keeper_that_hangs_is_replaced_and_its_units_live_on(

@@ -30,7 +30,7 @@ _START_SECONDS = 90.0
 # The rest of the environment is of no concern to a process that outlives this one.
 _NEEDED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PERDURE_TEST_CLOCK")
 
-PROGRAMS = {"postgres": "perdure.keeper.pgproxy", "sqlite": "perdure.keeper.sqlite_holder.__main__"}
+PROGRAMS = {"postgres": "perdure.keeper.pgproxy", "sqlite": "perdure.keeper.sqlite_holder"}
 # Starts the process of a session, and gives what it answers when it is ready.
 Launch = Callable[[str, dict[str, Any], Path], dict[str, Any]]
 

@@ -4,7 +4,7 @@
     async with db.transaction():
         await db.execute("INSERT INTO books VALUES (?, ?)", (1, "Walden"))
 
-The connection is held by a process of its own (perdure.keeper.sqlite_holder.__main__). That process's death, unlike
+The connection is held by a process of its own (perdure.keeper.sqlite_holder). That process's death, unlike
 this one's, ends the transaction: SQLite's locks cannot be handed on.
 """
 
@@ -327,6 +327,8 @@ class SqliteSession:
                 "busy": self._busy,
             }
             answer = started(self._place, "sqlite", config, self._folder)
+            if answer.get("kind") == "lost":
+                raise SessionUnavailable(self.name, answer["error"])
             is_new, lost = answer["how"] == "new", lost or answer.get("lost") or ""
         state = self._attach()
         if state["path"] != str(self.path):

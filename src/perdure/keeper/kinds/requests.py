@@ -24,7 +24,8 @@ from perdure._ground import secret_forms
 from perdure.keeper.core import REAL_URL, Answer, Call, Kind, NotHeld, Refused, Verb, untrusted
 from perdure.keeper.process import COOKIE, UNSEEN, Command, Spooled, memory_file
 
-_FETCHER = str(Path(__file__).with_name("fetcher.py"))
+# In the folder of the keeper: one of an earlier version that still runs starts the program from there.
+_FETCHER = str(Path(__file__).parents[1] / "fetcher.py")
 HEAD = "head.json"
 _SEALED_HEAD = "head.sealed"
 _IN_MEMORY = "/answer-head"  # behind the unit's uid: the anchor's name of it

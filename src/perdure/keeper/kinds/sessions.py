@@ -28,7 +28,7 @@ from perdure._ground.secret_forms import hide_forms
 from perdure.keeper.core import Answer, Call, Gone, Held, Kind, Refused, Unit, Verb, is_below, untrusted
 from perdure.keeper.process import COOKIE, CannotStart, Command, processes
 
-_PROGRAMS = {"postgres": "perdure.keeper.pgproxy", "sqlite": "perdure.keeper.sqlite_holder.__main__"}
+PROGRAMS = {"postgres": "perdure.keeper.pgproxy", "sqlite": "perdure.keeper.sqlite_holder"}
 _ENV = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
 # A holder's file in its folder, for as long as it holds a connection that cannot be parked.
 _MARK = "held"
@@ -51,7 +51,7 @@ class Session(Held):
 
     @classmethod
     def check(cls, recipe: dict[str, Any]) -> None:
-        if recipe.get("program") not in _PROGRAMS:
+        if recipe.get("program") not in PROGRAMS:
             raise Refused("invalid", what=f"program is {recipe.get('program')!r}")
         if not isinstance(recipe.get("config"), dict) or "options" in recipe["config"]:
             raise Refused("invalid", what="the configuration of a session")
@@ -84,7 +84,7 @@ class Session(Held):
         log = untrusted.open_file(folder / "log", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
         env = {name: os.environ[name] for name in _ENV if name in os.environ}
         env |= {str(name): str(value) for name, value in self.unit.recipe.get("env", {}).items()}
-        program = _PROGRAMS[self.unit.recipe["program"]]
+        program = PROGRAMS[self.unit.recipe["program"]]
         command = Command([sys.executable, "-m", program], "/", {**env, COOKIE: self.unit.uid}, 0o077)
         if self._said.done():
             self._said = self.keeper.loop.create_future()

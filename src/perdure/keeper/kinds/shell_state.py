@@ -20,7 +20,8 @@ from perdure.keeper.kinds.recipes import Recipe
 
 # A shell's own dump is some hundred kilobytes; what is larger is not read, and the recipe of the prompt before stays.
 _MOST_STATE, _MOST_NAMES, _MOST_TYPED = 8 << 20, 64 << 10, 4096
-_RC = Path(__file__).with_name("shell.bash")
+# In the folder of the keeper: one of an earlier version that still runs reads it from there.
+_RC = Path(__file__).parents[1] / "shell.bash"
 _NUMBER = re.compile("[0-9]{1,18}")
 
 

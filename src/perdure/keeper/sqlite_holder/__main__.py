@@ -1,6 +1,6 @@
 """Hold one SQLite connection for a task: its transaction stays open while clients come and go.
 
-Run as `python -m perdure.keeper.sqlite_holder.__main__` with its configuration as a line of JSON on standard input:
+Run as `python -m perdure.keeper.sqlite_holder` with its configuration as a line of JSON on standard input:
 name,
 folder (of this session alone), path (of the database), hold (seconds), busy (seconds). Clients speak lines of JSON on
 a socket in the folder. One that says `attach` is the client; a newer one fences it. What others may ask at any time:
