@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from perdure import Perdure, checkpoint, durable, pause, span, state, step
+from perdure._durable.progress import state_list
 from perdure._durable.progress.checkpoints import position_of, recorded_later, state_at
 from perdure._ground import codec
 from perdure._model import Entry
@@ -118,7 +120,88 @@ def test_branches_that_record_their_checkpoints_in_another_order_keep_all_of_a_c
     assert recorded_later("u", entries, 1, 2) == {3}
 
 
+def test_a_checkpoint_that_was_recorded_late_keeps_what_led_to_it() -> None:
+    led_to_it = Entry("result", "step", "/c#1|work#1", b"")
+    entries = [(1, _appended("a", 1)), (2, led_to_it), (3, _appended("b", 3)), (4, _appended("c", 2))]
+    assert position_of("u", entries, 2) == 2
+    assert recorded_later("u", entries, 2, 2) == {4}
+    assert position_of("u", entries, 1) == 1
+
+
 def test_a_save_of_the_fork_itself_is_no_part_of_its_sources_checkpoint() -> None:
     save = Entry("result", "child", "|checkpoint.save#1", b"", codec.encode([1, {}, {}]))
     entries = [(1, _appended("a", 1)), (2, _appended("b", 1)), (5, save)]
     assert recorded_later("u", entries, 1, 1) == {2}
+
+
+@pytest.mark.req("R14", "R21")
+@pytest.mark.parametrize("checkpoint_of", ["b", "c"])
+async def test_a_rollback_keeps_what_led_to_a_checkpoint_that_was_recorded_late(
+    url: str, monkeypatch: pytest.MonkeyPatch, checkpoint_of: str
+) -> None:
+    late = _Late(monkeypatch)
+    async with Perdure(url) as app:
+        await until_paused(app, "t", late.function)
+        late.is_over = True
+        task = await app.tasks.open("t")
+        made = [one async for one in task.checkpoints() if one.data["log"][-1] == checkpoint_of]
+        await task.rollback(made[0].id)
+        await until_paused(app, "t", late.function)
+        assert await _log(app, "t") == ["a", "b", "c"]
+        assert late.worked == ["d", "b"]
+
+
+class _Late:
+    """A function whose branch b makes its checkpoint before branch c, and records it after c."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.worked: list[str] = []
+        self.is_over = False
+        b_has_made, c_has_recorded = asyncio.Event(), asyncio.Event()
+        append = state_list.append_to_state
+
+        async def append_late(task: Any, path: Any, item: Any, **how: Any) -> Any:
+            made = await append(task, path, item, **how)
+            if item == "b":
+                b_has_made.set()
+                await c_has_recorded.wait()
+            return made
+
+        monkeypatch.setattr(state_list, "append_to_state", append_late)
+
+        @step
+        async def done(name: str) -> None:
+            self.worked.append(name)
+
+        @step
+        async def let_b_make() -> None:
+            if not self.is_over:
+                await b_has_made.wait()
+
+        @step
+        async def let_b_record() -> None:
+            c_has_recorded.set()
+
+        @durable(name="one branch records late")
+        async def function() -> str:
+            queue: asyncio.Queue[str] = asyncio.Queue()
+
+            async def b() -> None:
+                await queue.get()
+                await done("b")
+                await state.append("log", "b")
+
+            async def c() -> None:
+                await let_b_make()
+                await state.append("log", "c")
+                await let_b_record()
+
+            async def d() -> None:
+                await done("d")
+                queue.put_nowait("go on")
+
+            await state.append("log", "a")
+            await asyncio.gather(b(), c(), d())
+            return await pause.input("done?", str)
+
+        self.function = function

@@ -31,6 +31,7 @@ import struct
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -43,6 +44,7 @@ else:
     Link = Connection
 
 PATIENCE = 120.0
+_TELLING = 1.0  # seconds a process has to print its stacks
 ROOT = Path(__file__).parents[2]
 # What every child needs; imported once, by the nursery.
 _WARM = (
@@ -106,6 +108,12 @@ class Child:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
+    def tell_stacks_and_end(self) -> None:
+        """It hangs: have it print its stacks, and kill it."""
+        self.tell_stacks()
+        self._status = self._nursery.ask("wait", (self.pid, _TELLING))
+        self.kill()
+
     def stop(self) -> None:
         """SIGSTOP, and wait until it stands still, or has ended."""
         if self._status is not None:
@@ -128,9 +136,7 @@ class Child:
         if self._status is None and (status := self._nursery.ask("wait", (self.pid, PATIENCE))) is not None:
             self._status = status
         if self._status is None:
-            self.tell_stacks()
-            self.end()
-            self._status = self._nursery.ask("wait", (self.pid, PATIENCE))
+            self.tell_stacks_and_end()
             raise TimeoutError(f"child {self.pid} has not ended for {PATIENCE:.0f} s")
         return self._status
 
@@ -189,8 +195,7 @@ class Nursery:
         try:
             return child.heard()
         except TimeoutError:
-            child.tell_stacks()
-            child.kill()
+            child.tell_stacks_and_end()
             raise
         finally:
             child.wait()
@@ -360,6 +365,7 @@ def _be_child(fd: int, name: tuple[str, str], arguments: tuple[Any, ...], env: d
             result = asyncio.run(result)
         last = ("returned", result)
     except BaseException as error:
+        error.add_note(traceback.format_exc())
         last = ("raised", error)
     with contextlib.suppress(BrokenPipeError):
         link.send(last)

@@ -182,16 +182,20 @@ def position_of(uid: str, entries: Sequence[tuple[int, Entry]], seq: int) -> int
     """Where the journal stood when checkpoint `seq` was made, or the one before it that the function made itself.
 
     Branches record their checkpoints in another order than they make them. Nothing is kept that tells of a later one.
+    If a call recorded its part of `seq` only after a later one was recorded, all entries before that later one are
+    kept: what led to the call is among them, in its own branch or in one that it waited for.
     """
     made = [(position, found) for position, entry in entries if (found := _checkpoint_of(uid, entry))]
     first_later = min((position for position, found in made if found > seq), default=math.inf)
+    if any(found <= seq and position > first_later for position, found in made):
+        return max((position for position, _ in entries if position < first_later), default=0)
     inherited = max((position for position, entry in entries if entry.epoch < 0), default=0)  # of a fork's first state
     return max((position for position, found in made if found <= seq and position < first_later), default=inherited)
 
 
 def recorded_later(uid: str, entries: Sequence[tuple[int, Entry]], position: int, seq: int) -> set[int]:
     """The positions after this one of calls that are part of checkpoint `seq` all the same: a branch had made its
-    checkpoint by then, and had yet to record that. All that this branch did before is recorded before `position`.
+    checkpoint by then, and had yet to record that. All that led to it is recorded up to `position`.
     A save is never among them: no branch is under way then."""
     found = ((at, _id_in(entry)) for at, entry in entries if at > position)
     return {at for at, made in found if made is not None and made[0] == uid and made[1] <= seq}
