@@ -20,7 +20,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar
 
-from perdure._ground.signal_handlers import was_raised_by_a_handler
+from perdure._ground.signal_handlers import Deferred, was_raised_by_a_handler
 from perdure.errors import InvalidInput
 
 T = TypeVar("T")
@@ -322,22 +322,27 @@ async def _next(going: AsyncIterator[Any], nothing: object) -> Any:
     return await anext(going, nothing)
 
 
-async def _interruptible(work: Coroutine[Any, Any, T]) -> T:
-    """The same on this loop. What a signal's handler raises in the middle of a callback, asyncio only tells of: here it
-    cancels the work, and is raised when that has ended."""
+async def _interruptible(work: Coroutine[Any, Any, T], deferred: Deferred) -> T:
+    """The same on this loop. What a signal's handler raises cancels the work, and is raised when that has ended."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
     raised: list[BaseException] = []
 
     def tell(loop: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:
+        """A handler has raised in a callback of others. asyncio only tells of it."""
         error = about.get("exception")
         if error is None or not was_raised_by_a_handler(error):
             loop.default_exception_handler(about)
             return
         raised.append(error)
-        if task is not None:
-            task.cancel()
+        task.cancel()
+
+    def cancel() -> None:
+        with suppress(RuntimeError):  # the loop is closed: it has just ended
+            loop.call_soon_threadsafe(task.cancel)
 
     loop.set_exception_handler(tell)
+    deferred.tell(cancel)
     try:
         found = await work
     except asyncio.CancelledError:
@@ -357,7 +362,8 @@ def on_a_loop(work: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(_interruptible(work))
+        with Deferred() as deferred:
+            return asyncio.run(_interruptible(work, deferred))
     from concurrent.futures import Future, ThreadPoolExecutor
 
     begun: Future[Callable[[], object]] = Future()
