@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -36,7 +41,7 @@ def is_open(engine: SqliteEngine) -> bool:
 
 
 def using(engine: SqliteEngine, how: str) -> AbstractContextManager[object]:
-    return engine._gate.writing if how == "writing" else engine._gate
+    return engine._gate.writing if how == "writing" else engine._gate.use()
 
 
 @pytest.mark.parametrize("how", ["writing", "reading"])
@@ -84,16 +89,65 @@ def test_what_was_closed_may_be_opened_by_the_child(engine: SqliteEngine, path: 
     engine._gate.reopen()
 
 
-def test_a_fork_in_a_signal_handler_of_a_thread_that_enters_the_gate_does_not_hang(tmp_path: Path) -> None:
+class Alarm(Exception):
+    pass
+
+
+@contextmanager
+def alarm_at(opcode: int, file: str) -> Iterator[None]:
+    """Raise at this instruction of the code in the file, counted from the first that is carried out."""
+    left = itertools.count(opcode, -1)
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code.co_filename != file:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and next(left) == 0:
+            raise Alarm
+        return trace
+
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(None)
+
+
+@pytest.mark.req("R23")
+def test_a_use_that_a_signals_handler_interrupts_anywhere_holds_up_no_fork(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "PATIENCE_SECONDS", 0.0)
+    interrupted = 0
+    for opcode in itertools.count():
+        closed: list[str] = []
+        disturbed = Gate(tmp_path / "p.db", partial(closed.append, "closed"))
+        is_disturbed = False
+        with alarm_at(opcode, gate.__file__):
+            try:
+                with disturbed.use():
+                    pass
+            except Alarm:
+                is_disturbed = True
+        disturbed.shut()
+        disturbed.reopen()
+        assert closed == ["closed"], f"interrupted at instruction {opcode}"
+        interrupted += is_disturbed
+        if not is_disturbed:
+            break
+    assert interrupted > 20
+
+
+def test_a_fork_in_a_signal_handler_of_a_thread_that_enters_the_gate_does_not_hang(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "PATIENCE_SECONDS", 0.01)
     closed: list[str] = []
-    gate = Gate(tmp_path / "p.db", lambda: closed.append("closed"))
-
-    def enter_and_fork() -> None:
-        with gate._mutex:  # where the handler may have interrupted it
-            gate.shut()
-            gate.reopen()
-
-    thread = threading.Thread(target=enter_and_fork, daemon=True)
-    thread.start()
-    thread.join(timeout=20)
-    assert not thread.is_alive() and closed == ["closed"]
+    entered = Gate(tmp_path / "p.db", partial(closed.append, "closed"))
+    with entered.use():  # where the handler has interrupted it
+        entered.shut()
+        entered.reopen()
+    assert not closed
+    entered.shut()
+    entered.reopen()
+    assert closed == ["closed"]

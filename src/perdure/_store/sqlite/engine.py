@@ -192,7 +192,7 @@ class SqliteEngine:
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
     def query(self, name: str, params: Params) -> list[Row]:
-        with self._trouble, self._gate:
+        with self._trouble, self._gate.use():
             try:
                 return self._read(name, params)
             except apsw.IOError as error:
@@ -253,7 +253,7 @@ class SqliteEngine:
 
     def _data_version(self) -> int:
         """A number that is another one when somebody else has written; it belongs to one connection."""
-        with self._trouble, self._gate:
+        with self._trouble, self._gate.use():
             if self._listening is None:
                 if self._writer is None:
                     return 0  # nothing here to hear yet
@@ -370,7 +370,7 @@ class SqliteEngine:
 
     def shrink(self) -> None:
         """Give free pages back to the disk."""
-        with self._trouble, self._gate:
+        with self._trouble, self._gate.use():
             writer = self._writer or self._open_writer()
             with self._turnstile:
                 writer.execute("VACUUM").fetchall()
@@ -378,7 +378,7 @@ class SqliteEngine:
 
     def damage(self) -> list[str]:
         """What SQLite itself finds wrong with the file."""
-        with self._trouble, self._gate, self._reader() as reader:
+        with self._trouble, self._gate.use(), self._reader() as reader:
             if reader is None:
                 return []
             reader.execute(_UNCHECKED).fetchall()
