@@ -118,24 +118,22 @@ def test_a_use_that_a_signals_handler_interrupts_anywhere_holds_up_no_fork(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gate, "PATIENCE_SECONDS", 0.0)
-    interrupted = 0
+    alarms: list[Alarm] = []  # with their tracebacks, which refer to what they have interrupted
     for opcode in itertools.count():
         closed: list[str] = []
         disturbed = Gate(tmp_path / "p.db", partial(closed.append, "closed"))
-        is_disturbed = False
         with alarm_at(opcode, gate.__file__):
             try:
                 with disturbed.use():
                     pass
-            except Alarm:
-                is_disturbed = True
+            except Alarm as alarm:
+                alarms.append(alarm)
         disturbed.shut()
         disturbed.reopen()
         assert closed == ["closed"], f"interrupted at instruction {opcode}"
-        interrupted += is_disturbed
-        if not is_disturbed:
+        if len(alarms) == opcode:
             break
-    assert interrupted > 20
+    assert len(alarms) > 20
 
 
 def test_a_fork_in_a_signal_handler_of_a_thread_that_enters_the_gate_does_not_hang(

@@ -8,8 +8,9 @@ the child wrote is lost. So nothing may be open at the moment of a fork; both op
 A use that does not end in time (a fork in a signal handler, in the middle of a commit) is left open. The
 child then refuses to open that file.
 
-A signal's handler can raise between any two instructions, also while a use begins or ends. So uses are not counted: one
-lasts as long as its object, which the `with` statement alone refers to.
+A signal's handler can raise between any two instructions, also while a use begins or ends. So uses are not counted.
+Each is a lock that the interpreter itself takes and gives back in a `with` statement, which no handler can interrupt
+half-way.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from weakref import WeakSet, ref
+from weakref import WeakSet
 
 from perdure.errors import StoreForked
 
@@ -27,77 +28,73 @@ PATIENCE_SECONDS = 10.0
 _BETWEEN_LOOKS = 0.001
 
 
+class _OfThread(threading.local):
+    """The locks of one thread: more than one if a signal's handler uses the store in the middle of a use."""
+
+    def __init__(self) -> None:
+        self.locks: list[threading.Lock] = []
+
+
 class Gate:
     def __init__(self, path: Path, close: Callable[[], None]) -> None:
         self._path, self._close = path, close
-        self._uses: set[ref[Use]] = set()
+        self._of_thread = _OfThread()
+        self._locks: WeakSet[threading.Lock] = WeakSet()  # of all threads
         self._is_shut = False
         # Held by the one who writes, so that it costs a chain of commits next to nothing; and as long as it is shut.
         self.writing = threading.Lock()
-        self._has_writing = False
+        self._held: list[threading.Lock] = []  # while it is shut
+        self._is_left_open = False
         _gates.add(self)
 
-    def use(self) -> Use:
-        """Use the connections in a `with` block: not while the process forks."""
-        return Use(self)
+    def use(self) -> threading.Lock:
+        """Use the connections in a `with` block of this lock: not while the process forks."""
+        self.check()
+        while self._is_shut:
+            time.sleep(_BETWEEN_LOOKS)
+        for lock in self._of_thread.locks:
+            if not lock.locked():
+                return lock
+        return self._new_lock()
+
+    def _new_lock(self) -> threading.Lock:
+        lock = threading.Lock()
+        # First this, then the look: who shuts the gate does it the other way round.
+        self._locks.add(lock)
+        while self._is_shut:
+            time.sleep(_BETWEEN_LOOKS)
+        self._of_thread.locks.append(lock)
+        return lock
 
     def check(self) -> None:
         """Raises StoreForked: this is a child, and its parent had the file open when it forked."""
         if _inherited and self._path in _inherited:
             raise StoreForked
 
-    def enter(self, use: ref[Use]) -> None:
-        self.check()
-        while True:
-            # First this, then the look: who shuts the gate does it the other way round.
-            self._uses.add(use)
-            if not self._is_shut:
-                return
-            self._uses.discard(use)
-            time.sleep(_BETWEEN_LOOKS)
-
-    def leave(self, use: ref[Use]) -> None:
-        self._uses.discard(use)
-
-    def is_used(self) -> bool:
-        return any(use() is not None for use in list(self._uses))
-
     def shut(self) -> None:
-        self._has_writing = self.writing.acquire(timeout=PATIENCE_SECONDS)
+        is_free = self._hold(self.writing, time.monotonic() + PATIENCE_SECONDS)
         self._is_shut = True
         end = time.monotonic() + PATIENCE_SECONDS
-        while self._has_writing and self.is_used():
-            if time.monotonic() > end:
-                return
-            time.sleep(_BETWEEN_LOOKS)
-        if self._has_writing:
-            self._uses.clear()  # those whose end was interrupted
+        self._is_left_open = not (is_free and all(self._hold(lock, end) for lock in list(self._locks)))
+        if not self._is_left_open:
             self._close()
 
+    def _hold(self, lock: threading.Lock, end: float) -> bool:
+        is_free = lock.acquire(timeout=max(end - time.monotonic(), 0))
+        if is_free:
+            self._held.append(lock)
+        return is_free
+
     def reopen(self) -> None:
+        held, self._held = self._held, []
         self._is_shut = False
-        if self._has_writing:
-            self.writing.release()
+        for lock in reversed(held):  # the writer's last: it lets in who shuts it next
+            lock.release()
 
     def inherit(self) -> None:
         """In the child: what could not be closed must not be opened beside it."""
-        if not self._has_writing or self.is_used():
+        if self._is_left_open:
             _inherited.add(self._path)
-
-
-class Use:
-    """One `with` block that uses the connections."""
-
-    __slots__ = ("__weakref__", "_gate", "_ref")
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate, self._ref = gate, ref(self)
-
-    def __enter__(self) -> None:
-        self._gate.enter(self._ref)
-
-    def __exit__(self, *_: object) -> None:
-        self._gate.leave(self._ref)
 
 
 _gates: WeakSet[Gate] = WeakSet()
