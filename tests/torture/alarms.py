@@ -229,8 +229,9 @@ def disturbed_loop(link: Link, url: str, seed: int, alarms: int) -> tuple[list[s
 
     asyncio.run(use(iter(["warm"])))
     length = _seconds_of(lambda: asyncio.run(use(iter(["timed"]))))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored in the background
     signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
-    names = (f"{number}" for number in itertools.count(1))
+    names = map(str, itertools.count(1))
     while interrupts < alarms:
         try:
             try:
