@@ -436,3 +436,28 @@ async def test_an_attempt_takes_no_save_of_an_earlier_one_for_anothers_write(qui
         await carry_on_here(app.tasks, old)
         record = await app.tasks.get("import")
         assert record is not None and record.state == {"found": ["a", "b", "c"]}
+
+
+@pytest.mark.req("R21")
+async def test_a_fork_of_a_task_that_died_before_it_recorded_an_item_has_that_item_once(
+    quick_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places, passed = Places(monkeypatch), [0]
+
+    def die_then() -> None:
+        passed[0] += 1
+        if passed[0] == 2:
+            raise Died
+        places.at("append.made", die_then)
+
+    places.at("append.made", die_then)
+    async with Perdure(quick_url) as app:
+        with pytest.raises(Died):
+            await app.run("t", collecting, 3)
+        source = await app.tasks.open("t")
+        assert (await source.record()).state == {"items": [0, 1]}
+        fork = await source.fork("fork")
+        again = await fork.fork("again")
+        for task in (source, again, fork):
+            assert await app.run(task.id, collecting, 3) == "done"
+            assert (await task.record()).state == {"items": [0, 1, 2]}

@@ -213,7 +213,7 @@ def test_a_child_that_outlives_its_killed_parent_does_not_keep_others_from_writi
 ) -> None:
     """The turnstile's locks belong to open files, and a child would inherit those."""
     ending = """
-from perdure._ground import crash
+from perdure._ground import crash_points as crash
 if os.fork() == 0:
     os.read(0, 1)  # lives on until the test lets go
     os._exit(0)

@@ -159,7 +159,7 @@ def work(number):
 def test_a_process_killed_in_the_middle_of_its_commit_leaves_the_others_free(tmp_path: Path) -> None:
     work = """
 import signal
-from perdure._ground import crash
+from perdure._ground import crash_points as crash
 
 def work(number):
     engine = SqliteEngine(PATH)

@@ -43,7 +43,10 @@ __getattr__ = lazy_door(
         "driver": ("carry_out",),
         "external_pause": ("stand_still",),
         "line_origin": (
+            "appended_before",
             "causes",
+            "unrecorded",
+            "with_appended",
             "with_origin",
         ),
         "loop_watchdog": (

@@ -12,7 +12,7 @@ from perdure._durable.attempt.delivery_order import NOBODY
 from perdure._durable.attempt.divergence_advice import advise_on_fork
 from perdure._durable.attempt.driver import carry_out
 from perdure._durable.attempt.external_pause import stand_still
-from perdure._durable.attempt.line_origin import causes, with_origin
+from perdure._durable.attempt.line_origin import appended_before, causes, unrecorded, with_appended, with_origin
 from perdure._durable.attempt.loop_watchdog import LoopWatchdog, Watched
 from perdure._durable.attempt.lost_lease import STOPPED, find_lost, stand_down, stop
 from perdure._durable.attempt.nondeterminism import ReplayFilter, get_logger, is_replaying, recorded, timeout
@@ -56,7 +56,10 @@ __all__ = [
     "advise_on_fork",
     "carry_out",
     "stand_still",
+    "appended_before",
     "causes",
+    "unrecorded",
+    "with_appended",
     "with_origin",
     "LoopWatchdog",
     "Watched",

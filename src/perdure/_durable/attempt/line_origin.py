@@ -4,11 +4,14 @@ A process may die between a checkpoint that a call has made and the entry that t
 checkpoint by its cause, which names the line and the call. After a rollback to that checkpoint the call is made on a
 new line, and what it made is still part of the state: so the lines before are known there, too. A line that
 `carry_over` has begun makes calls of its own, and knows none.
+
+A fork begins with the state of its source. So it is told which items in it come from calls that were not recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -18,7 +21,7 @@ from perdure._model import CARRIED, Entry
 if TYPE_CHECKING:
     from perdure._durable.attempt.attempt import Attempt
 
-_LINES = "lines"
+_LINES, _APPENDED = "lines", "appended"
 
 
 def with_origin(entry: Entry, entries: Iterable[tuple[int, Entry]], line: int) -> Entry:
@@ -31,6 +34,31 @@ def lines_before(entries: Iterable[tuple[int, Entry]]) -> list[int]:
     """The lines that this one goes on from, oldest first."""
     notes = [entry.note.get(_LINES) for _, entry in entries if entry.path == CARRIED and entry.note]
     return [int(line) for line in str(next((note for note in reversed(notes) if note), "")).split(",") if line]
+
+
+def with_appended(entry: Entry, made: Mapping[str, str]) -> Entry:
+    """The entry that a fork adds, which names the calls whose items its first state has, and their checkpoints."""
+    return replace(entry, note={**(entry.note or {}), _APPENDED: json.dumps(made)}, epoch=-1)
+
+
+def appended_before(entries: Iterable[tuple[int, Entry]]) -> dict[str, str]:
+    """The checkpoints, by their calls, that the state of a fork began with and that its journal does not tell of."""
+    found: dict[str, str] = {}
+    for _, entry in entries:
+        if entry.path == CARRIED and entry.note and _APPENDED in entry.note:
+            found |= json.loads(str(entry.note[_APPENDED]))
+    return found
+
+
+def unrecorded(made: Mapping[str, str], entries: Sequence[tuple[int, Entry]], line: int) -> dict[str, str]:
+    """Of the checkpoints, by their causes, those of appends that the journal does not tell of, by their calls. Pure."""
+    recorded = {entry.path for _, entry in entries if entry.kind != "intent"}
+    found: dict[str, str] = {}
+    for number in (line, *lines_before(entries)):
+        of_line = f"append {number} "
+        ours = {cause.removeprefix(of_line): id for cause, id in made.items() if cause.startswith(of_line)}
+        found |= {path: id for path, id in ours.items() if path not in recorded}
+    return found
 
 
 def causes(attempt: Attempt, what: str, place: str) -> list[str]:

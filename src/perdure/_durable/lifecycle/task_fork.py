@@ -25,6 +25,7 @@ from typing import Any
 
 import msgspec
 
+from perdure._durable.attempt import unrecorded, with_appended
 from perdure._durable.declare import DurableFunction, function_for
 from perdure._durable.effects import KNOWN, UNDO, accounts
 from perdure._durable.journal import read_entries, read_readable, without_failed
@@ -35,7 +36,7 @@ from perdure._ground import codec, envelope
 from perdure._ground.ids import check_id
 from perdure._model import AFTER, Entry, name_of, scope_of, seal_entry, seq_of
 from perdure._store import Store
-from perdure._tasks import Task, current_row, insert_task, read_checkpoint, store_of, tasks_of
+from perdure._tasks import Task, causes_of, current_row, insert_task, read_checkpoint, store_of, tasks_of
 from perdure.errors import AlreadyExists, Conflict, InvalidInput, JournalDamaged, NotFound, PerdureError, TooLarge
 
 Entries = Sequence[tuple[int, Entry]]
@@ -71,6 +72,8 @@ async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, An
     refuse_undone(task.id, entries, upto)
     source, seq = (task.uid, row.state_seq) if at is None else state_place(task.uid, entries, upto)
     kept = copied(entries, upto, task.uid, recorded_later(source, entries, upto, seq))
+    if at is None and (appended := unrecorded(await causes_of(task), entries, row.line)):
+        kept.append((upto + 1, with_appended(carried(()), appended)))
     if readable.damaged:
         log.warning(_UNKNOWN, readable.damaged[0][0], task.id, new_id)
         kept += unsettled(entries, upto, task.uid)

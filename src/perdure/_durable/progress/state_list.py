@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perdure._durable.attempt import Attempt, causes, current, recorded_call
+from perdure._durable.attempt import Attempt, appended_before, causes, current, recorded_call
 from perdure._durable.progress.checkpoints import APPEND
 from perdure._ground import crash_points as crash
 from perdure._replay import digest
@@ -36,8 +36,8 @@ class state:
         keys = [path] if isinstance(path, str) else list(path)
 
         async def add(place: str) -> str:
-            known, made = causes(attempt, "append", place), await attempt.part(_Before).causes()
-            before = next((made[cause] for cause in known if cause in made), None)
+            known = causes(attempt, "append", place)
+            before = await attempt.part(_Before).made_for(place, known)
             made_id = before or (await append_to_state(task, path, item, cause=known[0])).id
             crash.place("append.made")
             return made_id
@@ -47,14 +47,17 @@ class state:
 
 
 class _Before:
-    """What earlier attempts have added; one may have died before it could record that it had."""
+    """What earlier attempts have added, or the source of a fork; one may have died before it could record that."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
+        self._of_source = appended_before(attempt.entries)
         self._causes: dict[str, str] | None = {} if attempt.epoch == 1 else None
 
-    async def causes(self) -> dict[str, str]:
+    async def made_for(self, place: str, known: Sequence[str]) -> str | None:
+        """The checkpoint that was made for this call, which has one of these causes."""
         if self._causes is None:
             assert self._attempt.task is not None
             self._causes = await causes_of(self._attempt.task)
-        return self._causes
+        made = self._causes
+        return next((made[cause] for cause in known if cause in made), self._of_source.get(place))
