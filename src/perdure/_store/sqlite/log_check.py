@@ -1,13 +1,11 @@
 """Notice that SQLite has left out the end of a write-ahead log.
 
-When nobody has the file open any more, the next process reads the log up to the first frame whose checksum is wrong,
-and takes the rest for a transaction that was never finished. That is right after a power cut: only the last
-transaction can be torn, as each is synced before the next one begins. When whole transactions lie behind that frame,
-they were acknowledged, and the frame has been damaged since. While the machine has been running all the time, not even
-the last transaction can be torn: a killed process leaves the beginning of one, without the frame that ends it.
+When no process has the file open, the next one reads the log up to the first frame whose checksum is wrong, and takes
+the rest for a transaction that was never finished. That is right for the last transaction: a power cut or a kill can
+tear it, and a process that is committing has written its frames before SQLite counts them. Each transaction is synced
+before the next one begins, so whole transactions behind a wrong frame were acknowledged, and that frame is damaged.
 
-Owns the question "is the end of the log missing?". After a power cut, damage inside the last transaction cannot be told
-from a torn one.
+Owns the question "is the end of the log missing?". Damage inside the last transaction cannot be told from a torn one.
 """
 
 from __future__ import annotations
@@ -18,8 +16,6 @@ from struct import Struct
 from typing import NamedTuple
 
 import apsw
-
-from perdure._ground import ids
 
 _HEADER, _FRAME = Struct(">8I"), Struct(">4I")
 _FRAME_HEADER = 24
@@ -86,24 +82,13 @@ def what_is_missing(path: Path, connection: apsw.Connection) -> str:
             return missing
 
 
-def _power_may_have_been_cut(connection: apsw.Connection) -> bool:
-    """Whether the log may have been written before this machine was started, or on another one. The process that wrote
-    it has left its row, unless that was in what is missing."""
-    try:
-        rows = connection.execute("SELECT DISTINCT boot_id FROM workers").fetchall()
-    except apsw.SQLError:  # a store of an older perdure, not migrated yet
-        return True
-    here = ids.boot_id()
-    return not here or rows != [(here,)]
-
-
 def _missing_from(log: Log, connection: apsw.Connection) -> str:
     if log.is_damaged:
         return "the header of its write-ahead log is damaged, and nothing in the log can be read"
     row = connection.execute("PRAGMA wal_checkpoint(NOOP)").fetchall()[0]
     read = int(row[1])  # type: ignore[arg-type]
     behind = [number for number in log.commits if number > read]
-    if not behind or (behind[0] == log.frames and _power_may_have_been_cut(connection)):
+    if not behind or behind[0] == log.frames:
         return ""
     return (
         f"its write-ahead log is damaged after frame {read:,} of {log.frames:,}: "
