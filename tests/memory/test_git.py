@@ -87,7 +87,8 @@ async def test_an_entry_the_user_has_staged_for_our_own_path_stays(memory_url: s
 KILLED = """
 import asyncio, os, signal, sys
 from perdure import Perdure
-from perdure.memory import DurableTaskState, gitlog
+from perdure.memory import DurableTaskState
+from perdure.memory.artifacts import git_commits as gitlog
 
 url, folder, place = sys.argv[1:]
 def die(*_, **__):

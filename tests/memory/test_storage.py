@@ -27,7 +27,7 @@ from perdure.memory import (
     StorageAdapter,
     ThreadMemory,
 )
-from perdure.memory import conformance as kit
+from perdure.memory import kit
 from perdure.memory.storage.adapter import owner_prefix, task_of
 
 NUMBERS = iter(range(1_000_000))

@@ -137,7 +137,7 @@ async def test_a_unit_that_lives_without_isolation_is_not_given_for_an_isolated_
 async def test_where_it_is_not_allowed_nothing_is_started(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     *python, start, src = keeper.keeper_argv(sys.executable)
     refuses = "type('C', (), {'unshare': staticmethod(lambda flags: -1)})"
-    broken = f"from perdure.keeper import isolation; isolation._libc = lambda: {refuses}; "
+    broken = f"from perdure.keeper.process import isolation; isolation._libc = lambda: {refuses}; "
     monkeypatch.setattr(
         starting, "keeper_argv", lambda _: [*python, start.replace("from perdure", f"{broken}from perdure", 1), src]
     )

@@ -19,7 +19,7 @@ ALONE = "--property=DefaultDependencies=no"  # nothing of the machine's own is s
 AGENT = """
 import asyncio, json, os, signal, sys
 from perdure import Perdure
-from perdure._runtime import keeping
+from perdure._runtime import keeper_control as keeping
 
 async def main(url, told):
     async with Perdure(url) as app:

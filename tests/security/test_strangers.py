@@ -24,7 +24,7 @@ ENV = {"HOME": "/", "PS1": "$ "}
 HANDED_ON = """
 import os, socket, sys
 sys.path.insert(0, sys.argv[1])
-from perdure.keeper import wire
+from perdure.keeper.core import wire
 left, right = socket.socketpair()
 child = os.fork()
 if not child:
@@ -61,7 +61,7 @@ async def test_a_descendant_that_has_left_its_parents_is_refused(place: Place, t
     script.write_text(
         f"import os, sys\nsys.path.insert(0, {SOURCE!r})\n"
         "if os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\n"
-        "import socket\nfrom perdure.keeper import wire\n"
+        "import socket\nfrom perdure.keeper.core import wire\n"
         f"link = socket.socket(socket.AF_UNIX)\nlink.connect(sys.argv[1])\n"
         "wire.send(link, wire.Request(1, 'hello', {'versions': [1]}))\n"
         "told = [getattr(m, 'error', 'admitted') for m in wire.Decoder().feed(wire.receive(link)[0])]\n"

@@ -42,7 +42,7 @@ RESTARTED = 3.0  # an interpreter, and what it imports
 TAKEN_OVER = 20.0  # a lease is five seconds
 _SUPERVISE = """
 import sys
-from perdure.cli import supervising
+from perdure.cli.processes import supervisor as supervising
 supervising.LONGEST_WAIT = 0.4  # a storm is no reason to wait
 options = ["--concurrency", "20", "--stalled-after", sys.argv[2], "--restart-stalled"]
 argv = supervising.worker_argv(sys.argv[1], options)

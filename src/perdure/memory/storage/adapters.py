@@ -1,6 +1,6 @@
 """Two adapters without a database: in memory, for development, and files that are replaced whole.
 
-The ones on SQLite and PostgreSQL are in app_storage.py; third parties' are tested by conformance.py.
+The ones on SQLite and PostgreSQL are in app_storage.py; third parties' are tested by kit.py.
 """
 
 from __future__ import annotations
