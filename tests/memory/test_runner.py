@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from perdure import Perdure
 from perdure.errors import InvalidInput, LeaseLost
-from perdure.memory import Block, Budget, ContinuityLayer, DurableTaskState, Layer, PlanLayer, Timeouts, estimate
-from perdure.memory import kit
+from perdure.memory import Block, Budget, ContinuityLayer, DurableTaskState, Layer, PlanLayer, Timeouts, estimate, kit
 from perdure.memory.prompt.budgets import allocate
 
 

@@ -26,8 +26,8 @@ from perdure.memory import (
     SqliteStorage,
     StorageAdapter,
     ThreadMemory,
+    kit,
 )
-from perdure.memory import kit
 from perdure.memory.storage.adapter import owner_prefix, task_of
 
 NUMBERS = iter(range(1_000_000))
