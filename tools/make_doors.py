@@ -1,9 +1,10 @@
-"""Write the `__init__.pyi` of every lazy door, so that type checkers know where its names come from.
+"""Write the `.pyi` of every lazy door, so that type checkers know where its names come from.
 
     python tools/make_doors.py            writes them
     python tools/make_doors.py --check    says which differ, and exits with 1 if one does
 
-A door's table is in its `__init__.py` (see perdure/_ground/lazy_door.py). Its names are written there by hand, once.
+A door's table is in its `__init__.py`, or in a module of the public face (see perdure/_ground/lazy_door.py). Its names
+are written there by hand, once.
 """
 
 from __future__ import annotations
@@ -19,10 +20,16 @@ LINE = 120
 
 
 def doors() -> Iterator[Path]:
-    """The `__init__.py` files that hold a table."""
-    for file in sorted((SOURCE / ROOT).rglob("__init__.py")):
+    """The files that hold a table: doors of packages, and modules of the public face."""
+    for file in sorted({*(SOURCE / ROOT).rglob("__init__.py"), *(SOURCE / ROOT).glob("*.py")}):
         if "= lazy_door(" in file.read_text(encoding="utf-8"):
             yield file
+
+
+def module_name(door: Path) -> str:
+    """The name a door is imported by."""
+    path = door.parent if door.name == "__init__.py" else door.with_suffix("")
+    return ".".join(path.relative_to(SOURCE).parts)
 
 
 def stub_of(door: Path) -> str:
@@ -30,13 +37,18 @@ def stub_of(door: Path) -> str:
     tree = ast.parse(door.read_text(encoding="utf-8"))
     package = ".".join(door.parent.relative_to(SOURCE).parts)
     homes, modules = table_of(tree)
-    lines = [f'"""{ast.get_docstring(tree)}\n\nWritten by tools/make_doors.py from the table in __init__.py.\n"""\n']
-    lines += [_from(f"{package}.{home}", names) for home, names in homes.items()]
+    lines = [f'"""{ast.get_docstring(tree)}\n\nWritten by tools/make_doors.py from the table in {door.name}.\n"""\n']
+    lines += [_from(absolute(package, home), names) for home, names in homes.items()]
     for path in modules:
-        parent, _, name = path.rpartition(".")
-        lines.append(_from(f"{package}.{parent}" if parent else package, [name]))
+        parent, _, name = absolute(package, path).rpartition(".")
+        lines.append(_from(parent, [name]))
     lines += [*_rest(tree), "__all__ = [", *(f'    "{name}",' for name in names_of(tree)), "]"]
     return "\n".join(lines) + "\n"
+
+
+def absolute(package: str, module: str) -> str:
+    """The whole name of a module in a table."""
+    return module if module.startswith(f"{ROOT}.") else f"{package}.{module}"
 
 
 def names_of(tree: ast.Module) -> list[str]:

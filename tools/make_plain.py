@@ -13,13 +13,9 @@ from typing import Any
 from make_faces import blocking, docstring, formatted, parameters
 from perdure._durable.automation.schedules import scheduled
 from perdure._durable.lifecycle.line_carry_over import carry_over
+from perdure._durable.pauses import reasons, signal_waits
 from perdure._durable.pauses.instructions import instruction
-from perdure._durable.pauses.reasons import pause
-from perdure._durable.pauses.signal_waits import signals
-from perdure._durable.progress import loops
-from perdure._durable.progress.checkpoints import checkpoint
-from perdure._durable.progress.state_list import state
-from perdure._durable.progress.thought_frames import frames
+from perdure._durable.progress import checkpoints, loops, state_list, thought_frames
 from perdure._durable.streams.stream_reader import account_of, follow_stream, read_stream, stored_bytes
 
 TARGET = Path(__file__).parent.parent / "src" / "perdure" / "_durable" / "plain.py"
@@ -47,16 +43,17 @@ from perdure._durable.pauses import reasons as pauses
 from perdure._durable.pauses import signal_waits as signalling
 from perdure._durable.progress import checkpoints as savepoints
 from perdure._durable.progress import loops as _loops
-from perdure._durable.progress import plain_progress as progress
-from perdure._durable.progress import spans
+from perdure._durable.progress import cursor as progress_cursor
+from perdure._durable.progress import plain_mark, spans
 from perdure._durable.progress import state_list as stating
 from perdure._durable.progress import thought_frames as framing
-from perdure._durable.streams import Account, HasStore, Marker, Prefix, StreamPart
+from perdure._durable.streams import Account, HasTasks, Marker, Prefix, StreamPart
 from perdure._durable.streams import stream_reader as readers
 from perdure._durable.streams import streamed_calls as streams
 from perdure._ground.durations import Duration
 from perdure._model import Frame
 from perdure._store import Store
+from perdure._tasks import Tasks
 from perdure.errors import InvalidInput
 
 T = TypeVar("T")
@@ -72,6 +69,19 @@ __all__ = [
 '''
 
 TAIL = '''
+class _Progress(type):
+    @property
+    def cursor(cls) -> Json:
+        """What was marked last, or None."""
+        return progress_cursor()
+
+
+class progress(metaclass=_Progress):
+    """How far the step that is running has come."""
+
+    mark = staticmethod(plain_mark)
+
+
 @contextmanager
 def span(name: str) -> Iterator[None]:
     """Mark a stretch of work; at its end the task gets a checkpoint with this label, once."""
@@ -207,13 +217,9 @@ def function(home: str, name: str, given: Any, indent: int = 0) -> str:
     return f"{static}{pad}def {name}({declared}) -> {returns}:\n{docstring(given, indent + 4)}{pad}    {body}\n"
 
 
-def namespace(home: str, given: Any, names: tuple[str, ...], more: str = "") -> str:
-    name = given.__name__.rpartition(".")[2]
-    inner = home if inspect.ismodule(given) else f"{home}.{name}"
-    said = (
-        "Loops of a plain step, each going on where a crash cut it off." if inspect.ismodule(given) else given.__doc__
-    )
-    parts = [function(inner, one, getattr(given, one), 4) for one in names]
+def namespace(home: str, name: str, given: Any, names: tuple[str, ...], more: str = "") -> str:
+    said = given.__doc__.splitlines()[0]
+    parts = [function(home, one, getattr(given, one), 4) for one in names]
     return f'class {name}:\n    """{said}"""\n\n' + "\n".join(parts) + more
 
 
@@ -221,12 +227,12 @@ def generate() -> str:
     waits = ("approval", "input", "callback", "poll", "wait", "until", "rate_limit", "task", "yield_now")
     parts = [
         HEAD,
-        namespace("pauses", pause, waits),
-        namespace("signalling", signals, ("next",)),
-        namespace("savepoints", checkpoint, ("last", "save")),
-        namespace("stating", state, ("append",)),
-        namespace("framing", frames, ("push", "acknowledge", "resume", "drop")),
-        namespace("_loops", loops, ("each", "batches", "files", "lines", "blocks", "run_script"), APPENDING),
+        namespace("pauses", "pause", reasons, waits),
+        namespace("signalling", "signals", signal_waits, ("next",)),
+        namespace("savepoints", "checkpoint", checkpoints, ("last", "save")),
+        namespace("stating", "state", state_list, ("append",)),
+        namespace("framing", "frames", thought_frames, ("push", "acknowledge", "resume", "drop")),
+        namespace("_loops", "loops", loops, ("each", "batches", "files", "lines", "blocks", "run_script"), APPENDING),
         APPENDING_FACE,
         function("carrying", "carry_over", carry_over),
         function("instructions", "instruction", instruction),

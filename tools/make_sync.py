@@ -31,7 +31,9 @@ PLAIN = [name for name in make_plain.plain_names() if name in perdure.__all__]
 _AT_ONCE = (
     "Change", "Checkpoint", "Config", "Event", "Frame", "Page", "Reason", "Status", "TaskRecord", "ToolCall", "Trigger",
 )  # fmt: skip
-SAME = [name for name in perdure.__all__ if name not in {*FACES, *PLAIN, *_AT_ONCE}]
+SAME = [
+    name for name in perdure.__all__ if name not in {*FACES, *PLAIN, *_AT_ONCE, "errors", "memory", "sync", "testing"}
+]
 
 
 def listed(names: Sequence[str], indent: int) -> str:
@@ -110,7 +112,7 @@ T = TypeVar("T")
 
 _WAITED = {tuple(sorted(PLAIN))!r}
 
-__all__ = {sorted(set(perdure.__all__) | set(FACES))!r}
+__all__ = {sorted({*SAME, *PLAIN, *_AT_ONCE, *FACES})!r}
 
 
 def __getattr__(name: str) -> Any:
@@ -290,10 +292,10 @@ class runtime:
         '''It and what it gives have the methods of the async face, without await.'''
         from perdure._durable import Waits
         from perdure._runtime import awaited_types
-        from perdure._runtime import runtime as _runtime
+        from perdure._runtime import open_runtime
 
         waits = Waits()
-        return Blocking(waits.run(_runtime.open()), waits, awaited_types())
+        return Blocking(waits.run(open_runtime()), waits, awaited_types())
 """
 
 

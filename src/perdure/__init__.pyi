@@ -49,13 +49,10 @@ from perdure._durable import (
     Where,
     account_of,
     bind,
-    budgets,
     carry_over,
-    checkpoint,
     durable,
     effect,
     follow_stream,
-    frames,
     get_logger,
     idempotency_headers,
     idempotency_key,
@@ -63,15 +60,10 @@ from perdure._durable import (
     is_replaying,
     model_call,
     patched,
-    pause,
     pg_probe,
-    progress_calls as progress,
     read_stream,
-    recorded,
     scheduled,
-    signals,
     span,
-    state,
     step,
     stored_bytes,
     stream,
@@ -132,12 +124,29 @@ from perdure._runtime import (
     port,
     redact,
     register_unit_type,
-    runtime,
 )
 from perdure._tasks import Task, Tasks
 from perdure.errors import Rejected
-from perdure._durable.progress import loops
-from perdure._tasks.pauses import checks
+from perdure import automation
+from perdure import budgets
+from perdure import checkpoint
+from perdure import checks
+from perdure import effects
+from perdure import errors
+from perdure import frames
+from perdure import loops
+from perdure import memory
+from perdure import models
+from perdure import pause
+from perdure import progress
+from perdure import recorded
+from perdure import runtime
+from perdure import signals
+from perdure import state
+from perdure import streams
+from perdure import sync
+from perdure import testing
+from perdure import types
 __version__: str
 __all__ = [
     "Perdure",
@@ -183,13 +192,10 @@ __all__ = [
     "Where",
     "account_of",
     "bind",
-    "budgets",
     "carry_over",
-    "checkpoint",
     "durable",
     "effect",
     "follow_stream",
-    "frames",
     "get_logger",
     "idempotency_headers",
     "idempotency_key",
@@ -197,15 +203,10 @@ __all__ = [
     "is_replaying",
     "model_call",
     "patched",
-    "pause",
     "pg_probe",
-    "progress",
     "read_stream",
-    "recorded",
     "scheduled",
-    "signals",
     "span",
-    "state",
     "step",
     "stored_bytes",
     "stream",
@@ -262,10 +263,27 @@ __all__ = [
     "port",
     "redact",
     "register_unit_type",
-    "runtime",
     "Task",
     "Tasks",
     "Rejected",
-    "loops",
+    "automation",
+    "budgets",
+    "checkpoint",
     "checks",
+    "effects",
+    "errors",
+    "frames",
+    "loops",
+    "memory",
+    "models",
+    "pause",
+    "progress",
+    "recorded",
+    "runtime",
+    "signals",
+    "state",
+    "streams",
+    "sync",
+    "testing",
+    "types",
 ]

@@ -105,11 +105,13 @@ if TYPE_CHECKING:
         Usage,
         Verdict,
         Where,
+        automation,
         bind,
         budgets,
         checks,
         durable,
         effect,
+        effects,
         get_logger,
         http,
         idempotency_headers,
@@ -117,6 +119,7 @@ if TYPE_CHECKING:
         is_replaying,
         log_line,
         model_call,
+        models,
         patched,
         pg_probe,
         port,
@@ -125,7 +128,9 @@ if TYPE_CHECKING:
         register,
         register_unit_type,
         step,
+        streams,
         transaction,
+        types,
     )
     from perdure._durable import Choice, Waits
     from perdure._durable import Events as _Events
@@ -281,6 +286,7 @@ __all__ = [
     "Verdict",
     "Where",
     "account_of",
+    "automation",
     "bind",
     "budgets",
     "carry_over",
@@ -288,6 +294,7 @@ __all__ = [
     "checks",
     "durable",
     "effect",
+    "effects",
     "follow_stream",
     "frames",
     "get_logger",
@@ -299,6 +306,7 @@ __all__ = [
     "log_line",
     "loops",
     "model_call",
+    "models",
     "patched",
     "pause",
     "pg_probe",
@@ -317,8 +325,10 @@ __all__ = [
     "step",
     "stored_bytes",
     "stream",
+    "streams",
     "timeout",
     "transaction",
+    "types",
 ]
 
 
@@ -616,26 +626,6 @@ class Task:
 
     def __init__(self, inner: _Task) -> None:
         self._inner = inner
-
-    @property
-    def id(self) -> str:
-        return self._inner.id
-
-    @property
-    def uid(self) -> str:
-        return self._inner.uid
-
-    @property
-    def status(self) -> Status:
-        return self._inner.status
-
-    @property
-    def state(self) -> Json:
-        return self._inner.state
-
-    @property
-    def created(self) -> bool:
-        return self._inner.created
 
     @property
     def is_paused(self) -> bool:
@@ -1131,11 +1121,10 @@ class runtime:
     def open() -> Any:
         """It and what it gives have the methods of the async face, without await."""
         from perdure._durable import Waits
-        from perdure._runtime import awaited_types
-        from perdure._runtime import runtime as _runtime
+        from perdure._runtime import awaited_types, open_runtime
 
         waits = Waits()
-        return Blocking(waits.run(_runtime.open()), waits, awaited_types())
+        return Blocking(waits.run(open_runtime()), waits, awaited_types())
 
 
 class Memory:

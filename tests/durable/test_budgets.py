@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from perdure import budgets
 from perdure._durable import durable, step
 from perdure._durable.attempt.scopes import current
-from perdure._durable.models.budget_accounts import Account, Budget, Spent, budgets, carried, spent_in, spent_note
+from perdure._durable.models.budget_accounts import Account, Budget, Spent, carried, spent_in, spent_note
 from perdure._durable.models.paid_calls import Usage, model_call
 from perdure._durable.streams.stream_reader import account_of, entries_of, row_of
 from perdure._ground.clock import MovableClock

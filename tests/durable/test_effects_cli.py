@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure
-from perdure._durable import durable, effect, pause, signals
+from perdure import Perdure, pause, signals
+from perdure._durable import durable, effect
 from perdure.cli import main
 from tests.durable.effects_kit import status_of, until_paused
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure
-from perdure._durable import UNKNOWN, Happened, durable, effect, idempotency_key, pause, step
+from perdure import Perdure, pause
+from perdure._durable import UNKNOWN, Happened, durable, effect, idempotency_key, step
 from perdure._durable.effects import settling
 from perdure._durable.lifecycle import app_run as execute
 from perdure._ground.bridge import drive

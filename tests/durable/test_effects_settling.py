@@ -8,19 +8,8 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure
-from perdure._durable import (
-    DID_NOT_HAPPEN,
-    UNKNOWN,
-    Happened,
-    Retry,
-    durable,
-    effect,
-    idempotency_key,
-    pause,
-    recorded,
-    step,
-)
+from perdure import Perdure, pause, recorded
+from perdure._durable import DID_NOT_HAPPEN, UNKNOWN, Happened, Retry, durable, effect, idempotency_key, step
 from perdure._model import Pause
 from perdure.errors import EffectUncertain, InvalidInput
 from tests.durable.effects_kit import Died, World, ended, until_paused

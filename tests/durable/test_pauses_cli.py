@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure
-from perdure._durable import durable, effect, pause
+from perdure import Perdure, pause
+from perdure._durable import durable, effect
 from perdure._ground.clock import MovableClock
 from perdure.cli import main
 from tests.durable.effects_kit import until_paused, wait_until

@@ -84,7 +84,7 @@ def send(to: str) -> str:
 
 @pytest.mark.req("R147")
 def test_perdure_sync_has_every_public_name_of_perdure_and_none_of_them_is_to_be_awaited() -> None:
-    for name in perdure.__all__:
+    for name in sorted({*perdure.__all__} - {"errors", "memory", "sync", "testing"}):
         found = getattr(sync, name)
         methods = [found] if inspect.isfunction(found) else []
         if name in ("pause", "signals", "checkpoint", "frames", "loops", "Handle", "Task", "Tasks", "Perdure"):

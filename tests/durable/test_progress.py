@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from perdure._durable import Retry, durable, pause, step
+from perdure import pause, progress
+from perdure._durable import Retry, durable, step
 from perdure._durable.progress import loops
-from perdure._durable.progress.marks import progress
 from perdure._durable.streams.stream_reader import entries_of, row_of
 from perdure.errors import InvalidInput
 from tests.durable.effects_kit import until_paused

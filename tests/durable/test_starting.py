@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure
-from perdure._durable import DidNotHappen, carry_over, durable, effect, signals, span, step
+from perdure import Perdure, signals
+from perdure._durable import DidNotHappen, carry_over, durable, effect, span, step
 from perdure._durable.attempt.scopes import current_attempt
 from perdure._durable.declare import versions
 from perdure.errors import Conflict, InvalidInput, InvalidTransition, NotStorable, TaskFailed, TimedOut

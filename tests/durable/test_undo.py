@@ -8,18 +8,8 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure, sync
-from perdure._durable import (
-    DID_NOT_HAPPEN,
-    DidNotHappen,
-    Happened,
-    durable,
-    effect,
-    idempotency_key,
-    pause,
-    step,
-    where,
-)
+from perdure import Perdure, pause, sync
+from perdure._durable import DID_NOT_HAPPEN, DidNotHappen, Happened, durable, effect, idempotency_key, step, where
 from perdure._durable.control import control_watch as wishes
 from perdure._durable.effects import declaration as registry
 from perdure._model import Pause

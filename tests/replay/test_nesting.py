@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from perdure import pause
 from perdure._durable.attempt.blocking_calls import waited
 from perdure._durable.attempt.retry import Retry
 from perdure._durable.attempt.unwinding import Paused
 from perdure._durable.declare.functions import SyncDurableFunction, durable, step
-from perdure._durable.pauses.reasons import pause
 from perdure.errors import InvalidInput, StepFailed
 from tests.replay.kit import play, play_again
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from perdure import pause
 from perdure._durable.attempt.unwinding import Paused
 from perdure._durable.declare.functions import step
-from perdure._durable.pauses.reasons import pause
 from perdure.errors import InvalidInput
 from tests.replay.kit import an_hour, pass_an_hour, play, until_rest
 from tests.support.fixtures import emptied_for_each_test

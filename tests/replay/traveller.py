@@ -16,7 +16,8 @@ from typing import Any
 
 import msgspec
 
-from perdure._durable.attempt.nondeterminism import recorded, timeout
+from perdure import recorded
+from perdure._durable.attempt.nondeterminism import timeout
 from perdure._durable.attempt.retry import Retry
 from perdure._durable.declare.functions import step
 from perdure._durable.declare.versions import patched

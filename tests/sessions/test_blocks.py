@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from perdure import Perdure
-from perdure._durable import durable, pause, step
+from perdure import Perdure, pause
+from perdure._durable import durable, step
 from perdure._durable.attempt.attempt import Attempt
 from perdure._durable.attempt.unwinding import Paused
 from perdure._runtime.sessions.postgres import open_postgres

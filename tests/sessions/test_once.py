@@ -9,7 +9,8 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from perdure._durable import effect, pause, step
+from perdure import pause
+from perdure._durable import effect, step
 from perdure.errors import InvalidInput, ReplayDiverged, StatementUnanswered
 from tests.replay.kit import play
 from tests.sessions.acts import one

@@ -9,7 +9,8 @@ from typing import Any
 import apsw
 import pytest
 
-from perdure._durable import pause, step
+from perdure import pause
+from perdure._durable import step
 from perdure._runtime.sessions.sqlite import SqliteSession, open_sqlite
 from perdure.errors import InvalidInput, ReplayDiverged, SqlFailed
 from tests.replay.kit import play

@@ -11,7 +11,8 @@ import asyncpg
 import psycopg
 import pytest
 
-from perdure._durable import pause, step
+from perdure import pause
+from perdure._durable import step
 from perdure._runtime.sessions.postgres import PostgresSession, open_postgres
 from perdure._runtime.sessions.session_processes import ask
 from tests.replay.kit import play

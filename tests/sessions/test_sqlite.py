@@ -12,7 +12,8 @@ from typing import Any
 import apsw
 import pytest
 
-from perdure._durable import pause, step
+from perdure import pause
+from perdure._durable import step
 from perdure._ground.clock import MovableClock
 from perdure._runtime.sessions.session_processes import ask
 from perdure._runtime.sessions.sqlite import SqliteSession, open_sqlite

@@ -126,7 +126,7 @@ def test_every_promised_attribute_is_there() -> None:
             continue
         made = found_in(perdure, node.name)
         source = inspect.getsource(made)
-        told = {name for base in made.__mro__ for name in getattr(base, "__annotations__", {})}
+        told = {name for base in getattr(made, "__mro__", ()) for name in getattr(base, "__annotations__", {})}
         for member in node.body:
             if isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name):
                 name = member.target.id

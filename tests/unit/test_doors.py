@@ -117,6 +117,8 @@ def test_no_name_of_a_door_is_also_a_module_of_its_package() -> None:
     """Once the module was imported, the door would give the module for the name."""
     clashes = {}
     for door in doors():
+        if door.name != "__init__.py":
+            continue  # a module of the public face has no modules of its own
         homes, _ = table_of(ast.parse(door.read_text(encoding="utf-8")))
         beside = {file.stem for file in door.parent.iterdir()}
         given = {entry.rpartition(" ")[2] for entries in homes.values() for entry in entries}

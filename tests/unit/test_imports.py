@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import perdure
-from tools.make_doors import doors
+from tools.make_doors import doors, module_name
 
 SOURCE = Path(perdure.__file__).parents[1]
 FIRST_LINE = "from perdure import Perdure, durable, step, effect"
@@ -138,7 +138,7 @@ print(*(f'made={{module}}' for module in made))"""
 # ── doors that load a name when it is used ───────────────────────────────────────────────────────
 
 
-DOORS = sorted(".".join(door.parent.relative_to(SOURCE).parts) for door in doors())
+DOORS = sorted(module_name(door) for door in doors())
 
 
 @pytest.mark.parametrize("name", DOORS)

@@ -23,7 +23,6 @@ from perdure._durable.attempt import (
     is_replaying,
     once,
     only_waiting,
-    recorded,
     stacks_now,
     stand_still,
     timeout,
@@ -95,9 +94,9 @@ from perdure._durable.lifecycle import (
     start_or_adopt,
 )
 from perdure._durable.memory import LayerRecord, has_answers, is_on_record, memory_call, own_store, unrecorded
-from perdure._durable.models import Budget, ModelCall, Price, Savings, Spent, Usage, budgets, model_call, savings_in
-from perdure._durable.pauses import Approval, instruction, pause, signals
-from perdure._durable.progress import checkpoint, frames, plain_progress, progress as progress_calls, span, state
+from perdure._durable.models import Budget, ModelCall, Price, Savings, Spent, Usage, model_call, savings_in
+from perdure._durable.pauses import Approval, instruction
+from perdure._durable.progress import cursor as progress_cursor, mark as mark_progress, plain_mark, span
 from perdure._durable.streams import (
     Account,
     Marker,
@@ -133,7 +132,6 @@ __all__ = [
     "is_replaying",
     "once",
     "only_waiting",
-    "recorded",
     "stacks_now",
     "stand_still",
     "timeout",
@@ -222,19 +220,14 @@ __all__ = [
     "Savings",
     "Spent",
     "Usage",
-    "budgets",
     "model_call",
     "savings_in",
     "Approval",
     "instruction",
-    "pause",
-    "signals",
-    "checkpoint",
-    "frames",
-    "plain_progress",
-    "progress_calls",
+    "progress_cursor",
+    "mark_progress",
+    "plain_mark",
     "span",
-    "state",
     "Account",
     "Marker",
     "Prefix",

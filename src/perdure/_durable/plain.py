@@ -20,9 +20,9 @@ from perdure._durable.pauses import Approval, instructions
 from perdure._durable.pauses import reasons as pauses
 from perdure._durable.pauses import signal_waits as signalling
 from perdure._durable.progress import checkpoints as savepoints
+from perdure._durable.progress import cursor as progress_cursor
 from perdure._durable.progress import loops as _loops
-from perdure._durable.progress import plain_progress as progress
-from perdure._durable.progress import spans
+from perdure._durable.progress import plain_mark, spans
 from perdure._durable.progress import state_list as stating
 from perdure._durable.progress import thought_frames as framing
 from perdure._durable.streams import Account, HasTasks, Marker, Prefix, StreamPart
@@ -31,6 +31,7 @@ from perdure._durable.streams import streamed_calls as streams
 from perdure._ground.durations import Duration
 from perdure._model import Frame
 from perdure._store import Store
+from perdure._tasks import Tasks
 from perdure.errors import InvalidInput
 
 T = TypeVar("T")
@@ -46,7 +47,7 @@ __all__ = [
 
 
 class pause:
-    """Inside a durable function: stop for a typed reason, go on with the answer."""
+    """`pause.*` inside a durable function: stop for a typed reason without holding a process, go on with the answer."""
 
     @staticmethod
     def approval(
@@ -61,7 +62,7 @@ class pause:
         Raises:
             Rejected: the answer is no.
         """
-        return waited(pauses.pause.approval(question, expires=expires, default=default, editable=editable))
+        return waited(pauses.approval(question, expires=expires, default=default, editable=editable))
 
     @staticmethod
     def input(question: str, type: type[T], *, expires: Duration | None = None, default: T | None = None) -> T:
@@ -70,7 +71,7 @@ class pause:
         Raises:
             TimedOut: nobody answered in time, and there is no default.
         """
-        found: T = waited(pauses.pause.input(question, type, expires=expires, default=default))
+        found: T = waited(pauses.input(question, type, expires=expires, default=default))
         return found
 
     @staticmethod
@@ -90,7 +91,7 @@ class pause:
         Raises:
             TimedOut: nothing came in time.
         """
-        return waited(pauses.pause.callback(what, type, link=link, expires=expires, announce=as_async(announce)))
+        return waited(pauses.callback(what, type, link=link, expires=expires, announce=as_async(announce)))
 
     @staticmethod
     def poll(
@@ -109,7 +110,7 @@ class pause:
         Raises:
             TimedOut: nothing was found within `limit`.
         """
-        found: T = waited(pauses.pause.poll(as_async(check), every=every, backoff=backoff, limit=limit, what=what))
+        found: T = waited(pauses.poll(as_async(check), every=every, backoff=backoff, limit=limit, what=what))
         return found
 
     @staticmethod
@@ -119,12 +120,12 @@ class pause:
         """Let so much time pass, by the clock on the wall; later if the machine was off. `wait("36h")`,
         `wait(timedelta(days=1.5))` and `wait(days=1, hours=12)` are the same; a length and units add up.
         """
-        waited(pauses.pause.wait(length, days=days, hours=hours, minutes=minutes, seconds=seconds))
+        waited(pauses.wait(length, days=days, hours=hours, minutes=minutes, seconds=seconds))
 
     @staticmethod
     def until(moment: datetime) -> None:
         """Go on at this moment, or as soon as possible after it. The moment that was given first stands."""
-        waited(pauses.pause.until(moment))
+        waited(pauses.until(moment))
 
     @staticmethod
     def rate_limit(
@@ -141,25 +142,23 @@ class pause:
         Raises:
             RateLimited: it would be longer than `max_wait`.
         """
-        waited(
-            pauses.pause.rate_limit(retry_after=retry_after, reset_at=reset_at, provider=provider, max_wait=max_wait)
-        )
+        waited(pauses.rate_limit(retry_after=retry_after, reset_at=reset_at, provider=provider, max_wait=max_wait))
 
     @staticmethod
     def task(id: str, *, on_failure: Literal["raise", "return"] = "raise") -> Json:
         """Wait for another task, which need not exist yet, and get its result. If it fails or is cancelled,
         TaskFailed is raised, or its id, status and error are returned.
         """
-        return waited(pauses.pause.task(id, on_failure=on_failure))
+        return waited(pauses.task(id, on_failure=on_failure))
 
     @staticmethod
     def yield_now() -> None:
         """Let others have this worker's slot; go on when it is this task's turn again."""
-        waited(pauses.pause.yield_now())
+        waited(pauses.yield_now())
 
 
 class signals:
-    """Inside a durable function."""
+    """Words sent to a running task: `task.signal(name, value)` outside, `signals.next(name, type)` inside."""
 
     @staticmethod
     def next(name: str, type: type[T]) -> T:
@@ -168,17 +167,17 @@ class signals:
         One that does not fit is refused to its sender. One that was sent before this call and does not fit is set
         aside, and `perdure where` tells it.
         """
-        found: T = waited(signalling.signals.next(name, type))
+        found: T = waited(signalling.next(name, type))
         return found
 
 
 class checkpoint:
-    """Inside a durable function: begin where the last checkpoint was, instead of replaying from the start."""
+    """Checkpoints inside a durable function: the next attempt begins at the last one and replays what followed."""
 
     @staticmethod
     def last(first: T) -> T:
         """The state that was saved last, as the type of `first`; `first` while none was. Call it before any step."""
-        found: T = waited(savepoints.checkpoint.last(first))
+        found: T = waited(savepoints.last(first))
         return found
 
     @staticmethod
@@ -192,11 +191,11 @@ class checkpoint:
             InvalidInput: other tasks of the function are under way, whose place a state cannot tell.
             NotStorable, TooLarge: nothing was written.
         """
-        waited(savepoints.checkpoint.save(state, label=label))
+        waited(savepoints.save(state, label=label))
 
 
 class state:
-    """Inside a durable function: the state that others see of its task."""
+    """`state.append` inside a durable function: append to a list in the task's state."""
 
     @staticmethod
     def append(path: str | Sequence[str | int], item: Any) -> None:
@@ -208,11 +207,11 @@ class state:
             InvalidInput: what is at the path is no list, or it is called inside a step.
             NotStorable, TooLarge: nothing was written.
         """
-        waited(stating.state.append(path, item))
+        waited(stating.append(path, item))
 
 
 class frames:
-    """Inside a durable function."""
+    """Frames inside a durable function: `frames.push(…)`, `frames.resume()`. Each is recorded, and happens once."""
 
     @staticmethod
     def push(
@@ -225,26 +224,26 @@ class frames:
         expires: Duration | None = "1d",
     ) -> Frame:
         """Set a line of thought aside, with what is done of it and what comes next."""
-        return waited(framing.frames.push(name, goal=goal, done=done, next=next, because=because, expires=expires))
+        return waited(framing.push(name, goal=goal, done=done, next=next, because=because, expires=expires))
 
     @staticmethod
     def acknowledge(name: str) -> None:
         """The interruption is dealt with."""
-        waited(framing.frames.acknowledge(name))
+        waited(framing.acknowledge(name))
 
     @staticmethod
     def resume(name: str | None = None) -> Frame | None:
         """Take up a frame again: the named one, or the newest; None when nothing is set aside."""
-        return waited(framing.frames.resume(name))
+        return waited(framing.resume(name))
 
     @staticmethod
     def drop(name: str, *, why: str) -> None:
         """Give a frame up, for a reason that is kept."""
-        waited(framing.frames.drop(name, why=why))
+        waited(framing.drop(name, why=why))
 
 
 class loops:
-    """Loops of a plain step, each going on where a crash cut it off."""
+    """The loops that long steps are made of, each going on where a crash cut it off."""
 
     @staticmethod
     def each(items: Iterable[T], *, name: str = "each", flush: bool = False) -> Iterator[T]:
@@ -357,6 +356,19 @@ def scheduled() -> Tick | None:
     return waited(scheduling.scheduled())
 
 
+class _Progress(type):
+    @property
+    def cursor(cls) -> Json:
+        """What was marked last, or None."""
+        return progress_cursor()
+
+
+class progress(metaclass=_Progress):
+    """How far the step that is running has come."""
+
+    mark = staticmethod(plain_mark)
+
+
 @contextmanager
 def span(name: str) -> Iterator[None]:
     """Mark a stretch of work; at its end the task gets a checkpoint with this label, once."""
@@ -439,7 +451,7 @@ def stream(
 
 
 def read_stream(
-    app: HasTasks | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
+    app: HasTasks | Tasks | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
 ) -> StreamPart:
     """What a stream has beyond `after`, now. The `number`th of that name; without one, the latest.
 
@@ -451,7 +463,7 @@ def read_stream(
 
 
 def follow_stream(
-    app: HasTasks | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
+    app: HasTasks | Tasks | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
 ) -> Iterator[StreamPart]:
     """Each stretch beyond `after` as it is written, by whatever process, to the end of the stream or the task.
 
@@ -464,7 +476,7 @@ def follow_stream(
     return each_of(readers.follow_stream(_inner(app), task_id, name, after=after, number=number))
 
 
-def account_of(app: HasTasks | Store, task_id: str) -> Account:
+def account_of(app: HasTasks | Tasks | Store, task_id: str) -> Account:
     """What a task has spent and saved: for `perdure where` and `perdure show`.
 
     `saved` of a finished task is what its last attempt found done; of any other, what the next one will find.
@@ -472,7 +484,7 @@ def account_of(app: HasTasks | Store, task_id: str) -> Account:
     return waited(readers.account_of(_inner(app), task_id))
 
 
-def stored_bytes(app: HasTasks | Store, task_id: str) -> int:
+def stored_bytes(app: HasTasks | Tasks | Store, task_id: str) -> int:
     """How many bytes a task's journal takes, as stored."""
     return waited(readers.stored_bytes(_inner(app), task_id))
 

@@ -76,7 +76,7 @@ __getattr__ = lazy_door(
         ),
         "task_runtime": (
             "Runtime",
-            "runtime",
+            "open_runtime",
             "runtime_of",
         ),
         "units": (

@@ -48,7 +48,7 @@ from perdure._runtime.sessions import (
     StatementOutcome,
     open_postgres,
 )
-from perdure._runtime.task_runtime import Runtime, runtime, runtime_of
+from perdure._runtime.task_runtime import Runtime, open_runtime, runtime_of
 from perdure._runtime.units import (
     CommandResult,
     Kept,
@@ -123,7 +123,7 @@ __all__ = [
     "StatementOutcome",
     "open_postgres",
     "Runtime",
-    "runtime",
+    "open_runtime",
     "runtime_of",
     "CommandResult",
     "Kept",

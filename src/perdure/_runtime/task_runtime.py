@@ -342,22 +342,18 @@ def _value(text: str) -> str:
     return Secret.parse(text).value() if text.startswith("secret://") else text
 
 
-class runtime:
-    """Inside a durable function: what is kept alive for its task."""
+async def open_runtime() -> Runtime:
+    """Inside a durable function: this task's runtime; finds the keeper, or starts it.
 
-    @staticmethod
-    async def open() -> Runtime:
-        """This task's runtime; finds the keeper, or starts it.
-
-        Raises:
-            NoTask: no durable function is running here; use app.runtime(task_id).
-        """
-        here = inside()
-        if here is None:
-            raise NoTask("runtime.open()")
-        found = runtime_of(here.store, here.task_id, here.uid, here.epoch)
-        found.context.begin(here.epoch)
-        return found
+    Raises:
+        NoTask: no durable function is running here; use app.runtime(task_id).
+    """
+    here = inside()
+    if here is None:
+        raise NoTask("runtime.open()")
+    found = runtime_of(here.store, here.task_id, here.uid, here.epoch)
+    found.context.begin(here.epoch)
+    return found
 
 
 def runtime_of(store: Store, task_id: str, uid: str, epoch: int = 0) -> Runtime:

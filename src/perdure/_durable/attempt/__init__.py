@@ -63,7 +63,7 @@ __getattr__ = lazy_door(
             "ReplayFilter",
             "get_logger",
             "is_replaying",
-            "recorded",
+            "now",
             "timeout",
         ),
         "once_per_task": ("once",),

@@ -15,7 +15,7 @@ from perdure._durable.attempt.external_pause import stand_still
 from perdure._durable.attempt.line_origin import appended_before, causes, unrecorded, with_appended, with_origin
 from perdure._durable.attempt.loop_watchdog import LoopWatchdog, Watched
 from perdure._durable.attempt.lost_lease import STOPPED, find_lost, stand_down, stop
-from perdure._durable.attempt.nondeterminism import ReplayFilter, get_logger, is_replaying, recorded, timeout
+from perdure._durable.attempt.nondeterminism import ReplayFilter, get_logger, is_replaying, now, timeout
 from perdure._durable.attempt.once_per_task import once
 from perdure._durable.attempt.recorded_calls import recorded_call
 from perdure._durable.attempt.replay_tests import always_replay, is_same_again, replays_always
@@ -70,7 +70,7 @@ __all__ = [
     "ReplayFilter",
     "get_logger",
     "is_replaying",
-    "recorded",
+    "now",
     "timeout",
     "once",
     "recorded_call",

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, TypeVar
-from uuid import UUID, uuid4
+from uuid import UUID
+from uuid import uuid4 as draw_uuid4
 
 from perdure._durable.attempt.attempt import Attempt
 from perdure._durable.attempt.scopes import current
@@ -26,22 +27,23 @@ from perdure._replay import Cut, Diverged, Recorded, digest
 T = TypeVar("T")
 
 
-class recorded:
-    """Values that are drawn once and are the same in every replay. Inside a step, or without a task, just drawn."""
+# ── values that are drawn once ───────────────────────────────────────────────────────────────────
+# They are the same in every replay. Inside a step, and without a task, each call draws a new one.
 
-    @staticmethod
-    def now() -> datetime:
-        """The moment this was first asked, in UTC."""
-        return _once("now", datetime, _now)
 
-    @staticmethod
-    def random() -> float:
-        """A number from 0 up to 1."""
-        return _once("random", float, lambda _: chance.random())  # noqa: S311
+def now() -> datetime:
+    """The moment this was first asked, in UTC."""
+    return _once("now", datetime, _now)
 
-    @staticmethod
-    def uuid4() -> UUID:
-        return _once("uuid4", UUID, lambda _: uuid4())
+
+def random() -> float:
+    """A number from 0 up to 1."""
+    return _once("random", float, lambda _: chance.random())  # noqa: S311
+
+
+def uuid4() -> UUID:
+    """A random UUID."""
+    return _once("uuid4", UUID, lambda _: draw_uuid4())
 
 
 def _now(attempt: Attempt | None) -> datetime:

@@ -27,8 +27,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from perdure._durable.declare import DurableFunction, durable, is_another, step
 from perdure._durable.journal import read_entries
-from perdure._durable.pauses import signals
-from perdure._durable.progress import checkpoint
+from perdure._durable.pauses import signal_waits
+from perdure._durable.progress import checkpoints
 from perdure._ground import codec
 from perdure._model import name_of
 from perdure._tasks import Tasks, current_row, store_of
@@ -159,10 +159,10 @@ def _function_of(reducer: Reducer[S, E]) -> DurableFunction[[], S]:
     take_own = step(name=_OWN)(take)
 
     async def run() -> S:
-        state = await checkpoint.last(reducer.first)
+        state = await checkpoints.last(reducer.first)
         own: list[Any] = []  # events that effects came to; the state is saved when none is left
         while not reducer.is_over(state):
-            event = await take_own(own.pop(0)) if own else await signals.next(_SIGNAL, reducer.event)
+            event = await take_own(own.pop(0)) if own else await signal_waits.next(_SIGNAL, reducer.event)
             state, wanted = reducer.step(state, event)
             for one in wanted:
                 result = one.call(*one.args)
@@ -171,7 +171,7 @@ def _function_of(reducer: Reducer[S, E]) -> DurableFunction[[], S]:
                 if one.then is not None:
                     own.append(one.then(result))
             if not own:
-                await checkpoint.save(state)
+                await checkpoints.save(state)
         return state
 
     run.__qualname__ = reducer.name

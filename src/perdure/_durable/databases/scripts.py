@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from perdure._durable.attempt import current
 from perdure._durable.databases.markers import SQLITES, driver_of, psycopg_rows, refuse_our_store, sqlite_rows
-from perdure._durable.progress import Place, progress
+from perdure._durable.progress import Place, mark
 from perdure._ground import crash_points as crash
 from perdure.errors import InvalidInput
 
@@ -64,7 +64,7 @@ async def run_script(
                 await target.commit_with([], done)
             else:
                 await target.commit_with([statement], done)
-            await progress.mark(done=done, total=len(statements))
+            await mark(done=done, total=len(statements))
             crash.place("script.statement")
     return len(statements) - first
 

@@ -20,7 +20,8 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from perdure._durable.attempt import Scope, current, cut_off, never, recorded
+from perdure._durable.attempt import Scope, current, cut_off, never
+from perdure._durable.attempt import now as recorded_now
 from perdure._durable.memory.memory_tape import OP, WRITE, Answer, MemoryCall
 from perdure._durable.values import declared_here, decode_error, encode_error
 from perdure._ground import codec
@@ -331,7 +332,7 @@ class LayerRecord:
         """The time; between two calls of a durable function it is recorded as `recorded.now()` is."""
         scope = current.get()
         if _active.get() is None and scope is not None and not scope.is_body and not _is_older(scope):
-            return recorded.now()
+            return recorded_now()
         return self.draw("now", make)
 
     async def write(

@@ -8,7 +8,6 @@ __getattr__ = lazy_door(
         "budget_accounts": (
             "Budget",
             "Spent",
-            "budgets",
             "carried",
             "open_account",
             "seal_budget",

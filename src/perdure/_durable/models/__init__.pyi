@@ -6,7 +6,6 @@ Written by tools/make_doors.py from the table in __init__.py.
 from perdure._durable.models.budget_accounts import (
     Budget,
     Spent,
-    budgets,
     carried,
     open_account,
     seal_budget,
@@ -18,7 +17,6 @@ from perdure._durable.models.saved_work import Savings, savings_in, savings_of
 __all__ = [
     "Budget",
     "Spent",
-    "budgets",
     "carried",
     "open_account",
     "seal_budget",

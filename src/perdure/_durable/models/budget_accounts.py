@@ -72,48 +72,44 @@ class Spent(Struct, frozen=True, kw_only=True):
     time: timedelta = timedelta(0)
 
 
-class budgets:
-    """Inside a durable function: spend, and look at what was spent."""
+def spend(*, tokens: int = 0, money: float = 0.0) -> None:
+    """Charge something that is no model call: a search, a rented machine. Charged once, also in replay.
 
-    @staticmethod
-    def spend(*, tokens: int = 0, money: float = 0.0) -> None:
-        """Charge something that is no model call: a search, a rented machine. Charged once, also in replay.
+    Raises:
+        InvalidInput: it is no number, with which nothing could be counted any more.
+        NoTask: there is no task to charge it to.
+    """
+    if not _is_number(tokens) or not _is_number(money):
+        raise InvalidInput(f"budgets.spend is told tokens={tokens!r}, money={money!r}", do="give finite numbers")
+    scope = _scope("budgets.spend")
+    note = spent_note(tokens, money)
+    if scope.is_body:
+        scope.attempt.part(Account).charge(note, "spent", f"{scope.path}|spent")
+    else:
+        _once(scope, "budgets.spend", (tokens, money), None, note)
 
-        Raises:
-            InvalidInput: it is no number, with which nothing could be counted any more.
-            NoTask: there is no task to charge it to.
-        """
-        if not _is_number(tokens) or not _is_number(money):
-            raise InvalidInput(f"budgets.spend is told tokens={tokens!r}, money={money!r}", do="give finite numbers")
-        scope = _scope("budgets.spend")
-        note = spent_note(tokens, money)
-        if scope.is_body:
-            scope.attempt.part(Account).charge(note, "spent", f"{scope.path}|spent")
-        else:
-            _once(scope, "budgets.spend", (tokens, money), None, note)
 
-    @staticmethod
-    def check() -> None:
-        """Before something costly that is no model call: whether the budget allows it. Nothing is recorded; what was
-        done before a crash is not asked for again.
+def check() -> None:
+    """Before something costly that is no model call: whether the budget allows it. Nothing is recorded; what was
+    done before a crash is not asked for again.
 
-        Raises:
-            BudgetExhausted: one of the limits is reached.
-            NoTask: there is no task whose budget it is.
-        """
-        scope = _scope("budgets.check")
-        if scope.is_body or not scope.attempt.is_replaying:
-            scope.attempt.part(Account).check()
+    Raises:
+        BudgetExhausted: one of the limits is reached.
+        NoTask: there is no task whose budget it is.
+    """
+    scope = _scope("budgets.check")
+    if scope.is_body or not scope.attempt.is_replaying:
+        scope.attempt.part(Account).check()
 
-    @staticmethod
-    def spent() -> Spent:
-        """What the task had spent when this was first asked here; the same in replay."""
-        scope = _scope("budgets.spent")
-        now = scope.attempt.part(Account).spent()
-        if scope.is_body:
-            return now
-        found: Spent = _once(scope, "budgets.spent", (), now, None)
-        return found
+
+def spent() -> Spent:
+    """What the task had spent when this was first asked here; the same in replay."""
+    scope = _scope("budgets.spent")
+    now = scope.attempt.part(Account).spent()
+    if scope.is_body:
+        return now
+    found: Spent = _once(scope, "budgets.spent", (), now, None)
+    return found
 
 
 def _scope(name: str) -> Scope:

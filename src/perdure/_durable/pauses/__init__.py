@@ -12,11 +12,7 @@ __getattr__ = lazy_door(
             "close_question",
             "note_question",
         ),
-        "reasons": (
-            "Approval",
-            "pause",
-        ),
-        "signal_waits": ("signals",),
+        "reasons": ("Approval",),
     },
     modules=(
         "instructions",

@@ -5,8 +5,7 @@ Written by tools/make_doors.py from the table in __init__.py.
 
 from perdure._durable.pauses.instructions import instruction
 from perdure._durable.pauses.questions import Open, answer_to, close_question, note_question
-from perdure._durable.pauses.reasons import Approval, pause
-from perdure._durable.pauses.signal_waits import signals
+from perdure._durable.pauses.reasons import Approval
 from perdure._durable.pauses import instructions
 from perdure._durable.pauses import reasons
 from perdure._durable.pauses import signal_waits
@@ -17,8 +16,6 @@ __all__ = [
     "close_question",
     "note_question",
     "Approval",
-    "pause",
-    "signals",
     "instructions",
     "reasons",
     "signal_waits",

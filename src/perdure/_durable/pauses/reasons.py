@@ -43,224 +43,218 @@ class Approval(Struct, frozen=True, kw_only=True):
     edited: Json = None
 
 
-class pause:
-    """Inside a durable function: stop for a typed reason, go on with the answer."""
+async def approval(
+    question: str,
+    *,
+    expires: Duration | None = None,
+    default: Literal["approve", "reject"] = "reject",
+    editable: Json = None,
+) -> Approval:
+    """A person's yes. If nobody decides in time, the `default` does; half-way there a reminder is told.
 
-    @staticmethod
-    async def approval(
-        question: str,
-        *,
-        expires: Duration | None = None,
-        default: Literal["approve", "reject"] = "reject",
-        editable: Json = None,
-    ) -> Approval:
-        """A person's yes. If nobody decides in time, the `default` does; half-way there a reminder is told.
+    Raises:
+        Rejected: the answer is no.
+    """
+    if default not in ("approve", "reject"):
+        raise InvalidInput(f"default is {default!r}", do="choose approve or reject")
 
-        Raises:
-            Rejected: the answer is no.
-        """
-        if default not in ("approve", "reject"):
-            raise InvalidInput(f"default is {default!r}", do="choose approve or reject")
+    async def put(attempt: Attempt, path: str) -> Any:
+        due = await _deadline(attempt, expires)
+        asked = Asked(kind="approval", **due, default=default, has_default=True, editable=editable)
+        details = {"expires": _moment(asked.expires_at), "default": default, "editable": editable}
+        return await _ask(attempt, path, "human_approval", question, asked, **details)
 
-        async def put(attempt: Attempt, path: str) -> Any:
-            due = await _deadline(attempt, expires)
-            asked = Asked(kind="approval", **due, default=default, has_default=True, editable=editable)
-            details = {"expires": _moment(asked.expires_at), "default": default, "editable": editable}
-            return await _ask(attempt, path, "human_approval", question, asked, **details)
+    answer = await recorded("pause.approval", digest((question,), {}), put)
+    if answer["decision"] != "approve":
+        raise Rejected(question, answer["by"], answer["comment"], expired=answer.get("expired", False))
+    return Approval(by=answer["by"], comment=answer["comment"], edited=answer["edited"])
 
-        answer = await recorded("pause.approval", digest((question,), {}), put)
-        if answer["decision"] != "approve":
-            raise Rejected(question, answer["by"], answer["comment"], expired=answer.get("expired", False))
-        return Approval(by=answer["by"], comment=answer["comment"], edited=answer["edited"])
 
-    @staticmethod
-    async def input(question: str, type: type[T], *, expires: Duration | None = None, default: T | None = None) -> T:
-        """A person's answer, as this type. One that does not fit is refused, and the task stays paused.
+async def input(question: str, type: type[T], *, expires: Duration | None = None, default: T | None = None) -> T:
+    """A person's answer, as this type. One that does not fit is refused, and the task stays paused.
 
-        Raises:
-            TimedOut: nobody answered in time, and there is no default.
-        """
+    Raises:
+        TimedOut: nobody answered in time, and there is no default.
+    """
 
-        async def put(attempt: Attempt, path: str) -> Any:
-            plain = None if default is None else _default_as(default, type)
-            due, has = await _deadline(attempt, expires), default is not None
-            asked = Asked(kind="input", **due, schema=schema_of(type), default=plain, has_default=has)
-            details: dict[str, Any] = {"expires": _moment(asked.expires_at), "default": plain, "schema": asked.schema}
-            return await _typed(attempt, path, "human_input", question, asked, type, **details)
+    async def put(attempt: Attempt, path: str) -> Any:
+        plain = None if default is None else _default_as(default, type)
+        due, has = await _deadline(attempt, expires), default is not None
+        asked = Asked(kind="input", **due, schema=schema_of(type), default=plain, has_default=has)
+        details: dict[str, Any] = {"expires": _moment(asked.expires_at), "default": plain, "schema": asked.schema}
+        return await _typed(attempt, path, "human_input", question, asked, type, **details)
 
-        answer: T = await recorded("pause.input", digest((question,), {}), put, type)
-        return answer
+    answer: T = await recorded("pause.input", digest((question,), {}), put, type)
+    return answer
 
-    @overload
-    @staticmethod
-    async def callback(
-        what: str,
-        type: type[T],
-        *,
-        link: str = "",
-        expires: Duration | None = None,
-        announce: Callable[[str], Awaitable[None]] | None = None,
-    ) -> T: ...
-    @overload
-    @staticmethod
-    async def callback(
-        what: str,
-        *,
-        link: str = "",
-        expires: Duration | None = None,
-        announce: Callable[[str], Awaitable[None]] | None = None,
-    ) -> Any: ...
-    @staticmethod
-    async def callback(
-        what: str,
-        type: Any = Any,
-        *,
-        link: str = "",
-        expires: Duration | None = None,
-        announce: Callable[[str], Awaitable[None]] | None = None,
-    ) -> Any:
-        """What another system answers by a token, which `announce` gives to it. `link` shows people where to look.
 
-        `announce` is called before the question is open: an answer that comes early is kept. If the process dies
-        in between, it is called again with another token, and both are good.
+@overload
+async def callback(
+    what: str,
+    type: type[T],
+    *,
+    link: str = "",
+    expires: Duration | None = None,
+    announce: Callable[[str], Awaitable[None]] | None = None,
+) -> T: ...
+@overload
+async def callback(
+    what: str,
+    *,
+    link: str = "",
+    expires: Duration | None = None,
+    announce: Callable[[str], Awaitable[None]] | None = None,
+) -> Any: ...
+async def callback(
+    what: str,
+    type: Any = Any,
+    *,
+    link: str = "",
+    expires: Duration | None = None,
+    announce: Callable[[str], Awaitable[None]] | None = None,
+) -> Any:
+    """What another system answers by a token, which `announce` gives to it. `link` shows people where to look.
 
-        Raises:
-            TimedOut: nothing came in time.
-        """
+    `announce` is called before the question is open: an answer that comes early is kept. If the process dies
+    in between, it is called again with another token, and both are good.
 
-        async def put(attempt: Attempt, path: str) -> Any:
-            topic = callback_topic(attempt.line, path)
-            if announce is not None and path not in attempt.asked and path not in attempt.answers:
-                await attempt.flush()
-                await announce(await make_token(attempt.store, attempt.uid, attempt.task_id, topic))
-            asked = Asked(kind="callback", **(await _deadline(attempt, expires)), schema=schema_of(type))
-            details = {"system": link or None, "expires": _moment(asked.expires_at)}
-            return await _typed(attempt, path, "external_dependency", what, asked, type, topic=topic, **details)
+    Raises:
+        TimedOut: nothing came in time.
+    """
 
-        return await recorded("pause.callback", digest((what,), {}), put, type)
+    async def put(attempt: Attempt, path: str) -> Any:
+        topic = callback_topic(attempt.line, path)
+        if announce is not None and path not in attempt.asked and path not in attempt.answers:
+            await attempt.flush()
+            await announce(await make_token(attempt.store, attempt.uid, attempt.task_id, topic))
+        asked = Asked(kind="callback", **(await _deadline(attempt, expires)), schema=schema_of(type))
+        details = {"system": link or None, "expires": _moment(asked.expires_at)}
+        return await _typed(attempt, path, "external_dependency", what, asked, type, topic=topic, **details)
 
-    @staticmethod
-    async def poll(
-        check: Callable[[], Awaitable[T | None]],
-        *,
-        every: Duration,
-        backoff: float = 1.0,
-        limit: Duration | None = None,
-        what: str = "",
-    ) -> T:
-        """What `check` finds, which is called now and then until it answers something else than None.
+    return await recorded("pause.callback", digest((what,), {}), put, type)
 
-        Between two checks no process is held. Checks of perdure.checks are made by any worker; others by replaying
-        the function up to here, so they should not be made every second. An exception ends the polling.
 
-        Raises:
-            TimedOut: nothing was found within `limit`.
-        """
-        apart = require_timedelta("every", every, is_positive=True)
-        poll = Poll(check, apart, backoff, require_timedelta("limit", limit), what)
-        found: T = await recorded("pause.poll", digest((poll.what,), {}), poll.put, poll.returns)
-        return found
+async def poll(
+    check: Callable[[], Awaitable[T | None]],
+    *,
+    every: Duration,
+    backoff: float = 1.0,
+    limit: Duration | None = None,
+    what: str = "",
+) -> T:
+    """What `check` finds, which is called now and then until it answers something else than None.
 
-    @staticmethod
-    async def wait(
-        length: Duration = "0s", /, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
-    ) -> None:
-        """Let so much time pass, by the clock on the wall; later if the machine was off. `wait("36h")`,
-        `wait(timedelta(days=1.5))` and `wait(days=1, hours=12)` are the same; a length and units add up."""
-        whole = require_timedelta("the length of a wait", length)
-        whole += timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-        if not timedelta(0) <= whole <= LONGEST_WAIT:
-            raise InvalidInput(f"a wait cannot be {whole} long", do="wait for a length from 0 to a hundred years")
+    Between two checks no process is held. Checks of perdure.checks are made by any worker; others by replaying
+    the function up to here, so they should not be made every second. An exception ends the polling.
 
-        async def put(attempt: Attempt, path: str) -> Any:
-            if path in attempt.answers:
-                return attempt.answers[path]
-            due_at = await attempt.store.wall_ms() + _ms(whole)
-            return await _wait_until(attempt, path, due_at, f"{whole} to pass")
+    Raises:
+        TimedOut: nothing was found within `limit`.
+    """
+    apart = require_timedelta("every", every, is_positive=True)
+    poll = Poll(check, apart, backoff, require_timedelta("limit", limit), what)
+    found: T = await recorded("pause.poll", digest((poll.what,), {}), poll.put, poll.returns)
+    return found
 
-        await recorded("pause.wait", digest((whole,), {}), put)
 
-    @staticmethod
-    async def until(moment: datetime) -> None:
-        """Go on at this moment, or as soon as possible after it. The moment that was given first stands."""
-        if not isinstance(moment, datetime):
-            raise InvalidInput(f"the moment is {moment!r}", do="give an aware datetime")
-        due_at = to_ms(moment)
+async def wait(
+    length: Duration = "0s", /, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
+) -> None:
+    """Let so much time pass, by the clock on the wall; later if the machine was off. `wait("36h")`,
+    `wait(timedelta(days=1.5))` and `wait(days=1, hours=12)` are the same; a length and units add up."""
+    whole = require_timedelta("the length of a wait", length)
+    whole += timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    if not timedelta(0) <= whole <= LONGEST_WAIT:
+        raise InvalidInput(f"a wait cannot be {whole} long", do="wait for a length from 0 to a hundred years")
 
-        async def put(attempt: Attempt, path: str) -> Any:
-            return await _wait_until(attempt, path, due_at, moment.isoformat(timespec="seconds"))
+    async def put(attempt: Attempt, path: str) -> Any:
+        if path in attempt.answers:
+            return attempt.answers[path]
+        due_at = await attempt.store.wall_ms() + _ms(whole)
+        return await _wait_until(attempt, path, due_at, f"{whole} to pass")
 
-        await recorded("pause.until", b"", put)
+    await recorded("pause.wait", digest((whole,), {}), put)
 
-    @staticmethod
-    async def rate_limit(
-        *,
-        retry_after: float | Duration | None = None,
-        reset_at: datetime | None = None,
-        provider: str = "",
-        max_wait: Duration | None = None,
-    ) -> None:
-        """Wait as a provider has asked for: `retry_after`, as its header has it (a number or "120" is seconds), or
-        until `reset_at` (X-RateLimit-Reset); without either, longer each time. What one task was told, the others of
-        the same `provider` heed too. A little is added, so that they do not all come back at once.
 
-        Raises:
-            RateLimited: it would be longer than `max_wait`.
-        """
-        longest = require_timedelta("max_wait", max_wait)
+async def until(moment: datetime) -> None:
+    """Go on at this moment, or as soon as possible after it. The moment that was given first stands."""
+    if not isinstance(moment, datetime):
+        raise InvalidInput(f"the moment is {moment!r}", do="give an aware datetime")
+    due_at = to_ms(moment)
 
-        async def put(attempt: Attempt, path: str) -> Any:
-            if path in attempt.asked or path in attempt.answers:
-                return await _ask(attempt, path, "rate_limit", _limit_text(provider), Asked(kind="rate_limit"))
-            now = await attempt.store.wall_ms()
-            target = await _patience(attempt, provider, _reset(now, retry_after, reset_at), now)
-            if longest is not None and target - now > _ms(longest):
-                raise RateLimited(provider, moment(target))
-            due_at = target + jitter_ms(target - now, random.random())  # noqa: S311
-            asked = Asked(kind="rate_limit", due_at=due_at, provider=provider)
-            details: dict[str, Any] = {"provider": provider or None, "reset_at": moment(due_at)}
-            return await _ask(attempt, path, "rate_limit", _limit_text(provider), asked, **details)
+    async def put(attempt: Attempt, path: str) -> Any:
+        return await _wait_until(attempt, path, due_at, moment.isoformat(timespec="seconds"))
 
-        await recorded("pause.rate_limit", b"", put)
+    await recorded("pause.until", b"", put)
 
-    @staticmethod
-    async def task(id: str, *, on_failure: Literal["raise", "return"] = "raise") -> Json:
-        """Wait for another task, which need not exist yet, and get its result. If it fails or is cancelled,
-        TaskFailed is raised, or its id, status and error are returned."""
-        check_id(id)
 
-        async def put(attempt: Attempt, path: str) -> Any:
-            if id == attempt.task_id:
-                raise InvalidInput(f"task {id!r} waits for itself", kept="nothing was written")
-            if path in attempt.answers:
-                return attempt.answers[path]
-            store = attempt.store
-            rows = await store.query("get_task", namespace=store.namespace, id=id)
-            if rows and TaskRow(*rows[0]).status in FINISHED:
-                return {"value": await end_of(store, TaskRow(*rows[0]))}
-            text = f"task {id} to end"
-            return await _ask(
-                attempt, path, "external_dependency", text, Asked(kind="task"), topic=f"{TASK_TOPIC}{id}", task=id
-            )
+async def rate_limit(
+    *,
+    retry_after: float | Duration | None = None,
+    reset_at: datetime | None = None,
+    provider: str = "",
+    max_wait: Duration | None = None,
+) -> None:
+    """Wait as a provider has asked for: `retry_after`, as its header has it (a number or "120" is seconds), or
+    until `reset_at` (X-RateLimit-Reset); without either, longer each time. What one task was told, the others of
+    the same `provider` heed too. A little is added, so that they do not all come back at once.
 
-        ended = (await recorded("pause.task", digest((id,), {}), put))["value"]
-        if ended is None or ended["status"] == "completed":
-            return ended and ended.get("result")
-        if on_failure == "raise":
-            raise TaskFailed(id, ended["status"], "completed", ended.get("error"))
-        return ended
+    Raises:
+        RateLimited: it would be longer than `max_wait`.
+    """
+    longest = require_timedelta("max_wait", max_wait)
 
-    @staticmethod
-    async def yield_now() -> None:
-        """Let others have this worker's slot; go on when it is this task's turn again."""
+    async def put(attempt: Attempt, path: str) -> Any:
+        if path in attempt.asked or path in attempt.answers:
+            return await _ask(attempt, path, "rate_limit", _limit_text(provider), Asked(kind="rate_limit"))
+        now = await attempt.store.wall_ms()
+        target = await _patience(attempt, provider, _reset(now, retry_after, reset_at), now)
+        if longest is not None and target - now > _ms(longest):
+            raise RateLimited(provider, moment(target))
+        due_at = target + jitter_ms(target - now, random.random())  # noqa: S311
+        asked = Asked(kind="rate_limit", due_at=due_at, provider=provider)
+        details: dict[str, Any] = {"provider": provider or None, "reset_at": moment(due_at)}
+        return await _ask(attempt, path, "rate_limit", _limit_text(provider), asked, **details)
 
-        async def put(attempt: Attempt, path: str) -> Any:
-            if path in attempt.answers:
-                return attempt.answers[path]
-            asked = Asked(kind="yield", due_at=await attempt.store.wall_ms())
-            return await _ask(attempt, path, "checkpoint", "its turn among the others", asked)
+    await recorded("pause.rate_limit", b"", put)
 
-        await recorded("pause.yield_now", b"", put)
+
+async def task(id: str, *, on_failure: Literal["raise", "return"] = "raise") -> Json:
+    """Wait for another task, which need not exist yet, and get its result. If it fails or is cancelled,
+    TaskFailed is raised, or its id, status and error are returned."""
+    check_id(id)
+
+    async def put(attempt: Attempt, path: str) -> Any:
+        if id == attempt.task_id:
+            raise InvalidInput(f"task {id!r} waits for itself", kept="nothing was written")
+        if path in attempt.answers:
+            return attempt.answers[path]
+        store = attempt.store
+        rows = await store.query("get_task", namespace=store.namespace, id=id)
+        if rows and TaskRow(*rows[0]).status in FINISHED:
+            return {"value": await end_of(store, TaskRow(*rows[0]))}
+        text = f"task {id} to end"
+        return await _ask(
+            attempt, path, "external_dependency", text, Asked(kind="task"), topic=f"{TASK_TOPIC}{id}", task=id
+        )
+
+    ended = (await recorded("pause.task", digest((id,), {}), put))["value"]
+    if ended is None or ended["status"] == "completed":
+        return ended and ended.get("result")
+    if on_failure == "raise":
+        raise TaskFailed(id, ended["status"], "completed", ended.get("error"))
+    return ended
+
+
+async def yield_now() -> None:
+    """Let others have this worker's slot; go on when it is this task's turn again."""
+
+    async def put(attempt: Attempt, path: str) -> Any:
+        if path in attempt.answers:
+            return attempt.answers[path]
+        asked = Asked(kind="yield", due_at=await attempt.store.wall_ms())
+        return await _ask(attempt, path, "checkpoint", "its turn among the others", asked)
+
+    await recorded("pause.yield_now", b"", put)
 
 
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────

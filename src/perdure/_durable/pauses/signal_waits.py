@@ -19,32 +19,28 @@ from perdure._replay import digest
 T = TypeVar("T")
 
 
-class signals:
-    """Inside a durable function."""
+async def next(name: str, type: type[T]) -> T:
+    """The next signal of this name, as this type; while there is none, the task is paused and holds no process.
 
-    @staticmethod
-    async def next(name: str, type: type[T]) -> T:
-        """The next signal of this name, as this type; while there is none, the task is paused and holds no process.
+    One that does not fit is refused to its sender. One that was sent before this call and does not fit is set
+    aside, and `perdure where` tells it.
+    """
+    check_id(name, "signal's name")
+    text = f"the signal {name!r}"
+    form = {"type": getattr(type, "__name__", str(type)), "schema": schema_of(type)}
 
-        One that does not fit is refused to its sender. One that was sent before this call and does not fit is set
-        aside, and `perdure where` tells it.
-        """
-        check_id(name, "signal's name")
-        text = f"the signal {name!r}"
-        form = {"type": getattr(type, "__name__", str(type)), "schema": schema_of(type)}
+    async def put(attempt: Attempt, path: str) -> Any:
+        aside, said = 0, text
+        while True:
+            place = f"{path}?{aside}" if aside else path
+            question = {"question": said, "signal": form}
+            found = await answer_to(attempt, place, "external_dependency", question, topic=name, counts=True)
+            try:
+                return codec.decode(codec.encode(found), type)
+            except Exception:
+                aside += 1
+                said = f"{text} ({aside} sent before set aside: not {form['type']}, the last one {found!r:.100})"
 
-        async def put(attempt: Attempt, path: str) -> Any:
-            aside, said = 0, text
-            while True:
-                place = f"{path}?{aside}" if aside else path
-                question = {"question": said, "signal": form}
-                found = await answer_to(attempt, place, "external_dependency", question, topic=name, counts=True)
-                try:
-                    return codec.decode(codec.encode(found), type)
-                except Exception:
-                    aside += 1
-                    said = f"{text} ({aside} sent before set aside: not {form['type']}, the last one {found!r:.100})"
-
-        shown = name.replace("|", "/").replace("#", "%")  # which divide paths
-        value: T = await recorded(f"signal {shown}", digest((f"waits for {text}",), {}), put, type)
-        return value
+    shown = name.replace("|", "/").replace("#", "%")  # which divide paths
+    value: T = await recorded(f"signal {shown}", digest((f"waits for {text}",), {}), put, type)
+    return value

@@ -8,7 +8,6 @@ __getattr__ = lazy_door(
         "checkpoints": (
             "Point",
             "begin_at",
-            "checkpoint",
             "position_of",
             "rebased",
             "recorded_later",
@@ -18,12 +17,11 @@ __getattr__ = lazy_door(
         ),
         "marks": (
             "Place",
-            "plain_progress",
-            "progress",
+            "cursor",
+            "mark",
+            "plain_mark",
         ),
         "spans": ("span",),
-        "state_list": ("state",),
-        "thought_frames": ("frames",),
     },
     modules=(
         "checkpoints",

@@ -6,7 +6,6 @@ Written by tools/make_doors.py from the table in __init__.py.
 from perdure._durable.progress.checkpoints import (
     Point,
     begin_at,
-    checkpoint,
     position_of,
     rebased,
     recorded_later,
@@ -14,10 +13,8 @@ from perdure._durable.progress.checkpoints import (
     state_at,
     state_place,
 )
-from perdure._durable.progress.marks import Place, plain_progress, progress
+from perdure._durable.progress.marks import Place, cursor, mark, plain_mark
 from perdure._durable.progress.spans import span
-from perdure._durable.progress.state_list import state
-from perdure._durable.progress.thought_frames import frames
 from perdure._durable.progress import checkpoints
 from perdure._durable.progress import loops
 from perdure._durable.progress import spans
@@ -26,7 +23,6 @@ from perdure._durable.progress import thought_frames
 __all__ = [
     "Point",
     "begin_at",
-    "checkpoint",
     "position_of",
     "rebased",
     "recorded_later",
@@ -34,11 +30,10 @@ __all__ = [
     "state_at",
     "state_place",
     "Place",
-    "plain_progress",
-    "progress",
+    "cursor",
+    "mark",
+    "plain_mark",
     "span",
-    "state",
-    "frames",
     "checkpoints",
     "loops",
     "spans",

@@ -1,4 +1,4 @@
-"""Checkpoints inside a durable function: the next attempt goes on from the last one, and replays only what followed.
+"""Checkpoints inside a durable function: the next attempt begins at the last one and replays what followed.
 
     state = await checkpoint.last(Import())        # as it was saved last; the first time, this
     while state.page < pages:
@@ -55,53 +55,49 @@ class Point(Struct, frozen=True):
     state: Any
 
 
-class checkpoint:
-    """Inside a durable function: begin where the last checkpoint was, instead of replaying from the start."""
+async def last(first: T) -> T:
+    """The state that was saved last, as the type of `first`; `first` while none was. Call it before any step."""
+    scope = current.get()
+    if scope is None:
+        return first
+    _refuse_in_body(scope, "checkpoint.last")
+    scope.attempt.asks_last = True
+    point: Point | None = scope.attempt.point
+    found: T = codec.round_trip(first, type(first))[1]
+    if point is not None:
+        found = codec.decode(codec.encode(point.state), type(first))
+    return found
 
-    @staticmethod
-    async def last(first: T) -> T:
-        """The state that was saved last, as the type of `first`; `first` while none was. Call it before any step."""
-        scope = current.get()
-        if scope is None:
-            return first
-        _refuse_in_body(scope, "checkpoint.last")
-        scope.attempt.asks_last = True
-        point: Point | None = scope.attempt.point
-        found: T = codec.round_trip(first, type(first))[1]
-        if point is not None:
-            found = codec.decode(codec.encode(point.state), type(first))
-        return found
 
-    @staticmethod
-    async def save(state: Any, *, label: str = "") -> None:
-        """Make `state` the task's state; the next attempt begins here if the function has called `checkpoint.last`, and
-        replays from the start if not. Without a task nothing is kept.
+async def save(state: Any, *, label: str = "") -> None:
+    """Make `state` the task's state; the next attempt begins here if the function has called `checkpoint.last`, and
+    replays from the start if not. Without a task nothing is kept.
 
-        Keys that others have set meanwhile stay; of a key that both have set, this state's value counts.
+    Keys that others have set meanwhile stay; of a key that both have set, this state's value counts.
 
-        Raises:
-            InvalidInput: other tasks of the function are under way, whose place a state cannot tell.
-            NotStorable, TooLarge: nothing was written.
-        """
-        scope = current.get()
-        if scope is None:
-            return
-        _refuse_in_body(scope, _NAME)
-        attempt, task = scope.attempt, scope.attempt.task
-        if scope is not attempt.main or attempt.scopes > 1 or task is None:
-            raise InvalidInput(
-                "checkpoint.save is called while other tasks of the function are under way",
-                kept="the checkpoint before it",
-                do="await them first, and save in the function itself",
-            )
+    Raises:
+        InvalidInput: other tasks of the function are under way, whose place a state cannot tell.
+        NotStorable, TooLarge: nothing was written.
+    """
+    scope = current.get()
+    if scope is None:
+        return
+    _refuse_in_body(scope, _NAME)
+    attempt, task = scope.attempt, scope.attempt.task
+    if scope is not attempt.main or attempt.scopes > 1 or task is None:
+        raise InvalidInput(
+            "checkpoint.save is called while other tasks of the function are under way",
+            kept="the checkpoint before it",
+            do="await them first, and save in the function itself",
+        )
 
-        async def keep() -> Saved:
-            calls, scopes = attempt.main.numbers()
-            await attempt.part(_Read).own_state()
-            made = await put_checkpoint(task, state, label=label, keep="given")
-            return Saved(made.seq, calls, scopes, attempt.asks_last)
+    async def keep() -> Saved:
+        calls, scopes = attempt.main.numbers()
+        await attempt.part(_Read).own_state()
+        made = await put_checkpoint(task, state, label=label, keep="given")
+        return Saved(made.seq, calls, scopes, attempt.asks_last)
 
-        await recorded_call(scope, _NAME, Saved, keep)
+    await recorded_call(scope, _NAME, Saved, keep)
 
 
 class _Read:

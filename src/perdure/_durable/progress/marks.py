@@ -41,60 +41,49 @@ LONGEST_PACE = 1.0  # items that take longer are never repeated together, howeve
 SHOWN_EVERY = 0.5
 
 
-class _Class(type):
-    @property
-    def cursor(cls) -> Json:
-        """What was marked last, or None."""
-        scope = current.get()
-        if scope is None or not scope.is_body:
-            return None
-        return scope.attempt.part(_Marks).of(scope.path).cursor
+def cursor() -> Json:
+    """What the step that is running marked last, in this attempt or an earlier one; None if it marked nothing."""
+    scope = current.get()
+    if scope is None or not scope.is_body:
+        return None
+    return scope.attempt.part(_Marks).of(scope.path).cursor
 
 
-class progress(metaclass=_Class):
-    """How far the step that is running has come."""
+async def mark(*, cursor: Json = None, done: int | None = None, total: int | None = None, flush: bool = False) -> None:
+    """Keep `cursor` for the next attempt at this step; show `done` of `total` to people.
 
-    @staticmethod
-    async def mark(
-        *, cursor: Json = None, done: int | None = None, total: int | None = None, flush: bool = False
-    ) -> None:
-        """Keep `cursor` for the next attempt at this step; show `done` of `total` to people.
+    Without a cursor the last one stays. Without a task nothing is kept.
 
-        Without a cursor the last one stays. Without a task nothing is kept.
-
-        Raises:
-            InvalidInput: it was called outside a step, or the numbers cannot be.
-            NotStorable: the cursor would not come back as it is.
-            LeaseLost: another attempt has taken over; stop.
-        """
-        mark = _mark_here()
-        if mark is None:
-            return
-        if done is not None and not mark.marks.knows_others:
-            await mark.marks.know_others()
-        write = mark.offer(cursor, done, total, flush)
-        if write is not None:
-            await write
-            mark.written()
+    Raises:
+        InvalidInput: it was called outside a step, or the numbers cannot be.
+        NotStorable: the cursor would not come back as it is.
+        LeaseLost: another attempt has taken over; stop.
+    """
+    own = _mark_here()
+    if own is None:
+        return
+    if done is not None and not own.marks.knows_others:
+        await own.marks.know_others()
+    write = own.offer(cursor, done, total, flush)
+    if write is not None:
+        await write
+        own.written()
 
 
-class plain_progress(progress):
-    """The same for a step that is a plain `def`: `from perdure.sync import progress`."""
+def plain_mark(*, cursor: Json = None, done: int | None = None, total: int | None = None, flush: bool = False) -> None:
+    """Keep `cursor` for the next attempt at this step; with `flush` it is on disk when this returns.
 
-    @staticmethod
-    def mark(  # type: ignore[override]
-        *, cursor: Json = None, done: int | None = None, total: int | None = None, flush: bool = False
-    ) -> None:
-        """Keep `cursor` for the next attempt at this step; with `flush` it is on disk when this returns."""
-        mark = _mark_here()
-        if mark is None:
-            return
-        if done is not None and not mark.marks.knows_others:
-            drive(mark.marks.know_others())
-        write = mark.offer(cursor, done, total, flush)
-        if write is not None:
-            mark.attempt.wait_here(write)
-            mark.written()
+    `progress.mark` of perdure.sync, for a step that is a plain `def`.
+    """
+    own = _mark_here()
+    if own is None:
+        return
+    if done is not None and not own.marks.knows_others:
+        drive(own.marks.know_others())
+    write = own.offer(cursor, done, total, flush)
+    if write is not None:
+        own.attempt.wait_here(write)
+        own.written()
 
 
 def _mark_here(of: str = "progress") -> _Mark | None:

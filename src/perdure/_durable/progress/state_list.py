@@ -1,4 +1,4 @@
-"""`state.append` inside a durable function: a list in the task's state that grows, for whoever looks at the task."""
+"""`state.append` inside a durable function: append to a list in the task's state."""
 
 from __future__ import annotations
 
@@ -13,37 +13,33 @@ from perdure._tasks import append_to_state, causes_of
 from perdure.errors import InvalidInput
 
 
-class state:
-    """Inside a durable function: the state that others see of its task."""
+async def append(path: str | Sequence[str | int], item: Any) -> None:
+    """Add an item to a list in the task's state, once; a checkpoint that costs what the item does.
 
-    @staticmethod
-    async def append(path: str | Sequence[str | int], item: Any) -> None:
-        """Add an item to a list in the task's state, once; a checkpoint that costs what the item does.
+    Without a task nothing is kept.
 
-        Without a task nothing is kept.
+    Raises:
+        InvalidInput: what is at the path is no list, or it is called inside a step.
+        NotStorable, TooLarge: nothing was written.
+    """
+    scope = current.get()
+    if scope is None:
+        return
+    if scope.is_body:
+        raise InvalidInput("state.append is called inside a step", do="call it in the durable function itself")
+    attempt, task = scope.attempt, scope.attempt.task
+    assert task is not None
+    keys = [path] if isinstance(path, str) else list(path)
 
-        Raises:
-            InvalidInput: what is at the path is no list, or it is called inside a step.
-            NotStorable, TooLarge: nothing was written.
-        """
-        scope = current.get()
-        if scope is None:
-            return
-        if scope.is_body:
-            raise InvalidInput("state.append is called inside a step", do="call it in the durable function itself")
-        attempt, task = scope.attempt, scope.attempt.task
-        assert task is not None
-        keys = [path] if isinstance(path, str) else list(path)
+    async def add(place: str) -> str:
+        known = causes(attempt, "append", place)
+        before = await attempt.part(_Before).made_for(place, known)
+        made_id = before or (await append_to_state(task, path, item, cause=known[0])).id
+        crash.place("append.made")
+        return made_id
 
-        async def add(place: str) -> str:
-            known = causes(attempt, "append", place)
-            before = await attempt.part(_Before).made_for(place, known)
-            made_id = before or (await append_to_state(task, path, item, cause=known[0])).id
-            crash.place("append.made")
-            return made_id
-
-        # Its checkpoint is recorded, so that a fork or a rollback has the items of the calls that it keeps.
-        await recorded_call(scope, APPEND, str | None, add, asked=digest((keys,), {}), takes_path=True)
+    # Its checkpoint is recorded, so that a fork or a rollback has the items of the calls that it keeps.
+    await recorded_call(scope, APPEND, str | None, add, asked=digest((keys,), {}), takes_path=True)
 
 
 class _Before:

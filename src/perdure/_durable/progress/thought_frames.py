@@ -17,39 +17,35 @@ from perdure._tasks import TaskFrames
 from perdure.errors import InvalidInput, NoTask
 
 
-class frames:
-    """Inside a durable function."""
+async def push(
+    name: str,
+    *,
+    goal: str,
+    done: Sequence[str] = (),
+    next: Sequence[str] = (),
+    because: str = "",
+    expires: Duration | None = "1d",
+) -> Frame:
+    """Set a line of thought aside, with what is done of it and what comes next."""
+    what: dict[str, Any] = {"goal": goal, "done": done, "next": next, "because": because, "expires": expires}
+    made: Frame = await _recorded("push frame", Frame, name, lambda kept: kept.push(name, **what))
+    return made
 
-    @staticmethod
-    async def push(
-        name: str,
-        *,
-        goal: str,
-        done: Sequence[str] = (),
-        next: Sequence[str] = (),
-        because: str = "",
-        expires: Duration | None = "1d",
-    ) -> Frame:
-        """Set a line of thought aside, with what is done of it and what comes next."""
-        what: dict[str, Any] = {"goal": goal, "done": done, "next": next, "because": because, "expires": expires}
-        made: Frame = await _recorded("push frame", Frame, name, lambda kept: kept.push(name, **what))
-        return made
 
-    @staticmethod
-    async def acknowledge(name: str) -> None:
-        """The interruption is dealt with."""
-        await _recorded("acknowledge frame", None, name, lambda kept: kept.acknowledge(name))
+async def acknowledge(name: str) -> None:
+    """The interruption is dealt with."""
+    await _recorded("acknowledge frame", None, name, lambda kept: kept.acknowledge(name))
 
-    @staticmethod
-    async def resume(name: str | None = None) -> Frame | None:
-        """Take up a frame again: the named one, or the newest; None when nothing is set aside."""
-        found: Frame | None = await _recorded("resume frame", Frame | None, name, lambda kept: kept.resume(name))
-        return found
 
-    @staticmethod
-    async def drop(name: str, *, why: str) -> None:
-        """Give a frame up, for a reason that is kept."""
-        await _recorded("drop frame", None, name, lambda kept: kept.drop(name, why=why))
+async def resume(name: str | None = None) -> Frame | None:
+    """Take up a frame again: the named one, or the newest; None when nothing is set aside."""
+    found: Frame | None = await _recorded("resume frame", Frame | None, name, lambda kept: kept.resume(name))
+    return found
+
+
+async def drop(name: str, *, why: str) -> None:
+    """Give a frame up, for a reason that is kept."""
+    await _recorded("drop frame", None, name, lambda kept: kept.drop(name, why=why))
 
 
 async def _recorded(what: str, as_type: Any, name: str | None, act: Callable[[TaskFrames], Awaitable[Any]]) -> Any:

@@ -1,0 +1,23 @@
+"""What an effect's `verify` answers, what its body can raise, and the record of what effects did."""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "perdure._durable.databases": ("pg_probe",),
+        "perdure._durable.declare": ("PastEffect",),
+        "perdure._durable.effects": (
+            "Choice",
+            "DID_NOT_HAPPEN",
+            "DidNotHappen",
+            "Effect",
+            "EffectRecord",
+            "Happened",
+            "Inbox",
+            "UNKNOWN",
+            "UncertainEffect",
+            "idempotency_headers",
+        ),
+    },
+)

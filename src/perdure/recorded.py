@@ -1,0 +1,20 @@
+"""Inside a durable function: the time and chance, drawn once and the same in every replay.
+
+`is_replaying` and `get_logger` say things once: what was logged before a crash is not logged again.
+"""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "perdure._durable.attempt.nondeterminism": (
+            "ReplayFilter",
+            "get_logger",
+            "is_replaying",
+            "now",
+            "random",
+            "uuid4",
+        ),
+    },
+)

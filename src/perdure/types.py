@@ -1,0 +1,37 @@
+"""The types of what perdure gives back, for annotations, and `register` for types of your own that are stored."""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "perdure._durable": (
+            "Durable",
+            "DurableFunction",
+            "Handle",
+            "Stopped",
+            "Where",
+            "bind",
+        ),
+        "perdure._ground.codec": ("register",),
+        "perdure._model": (
+            "Attempt",
+            "Change",
+            "Checkpoint",
+            "Config",
+            "Level",
+            "Page",
+            "Pause",
+            "Progress",
+            "Reason",
+            "Status",
+            "TaskRecord",
+            "ToolCall",
+            "Verdict",
+        ),
+        "perdure._tasks": (
+            "Task",
+            "Tasks",
+        ),
+    },
+)
