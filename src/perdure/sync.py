@@ -628,6 +628,26 @@ class Task:
         self._inner = inner
 
     @property
+    def id(self) -> str:
+        return self._inner.id
+
+    @property
+    def uid(self) -> str:
+        return self._inner.uid
+
+    @property
+    def status(self) -> Status:
+        return self._inner.status
+
+    @property
+    def state(self) -> Any:
+        return self._inner.state
+
+    @property
+    def created(self) -> bool:
+        return self._inner.created
+
+    @property
     def is_paused(self) -> bool:
         return self._inner.is_paused
 
