@@ -166,7 +166,9 @@ def face(cls: type) -> str:
     """One class: what it holds, its attributes, its methods in the order they are written."""
     name = cls.__name__
     parts = [f"    def __init__(self, inner: _{name}) -> None:\n        self._inner = inner\n"]
-    told = {key: value for base in reversed(cls.__mro__) for key, value in vars(base).get("__annotations__", {}).items()}
+    told = {
+        key: value for base in reversed(cls.__mro__) for key, value in vars(base).get("__annotations__", {}).items()
+    }
     parts += [attribute(key, str(value)) for key, value in told.items() if not key.startswith("_")]
     for key, member in vars(cls).items():
         if key.startswith("_"):
