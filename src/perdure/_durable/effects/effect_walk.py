@@ -90,7 +90,7 @@ class Walk(Limited, eq=False):
         task, cancelled = None, 0
         at_work = attempt.at_work or at_work_of(attempt)
         if not self.is_inline:
-            task = self.task = _current_task()
+            task = self.task = _current_task(attempt.loop)
             cancelled = self._before = 0 if task is None else task.cancelling()
         try:
             if intent is not None:

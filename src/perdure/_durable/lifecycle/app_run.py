@@ -102,6 +102,7 @@ async def run_here(
         arguments, copies = function.signature.keep_arguments(args, kwargs)
         uid, write = begin_by_draft(tasks, draft, id, arguments)
         hold = await take_lease_by(store, write, id, uid)
+        del write  # else thousands of tasks at work have the garbage collector look through thousands of writes
         if hold is not None:
             task = begun_by_draft(tasks, draft, id, uid)
             ended = await one_pass(tasks, task, hold, function, Beginning(arguments, None, None, copies))
