@@ -16,7 +16,7 @@ from perdure._durable.lifecycle import preparation as prepare
 from perdure._ground.clock import MovableClock
 from perdure._store import Write
 from perdure._tasks import look_after
-from perdure._worker.claim_order import Turn, Turns
+from perdure._worker.claim_order import ClaimOrder, Turn
 from tests.worker.kit import quick, until
 
 MANY = 40
@@ -138,7 +138,7 @@ async def test_two_workers_take_different_tasks_of_those_they_see(tmp_path: Path
         me = app._store.presence.worker
         taken: list[list[Turn]] = []
         for known in ({me, " first"}, {me, "~ last"}):  # as one of the two sees it, and as the other
-            turns = Turns(app.tasks, ["default"], lambda known=known: known)  # type: ignore[misc]
+            turns = ClaimOrder(app.tasks, ["default"], lambda known=known: known)  # type: ignore[misc]
             turns._ahead.extend(turn(number) for number in range(500))
             taken.append(turns.choose(100))
         assert [len(chosen) for chosen in taken] == [100, 100]
@@ -147,7 +147,7 @@ async def test_two_workers_take_different_tasks_of_those_they_see(tmp_path: Path
 
 async def test_a_worker_takes_the_share_of_another_that_does_not(tmp_path: Path) -> None:
     async with Perdure(f"memory://{tmp_path.name}") as app:
-        turns = Turns(app.tasks, ["default"], lambda: {app._store.presence.worker, "another"})
+        turns = ClaimOrder(app.tasks, ["default"], lambda: {app._store.presence.worker, "another"})
         everything = [turn(number) for number in range(150)]
         turns._ahead.extend(everything)
         chosen = [one for _ in range(4) for one in turns.choose(50)]
@@ -156,7 +156,7 @@ async def test_a_worker_takes_the_share_of_another_that_does_not(tmp_path: Path)
 
 async def test_room_for_a_few_is_filled_strictly_in_order(tmp_path: Path) -> None:
     async with Perdure(f"memory://{tmp_path.name}") as app:
-        turns = Turns(app.tasks, ["default"], lambda: {app._store.presence.worker, "another"})
+        turns = ClaimOrder(app.tasks, ["default"], lambda: {app._store.presence.worker, "another"})
         turns._ahead.extend(turn(number) for number in range(50))
         assert turns.choose(3) == [turn(0), turn(1), turn(2)]
 

@@ -94,7 +94,7 @@ async def test_a_store_out_of_reach_is_told_once_and_ridden_out(
         async with going(duty, Patient()):
             await duty.reaches(5)
     told = [record.getMessage() for record in caplog.records]
-    assert told == ["counting cannot go on: the server is gone; trying again", "counting goes on"]
+    assert told == ["counting failed: the server is gone; trying again", "counting works again"]
 
 
 @pytest.mark.parametrize("error", [PerdureError("odd"), ValueError("a fault of ours")])

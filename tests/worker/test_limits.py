@@ -10,7 +10,7 @@ import pytest
 
 from perdure import Perdure, durable, step
 from perdure._ground.clock import MovableClock
-from perdure._worker.limits import Limit, Slot, free_place, limits_of
+from perdure._worker.limits import Limit, Slot, free_slot, limits_of
 from perdure._worker.queues import Queue
 from perdure.errors import Conflict, InvalidInput
 from tests.support import engines
@@ -223,12 +223,12 @@ def test_a_slot_is_taken_while_its_lease_is_its_takers() -> None:
 
 def test_the_first_free_number_is_given_and_none_beyond_the_limit() -> None:
     limit = Limit("q", 2)
-    assert free_place(limit, [], 0) == (1, None)
-    assert free_place(limit, [slot(1)], 0) == (2, None)
-    assert free_place(limit, [slot(1), slot(2)], 0) is None
+    assert free_slot(limit, [], 0) == (1, None)
+    assert free_slot(limit, [slot(1)], 0) == (2, None)
+    assert free_slot(limit, [slot(1), slot(2)], 0) is None
     free = slot(1, lease_worker=None)
-    assert free_place(limit, [free, slot(2)], 0) == (1, free)
-    assert free_place(limit, [free, slot(2), slot(3)], 0) is None  # the limit was made smaller
+    assert free_slot(limit, [free, slot(2)], 0) == (1, free)
+    assert free_slot(limit, [free, slot(2), slot(3)], 0) is None  # the limit was made smaller
 
 
 def test_a_queue_without_settings_has_no_limits() -> None:

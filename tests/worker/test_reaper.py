@@ -16,7 +16,7 @@ from perdure import DID_NOT_HAPPEN, Config, Happened, Perdure, durable, effect
 from perdure._ground.clock import MovableClock
 from perdure._ground.ids import this_process
 from perdure._tasks import forget_lease, take_lease
-from perdure._worker.process_watch import Watch
+from perdure._worker.process_watch import ProcessWatch
 from perdure._worker.reaper import Reaper
 from perdure.errors import PerdureError, StoreUnreachable
 from tests.crash.conftest import env_of
@@ -93,7 +93,7 @@ async def test_a_task_that_kills_its_workers_is_stopped_with_the_cause(
             child.heard()
             child.wait()
         record = await until(lambda: _if_failed(handle))
-    assert record.error["message"].startswith("2 attempts in a row were lost after note without getting further")
+    assert record.error["message"].startswith("2 attempts in a row were lost after note without progress")
     assert lines(said) == ["before"]
 
 
@@ -128,7 +128,7 @@ async def test_by_choice_such_a_task_is_paused_for_a_person(sqlite_home: Home, c
 
 async def test_a_pid_that_came_back_as_another_process_is_not_watched() -> None:
     me = this_process()
-    watch = Watch(lambda: None)
+    watch = ProcessWatch(lambda: None)
     watch.follow([me, me._replace(start=me.start - 1), me._replace(boot_id="another machine")])
     assert list(watch._fds) == [me]
     watch.close()

@@ -10,8 +10,8 @@ import pytest
 
 from perdure import Perdure
 from perdure._ground.clock import MovableClock
-from perdure._worker.hearing import Listening
 from perdure._worker.reaper import Reaper
+from perdure._worker.silence_clock import SilenceClock
 from tests.crash.conftest import env_of
 from tests.crash.hands import ID, obey, order
 from tests.support.processes import Nursery
@@ -80,7 +80,7 @@ async def test_nobody_is_silent_to_one_whose_own_beats_do_not_come_through(
 
 
 def test_time_is_listened_through_while_our_own_beats_are_heard() -> None:
-    listening = Listening()
+    listening = SilenceClock()
     assert listening.look(100.0, 7, LEASE) == 0.0
     assert listening.look(102.0, 7, LEASE) == 2.0
     assert listening.look(103.0, 8, LEASE) == 2.5  # half a lease after our last beat we would hear nobody
@@ -88,7 +88,7 @@ def test_time_is_listened_through_while_our_own_beats_are_heard() -> None:
 
 
 def test_a_store_that_takes_no_beats_of_ours_is_listened_to_for_half_a_lease() -> None:
-    listening = Listening()
+    listening = SilenceClock()
     listening.look(100.0, 7, LEASE)
     for second in range(1, 60):
         assert listening.look(100.0 + second, 7, LEASE) <= LEASE / 2
@@ -97,6 +97,6 @@ def test_a_store_that_takes_no_beats_of_ours_is_listened_to_for_half_a_lease() -
 
 
 def test_before_the_first_beat_nothing_is_listened_through() -> None:
-    listening = Listening()
+    listening = SilenceClock()
     for second in range(10):
         assert listening.look(100.0 + second, None, LEASE) == 0.0

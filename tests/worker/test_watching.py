@@ -12,7 +12,7 @@ import pytest
 from perdure import Config, Perdure, durable, pause, step
 from perdure._ground.clock import MovableClock
 from perdure._model import Entry
-from perdure._worker.death_policy import after_loss, how_far
+from perdure._worker.death_policy import after_loss, progress_mark
 from perdure.errors import TaskFailed, TimedOut
 from tests.crash.conftest import env_of
 from tests.support import engines
@@ -219,5 +219,5 @@ def test_one_that_does_not_waits_longer_each_time_and_is_given_up() -> None:
 
 def test_an_intent_is_no_progress_and_a_later_line_is_further() -> None:
     done, meant = Entry("result", "step", "|a#1", b""), Entry("intent", "effect", "|b#1", b"")
-    assert how_far(1, 0, [done, meant]) == how_far(1, 0, [done]) < how_far(1, 0, [done, done])
-    assert how_far(2, 0, []) > how_far(1, 50, [done] * 100)
+    assert progress_mark(1, 0, [done, meant]) == progress_mark(1, 0, [done]) < progress_mark(1, 0, [done, done])
+    assert progress_mark(2, 0, []) > progress_mark(1, 50, [done] * 100)

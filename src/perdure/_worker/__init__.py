@@ -1,6 +1,6 @@
-"""Workers: processes that carry tasks on by themselves."""
+"""Workers: processes that claim tasks and carry them on."""
 
-from perdure._worker.claimer import Pass
+from perdure._worker.claimer import ClaimedTask
 from perdure._worker.drain import drain_workers
 from perdure._worker.duty import Duty
 from perdure._worker.queues import Queue
@@ -8,4 +8,4 @@ from perdure._worker.registration import DRAIN
 from perdure._worker.spawn_hook import Hook
 from perdure._worker.worker import Settings, Worker
 
-__all__ = ["DRAIN", "Duty", "Hook", "Pass", "Queue", "Settings", "Worker", "drain_workers"]
+__all__ = ["DRAIN", "ClaimedTask", "Duty", "Hook", "Queue", "Settings", "Worker", "drain_workers"]

@@ -1,8 +1,8 @@
-"""Whose turn it is: tasks that nobody works on, found by the page, in the order in which they are to be taken.
+"""Find claimable tasks a page at a time, and decide in which order this worker tries to claim them.
 
-A worker looks ahead: one query finds the next thousand tasks, and they are claimed as room becomes free. While it
-claims the last of them, it looks for more. Of what several workers see, each takes another share first, so that they
-rarely try for the same task.
+A worker looks ahead: one query finds the next 1,000 tasks, and the worker claims them as slots become free. While it
+claims the last of them, it already looks for more. When several workers see the same tasks, each tries a different
+share first, so that they rarely compete for the same task.
 
 Owns the order. Claiming is in claimer.py.
 """
@@ -21,16 +21,16 @@ from perdure._durable import known_versions
 from perdure._tasks import Tasks, store_of
 
 AHEAD = 1_000
-# What was found is looked for anew after so long: others may have taken it, or more urgent tasks have come. Where a
-# look takes long, because very many tasks wait, it is worth more, and kept longer.
+# A page is read again after this time: other workers may have claimed its tasks, or more urgent tasks may have come.
+# A query that takes long, because very many tasks wait, is worth more: its page is kept for ten times as long.
 FRESH_SECONDS = 0.25
 _LOOKS_WORTH = 10
-# With room for fewer than this, tasks are taken strictly in order: who takes one at a time gets in nobody's way.
+# With fewer free slots than this, the worker takes tasks strictly in order: it hardly competes with other workers.
 _FEW = 8
-# A share is looked for among so many times the tasks that all workers together would take.
+# A worker looks for its share among this many times the tasks that all workers together would take.
 _WINDOWS = 2
 _MOST_SHARES = 4
-# A task that could not begin here is left to others for a while, longer each time.
+# A task that could not begin here is left to other workers for a while (in seconds), longer each time.
 FIRST_REST, LONGEST_REST = 1.0, 60.0
 
 
@@ -45,22 +45,22 @@ class Turn(NamedTuple):
     status: str
     queue: str
     key: str
-    arguments: bytes | None  # sealed; of one that nobody has begun
-    losses: int  # processes in a row that died on it, without its getting further
+    arguments: bytes | None  # sealed; only of a task that was never begun
+    losses: int  # how many processes in a row died on it without progress
 
 
-class Turns:
-    """`workers` are the ids of all workers that are known, this one among them."""
+class ClaimOrder:
+    """The claimable tasks found so far. `workers` gives the ids of all known workers, including this one."""
 
     def __init__(self, tasks: Tasks, queues: Iterable[str], workers: Callable[[], Collection[str]]) -> None:
         self._store, self._queues, self._workers = store_of(tasks), json.dumps(list(queues)), workers
         self._ahead: deque[Turn] = deque()
         self._found_at = float("-inf")
         self._fresh_seconds = FRESH_SECONDS
-        self._is_more = False  # than the last look has found
-        self._taken: set[str] = set()  # those that a look under way may still find, though they are not free
+        self._is_more = False  # the last query found a full page, so there may be more tasks
+        self._taken: set[str] = set()  # a query under way can still return these, though they are not free
         self._look: asyncio.Task[None] | None = None
-        self._resting: dict[str, tuple[float, float]] = {}  # by uid: until when, and how long next time
+        self._resting: dict[str, tuple[float, float]] = {}  # by uid: until when, and the length of the next rest
 
     def __bool__(self) -> bool:
         return bool(self._ahead)
@@ -68,8 +68,10 @@ class Turns:
     # ── looking ─────────────────────────────────────────────────────────────────────────────────
 
     async def find(self, room: int, busy: Collection[str]) -> bool:
-        """Have tasks for so much room at hand, if there are any; `busy` are those that this worker has. Whether
-        somebody looked: what was said of full queues is no longer known to be so."""
+        """Look for tasks if those found before do not fill `room` or are too old. `busy` are the tasks of this worker.
+
+        Returns whether a query has run: what the claimer noted about full queues may then be outdated.
+        """
         now = self._store.clock.boottime()
         age = now - self._found_at
         if self._ahead and age <= self._fresh_seconds:
@@ -79,7 +81,7 @@ class Turns:
                 self._look.add_done_callback(self._has_looked)
             return False
         if self._look is not None and age <= self._fresh_seconds:
-            await self._look  # it may have begun before what we were rung for
+            await self._look  # it may have begun before the change that rang the bell
         if not self._ahead or age > self._fresh_seconds:
             await self._look_once(self._store.clock.boottime(), busy)
         return True
@@ -87,7 +89,7 @@ class Turns:
     def _has_looked(self, look: asyncio.Task[None]) -> None:
         self._look = None
         if not look.cancelled():
-            look.exception()  # the next look meets it too, and tells
+            look.exception()  # marked as seen: the next look meets the same error and logs it
 
     async def _look_once(self, now: float, busy: Collection[str]) -> None:
         self._taken.clear()
@@ -121,7 +123,7 @@ class Turns:
     # ── choosing ────────────────────────────────────────────────────────────────────────────────
 
     def choose(self, room: int) -> list[Turn]:
-        """The next ones, for so much room. With other workers about, those of our share come first."""
+        """Take the next tasks, at most `room`. When there are other workers, our share comes first."""
         chosen = self._of_our_share(room) if room >= _FEW else []
         while self._ahead and len(chosen) < room:
             chosen.append(self._ahead.popleft())
@@ -144,10 +146,10 @@ class Turns:
     # ── resting ─────────────────────────────────────────────────────────────────────────────────
 
     def has_begun(self, uid: str) -> None:
-        """An attempt has gone well: it is nothing to wait for any more."""
+        """An attempt at this task went well: it no longer rests."""
         self._resting.pop(uid, None)
 
     def let_rest(self, uid: str) -> None:
-        """It could not go on here: leave it to others for a while."""
+        """The task could not run here: leave it to other workers for a while."""
         _, length = self._resting.get(uid, (0.0, FIRST_REST))
         self._resting[uid] = self._store.clock.boottime() + length, min(length * 2, LONGEST_REST)

@@ -1,12 +1,11 @@
-"""Carry on tasks that nobody works on.
+"""Claim free tasks and carry them on.
 
-A worker claims only functions and versions its process knows, and only as many tasks as it has room for. It claims them
-together, in one transaction, with the ends of the tasks before them: an attempt whose function has returned, and whose
-end is on its way to disk, takes no room.
+A worker claims only functions and versions its process knows, and only as many tasks as it has room for. It claims
+several tasks in one transaction, together with the ends of the tasks before them: an attempt whose function has
+returned, and whose end is on its way to disk, takes up no room.
 
-Owns the question "what may begin?". Whose turn it is, is asked in claim_order.py, and whether a queue has room in
-limits.py;
-what happens to a claimed task is in perdure/_durable/lifecycle/app_run.py; leases of the dead are freed by reaper.py.
+Owns the question "what may begin?". claim_order.py decides which task comes next, and limits.py whether a queue has
+room. perdure/_durable/lifecycle carries on a claimed task, and reaper.py frees the leases of dead workers.
 """
 
 from __future__ import annotations
@@ -50,41 +49,41 @@ from perdure._tasks import (
     task_without_state,
     untouched_task,
 )
-from perdure._worker.claim_order import Turn, Turns
+from perdure._worker.claim_order import ClaimOrder, Turn
 from perdure._worker.limits import Limit, Limits
 from perdure._worker.queues import Queues
 from perdure.errors import CredentialRefused, Incompatible, InvalidTransition, LeaseHeld, NotFound, PerdureError
 
 log = logging.getLogger("perdure.worker")
 
-# Between two looks when nothing rings: where other processes are heard, and where they are not, or something waits
-# for room that nobody will ring for.
+# Time between two looks while the bell is silent. The shorter one holds where other processes cannot ring, or while a
+# task waits for a slot: nothing rings when a slot becomes free.
 LOOK, SOON = timedelta(seconds=0.25), timedelta(seconds=0.05)
 
 
-# A task whose process has died twice, at the same place, may be what kills them; so may all that were there with it.
-# One of them at a time is worked on here, for a while, so that the culprit takes no other suspect along.
+# A task whose process died twice at the same place may be the cause; so may every task that ran beside it. A worker
+# begins only one such suspect in 30 s, so that the culprit does not take other suspects down with it.
 SUSPECT, WATCHED_SECONDS = 2, 30.0
 _SUSPECTS = "suspects"
-BUDGET = 6  # its column in a row of get_call; without one, nothing was on record when the task began
+BUDGET = 6  # its column in a row of get_call; NULL: nothing was on record when the task began
 
 Reading = asyncio.Task[dict[str, Found]]
 
 
 @dataclass(slots=True)
-class Pass:
-    """An attempt under way in this worker."""
+class ClaimedTask:
+    """A task that this worker has claimed and works on."""
 
     turn: Turn
     hold: Hold
     limits: Sequence[Limit] = ()
     since: float = 0.0
-    task: Task | None = None  # once it is known what is on record of it
+    task: Task | None = None  # None until the task's records were read
     work: asyncio.Task[None] | None = field(default=None, repr=False)
 
 
-# What is told of an attempt: "started" or "ended", which one, and the error it ended with.
-Observer = Callable[[str, Pass, BaseException | None], None]
+# Called with "started" or "ended", the task, and the error its attempt ended with.
+Observer = Callable[[str, ClaimedTask, BaseException | None], None]
 
 
 def _said(error: BaseException) -> str:
@@ -105,15 +104,15 @@ class Claimer:
         self._tasks, self._concurrency = tasks, concurrency
         self._store = store_of(tasks)
         self._limits = Limits(self._store, limits)
-        self._turns = Turns(tasks, queues, workers)
-        self.passes: dict[str, Pass] = {}
+        self._order = ClaimOrder(tasks, queues, workers)
+        self.claimed: dict[str, ClaimedTask] = {}  # by uid
         self.is_stopped = False  # no new claims
         self.ring: Callable[[], None] = lambda: None
         self.observers: list[Observer] = []
         self._claiming: set[str] = set()
-        self._ending: set[str] = set()  # those whose function has returned, and whose end is on its way to disk
+        self._ending: set[str] = set()  # tasks whose function has returned and whose end is on its way to disk
         self._tidying: set[asyncio.Task[None]] = set()
-        self._full: set[str] = set()  # queues and keys that had no room at this look
+        self._full: set[str] = set()  # queues and keys that were full at this look
 
     # ── a round ─────────────────────────────────────────────────────────────────────────────────
 
@@ -122,43 +121,43 @@ class Claimer:
             return None
         free = self._free()
         if free <= 0 or self._will_be_more(free):
-            return LOOK  # nobody rings when a task that is worked on begins to wait for another
-        if await self._turns.find(free, {*self.passes, *self._claiming}):
+            return LOOK  # nothing rings when a task under way begins to wait for another one
+        if await self._order.find(free, {*self.claimed, *self._claiming}):
             self._full.clear()
-        while free > 0 and self._turns and not self.is_stopped:
-            await self._claim_all(self._turns.choose(free))
+        while free > 0 and self._order and not self.is_stopped:
+            await self._claim_all(self._order.choose(free))
             free = self._free()
             if self._will_be_more(free):
                 return LOOK
-            if free > 0 and self._turns:
-                await self._turns.find(free, {*self.passes, *self._claiming})
-        if self._turns and free > 0:
+            if free > 0 and self._order:
+                await self._order.find(free, {*self.claimed, *self._claiming})
+        if self._order and free > 0:
             return timedelta(0)
         return LOOK if self._store.bell.is_heard and not self._full else SOON
 
     def _free(self) -> int:
-        taken = len(self.passes) - len(self._ending) - only_waiting(self.passes)
+        taken = len(self.claimed) - len(self._ending) - only_waiting(self.claimed)
         return self._concurrency - taken - len(self._claiming)
 
     def _will_be_more(self, free: int) -> bool:
-        """Whether it is worth waiting: some attempts are about to end, and will ring. Half of all room is claimed
-        together, not one task after the other."""
+        """Whether to wait for attempts that are about to end (they ring): tasks are claimed together once half of the
+        slots are free, not one by one."""
         return bool(self._ending) and free < self._concurrency // 2
 
     @property
     def waits_for_room(self) -> bool:
-        """Whether something was left at the last look because its queue or key was full."""
+        """Whether the last look left a task because its queue or key was full."""
         return bool(self._full)
 
     async def _claim_all(self, turns: Sequence[Turn]) -> None:
-        """Claim together what can be; beside that, those of one limit one after the other, as their order counts, and
-        suspects one by one."""
+        """Claim all free tasks together. Beside that, claim tasks with the same limit one after the other, since their
+        order counts, and suspects one by one."""
         together: list[Turn] = []
         lanes: dict[object, list[Turn]] = {}
         for turn in turns:
             if (
                 function_for(turn.function, turn.version) is None
-                or turn.uid in self.passes
+                or turn.uid in self.claimed
                 or turn.uid in self._claiming
             ):
                 continue
@@ -194,11 +193,11 @@ class Claimer:
             self._claiming -= uids
 
     def _read(self, uids: Sequence[str]) -> Reading | None:
-        """Read what is on record of tasks that were at work before, for all of them at once."""
+        """Read the records of tasks that were begun before, all in one query."""
         if not uids:
             return None
         reading = asyncio.create_task(self._read_pasts(uids), name="perdure reads pasts")
-        reading.add_done_callback(lambda done: done.cancelled() or done.exception())  # told by those who wait for it
+        reading.add_done_callback(lambda done: done.cancelled() or done.exception())  # those who await it report it
         return reading
 
     async def _read_pasts(self, uids: Sequence[str]) -> dict[str, Found]:
@@ -211,7 +210,7 @@ class Claimer:
             await self._claim(turn)
 
     async def _claim(self, turn: Turn) -> None:
-        if turn.uid in self.passes or turn.uid in self._claiming:
+        if turn.uid in self.claimed or turn.uid in self._claiming:
             return
         self._claiming.add(turn.uid)
         try:
@@ -228,26 +227,26 @@ class Claimer:
             self._claiming.discard(turn.uid)
 
     def _begin(self, turn: Turn, hold: Hold, limits: Sequence[Limit], past: Reading | None = None) -> None:
-        made = self.passes[turn.uid] = Pass(turn, hold, limits, self._store.clock.boottime())
-        hold.at_end = partial(self._is_ending, turn.uid)  # not made itself, which has the hold
-        made.work = asyncio.create_task(self._carry_on(made, past), name=f"perdure task {turn.id}")
-        made.work.add_done_callback(lambda done: self._ended(made, done))
-        self._tell("started", made, None)
+        claimed = self.claimed[turn.uid] = ClaimedTask(turn, hold, limits, self._store.clock.boottime())
+        hold.at_end = partial(self._is_ending, turn.uid)  # the uid, not the claimed task: that one holds the hold
+        claimed.work = asyncio.create_task(self._carry_on(claimed, past), name=f"perdure task {turn.id}")
+        claimed.work.add_done_callback(lambda done: self._ended(claimed, done))
+        self._tell("started", claimed, None)
 
     def _watches_another(self) -> bool:
         since = self._store.clock.boottime() - WATCHED_SECONDS
-        return any(made.turn.losses >= SUSPECT and made.since > since for made in self.passes.values())
+        return any(claimed.turn.losses >= SUSPECT and claimed.since > since for claimed in self.claimed.values())
 
-    async def _carry_on(self, made: Pass, reading: Reading | None) -> None:
-        """One pass. A task that was at work before gets back what it had around it; it is not carried on in a world
-        that has changed under it, or without its credentials, but asks."""
-        turn, hold = made.turn, made.hold
+    async def _carry_on(self, claimed: ClaimedTask, reading: Reading | None) -> None:
+        """Make one attempt. A task that was begun before first gets its runtime back. If its surroundings have changed
+        or a credential is refused, the task pauses with a question instead."""
+        turn, hold = claimed.turn, claimed.hold
         function = function_for(turn.function, turn.version)
-        assert function is not None  # it was known when the task was claimed, and functions are not forgotten
+        assert function is not None  # it was known at the claim, and a known function stays known
         try:
-            beginning = self._beginning(made, function)
+            beginning = self._beginning(claimed, function)
             found = (await asyncio.shield(reading)).get(turn.uid) if beginning is None and reading is not None else None
-            task = made.task = made.task or await self._attach(turn.uid, found)
+            task = claimed.task = claimed.task or await self._attach(turn.uid, found)
         except BaseException as error:
             await release_lease(self._store, hold, COULD_NOT_BEGIN, error)
             raise
@@ -268,18 +267,18 @@ class Claimer:
             return task_without_state(self._tasks, found.row)
         return await task_by_uid(self._tasks, uid)
 
-    def _beginning(self, made: Pass, function: DurableFunction[..., Any]) -> Beginning | None:
-        """What a task that nobody has begun begins with, if that came with its turn: then nothing has to be read."""
-        turn, store = made.turn, self._store
+    def _beginning(self, claimed: ClaimedTask, function: DurableFunction[..., Any]) -> Beginning | None:
+        """The arguments of a task that was never begun, if its row of find_claimable has them: no query is needed."""
+        turn, store = claimed.turn, self._store
         is_known = function.version == turn.version and not function.namesakes
-        if turn.arguments is None or made.hold.fence.epoch != 1 or not is_known:
+        if turn.arguments is None or claimed.hold.fence.epoch != 1 or not is_known:
             return None
         arguments = envelope.unseal(turn.arguments, kind="arguments", bound_to=turn.uid, ring=store.ring)
-        made.task = untouched_task(self._tasks, turn.id, turn.uid)
+        claimed.task = untouched_task(self._tasks, turn.id, turn.uid)
         return Beginning(arguments, None)
 
     async def _enter(self, limits: Sequence[Limit], turn: Turn) -> bool:
-        """Whether there is room. One without is remembered: the others of it need not ask at this look."""
+        """Take a slot in each limit. A full limit is remembered, so that other tasks need not ask during this look."""
         if any(limit.scope in self._full for limit in limits):
             return False
         full = await self._limits.enter(limits, turn.uid, turn.epoch + 1)
@@ -298,62 +297,62 @@ class Claimer:
             return None
 
     def _is_ending(self, uid: str) -> None:
-        if uid in self.passes:
+        if uid in self.claimed:
             self._ending.add(uid)
             self.ring()
 
-    def _ended(self, made: Pass, done: asyncio.Task[None]) -> None:
-        turn = made.turn
-        self.passes.pop(turn.uid, None)
+    def _ended(self, claimed: ClaimedTask, done: asyncio.Task[None]) -> None:
+        turn = claimed.turn
+        self.claimed.pop(turn.uid, None)
         self._ending.discard(turn.uid)
         error = None if done.cancelled() else done.exception()
         if error is None:
-            self._turns.has_begun(turn.uid)
-        elif made.task is None or not made.task.is_finished:
-            self._turns.let_rest(turn.uid)
-            log.warning("task %s could not go on here: %s\n%s", turn.id, _said(error), trace_of(error))
-        elif not self.observers:  # which say it otherwise
-            log.error("task %s %s: %s\n%s", turn.id, made.task.status, _said(error), trace_of(error))
-        if made.limits:
-            tidying = asyncio.ensure_future(self._tidy(made))
+            self._order.has_begun(turn.uid)
+        elif claimed.task is None or not claimed.task.is_finished:
+            self._order.let_rest(turn.uid)
+            log.warning("task %s could not run here: %s\n%s", turn.id, _said(error), trace_of(error))
+        elif not self.observers:  # observers report it themselves
+            log.error("task %s %s: %s\n%s", turn.id, claimed.task.status, _said(error), trace_of(error))
+        if claimed.limits:
+            tidying = asyncio.ensure_future(self._tidy(claimed))
             self._tidying.add(tidying)
             tidying.add_done_callback(self._tidying.discard)
-        self._tell("ended", made, error)
+        self._tell("ended", claimed, error)
         self.ring()
 
-    async def _tidy(self, made: Pass) -> None:
+    async def _tidy(self, claimed: ClaimedTask) -> None:
         try:
-            await self._limits.tidy(made.limits, made.turn.uid, made.turn.epoch + 1)
+            await self._limits.tidy(claimed.limits, claimed.turn.uid, claimed.turn.epoch + 1)
         except PerdureError as error:
-            log.debug("slots of task %s were left for others to take: %s", made.turn.id, error.what)
+            log.debug("left the slots of task %s for other workers to reuse: %s", claimed.turn.id, error.what)
 
-    def _tell(self, what: str, made: Pass, error: BaseException | None) -> None:
+    def _tell(self, what: str, claimed: ClaimedTask, error: BaseException | None) -> None:
         for observer in self.observers:
-            observer(what, made, error)
+            observer(what, claimed, error)
 
     # ── the end ─────────────────────────────────────────────────────────────────────────────────
 
     async def drain(self, grace: timedelta) -> None:
-        """Claim nothing more; let what is under way come to its next safe point, at most for `grace`, and give it
-        back. Others may carry it on at once."""
+        """Claim no more tasks; wait at most `grace` for those under way to reach their next safe point, then give them
+        back. Other workers can carry them on at once."""
         self.is_stopped = True
-        for made in self.passes.values():
-            stop_soon(self._store, made.turn.uid)
-        works = [made.work for made in self.passes.values() if made.work is not None]
+        for claimed in self.claimed.values():
+            stop_soon(self._store, claimed.turn.uid)
+        works = [claimed.work for claimed in self.claimed.values() if claimed.work is not None]
         if works:
             await asyncio.wait(works, timeout=grace.total_seconds())
         await self.end()
 
     async def end(self) -> None:
-        """Give back the tasks under way, as they are."""
+        """Give back the tasks under way, wherever they are."""
         self.is_stopped = True
-        under_way = list(self.passes.values())
-        works = [made.work for made in under_way if made.work is not None]
+        under_way = list(self.claimed.values())
+        works = [claimed.work for claimed in under_way if claimed.work is not None]
         for work in works:
             work.cancel()
-        self._turns.stop()
+        self._order.stop()
         await asyncio.gather(*works, *self._tidying, return_exceptions=True)
-        for made in under_way:
-            if held_lease(self._store, made.turn.uid) is made.hold:  # it was cancelled before its first line
+        for claimed in under_way:
+            if held_lease(self._store, claimed.turn.uid) is claimed.hold:  # cancelled before its first line ran
                 with suppress(PerdureError):
-                    await release_lease(self._store, made.hold, "interrupted")
+                    await release_lease(self._store, claimed.hold, "interrupted")

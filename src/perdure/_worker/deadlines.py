@@ -1,4 +1,4 @@
-"""End tasks that take longer than `options(timeout=…)` allows, wherever they are: running, paused or waiting."""
+"""Fail tasks that exceed their `options(timeout=…)`, whether they are running, paused or waiting."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from perdure.errors import NotFound
 
 log = logging.getLogger("perdure.worker")
 
-_SOME = 100
-# A task may have been started by a clock that goes behind ours.
+_PAGE = 100
+# The clock of the machine that started a task may be behind ours by up to this much.
 _SKEW_MS = 600_000
 LOOK = timedelta(seconds=0.2)
 
@@ -22,19 +22,19 @@ class Deadlines:
 
     def __init__(self, tasks: Tasks, cancel: Callable[[str], None]) -> None:
         self._tasks, self._store, self._cancel = tasks, store_of(tasks), cancel
-        self._since = 0  # what was due before it has been seen to
+        self._since = 0  # deadlines before this moment are done
 
     async def round(self) -> timedelta | None:
         now = await self._store.wall_ms()
-        rows = await self._store.query("find_overdue", namespace=self._store.namespace, since=self._since, limit=_SOME)
+        rows = await self._store.query("find_overdue", namespace=self._store.namespace, since=self._since, limit=_PAGE)
         overdue = [row for row in rows if row[2] <= now]
         for uid, id, deadline_at in overdue:
             await self._end(uid, id, deadline_at)
-        if len(overdue) == _SOME:
+        if len(overdue) == _PAGE:
             return timedelta(0)
         self._since = max(now - _SKEW_MS, 0)
         later = next((row[2] for row in rows if row[2] > now), None)
-        # One that starts meanwhile may be due sooner, so the answer is never far off.
+        # A task that starts meanwhile may be due sooner, so the next look is never far off.
         return min(LOOK, timedelta(milliseconds=later - now)) if later is not None else LOOK
 
     async def _end(self, uid: str, id: str, deadline_at: int) -> None:

@@ -1,7 +1,7 @@
-"""Tell a handler what has happened to tasks: each event at least once, a task's events in order.
+"""Deliver the events of tasks to a handler: each event at least once, the events of one task in order.
 
-Of several workers with the same handler one does the telling; when it dies, another takes its post. A handler that
-raises is told the same event again, later each time; meanwhile it is told of other tasks.
+When several workers have the same handler, one of them delivers. When it dies, another takes over. An event whose
+handler raised is delivered again, after a longer wait each time; meanwhile the handler gets the events of other tasks.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ from perdure._tasks import (
     undelivered,
     why_lease_over,
 )
-from perdure._worker.duty import patient
-from perdure._worker.reaper import Other
+from perdure._worker.duty import wait_after_look
+from perdure._worker.reaper import Peer
 
 log = logging.getLogger("perdure.handlers")
 
 LOOK = timedelta(seconds=0.2)
 _PAGE = 200
-# Tasks whose events are told side by side; a task's own come one after the other.
+# How many tasks' events are delivered side by side; the events of one task come one after the other.
 _AT_ONCE = 20
-# Tasks that ended so long ago are looked through only now and then: their last event was told long before.
+# Tasks that ended longer ago are searched only now and then: their last event was delivered long before.
 _RECENT_MS, _SWEEP_SECONDS = 600_000, 300.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 60.0
 
 
-# Workers of one process are one to the others; here, the first of them does the telling.
+# Several workers of one process look like one to other processes; the first of them here delivers.
 _here: dict[tuple[int, str, str], Deliveries] = {}
 
 
 class Deliveries:
-    """One handler's post."""
+    """The delivery of events to one handler."""
 
     def __init__(self, tasks: Tasks, handler: Handler) -> None:
         self.name = f"handler {handler.name}"
         self._tasks, self._store, self._handler = tasks, store_of(tasks), handler
         self._records = handlers_of(self._store)
         self._place = (id(self._store.engine), self._store.namespace, handler.name)
-        self._since = self._store.clock.now_ms()  # when its worker began: from then on nothing is missed
+        self._since = self._store.clock.now_ms()  # when the worker began: it misses no event after this
         self._swept: float | None = None
-        self._again: dict[str, tuple[float, int]] = {}  # by task: when to try again, and how often was tried
+        self._again: dict[str, tuple[float, int]] = {}  # by task: when to try again, and the number of tries so far
 
     async def round(self) -> timedelta | None:
         record = await self._post()
@@ -70,10 +70,10 @@ class Deliveries:
             continue
         if is_sweep:
             self._swept = now
-        return patient(LOOK, time.monotonic() - began)
+        return wait_after_look(LOOK, time.monotonic() - began)
 
     async def _tell_some(self, record: HandlerRecord, ended_since: int) -> bool:
-        """Whether there may be more."""
+        """Deliver one page of events. Returns whether there may be more."""
         limit = _PAGE + len(self._again)
         found = await undelivered(
             self._store, self._handler.name, since=record.since, ended_since=ended_since, limit=limit
@@ -109,7 +109,7 @@ class Deliveries:
             wait = min(_FIRST_WAIT * 2**tries, _LONGEST_WAIT)
             self._again[task.uid] = (self._store.clock.boottime() + wait, tries + 1)
             what = f"{type(error).__name__}: {error}"
-            log.warning("handler %s failed at event %d (%s) of task %s: %s; it is told again in %.1f s",
+            log.warning("handler %s failed at event %d (%s) of task %s: %s; trying again in %.1f s",
                         self._handler.name, event.number, event.kind, event.task_id, what, wait)  # fmt: skip
             await self._note(f"event {event.number} ({event.kind}) of {event.task_id}: {what}"[:500])
             return False
@@ -123,10 +123,10 @@ class Deliveries:
         if kept is not None and kept.value.trouble != trouble:
             await self._records.change(kept, replace(kept.value, trouble=trouble))
 
-    # ── the post ────────────────────────────────────────────────────────────────────────────────
+    # ── which worker delivers ───────────────────────────────────────────────────────────────────
 
     async def leave(self) -> None:
-        """Leave the post to others, at once."""
+        """Let another worker deliver, at once."""
         if _here.get(self._place) is self:
             del _here[self._place]
             kept = await self._records.get(self._handler.name)
@@ -134,7 +134,7 @@ class Deliveries:
                 await self._records.change(kept, replace(kept.value, worker=None))
 
     async def _post(self) -> Kept[HandlerRecord] | None:
-        """The handler's record, if this process does the telling."""
+        """The handler's record, if this process delivers to the handler."""
         me, handler = self._store.presence.worker, self._handler
         if _here.setdefault(self._place, self) is not self:
             return None
@@ -149,10 +149,10 @@ class Deliveries:
         if record.worker not in (None, me) and not await self._is_gone(str(record.worker)):
             return None
         await self._records.change(kept, replace(record, worker=me, event=handler.event, reason=handler.reason))
-        return None  # with the next round, from what then stands there
+        return None  # the next round reads the record as it then is
 
     async def _is_gone(self, worker: str) -> bool:
-        found = [Other.of(row) for row in await self._store.query("read_workers") if row[0] == worker]
+        found = [Peer.of(row) for row in await self._store.query("read_workers") if row[0] == worker]
         if not found:
             return True
         other = found[0]

@@ -1,7 +1,7 @@
-"""Let tasks begin when those they depend on have completed, and do what their policy says when one has not.
+"""Release tasks whose dependencies have completed; apply the policy of those with a dependency that did not.
 
-A task whose dependencies have not completed is never claimed, so looking late costs time and nothing else. What
-follows from what is in perdure/_model/dependency.py.
+A task is never claimed before its dependencies have completed, so a late look costs only time. The rules are in
+perdure/_model/dependency.py.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from datetime import timedelta
 
 from perdure._model import find_circle
 from perdure._tasks import Blocked, Tasks, fail_circle, read_blocked, settle_blocked, store_of
-from perdure._worker.duty import patient
+from perdure._worker.duty import wait_after_look
 
-# A task is to begin well within a second of its last dependency's end.
+# A task should begin well within a second of the end of its last dependency.
 LOOK = timedelta(seconds=0.1)
-# Circles come about only by tasks that were made at the same moment: they are looked for now and then.
+# Seconds between two searches for circles. A circle arises only among tasks that were made at the same moment.
 _CIRCLES_EVERY = 10.0
 _PAGE = 500
 
@@ -38,7 +38,7 @@ class Dependencies:
         if now >= self._circles_at:
             self._circles_at = now + _CIRCLES_EVERY
             await self._break_circles()
-        return patient(LOOK, took)
+        return wait_after_look(LOOK, took)
 
     async def _break_circles(self) -> None:
         waiting = {blocked.id: blocked async for blocked in self._blocked(settled=False)}

@@ -1,9 +1,9 @@
-"""What a worker does over and over, and the one loop that does it.
+"""A duty is something a worker does again and again; DutyLoop repeats one.
 
-A duty is one subject in one file: claiming, noticing the dead, timers, polls. It says what is to be done now and
-when it is worth looking again. The loop knows the rest: it waits on the store's clock, which a test may move,
-wakes when the bell rings, and outlasts whatever a round meets. Looking is what duties rely on; a bell only makes
-them look sooner, and one that nobody heard costs at most `Clock.longest_wait`.
+Each duty is one subject in one file: claiming, noticing dead workers, timers, polls. A round does what is due now and
+says when to look again. The loop does the rest: it waits on the store's clock, which a test can move, wakes when the
+bell rings, and survives any error of a round. Duties rely on looking; the bell only makes them look sooner. A ring
+that was not heard costs at most `Clock.longest_wait`.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from perdure.errors import PerdureError
 
 log = logging.getLogger("perdure.worker")
 
-# After a round that failed: the first wait, and the longest.
+# Seconds to wait after a round that failed: the first time, and at most.
 FIRST_REST = 0.05
 LONGEST_REST = 2.0
 
 
-def patient(look: timedelta, took: float, longest: timedelta = timedelta(seconds=0.7)) -> timedelta:
-    """How long to wait after a look that took so many seconds: of a worker's time, and of the store's, looking is to
-    take a tenth at most, while nothing waits for much more than the longest."""
+def wait_after_look(look: timedelta, took: float, longest: timedelta = timedelta(seconds=0.7)) -> timedelta:
+    """How long to wait after a look that took `took` seconds, so that looking uses at most a tenth of the worker's
+    and the store's time. Never much longer than `longest`, because tasks wait for the next look."""
     return max(look, min(timedelta(seconds=10 * took), longest))
 
 
 class Duty(Protocol):
-    """Something a worker does for all tasks. Every worker has every duty: what is due is taken by exactly one of
-    them because the verb that takes it is refused to the others."""
+    """Something a worker does for all tasks. Every worker has every duty. Only one of them acts on each thing that is
+    due: the store accepts the write of the first and refuses the others."""
 
     name: str
 
     async def round(self) -> timedelta | None:
-        """Do what is due now; answer how long until it is worth looking again (None: only when rung).
+        """Do what is due now. Returns how long to wait until the next round; None: until the bell rings.
 
         Raises:
-            PerdureError: something is in the way; the loop tells it once, rests a little and comes back.
+            PerdureError: the round failed; the loop logs it once, waits a little and tries again.
         """
         ...
 
 
 class DutyLoop:
-    """One duty, round after round, until it is cancelled.
+    """Repeats one duty until it is cancelled.
 
-    A bell that never stops keeps a duty at work all the time, unless it is `calm`: after a round, such a one rests
-    twice as long as that took.
+    A bell that rings all the time keeps a duty busy all the time, unless the loop is `calm`: then it rests after each
+    round for twice as long as the round took.
     """
 
     def __init__(self, duty: Duty, clock: Clock, *, calm: bool = False) -> None:
@@ -58,16 +58,16 @@ class DutyLoop:
         self._calm = calm
         self._clock = clock
         self._bell = asyncio.Event()
-        self._trouble = ""  # what the last round met, already told
+        self._trouble = ""  # the error of the last round, already logged
         self._rest = FIRST_REST
 
     def ring(self) -> None:
-        """There may be something to do now. From the loop's own thread."""
+        """Make the duty look now. Call it from the loop's own thread."""
         self._bell.set()
 
     async def run(self) -> None:
         while True:
-            self._bell.clear()  # first: a ring during the round means another round
+            self._bell.clear()  # first: a ring during the round causes another round
             began = time.monotonic()
             try:
                 answer = await self.duty.round()
@@ -89,7 +89,7 @@ class DutyLoop:
             return
 
     async def _rest_after(self, error: Exception) -> None:
-        """Wait longer each time, each worker a little differently: they must not all come back at once."""
+        """Wait longer each time, and a random time, so that workers do not all come back at once."""
         self._tell(error)
         await asyncio.sleep(self._rest * random.uniform(0.5, 1.0))  # noqa: S311
         self._rest = min(self._rest * 2, LONGEST_REST)
@@ -99,11 +99,11 @@ class DutyLoop:
         if what == self._trouble:
             return
         self._trouble = what
-        # What is no error of ours is a fault in the duty: with its traceback it can be found.
+        # An error that is not ours is a bug in the duty: log its traceback.
         trace = None if isinstance(error, PerdureError) else error
-        log.warning("%s cannot go on: %s; trying again", self.duty.name, what, exc_info=trace)
+        log.warning("%s failed: %s; trying again", self.duty.name, what, exc_info=trace)
 
     def _has_gone_well(self) -> None:
         if self._trouble:
-            log.warning("%s goes on", self.duty.name)
+            log.warning("%s works again", self.duty.name)
         self._trouble, self._rest = "", FIRST_REST

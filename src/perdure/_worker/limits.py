@@ -1,10 +1,10 @@
 """Let an attempt begin only when its queue and its key have room, counted over all workers.
 
-A limit gives out numbered slots. A slot is taken by comparing and swapping its row, so of any number of workers one
-gets it. It is never given back by hand: a slot taken for an attempt is free again as soon as the lease is no longer
-that attempt's, however it ended. A slot of a rate is free again when its time has passed.
+A limit has numbered slots. A worker takes a slot by comparing and swapping its row, so only one worker can get it.
+No code has to give a slot back: it is free again as soon as the lease no longer belongs to the attempt that took it,
+however that attempt ended. A slot of a rate limit is free again when its time has passed.
 
-Owns the question "is there room?". Whose turn it is, is asked in claimer.py.
+Owns the question "is there room?". claim_order.py decides which task comes next.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from perdure._worker.queues import UNLIMITED, Queues
 
 
 class Slot(NamedTuple):
-    """A row of read_slots: who took it and for what, and how the lease it was taken for stands."""
+    """A row of read_slots: which attempt took the slot, and the state of that attempt's lease."""
 
     scope: str
     n: int
@@ -35,23 +35,23 @@ class Slot(NamedTuple):
 
     def is_taken(self, now_ms: int, longest_ms: int) -> bool:
         if self.until:
-            # One that lies further off was taken before the clock was set back.
+            # A slot that ends even later was taken before the clock was set back.
             return now_ms < self.until <= now_ms + longest_ms
         if self.lease_epoch is None:
-            return False  # its task is gone
+            return False  # its task was deleted
         if self.lease_epoch < self.epoch:
-            return self.is_registered  # about to be claimed, unless whoever meant to has gone
+            return self.is_registered  # about to be claimed, unless the claiming worker is gone
         return (self.lease_epoch, self.lease_worker) == (self.epoch, self.worker)
 
 
 class Limit(Struct, frozen=True):
     scope: str
     size: int
-    window: timedelta | None = None  # of a rate
+    window: timedelta | None = None  # only of a rate limit
 
 
 def limits_of(namespace: str, queues: Queues, queue: str, key: str) -> list[Limit]:
-    """What an attempt of this queue and key has to find room in. A rate comes last: its slots are not given back."""
+    """The limits that need room for an attempt of this queue and key. A rate comes last: its slots are not returned."""
     chosen = queues.get(queue, UNLIMITED)
     found = []
     if chosen.concurrency is not None:
@@ -63,12 +63,12 @@ def limits_of(namespace: str, queues: Queues, queue: str, key: str) -> list[Limi
     return found
 
 
-def free_place(limit: Limit, slots: Iterable[Slot], now_ms: int) -> tuple[int, Slot | None] | None:
-    """A number that is free and what was seen in it; None when there is no room."""
+def free_slot(limit: Limit, slots: Iterable[Slot], now_ms: int) -> tuple[int, Slot | None] | None:
+    """The number of a free slot and the row seen there; None when the limit is full."""
     seen = {slot.n: slot for slot in slots if slot.scope == limit.scope}
     longest = limit.window // timedelta(milliseconds=1) if limit.window is not None else 0
     if sum(slot.is_taken(now_ms, longest) for slot in seen.values()) >= limit.size:
-        return None  # also after the limit was made smaller
+        return None  # counted over all rows: the limit may have been lowered
     for n in range(1, limit.size + 1):
         slot = seen.get(n)
         if slot is None or not slot.is_taken(now_ms, longest):
@@ -84,7 +84,10 @@ class Limits:
         return limits_of(self._store.namespace, self._queues, queue, key)
 
     async def enter(self, limits: Sequence[Limit], uid: str, epoch: int) -> Limit | None:
-        """Take a slot in each for the attempt that will have this epoch; the one without room, and none taken."""
+        """Take one slot per limit, for the attempt that will have this epoch.
+
+        Returns the first full limit, and then takes none; None when every limit had room.
+        """
         await self._store.presence.register()
         taken: list[tuple[Limit, int]] = []
         for limit in limits:
@@ -99,10 +102,10 @@ class Limits:
         while True:
             now = await self._store.wall_ms()
             rows = await self._store.query("read_slots", scopes=json.dumps([limit.scope]))
-            place = free_place(limit, [Slot(*row) for row in rows], now)
-            if place is None:
+            free = free_slot(limit, [Slot(*row) for row in rows], now)
+            if free is None:
                 return None
-            n, seen = place
+            n, seen = free
             until = now + limit.window // timedelta(milliseconds=1) if limit.window is not None else 0
             params = {
                 "scope": limit.scope,
@@ -120,13 +123,13 @@ class Limits:
                 return n
 
     async def _leave(self, taken: Sequence[tuple[Limit, int]], uid: str, epoch: int) -> None:
-        """The attempt will not be made after all. What a rate has given out stays counted."""
+        """Free the slots of an attempt that will not begin. Slots of a rate stay counted."""
         for limit, n in taken:
             if limit.window is None:
                 await self._free(limit, n, uid, epoch)
 
     async def tidy(self, limits: Sequence[Limit], uid: str, epoch: int) -> None:
-        """After an attempt: keys come and go without number, and their rows with them."""
+        """Delete the slot rows of keys after an attempt: the number of keys is unbounded."""
         for limit in limits:
             if limit.window is None and json.loads(limit.scope)[0] == "key":
                 for n in range(1, limit.size + 1):

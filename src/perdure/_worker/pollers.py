@@ -1,8 +1,8 @@
-"""Check what tasks wait for outside: addresses, files, commands; and let those go on whose thing is there.
+"""Check addresses, files and commands that tasks wait for, and resume each task whose condition is met.
 
-A check is taken before it is made, by putting the next one on record, so that of several workers one makes it; if
-that one dies in the middle, the next check is due as usual. Nothing of a task's code runs here, and no slot of the
-worker's is taken. Checks that only the code can make are not here: for those the task itself is carried on.
+A worker takes a check before it makes it, by storing when the next one is due. So only one worker makes each check,
+and if that worker dies in the middle, the next check is due as usual. No code of a task runs here, and a check takes
+none of the worker's slots. A check that needs the task's own code is not made here: the task itself is carried on.
 
 Owns the question "is it there yet?". How a check is made is in perdure/_tasks/pauses/checks.py.
 """
@@ -15,12 +15,12 @@ from collections.abc import Awaitable
 from datetime import timedelta
 
 from perdure._tasks import DueQuestion, Tasks, read_resets, store_of, take_question, take_task
-from perdure._worker.timers import AT_ONCE, until_next
+from perdure._worker.timers import AT_ONCE, time_until_next
 from perdure.errors import PerdureError
 
 log = logging.getLogger("perdure.worker")
 
-# Checks that may be under way in this process at the same time.
+# How many checks may be under way in this process at a time.
 MOST = 32
 
 
@@ -52,16 +52,16 @@ class Pollers:
         if left:
             await asyncio.wait(self._under_way.values(), return_when=asyncio.FIRST_COMPLETED)
             return AT_ONCE
-        return until_next([row[8] for row in questions] + [row[1] for row in paused], now)
+        return time_until_next([row[8] for row in questions] + [row[1] for row in paused], now)
 
     def _end_with(self, loop: asyncio.Task[None] | None) -> None:
-        """Checks end when the loop that begins them does."""
+        """Cancel the checks under way when the loop that began them ends."""
         if loop is not self._loop and loop is not None:
             self._loop = loop
             loop.add_done_callback(lambda _: self._end())
 
     def _begin(self, due: dict[tuple[str, str], Awaitable[bool]]) -> int:
-        """Begin as many as there is room for; how many had to be left."""
+        """Begin as many checks as there is room for. Returns how many are left."""
         left = 0
         for key, work in due.items():
             if key in self._under_way or len(self._under_way) >= MOST:
@@ -76,11 +76,11 @@ class Pollers:
         try:
             await work
         except PerdureError as error:
-            log.warning("a check could not be made: %s", error.what)
+            log.warning("a check failed: %s", error.what)
         finally:
             self._under_way.pop(key, None)
 
     def _end(self) -> None:
-        """Cut off what is under way: the next check is on record."""
+        """Cancel the checks under way; the store knows when the next ones are due."""
         for task in list(self._under_way.values()):
             task.cancel()

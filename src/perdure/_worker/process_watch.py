@@ -1,7 +1,7 @@
-"""Be told at once when another process of this machine ends.
+"""Notice at once when another process on this machine ends.
 
-A pidfd becomes readable when its process ends, whoever its parent is. It is opened only for the process that was
-meant: its start time is compared after the descriptor is open, so a pid that came back is nobody we watch.
+A pidfd becomes readable when its process ends, even if that process is not our child. The start time is compared
+after the pidfd was opened, so a new process that reuses the pid is not watched by mistake.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable
 from perdure._ground.ids import Process, is_alive_here
 
 
-class Watch:
+class ProcessWatch:
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
         self._fds: dict[Process, int] = {}
 
     def follow(self, processes: Iterable[Process]) -> None:
-        """Watch exactly these, as far as they live on this machine."""
+        """Watch exactly these processes, as far as they are alive on this machine."""
         wanted = set(processes)
         for process in [known for known in self._fds if known not in wanted]:
             self._forget(process)
@@ -32,7 +32,7 @@ class Watch:
         try:
             fd = os.pidfd_open(process.pid)
         except OSError:
-            return  # it has ended, or the system has no such thing; looking finds it too
+            return  # it has ended, or the system lacks pidfds; the reaper's next round notices it too
         if not is_alive_here(process):
             os.close(fd)
             return

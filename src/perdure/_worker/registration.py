@@ -1,6 +1,7 @@
-"""Say that this worker is here and what it can carry on; hear what it is asked for.
+"""Register this worker in the store, announce which functions it knows, and notice when it is asked to drain.
 
-While it is here its heart beats, also when it holds no lease, so that others can tell it from one that has gone.
+The worker's heart beats while it is registered, even when it holds no lease. So other processes can tell a live
+worker from one that is gone.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from perdure._store import Write
 from perdure._tasks import Tasks, checks, store_of
 
 LOOK = timedelta(seconds=0.3)
-# What a worker is asked, and what it says when it takes no more tasks.
+# The request to a worker, and its reply once it claims no more tasks.
 DRAIN, DRAINING = "drain", "draining"
 
 
-class Attendance:
-    name = "attendance"
+class Registration:
+    name = "registration"
 
     def __init__(self, tasks: Tasks, queues: Sequence[str], drain: Callable[[], None]) -> None:
         self._store, self._queues, self._drain = store_of(tasks), list(queues), drain
@@ -32,8 +33,8 @@ class Attendance:
         if not self._is_here:
             self._is_here = True
             presence.hold()
-        says = {"queues": self._queues, "functions": sorted(known_versions()), "commands": checks.may_run_commands()}
-        knows = json.dumps(says)
+        known = {"queues": self._queues, "functions": sorted(known_versions()), "commands": checks.may_run_commands()}
+        knows = json.dumps(known)
         if knows != self._said:
             await self._write("announce", knows=knows)
             self._said = knows

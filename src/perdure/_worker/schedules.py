@@ -1,7 +1,7 @@
-"""Start what schedules say, each tick once, however many workers there are.
+"""Start the tasks of schedules, one per tick, however many workers there are.
 
-A tick's task has an id made from the schedule and the moment, so two workers that fire the same tick start the same
-task. Only then is the tick written off; a worker that dies in between leaves it to the next, which finds the task.
+The id of a tick's task is derived from the schedule and the moment, so two workers that fire the same tick start the
+same task. The tick is marked done afterwards; if a worker dies in between, the next one finds the task already there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from perdure._ground import crash_points as crash
 from perdure._model import Plan, tick_id
 from perdure._tasks import Kept, Tasks, store_of
 
-# A tick is to be fired well within a second of its moment.
+# A tick should fire well within a second of its moment.
 LOOK = timedelta(seconds=0.2)
 _PAGE = 1000
 
@@ -37,7 +37,7 @@ class Schedules:
 
     async def _serve(self, kept: Kept[Plan], now: int) -> None:
         if function_for(kept.value.function, kept.value.version, kept.value.module) is None:
-            return  # another worker knows it, or one that is still to be deployed
+            return  # another worker knows it, or one that is not deployed yet
         plan = await scheduling.folded(self._store, kept.value)
         ticks: list[int] = []
         if not plan.is_paused:

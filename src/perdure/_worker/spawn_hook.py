@@ -1,7 +1,8 @@
-"""Call for a new worker when one was lost: a command or a function of the user's, once for each task that needs it.
+"""Call the user's spawn hook, a command or a function, when a task has lost its worker: once per task.
 
-The command gets the task's id as its last argument and as PERDURE_TASK_ID; no shell reads it. It is called by the
-worker that noticed the loss. If that one dies in the same moment, nobody calls: the task waits for any worker.
+The command gets the task's id as its last argument and as PERDURE_TASK_ID; no shell is involved. The worker that
+noticed the loss calls the hook. If that worker dies at the same moment, the hook is not called and the task waits
+for any worker.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ log = logging.getLogger("perdure.worker")
 Hook = Sequence[str] | Callable[[str], Awaitable[None] | None]
 
 
-class Spawn:
+class SpawnHook:
     def __init__(self, hook: Hook) -> None:
         self._hook = hook
         self._running: set[asyncio.Task[None]] = set()
 
     async def call(self, task_id: str) -> None:
-        """Have the hook called; an error in it is told and harms nobody."""
+        """Call the hook in the background. An error in it is logged and has no other effect."""
         call = asyncio.create_task(self._call(task_id))
         self._running.add(call)
         call.add_done_callback(self._running.discard)

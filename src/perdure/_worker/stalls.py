@@ -1,8 +1,8 @@
-"""Notice attempts that live and get no further.
+"""Notice attempts that are alive but make no progress.
 
-A heart beats although the event loop is stuck, so a worker that hangs looks alive. What shows is its task: no entry,
-no checkpoint and no progress for so long. Every worker looks at all tasks that are held, so one that is stuck itself
-is seen by the others. It is flagged with an event, once an attempt; by choice the task is then given to another.
+A heart beats in its own thread, so a worker whose event loop hangs still looks alive. Its task shows the stall: no new
+entry, checkpoint or progress for `stalled_after`. Every worker looks at all held tasks, so others notice a worker that
+is stuck itself. An attempt is flagged once, with an event; with `restart_stalled` another worker then gets the task.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import NamedTuple
 from perdure._ground import codec, envelope
 from perdure._store import EventRow
 from perdure._tasks import Tasks, store_of
-from perdure._worker.reaper import STALLED, Held, Other, Reaper
+from perdure._worker.reaper import STALLED, HeldTask, Peer, Reaper
 
 log = logging.getLogger("perdure.worker")
 
-# Looks in the time after which an attempt counts as stalled.
+# How often to look within the time after which an attempt counts as stalled.
 _LOOKS = 10
 
 
-class Seen(NamedTuple):
+class LastChange(NamedTuple):
     mark: tuple[int, ...]
     since: float
 
@@ -36,15 +36,15 @@ class Stalls:
     ) -> None:
         self._store, self._after, self._reaper = store_of(tasks), after, reaper
         self._restart, self._cancel = restart, cancel
-        self._seen: dict[tuple[str, int], Seen] = {}
+        self._seen: dict[tuple[str, int], LastChange] = {}
         self._flagged: set[tuple[str, int]] = set()
 
     async def round(self) -> timedelta | None:
         now, seen = self._store.clock.boottime(), {}
         for row in await self._store.query("read_workers"):
-            other = Other.of(row)
+            other = Peer.of(row)
             rows = await self._store.query("read_holding", worker=other.id) if other.leases else []
-            for held in (Held(*row) for row in rows):
+            for held in (HeldTask(*row) for row in rows):
                 if held.namespace == self._store.namespace and held.status == "running":
                     seen[held.uid, held.epoch] = self._look(held, now)
                     await self._judge(held, other, seen[held.uid, held.epoch], now)
@@ -52,31 +52,31 @@ class Stalls:
         self._flagged &= seen.keys()
         return self._after / _LOOKS
 
-    def _look(self, held: Held, now: float) -> Seen:
+    def _look(self, held: HeldTask, now: float) -> LastChange:
         mark = (held.line, held.seq, held.position, held.updated_at)
         before = self._seen.get((held.uid, held.epoch))
-        return before if before is not None and before.mark == mark else Seen(mark, now)
+        return before if before is not None and before.mark == mark else LastChange(mark, now)
 
-    async def _judge(self, held: Held, other: Other, seen: Seen, now: float) -> None:
+    async def _judge(self, held: HeldTask, other: Peer, seen: LastChange, now: float) -> None:
         attempt = (held.uid, held.epoch)
         if now - seen.since < self._after.total_seconds() or attempt in self._flagged:
             return
         if not await self._is_flagged(held) and not await self._flag(held, other, now - seen.since):
-            return  # something has changed: look again
+            return  # the task has moved on: look again
         self._flagged.add(attempt)
         if self._restart and await self._reaper.lose(held, other, STALLED):
             self._cancel(held.uid)
 
-    async def _flag(self, held: Held, other: Other, seconds: float) -> bool:
+    async def _flag(self, held: HeldTask, other: Peer, seconds: float) -> bool:
         who = {"user": other.user, "host": other.process.host, "pid": other.process.pid}
         data = {"epoch": held.epoch, "seconds": round(seconds), **who}
         params = {**self._store.event(held.uid, "stalled", data), "epoch": held.epoch, "worker": other.id}
         row = await self._store.verb("flag_attempt", held.uid, {**params, "version": held.version}, key=held.id)
         if row is not None:
-            log.warning("task %s has got no further for %.0f s", held.id, seconds)
+            log.warning("task %s has made no progress for %.0f s", held.id, seconds)
         return row is not None
 
-    async def _is_flagged(self, held: Held) -> bool:
+    async def _is_flagged(self, held: HeldTask) -> bool:
         rows = await self._store.query("read_events", uid=held.uid, after=0, limit=1 << 31)
         for event in (EventRow(*row) for row in rows):
             if event.kind == "stalled":

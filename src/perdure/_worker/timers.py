@@ -1,10 +1,10 @@
-"""End pauses whose moment has come: waits, rate limits, expired questions, tasks that waited for another one.
+"""End pauses that are due: waits, rate limits, expired questions, and pauses until another task ends.
 
-Every worker looks; what is due is taken by exactly one of them, because the verb that takes it is refused to the
-others (perdure/_tasks/pauses/due_pauses.py). They look at what is due in another order each, so that a thousand
-timers of one moment are shared, and take a hundred at a time, so that none of them holds up the rest.
+Every worker looks. Only one of them ends each pause, because the store refuses the write of the others
+(perdure/_tasks/pauses/due_pauses.py). Each worker goes through the due pauses in its own order, so that a thousand
+timers of one moment are shared, and takes a hundred at a time, so that none of them delays the rest.
 
-Owns the question "which pauses are over?". Checks of the world outside take their time: they are in pollers.py.
+Owns the question "which pauses are over?". Checks of the outside world take longer; pollers.py makes them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from datetime import timedelta
 
 from perdure._tasks import DueQuestion, Tasks, read_resets, store_of, take_after_task, take_question, take_task
 
-# A timer that another process sets is seen within this time; those of this worker's tasks at once, by the bell.
+# A timer set by another process is seen within this time; one set by this worker's tasks at once, by the bell.
 LOOK = timedelta(seconds=0.5)
 AT_ONCE = timedelta(0)
-# So many are looked at in a round, and so many of them are taken at the same time.
+# How many due pauses a round reads, and how many of them it takes at the same time.
 WINDOW, TOGETHER = 400, 100
 
 
@@ -39,7 +39,7 @@ class Timers:
         due_questions = [DueQuestion(*row) for row in questions if row[8] <= now]
         due_tasks = [row for row in paused if row[1] <= now]
         resets = await read_resets(store) if due_questions or due_tasks else {}
-        await taken(
+        await take_all(
             [
                 *(take_question(tasks, due, now, resets) for due in due_questions),
                 *(take_task(tasks, uid, due_at, now, resets) for uid, due_at in due_tasks),
@@ -48,11 +48,11 @@ class Timers:
         )
         if max(len(due_questions), len(due_tasks), len(ended)) == WINDOW:
             return AT_ONCE
-        return until_next([row[8] for row in questions] + [row[1] for row in paused], now)
+        return time_until_next([row[8] for row in questions] + [row[1] for row in paused], now)
 
 
-async def taken(work: Iterable[Awaitable[bool]]) -> None:
-    """Do all of it, a hundred at a time; if there is more, in no order, so that workers share it."""
+async def take_all(work: Iterable[Awaitable[bool]]) -> None:
+    """Await all of `work`, a hundred at a time; if there is more, in random order, so that workers share it."""
     waiting = list(work)
     if len(waiting) > TOGETHER:
         random.shuffle(waiting)
@@ -66,6 +66,6 @@ async def taken(work: Iterable[Awaitable[bool]]) -> None:
             raise trouble[0]
 
 
-def until_next(moments: Iterable[int], now: int) -> timedelta:
+def time_until_next(moments: Iterable[int], now: int) -> timedelta:
     later = min((moment for moment in moments if moment > now), default=None)
     return LOOK if later is None else min(LOOK, timedelta(milliseconds=later - now))

@@ -1,7 +1,7 @@
-"""Act on events, and make events of files that change or are dropped.
+"""Act on events, and turn changed or dropped files into events.
 
-An event is written off only after its task is there; a worker that dies before leaves it to the next, and the task's
-id (or the signal's mark) is made from the event, so that nothing happens twice.
+An event is marked done only after its task exists, so a worker that dies before leaves the event to the next one. The
+id of the task (or the mark of the signal) is derived from the event, so that acting on it again changes nothing.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from perdure._tasks import Kept, Tasks, store_of
 from perdure.errors import PerdureError, StoreUnavailable
 
 LOOK = timedelta(seconds=0.2)
-# While a trigger that wants an event is paused, or only others know its function, it is looked at this often.
+# How often to look again while the trigger of an event is paused, or only other workers know its function.
 _LATER_MS = 5_000
 _PAGE = 1000
-# What is still being written, by the names programs give it meanwhile.
+# Endings that programs give to files they are still writing.
 _UNFINISHED = (".part", ".tmp", ".swp", ".crdownload")
 
 
@@ -36,8 +36,8 @@ class Triggers:
         self._store = store_of(tasks)
         self._triggers, self._events = triggering.triggers_of(self._store), triggering.events_of(self._store)
         self._host = self._store.presence.process.host
-        self._before: dict[tuple[str, str], str] = {}  # how files looked in the round before, by trigger and path
-        self._known: set[tuple[str, str]] = set()  # events that are in the store, by trigger and id
+        self._before: dict[tuple[str, str], str] = {}  # the shape of each file in the last round, by trigger and path
+        self._known: set[tuple[str, str]] = set()  # events that are already in the store, by trigger and id
 
     async def round(self) -> timedelta | None:
         for id, kept in (await self._all()).items():
@@ -45,8 +45,8 @@ class Triggers:
                 await self._watch(id, kept)
         now = await self._store.wall_ms()
         events = await self._events.due(now, limit=_PAGE)
-        # After the events: a trigger that was there when one of them came is among these. An event that no trigger
-        # wants is written off.
+        # Read after the events, so that every trigger that existed when one of them came is included. An event that
+        # no trigger wants is done.
         triggers = await self._all() if events else {}
         for event in events:
             await self._serve(event, triggers, now)
@@ -77,7 +77,7 @@ class Triggers:
             await self._events.change(kept, after, due_at=now + REMEMBERED_MS if is_over else later)
 
     async def _act(self, id: str, one: Kept[Trigger], kept: Kept[Incoming], now: int) -> tuple[str | None, int]:
-        """What is to be noted of this trigger, if it is done with the event; else when to look again."""
+        """Returns what to note for this trigger, None when it is not done with the event; and when to look again."""
         trigger = one.value
         if trigger.is_paused or not triggering.knows(trigger):
             return None, now + _LATER_MS
@@ -85,19 +85,19 @@ class Triggers:
         if may_at > now:
             return None, may_at
         if noted is not trigger and not await self._triggers.change(one, noted):
-            return None, now  # another worker's event was quicker; look at the limit again
+            return None, now  # another worker changed the trigger first; check its limit again
         try:
             said = await triggering.act(self._tasks, id, trigger, kept.value)
         except StoreUnavailable:
             raise
         except (PerdureError, TypeError, ValueError) as wrong:
-            # One event that leads nowhere must not keep the others from their tasks: it is set aside and named.
+            # An event that causes an error must not block the others: it is marked done, with the error.
             said = f"!{wrong.what if isinstance(wrong, PerdureError) else wrong}"
         crash.place("triggers.acted")
         return said, now + REMEMBERED_MS
 
     async def _forget(self, kept: Kept[Incoming], now: int) -> None:
-        """An event is remembered for some days, and as long as the file it is about lies there."""
+        """Delete an event, but not while the file it is about still exists."""
         event = kept.value
         is_elsewhere = event.path != "" and event.host != self._host
         if event.path and (is_elsewhere or await asyncio.to_thread(triggering.looks, event.path) is not None):
@@ -137,7 +137,7 @@ class Triggers:
 
 
 def _look(trigger: Trigger) -> dict[str, str]:
-    """How each file that the trigger is about looks now. Links are left alone: they may lead anywhere."""
+    """The shape of each file that the trigger watches. Symbolic links are skipped: they may lead anywhere."""
     if trigger.source == "file":
         shape = triggering.looks(trigger.path)
         return {} if shape is None else {trigger.path: shape}

@@ -1,4 +1,4 @@
-"""`async with app.worker():` — the duties of one process, each in its loop, begun and ended together."""
+"""`async with app.worker():` — run all duties of one process, each in its own loop, and end them together."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from perdure._worker.duty import Duty, DutyLoop
 from perdure._worker.pollers import Pollers
 from perdure._worker.queues import Queue
 from perdure._worker.reaper import Reaper
-from perdure._worker.registration import Attendance
+from perdure._worker.registration import Registration
 from perdure._worker.schedules import Schedules
-from perdure._worker.spawn_hook import Hook, Spawn
+from perdure._worker.spawn_hook import Hook, SpawnHook
 from perdure._worker.stalls import Stalls
 from perdure._worker.timers import Timers
 from perdure._worker.triggers import Triggers
 from perdure.errors import InvalidInput, PerdureError
 
 GRACE = timedelta(seconds=10)
-# What follows when a task has another status: pauses until it ends, tasks that depend on it.
+# Duties that look again when a task changes its status: pauses until a task ends, and dependencies.
 _AFTER_MOVES = (Timers, Dependencies, AwaitedTasks)
 STALLED_AFTER = timedelta(minutes=15)
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """How a worker works; the defaults are for one on a laptop and one in a fleet alike.
+    """How a worker works. The defaults fit one worker on a laptop and a fleet of them.
 
-    concurrency      tasks at a time
-    queues           whose tasks it takes; limits of a queue are set by `app.queue(…)`
-    grace            how long a drain lets tasks come to their next safe point
-    stalled_after    an attempt that gets no further for so long is flagged; None: never
-    restart_stalled  and given to another
-    spawn            a command or function that brings up a new worker, called with a task's id when one was lost
+    concurrency      how many tasks to work on at a time
+    queues           the queues to take tasks from; `app.queue(…)` sets the limits of a queue
+    grace            how long a drain waits for tasks to reach their next safe point
+    stalled_after    flag an attempt that makes no progress for this long; None: never
+    restart_stalled  give the task of a flagged attempt to another worker
+    spawn            a command or function that starts a new worker; called with the id of a task that lost its worker
     """
 
     concurrency: int = 100
@@ -69,8 +69,8 @@ class Worker:
     def __init__(self, tasks: Tasks, settings: Settings) -> None:
         self._tasks, self._settings = tasks, settings
         self._store = store_of(tasks)
-        self._attendance = Attendance(tasks, settings.queues, self.ask_to_drain)
-        self._reaper = Reaper(tasks, self.ring, Spawn(settings.spawn) if settings.spawn is not None else None)
+        self._registration = Registration(tasks, settings.queues, self.ask_to_drain)
+        self._reaper = Reaper(tasks, self.ring, SpawnHook(settings.spawn) if settings.spawn is not None else None)
         queues, limits = settings.queues, settings.limits
         self._claimer = Claimer(tasks, settings.concurrency, queues, limits, lambda: self._reaper.workers)
         self._loops: list[DutyLoop] = []
@@ -80,8 +80,8 @@ class Worker:
         self.drained = asyncio.Event()
 
     def _duties(self) -> list[Duty]:
-        """All that this worker does, one duty a file."""
-        duties: list[Duty] = [self._attendance, self._claimer, self._reaper]
+        """All duties of this worker; each has a file of its own."""
+        duties: list[Duty] = [self._registration, self._claimer, self._reaper]
         duties += [Deadlines(self._tasks, self._cancel), Dependencies(self._tasks), AwaitedTasks(self._tasks)]
         duties += [Timers(self._tasks), Pollers(self._tasks), Schedules(self._tasks), Triggers(self._tasks)]
         duties += [Deliveries(self._tasks, handler) for handler in self._tasks._handlers]
@@ -98,7 +98,7 @@ class Worker:
         self._loops = [DutyLoop(duty, clock, calm=isinstance(duty, _AFTER_MOVES)) for duty in self._duties()]
         claiming = next(loop for loop in self._loops if loop.duty is self._claimer)
         self._claimer.ring = claiming.ring
-        self._stack.enter_context(self._store.bell.subscribed(Hearing(self._heard).ring))
+        self._stack.enter_context(self._store.bell.subscribed(BellRelay(self._heard).ring))
         self._running = [asyncio.create_task(loop.run(), name=f"perdure {loop.duty.name}") for loop in self._loops]
         self._loop = asyncio.get_running_loop()
         self._tasks._handler_hooks.append(self._serve)
@@ -107,26 +107,26 @@ class Worker:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop taking tasks and give back those under way; others may carry them on at once."""
+        """Stop claiming and give back the tasks under way. Other workers can carry them on at once."""
         for running in (*self._running, *([self._draining] if self._draining is not None else [])):
             running.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
         await self._claimer.end()
         for loop in self._loops:
             if isinstance(loop.duty, Deliveries):
-                with suppress(PerdureError):  # out of reach, it is left when this process is gone
+                with suppress(PerdureError):  # store out of reach: the post is free once this process is gone
                     await loop.duty.leave()
         self._stack.close()
         self._reaper.watch.close()
-        self._attendance.end()
+        self._registration.end()
 
     def ring(self) -> None:
-        """There may be something to do now: every duty looks. From the loop's own thread."""
+        """Make every duty look for work now. Call it from the loop's own thread."""
         for loop in self._loops:
             loop.ring()
 
     def _heard(self, kinds: Kinds) -> None:
-        """Something was written, here or by another process."""
+        """Another thread or process wrote something: wake the duties it concerns."""
         for loop in self._loops:
             if loop.duty is self._claimer:
                 if WORK in kinds or self._claimer.waits_for_room:
@@ -135,7 +135,7 @@ class Worker:
                 loop.ring()
 
     def _serve(self, handler: Handler) -> None:
-        """A handler was made while this worker is at work. From any thread."""
+        """Start delivering to a handler that was declared while this worker runs. Called from any thread."""
         self._loop.call_soon_threadsafe(self._begin, Deliveries(self._tasks, handler))
 
     def _begin(self, duty: Duty) -> None:
@@ -144,13 +144,13 @@ class Worker:
         self._running.append(asyncio.create_task(loop.run(), name=f"perdure {duty.name}"))
 
     def observe(self, observer: Observer) -> None:
-        """Have an observer told of every attempt that starts and ends here."""
+        """Call `observer` for every attempt that starts or ends in this worker."""
         self._claimer.observers.append(observer)
 
     # ── leaving ─────────────────────────────────────────────────────────────────────────────────
 
     def ask_to_drain(self) -> None:
-        """Begin to drain; `drained` is set when nothing is under way any more."""
+        """Begin to drain. `drained` is set once no task is under way."""
         if self._draining is None:
             self._draining = asyncio.create_task(self._drain())
 
@@ -161,21 +161,21 @@ class Worker:
             self.drained.set()
 
     def _cancel(self, uid: str) -> None:
-        """End the attempt of this worker at a task that is no longer its own."""
-        made = self._claimer.passes.get(uid)
-        if made is not None and made.work is not None:
+        """Cancel this worker's attempt at a task it no longer owns."""
+        claimed = self._claimer.claimed.get(uid)
+        if claimed is not None and claimed.work is not None:
             with suppress(RuntimeError):
-                made.work.cancel()
+                claimed.work.cancel()
 
 
 async def _next_millisecond(clock: Clock) -> None:
-    """Moments are kept in milliseconds: handlers are told what happens in this one, and not what happened before."""
+    """Wait for the next millisecond, the unit in which moments are stored: a handler gets only events from now on."""
     if isinstance(clock, SystemClock):
         await asyncio.sleep(0.0015)
 
 
-class Hearing:
-    """Rings on their way from other threads to the worker's loop; however many there are, it is woken once."""
+class BellRelay:
+    """Passes rings from other threads to the worker's loop. Many rings in a row wake the loop once."""
 
     def __init__(self, heard: Callable[[Kinds], None]) -> None:
         self._heard, self._loop = heard, asyncio.get_running_loop()
@@ -186,7 +186,7 @@ class Hearing:
         with self._mutex:
             before, self._kinds = self._kinds, self._kinds | kinds
         if not before:
-            with suppress(RuntimeError):  # the loop was closed meanwhile; nobody is left to wake
+            with suppress(RuntimeError):  # the loop was closed meanwhile
                 self._loop.call_soon_threadsafe(self._pass_on)
 
     def _pass_on(self) -> None:

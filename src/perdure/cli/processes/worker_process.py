@@ -19,7 +19,7 @@ from perdure.cli.output import json_values as values
 
 if TYPE_CHECKING:
     from perdure._app import Perdure
-    from perdure._worker import Pass, Settings, Worker
+    from perdure._worker import ClaimedTask, Settings, Worker
 
 
 async def work(call: Invocation, app: Perdure, settings: Settings) -> int:
@@ -67,7 +67,7 @@ class Teller:
 
     def __init__(self, call: Invocation, app: Perdure) -> None:
         self._call, self._app = call, app
-        self._heard: asyncio.Queue[tuple[str, Pass, BaseException | None] | None] = asyncio.Queue()
+        self._heard: asyncio.Queue[tuple[str, ClaimedTask, BaseException | None] | None] = asyncio.Queue()
         self._telling: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> None:
@@ -78,31 +78,31 @@ class Teller:
         if self._telling is not None:
             await self._telling
 
-    def heard(self, what: str, made: Pass, error: BaseException | None) -> None:
-        self._heard.put_nowait((what, made, error))
+    def heard(self, what: str, claimed: ClaimedTask, error: BaseException | None) -> None:
+        self._heard.put_nowait((what, claimed, error))
 
     async def _tell(self) -> None:
         while (heard := await self._heard.get()) is not None:
-            what, made, error = heard
-            turn = made.turn
+            what, claimed, error = heard
+            turn = claimed.turn
             if what == "started":
                 line = f"{turn.id} started (attempt {turn.epoch + 1})"
                 self.say({"event": what, "task": turn.id, "attempt": turn.epoch + 1}, line)
             else:
-                status = await self._status(made)
+                status = await self._status(claimed)
                 why = redact(name_and_message(error)) if error is not None else ""
                 trace = trace_of(error) if error is not None else ""
                 told = {"event": status, "task": turn.id, "error": why or None}
                 line = "\n".join(filter(None, (f"{turn.id} {status}" + (f": {why}" if why else ""), trace)))
                 self.say({**told, "traceback": trace} if trace else told, line)
 
-    async def _status(self, made: Pass) -> str:
+    async def _status(self, claimed: ClaimedTask) -> str:
         from perdure.errors import PerdureError
 
-        if made.task is not None and made.task.is_finished:
-            return made.task.status
+        if claimed.task is not None and claimed.task.is_finished:
+            return claimed.task.status
         try:
-            rows = await store_of(self._app.tasks).query("get_task_by_uid", uid=made.turn.uid)
+            rows = await store_of(self._app.tasks).query("get_task_by_uid", uid=claimed.turn.uid)
         except PerdureError:
             return "given back"
         status = str(rows[0][4]) if rows else "gone"
