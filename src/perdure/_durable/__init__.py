@@ -103,7 +103,7 @@ __getattr__ = lazy_door(
         ),
         "lifecycle": (
             "Beginning",
-            "Found",
+            "TaskPast",
             "Handle",
             "Stopped",
             "cancel",
@@ -148,7 +148,7 @@ __getattr__ = lazy_door(
             "span",
         ),
         "streams": (
-            "Account",
+            "TaskAccount",
             "Marker",
             "Prefix",
             "Stream",

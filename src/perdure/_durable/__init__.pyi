@@ -77,7 +77,7 @@ from perdure._durable.inspect import CallFrame, Where, shown_value, where, who_w
 from perdure._durable.journal import Block, JournalLine, journal_of, require_all_entries
 from perdure._durable.lifecycle import (
     Beginning,
-    Found,
+    TaskPast,
     Handle,
     Stopped,
     cancel,
@@ -98,7 +98,7 @@ from perdure._durable.models import Budget, ModelCall, Price, Savings, Spent, Us
 from perdure._durable.pauses import Approval, instruction
 from perdure._durable.progress import cursor as progress_cursor, mark as mark_progress, plain_mark, span
 from perdure._durable.streams import (
-    Account,
+    TaskAccount,
     Marker,
     Prefix,
     Stream,
@@ -193,7 +193,7 @@ __all__ = [
     "journal_of",
     "require_all_entries",
     "Beginning",
-    "Found",
+    "TaskPast",
     "Handle",
     "Stopped",
     "cancel",

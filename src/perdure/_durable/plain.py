@@ -25,7 +25,7 @@ from perdure._durable.progress import loops as _loops
 from perdure._durable.progress import plain_mark, spans
 from perdure._durable.progress import state_list as stating
 from perdure._durable.progress import thought_frames as framing
-from perdure._durable.streams import Account, HasTasks, Marker, Prefix, StreamPart
+from perdure._durable.streams import HasTasks, Marker, Prefix, StreamPart, TaskAccount
 from perdure._durable.streams import stream_reader as readers
 from perdure._durable.streams import streamed_calls as streams
 from perdure._ground.durations import Duration
@@ -476,7 +476,7 @@ def follow_stream(
     return each_of(readers.follow_stream(_inner(app), task_id, name, after=after, number=number))
 
 
-def account_of(app: HasTasks | Tasks | Store, task_id: str) -> Account:
+def account_of(app: HasTasks | Tasks | Store, task_id: str) -> TaskAccount:
     """What a task has spent and saved: for `perdure where` and `perdure show`.
 
     `saved` of a finished task is what its last attempt found done; of any other, what the next one will find.

@@ -22,7 +22,7 @@ from typing import Any
 from perdure._durable import (
     Beginning,
     DurableFunction,
-    Found,
+    TaskPast,
     come_back,
     function_for,
     one_pass,
@@ -67,7 +67,7 @@ SUSPECT, WATCHED_SECONDS = 2, 30.0
 _SUSPECTS = "suspects"
 BUDGET = 6  # its column in a row of get_call; NULL: nothing was on record when the task began
 
-Reading = asyncio.Task[dict[str, Found]]
+Reading = asyncio.Task[dict[str, TaskPast]]
 
 
 @dataclass(slots=True)
@@ -200,7 +200,7 @@ class Claimer:
         reading.add_done_callback(lambda done: done.cancelled() or done.exception())  # those who await it report it
         return reading
 
-    async def _read_pasts(self, uids: Sequence[str]) -> dict[str, Found]:
+    async def _read_pasts(self, uids: Sequence[str]) -> dict[str, TaskPast]:
         return await read_pasts(self._store, uids)
 
     # ── one task ────────────────────────────────────────────────────────────────────────────────
@@ -262,7 +262,7 @@ class Claimer:
                 return
         await one_pass(self._tasks, task, hold, function, beginning, found.past if found is not None else None)
 
-    async def _attach(self, uid: str, found: Found | None) -> Task:
+    async def _attach(self, uid: str, found: TaskPast | None) -> Task:
         if found is not None and found.past is not None and not found.row.seq and found.past.call[BUDGET] is None:
             return task_without_state(self._tasks, found.row)
         return await task_by_uid(self._tasks, uid)

@@ -1,4 +1,4 @@
-"""Durable functions that begin by themselves: schedules, triggers, reducers."""
+"""Durable functions that start by themselves: schedules, triggers, reducers."""
 
 from perdure._ground.lazy_door import lazy_door
 

@@ -1,4 +1,4 @@
-"""Durable functions that begin by themselves: schedules, triggers, reducers.
+"""Durable functions that start by themselves: schedules, triggers, reducers.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """

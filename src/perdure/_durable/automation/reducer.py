@@ -1,4 +1,4 @@
-"""Agents as reducers: `(state, event) → state, effects`, where the log of events is the truth.
+"""Agents as reducers: `(state, event) → state, effects`. The log of events is the truth.
 
     def review(state: Ticket, event: Event) -> tuple[Ticket, list[Do]]:
         if event.kind == "opened":
@@ -9,14 +9,14 @@
 
     await app.start("ticket-7", tickets.function)
     await tickets.send(app, "ticket-7", Event("opened", …))
-    await tickets.state_at(app, "ticket-7", 12)       # folded again from the first twelve events
+    await tickets.state_at(app, "ticket-7", 12)       # computed again from the first twelve events
 
-A reducer decides and touches nothing: the same events give the same state in any process, at any time. What it wants
-done it returns, as calls of steps and effects; the runner does them in order, before it takes the next event, and
-what an effect came to may be an event itself. It is a durable function: each event is one recorded signal, an effect
-is never repeated, and after each event the state is a checkpoint, so that nothing before it is replayed.
+A reducer decides and touches nothing: the same events give the same state in any process, at any time. It returns the
+calls of steps and effects that it wants made. The runner makes them in order, before it takes the next event, and the
+result of a call can become an event itself. A reducer is a durable function: each event is one recorded signal, an
+effect is never repeated, and after each event the state is a checkpoint, so that nothing before it is replayed.
 
-Owns the runner and the fold. What an event is and when a ticket is closed, the user says.
+Owns the runner and the fold. The user defines the events and when the machine is over.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _SIGNAL = "event"
 
 
 class Do:
-    """A call that a reducer wants done: of a step or an effect, with its arguments.
+    """A call that a reducer wants made: a step or an effect, with its arguments.
 
-    `then(result)` may make an event of what it came to; that one is taken before those that were sent.
+    `then(result)` can turn the result into an event, which is taken before the events that were sent.
     """
 
     def __init__(self, call: Callable[..., Any], *args: Any, then: Callable[[Any], Any] | None = None) -> None:
@@ -58,7 +58,7 @@ class _App(Protocol):
 
 
 class Reducer(Generic[S, E]):
-    """A state machine that outlives its process: each task that carries out `function` is one of them."""
+    """A state machine that outlives its process. Each task of its `function` is one instance."""
 
     def __init__(
         self,
@@ -72,13 +72,13 @@ class Reducer(Generic[S, E]):
         self.name, self.reduce, self.first, self.event, self.is_over = name, reduce, first, event, is_over
         refuse_another(name, reduce)
         self.function: DurableFunction[[], S] = _function_of(self)
-        """What `app.start` and `app.run` take, without arguments; its result is the last state."""
+        """For `app.start` and `app.run`; takes no arguments. Its result is the last state."""
 
     async def send(self, app: _App, task_id: str, event: E) -> None:
         """Add an event to the log; it is on disk when this returns.
 
         Raises:
-            InvalidInput: the reducer takes no such event; it is not in the log.
+            InvalidInput: not an event of this reducer; it is not in the log.
             InvalidTransition: the task has ended.
         """
         task = await app.tasks.handle(task_id)
@@ -87,14 +87,14 @@ class Reducer(Generic[S, E]):
             codec.decode(codec.encode(plain), self.event)  # as the task will read it
         except InvalidInput as problem:
             raise InvalidInput(
-                f"{event!r} is no event of the reducer {self.name!r}: {problem.what}",
+                f"{event!r} is not an event of the reducer {self.name!r}: {problem.what}",
                 kept="the log as it is",
                 do=f"send a {getattr(self.event, '__name__', self.event)}",
             ) from None
         await task.signal(_SIGNAL, plain)
 
     async def events(self, app: _App, task_id: str) -> Sequence[E]:
-        """The events that were taken so far, in order: the truth."""
+        """The events taken so far, in order."""
         task = await app.tasks.handle(task_id)
         row = await current_row(store_of(app.tasks), task_id, task.uid)
         found = await read_entries(store_of(app.tasks), task.uid, row.line)
@@ -102,17 +102,17 @@ class Reducer(Generic[S, E]):
         return [codec.decode(value, self.event) for value in taken if value is not None]
 
     def fold(self, events: Iterable[E], state: S | None = None) -> S:
-        """The state after these events; nothing is done. Pure."""
+        """The state after these events. Makes no calls. Pure."""
         now = self._copy(self.first if state is None else state)
         for event in events:
             now = self.step(now, event)[0]
         return now
 
     async def state_at(self, app: _App, task_id: str, number: int) -> S:
-        """The state after the first `number` events, folded from the log.
+        """The state after the first `number` events, computed from the log.
 
         Raises:
-            InvalidInput: so many were not taken yet.
+            InvalidInput: fewer events were taken so far.
         """
         events = await self.events(app, task_id)
         if not 0 <= number <= len(events):
@@ -120,11 +120,11 @@ class Reducer(Generic[S, E]):
         return self.fold(events[:number])
 
     def step(self, state: S, event: E) -> tuple[S, Sequence[Do]]:
-        """What the reducer makes of one event."""
+        """Apply one event. Returns the new state and the calls to make."""
         made: Any = self.reduce(state, event)
         if inspect.isawaitable(made) or not isinstance(made, tuple) or len(made) != 2:
             raise InvalidInput(
-                f"the reducer {self.name} gave a {type(made).__name__}, not a state and a list of calls",
+                f"the reducer {self.name} returned a {type(made).__name__}, not a state and a list of calls",
                 kept="the state before this event",
                 do="return (state, [Do(…), …]) from a plain function",
             )
@@ -135,7 +135,7 @@ class Reducer(Generic[S, E]):
         return copy
 
 
-# The names under which the log stands in the journal: events that were sent, and those that effects came to.
+# The names of events in the journal: those that were sent, and those that calls resulted in.
 _OWN = "recorded event"
 _NAMES = (f"signal {_SIGNAL}", _OWN)
 
@@ -144,7 +144,7 @@ _reduces: dict[str, Callable[..., Any]] = {}
 
 
 def refuse_another(name: str, reduce: Callable[..., Any]) -> None:
-    """Known by name, as every durable function; the runner is the same for all, so what it runs is compared."""
+    """Refuse a second reducer of this name. All share one runner, so their `reduce` functions are compared."""
     before = _reduces.setdefault(name, reduce)
     if is_another(before, reduce):
         raise Conflict(f"two reducers are called {name!r}", do="give one of them another name")
@@ -160,7 +160,7 @@ def _function_of(reducer: Reducer[S, E]) -> DurableFunction[[], S]:
 
     async def run() -> S:
         state = await checkpoints.last(reducer.first)
-        own: list[Any] = []  # events that effects came to; the state is saved when none is left
+        own: list[Any] = []  # events made from results; the state is saved when none is left
         while not reducer.is_over(state):
             event = await take_own(own.pop(0)) if own else await signal_waits.next(_SIGNAL, reducer.event)
             state, wanted = reducer.step(state, event)

@@ -1,9 +1,9 @@
-"""Schedules: durable functions that are started again and again, each run with the state the one before has left.
+"""Schedules start a durable function again and again. Each run gets the state that the one before it returned.
 
     await app.schedule("digest", digest, "inbox").cron("0 9 * * 1-5", tz="Europe/Berlin")
 
-Owns how a schedule is kept and read. When ticks are due is in perdure/_model/schedule.py; who starts them is
-perdure/_worker/schedules.py.
+Owns how a schedule is stored and read. perdure/_model/schedule.py computes when ticks are due, and
+perdure/_worker/schedules.py starts them.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from perdure.errors import Conflict, InvalidInput, NotFound
 log = logging.getLogger("perdure.schedules")
 
 KIND = "schedule"
-_LONGEST_ID = 160  # a tick's id is longer by the moment
+_LONGEST_ID = 160  # the id of a tick's task also has the moment
 _MOST_OPEN = 50
 
 
 class Schedule(Struct, frozen=True, kw_only=True):
-    """A schedule as it stood when it was read."""
+    """A schedule as it was when it was read."""
 
     id: str
     function: str
@@ -47,30 +47,30 @@ class Schedule(Struct, frozen=True, kw_only=True):
     overlaps: bool
     is_paused: bool
     next_at: datetime | None
-    last_at: datetime | None  # the newest tick that is over
+    last_at: datetime | None  # the newest tick that is done
     runs: int
-    skipped: int  # ticks nobody was there for, and that were not made up for
-    open: Sequence[str]  # tasks of ticks that have not ended, as far as was seen
-    state: Any  # what the newest run that completed has left to the next
+    skipped: int  # ticks that no worker was there for and that were not made up
+    open: Sequence[str]  # tasks of ticks that had not ended when they were last looked at
+    state: Any  # the result of the newest run that completed
 
 
 class Tick(Struct, frozen=True, kw_only=True):
-    """Which run of a schedule this is."""
+    """Which tick of a schedule started this task."""
 
     schedule: str
     at: datetime
-    state: Any  # what the run before has returned; None for the first
+    state: Any  # what the run before it returned; None for the first
 
 
 class ScheduleDraft:
-    """What is to be started; `cron` or `every` says when, and keeps it."""
+    """A function to start; `cron` or `every` says when, and stores the schedule."""
 
     def __init__(self, tasks: Tasks, id: str, plan: Plan) -> None:
         self._tasks, self._id, self._plan = tasks, id, plan
         self._store = store_of(tasks)
 
     def __await__(self) -> Generator[Any, None, ScheduleDraft]:
-        """The draft itself: `await (await app.schedule(…)).cron(…)` means the same as with one await."""
+        """Gives the draft itself, so `await (await app.schedule(…)).cron(…)` works like a single await."""
         return self._itself().__await__()
 
     async def _itself(self) -> ScheduleDraft:
@@ -79,19 +79,19 @@ class ScheduleDraft:
     async def cron(
         self, expression: str, *, tz: str = "UTC", missed: Missed = "once", overlap: bool = False
     ) -> Schedule:
-        """Start it whenever the expression comes round in this time zone: "0 9 * * 1-5" is 9:00 on working days.
+        """Start it whenever the expression matches in this time zone: "0 9 * * 1-5" is 9:00 on working days.
 
-        `missed` says what becomes of ticks while no worker was there: `skip` them, make up for all of them `once`,
-        or for each (`all`). A run waits for the end of the one before it, unless they may `overlap`.
+        `missed` says what to do about ticks while no worker was there: `skip` them, make up for all of them with one
+        run (`once`), or run each (`all`). A run waits for the end of the one before it, unless `overlap` is set.
 
         Raises:
-            InvalidInput: the expression or the zone cannot be understood; nothing was written.
+            InvalidInput: the expression or the zone is not valid; nothing was written.
         """
         check_cron(expression, tz)
         return await self._keep(lambda plan: replace(plan, cron=expression, zone=tz, every_ms=0), missed, overlap)
 
     async def every(self, length: Duration, *, missed: Missed = "once", overlap: bool = False) -> Schedule:
-        """Start it again and again, so far apart; the first time so long from now."""
+        """Start it at this interval; the first time after one interval."""
         every_ms = check_every(length)
         return await self._keep(lambda plan: replace(plan, cron="", zone="UTC", every_ms=every_ms), missed, overlap)
 
@@ -109,7 +109,7 @@ class ScheduleDraft:
 
 
 def _changed(old: Plan, new: Plan) -> Plan:
-    """The schedule with what was asked for now, and with how far it has come. Asked for the same, it ticks on."""
+    """The new schedule with the progress of the old one. With the same times, it keeps its ticks."""
     is_same_time = (old.cron, old.zone, old.every_ms) == (new.cron, new.zone, new.every_ms)
     if is_same_time:
         new = replace(new, last=old.last, anchor=old.anchor)
@@ -149,26 +149,26 @@ class Schedules:
         return await view(self._store, id, kept.value) if kept else None
 
     async def pause(self, id: str) -> Schedule:
-        """Start nothing until it is resumed; runs under way go on."""
+        """Start nothing until it is resumed; runs under way continue."""
         return await self._change(id, lambda plan, now: replace(plan, is_paused=True))
 
     async def resume(self, id: str) -> Schedule:
-        """Go on with the next tick; those while it was paused are not made up for."""
+        """Continue with the next tick; ticks during the pause are not made up."""
         return await self._change(id, lambda plan, now: replace(plan, is_paused=False, last=max(plan.last, now)))
 
     async def remove(self, id: str) -> None:
-        """Start nothing any more; the tasks it has started stay."""
+        """Delete the schedule; tasks it has started stay."""
         while not await self._shelf.drop(await self._existing(id)):
             continue
 
     async def run_now(self, id: str) -> str:
-        """Start a run beside its ticks, here and now; the id of its task."""
+        """Start an extra run now. Returns the id of its task."""
         kept = await self._existing(id)
         now = await self._store.wall_ms()
         if not await fire(self._tasks, id, kept.value, now):
             raise Conflict(
                 f"this process does not know the function {kept.value.function!r}",
-                do="call it where the function is imported",
+                do="call it in a program that imports the function",
             )
         return tick_id(id, now)
 
@@ -186,7 +186,7 @@ class Schedules:
         return kept
 
 
-# ── what a worker and a run need ─────────────────────────────────────────────────────────────────
+# ── for workers and for runs ─────────────────────────────────────────────────────────────────────
 
 
 def shelf_of(store: Store) -> Shelf[Plan]:
@@ -194,16 +194,16 @@ def shelf_of(store: Store) -> Shelf[Plan]:
 
 
 def next_look(plan: Plan) -> int | None:
-    """When somebody should look at the schedule again; None: not before it is changed."""
+    """When a worker should look at the schedule again; None: not before it is changed."""
     if plan.open:
-        # In every round: what a run leaves to the next is kept with the schedule as soon as it has ended, as the
-        # run itself may be collected; and a tick may be waiting for its end.
+        # In every round: the result of a run is stored with the schedule as soon as the run has ended, because its
+        # task may be deleted; and a tick may be waiting for that end.
         return 0
     return None if plan.is_paused else plan.next_after(plan.last)
 
 
 async def fire(tasks: Tasks, id: str, plan: Plan, tick: int) -> bool:
-    """Start a tick's task, unless somebody has; False when this process does not know the function."""
+    """Start a tick's task if it does not exist yet. Returns False when this process does not know the function."""
     function = function_for(plan.function, plan.version, plan.module)
     if function is None:
         return False
@@ -213,13 +213,13 @@ async def fire(tasks: Tasks, id: str, plan: Plan, tick: int) -> bool:
     try:
         await start(tasks, tick_id(id, tick), chosen, args, kwargs, tags=tags)
     except Conflict as taken:
-        # The schedule was changed while its tick was being fired by another worker, or a person took the id.
+        # The schedule was changed while another worker fired this tick, or a person's task has the id.
         log.warning("schedule %s: the tick of %s is not started: %s", id, tick_name(tick), taken.what)
     return True
 
 
 async def folded(store: Store, plan: Plan, *, before: str | None = None) -> Plan:
-    """The plan with what its runs have left since it was last looked at; of those `before` a task, if one is given."""
+    """The plan with the results of its runs since the last look; with `before`, only of runs before that task."""
     state, still = plan.state, []
     for id in plan.open:
         if id == before:
@@ -234,11 +234,11 @@ async def folded(store: Store, plan: Plan, *, before: str | None = None) -> Plan
 
 
 def _left_by(store: Store, row: TaskRow, otherwise: Any) -> Any:
-    """What a run returned; one that returned nothing leaves what was left to it."""
+    """What a run returned; if it returned nothing, the state stays as it was."""
     try:
         value = store.unseal(row.uid, "result", row.result) if row.result is not None else None
     except InvalidInput as problem:
-        log.warning("what task %s has returned cannot be carried to the next run: %s", row.id, problem.what)
+        log.warning("cannot carry the result of task %s to the next run: %s", row.id, problem.what)
         return otherwise
     return otherwise if value is None else value
 
@@ -265,9 +265,9 @@ async def view(store: Store, id: str, plan: Plan) -> Schedule:
 
 
 async def scheduled() -> Tick | None:
-    """Inside a durable function: which run of which schedule this is, with what the run before has returned.
+    """Inside a durable function: which tick of which schedule started it, and what the run before it returned.
 
-    Recorded, so that a replay gets the same. None when the task was not started by a schedule.
+    It is recorded, so a replay gets the same. None when the task was not started by a schedule.
     """
     scope = current.get()
     if scope is None or scope.is_body:

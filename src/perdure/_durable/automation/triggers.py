@@ -1,10 +1,10 @@
-"""`app.triggers` and `app.events`: tasks that begin, or go on, because something happened outside.
+"""`app.triggers` and `app.events`: start or signal tasks when something happens outside.
 
     await app.triggers.start("invoices", read_invoice).directory("inbox", pattern="*.pdf")
     await app.triggers.signal("paid", "order-{number}", "payment").event("payment.received")
     await app.events.send("payment.received", {"number": 42}, id="evt_7f3")
 
-Owns how triggers and events are kept. Who watches files and acts on events is perdure/_worker/triggers.py.
+Owns how triggers and events are stored. perdure/_worker/triggers.py watches files and acts on events.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from perdure._store import Store
 from perdure._tasks import Kept, Shelf, Tasks, store_of
 from perdure.errors import InvalidInput, NotFound, TooLarge
 
-# A task that is started has an id of both, with an @ between them.
+# The id of a started task consists of both, joined by @.
 _LONGEST_ID, _LONGEST_EVENT = 60, 128
 MAX_BYTES = 1 << 20
 
 
 class Received(Struct, frozen=True, kw_only=True):
-    """An event that was taken in; `is_new` is False when it was sent before."""
+    """The receipt for an event. `is_new` is False when it was sent before."""
 
     name: str
     id: str
@@ -43,7 +43,7 @@ class Received(Struct, frozen=True, kw_only=True):
 
 
 class IncomingEvent(Struct, frozen=True, kw_only=True):
-    """An event as it stands: by trigger, the task it led to, or what was wrong with it."""
+    """A stored event: by trigger, the task it led to, or the error it caused."""
 
     name: str
     id: str
@@ -55,7 +55,7 @@ class IncomingEvent(Struct, frozen=True, kw_only=True):
 
 
 class TriggerDraft:
-    """What is to be done; `event`, `file` or `directory` says when, and keeps it."""
+    """An action; `event`, `file` or `directory` says when to take it, and stores the trigger."""
 
     def __init__(self, tasks: Tasks, id: str, trigger: Trigger) -> None:
         self._tasks, self._id, self._trigger = tasks, check_id(id, "trigger's id"), trigger
@@ -70,22 +70,22 @@ class TriggerDraft:
         rate: tuple[int, Duration] | None = None,
         schema: Mapping[str, Any] | None = None,
     ) -> Trigger:
-        """Whenever an event of this name is sent in. What it carries has to fit `schema`, by default that of the
-        function's parameter; `rate` lets at most so many begin in a length of time, and the others wait."""
+        """Act on each event of this name. Its data must fit `schema`; the default is the type of the function's
+        parameter. `rate` limits how many begin in a length of time; the others wait."""
         check_id(name, "event's name")
         if name.startswith("~"):
-            raise InvalidInput(f"the event's name {name!r} begins with ~, which is for perdure's own")
+            raise InvalidInput(f"the event's name {name!r} begins with ~, which is reserved")
         return await self._keep(rate, source="event", event=name, schema=schema or self._trigger.schema)
 
     async def file(self, path: str | os.PathLike[str], *, rate: tuple[int, Duration] | None = None) -> Trigger:
-        """Whenever this file has changed, or is there anew; as it is now does not count. On this machine."""
+        """Act whenever this file changes or appears; its present content does not count. Only on this machine."""
         where = _whole(path)
         return await self._keep(rate, source="file", path=where, event=f"~{self._id}", seen=looks(where) or "-")
 
     async def directory(
         self, path: str | os.PathLike[str], *, pattern: str = "*", rate: tuple[int, Duration] | None = None
     ) -> Trigger:
-        """For each file that lies, or is put, in this folder and whose name fits; once for each. On this machine."""
+        """Act once on each file in this folder whose name matches, now and later. Only on this machine."""
         event = f"~{self._id}"
         return await self._keep(rate, source="directory", path=_whole(path), pattern=pattern, event=event)
 
@@ -119,7 +119,7 @@ def _limit(rate: tuple[int, Duration] | None) -> tuple[int, int]:
 
 
 class Triggers:
-    """`app.triggers`: what begins when something happens outside."""
+    """`app.triggers`: what to do when something happens outside."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
@@ -127,10 +127,10 @@ class Triggers:
         self._shelf = triggers_of(self._store)
 
     def start(self, id: str, fn: DurableFunction[..., Any], /, *args: Any) -> TriggerDraft:
-        """Start `fn(*args, what the event carries)`; of a file or folder, that is the path."""
+        """Start `fn(*args, data)` with the data of the event; for a file or folder, that is the path."""
         names = list(fn.signature._signature.parameters)
         if len(names) <= len(args):
-            raise InvalidInput(f"{fn.name} takes no argument for what the event carries")
+            raise InvalidInput(f"{fn.name} has no parameter left for the event's data")
         takes = names[len(args)]
         given = zip(names, args, strict=False)
         encoded = {name: codec.encode(value, fn.signature.types[name]) for name, value in given}
@@ -147,21 +147,21 @@ class Triggers:
         return TriggerDraft(self._tasks, id, trigger)
 
     def signal(self, id: str, task: str, name: str) -> TriggerDraft:
-        """Signal a task: `order-{number}` is the task whose id has the field `number` of what the event carries."""
+        """Signal a task. In its id, `order-{number}`, the field `number` of the event's data is filled in."""
         return TriggerDraft(self._tasks, id, Trigger(task=task, signal=check_id(name, "signal's name")))
 
     async def list(self) -> Mapping[str, Trigger]:
         return {kept.key: kept.value for kept in await self._shelf.all()}
 
     async def pause(self, id: str) -> None:
-        """Act on nothing; events wait until it is resumed."""
+        """Stop acting; events wait until it is resumed."""
         await self._change(id, is_paused=True)
 
     async def resume(self, id: str) -> None:
         await self._change(id, is_paused=False)
 
     async def remove(self, id: str) -> None:
-        """Act on nothing any more; the tasks it has started stay."""
+        """Delete the trigger; tasks it has started stay."""
         while not await self._shelf.drop(await self._existing(id)):
             continue
 
@@ -186,12 +186,12 @@ class Events:
         self._store = store_of(tasks)
 
     async def send(self, name: str, data: Any = None, *, id: str | None = None) -> Received:
-        """Take an event in; once this returns, it is acted on even if this process dies. Sent again with the same
-        id, it is known and nothing happens.
+        """Store an event. Once this returns, workers will act on it even if this process dies. An event with the same
+        id is stored once.
 
         Raises:
-            NotFound: no trigger wants events of this name; nothing was kept.
-            InvalidInput, TooLarge, NotStorable: what it carries does not fit; nothing was kept.
+            NotFound: no trigger wants events of this name; nothing was stored.
+            InvalidInput, TooLarge, NotStorable: its data does not fit; nothing was stored.
         """
         store = self._store
         check_id(name, "event's name")
@@ -214,7 +214,7 @@ class Events:
         return Received(name=name, id=known, is_new=is_new)
 
     async def list(self, *, limit: int = 1000) -> Sequence[IncomingEvent]:
-        """The events that are remembered, by name and id."""
+        """The stored events, by name and id."""
         return [_view(kept.value) for kept in await events_of(self._store).all(limit=limit)]
 
 
@@ -230,7 +230,7 @@ def _view(found: Incoming) -> IncomingEvent:
     )
 
 
-# ── what a worker needs ──────────────────────────────────────────────────────────────────────────
+# ── for workers ──────────────────────────────────────────────────────────────────────────────────
 
 
 def triggers_of(store: Store) -> Shelf[Trigger]:
@@ -242,7 +242,7 @@ def events_of(store: Store) -> Shelf[Incoming]:
 
 
 def looks(path: str) -> str | None:
-    """What tells one content of a file from another without reading it; None when it is not there or no file."""
+    """Tells one content of a file from another without reading it; None when it is missing or not a regular file."""
     try:
         found = os.stat(path, follow_symlinks=False)
     except OSError:
@@ -253,12 +253,12 @@ def looks(path: str) -> str | None:
 
 
 def knows(trigger: Trigger) -> bool:
-    """Whether this process can act on it: it has the function's code, or none is needed."""
+    """Whether this process can act on it: it has the function's code, or needs none."""
     return bool(trigger.signal) or function_for(trigger.function, trigger.version, trigger.module) is not None
 
 
 async def act(tasks: Tasks, id: str, trigger: Trigger, event: Incoming) -> str:
-    """Start or signal the task; its id. Done again for the same event, nothing more happens.
+    """Start or signal the task and return its id. Repeating it for the same event changes nothing.
 
     Raises:
         InvalidInput, NotFound, Conflict: it cannot be done, now or later.
@@ -271,7 +271,7 @@ async def act(tasks: Tasks, id: str, trigger: Trigger, event: Incoming) -> str:
     assert function is not None
     task_id = f"{id}@{event.id}"
     named: dict[str, bytes] = codec.decode(trigger.arguments)
-    named[trigger.takes] = codec.encode(event.data)  # read by the parameter's annotation, as if it had been called
+    named[trigger.takes] = codec.encode(event.data)  # decoded by the parameter's annotation, as in a call
     args, kwargs = function.signature.decode_arguments(codec.encode(named))
     chosen = function.options(queue=trigger.queue, priority=trigger.priority)
     await start(tasks, check_id(task_id), chosen, args, kwargs, tags={"trigger": id, "event": event.name})

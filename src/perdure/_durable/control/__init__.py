@@ -1,4 +1,4 @@
-"""What others want of an attempt: cancel, pause, kill switch, time limit."""
+"""Control of running attempts from outside: cancel, pause, kill switch, time-out."""
 
 from perdure._ground.lazy_door import lazy_door
 
@@ -9,12 +9,12 @@ __getattr__ = lazy_door(
             "is_among",
             "is_halted",
             "is_live",
-            "is_wished",
+            "has_cancel_request",
             "stop_soon",
             "watch_of",
             "why_drained",
-            "wish_of",
-            "wish_to_cancel",
+            "cancel_request",
+            "request_cancel",
         ),
         "kill_switch": (
             "KillSwitch",

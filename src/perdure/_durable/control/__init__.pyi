@@ -1,4 +1,4 @@
-"""What others want of an attempt: cancel, pause, kill switch, time limit.
+"""Control of running attempts from outside: cancel, pause, kill switch, time-out.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """
@@ -7,24 +7,24 @@ from perdure._durable.control.control_watch import (
     is_among,
     is_halted,
     is_live,
-    is_wished,
+    has_cancel_request,
     stop_soon,
     watch_of,
     why_drained,
-    wish_of,
-    wish_to_cancel,
+    cancel_request,
+    request_cancel,
 )
 from perdure._durable.control.kill_switch import KillSwitch, Switch, why_stopped
 __all__ = [
     "is_among",
     "is_halted",
     "is_live",
-    "is_wished",
+    "has_cancel_request",
     "stop_soon",
     "watch_of",
     "why_drained",
-    "wish_of",
-    "wish_to_cancel",
+    "cancel_request",
+    "request_cancel",
     "KillSwitch",
     "Switch",
     "why_stopped",

@@ -1,9 +1,9 @@
-"""What others want of the attempts of this process: that a task is cancelled, paused, or stopped by the kill switch;
-or that it goes on with an answer.
+"""Bring requests from outside to the attempts of this process: cancel, pause, kill switch, and answers.
 
-A wish to cancel is a signal to the task and a pause is its status, so both outlive everybody; a switch is a row of
-its own (kill_switch.py). A process that claims a task finds them there. One that is working looks a few times a second,
-with three reads for all of its attempts together, and is told at once if the wish was made in the same process.
+A cancel request is a signal to the task and a pause is its status, so both outlive every process; a kill switch is a
+row of its own (kill_switch.py). A process that claims a task finds them there. A process that is already working looks
+a few times a second, with three queries for all its attempts together. A request made in the same process reaches the
+attempt at once.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ LOOK_SECONDS = 0.25
 NO_SWITCHES: frozenset[str] = frozenset()
 
 
-async def wish_to_cancel(task: Task, *, undo: bool) -> bool:
-    """Put the wish on record; False when the task has ended meanwhile."""
+async def request_cancel(task: Task, *, undo: bool) -> bool:
+    """Store a request to cancel the task. Returns False when the task has ended meanwhile."""
     store = store_of(task)
     params = {
         **event_of(task, "cancel asked for", {"undo": undo}),
@@ -49,19 +49,19 @@ async def wish_to_cancel(task: Task, *, undo: bool) -> bool:
 
 
 def is_live(task: Task) -> bool:
-    """Whether an attempt of this very process is working on it."""
+    """Whether an attempt of this process works on the task."""
     return _attempt_of(store_of(task), task.uid) is not None
 
 
 def stop_soon(store: Store, uid: str) -> None:
-    """Have the attempt of this process give its task back at the next safe point, for another to go on."""
+    """Ask the attempt of this process to give its task back at the next safe point, for another worker."""
     attempt = _attempt_of(store, uid)
     if attempt is not None:
         attempt.drain()
 
 
 def stopper(task: Task) -> Callable[[bool], None] | None:
-    """How to stop the attempt of this process, now or at its next safe point; None when there is none."""
+    """A function that stops the attempt of this process, now or at its next safe point; None if there is none."""
     attempt = _attempt_of(store_of(task), task.uid)
     if attempt is None:
         return None
@@ -73,7 +73,7 @@ def stopper(task: Task) -> Callable[[bool], None] | None:
 
 
 async def why_drained(attempt: Attempt) -> str:
-    """What ended an attempt that was asked to stop: somebody's pause, and whose, or its process, which leaves."""
+    """Why an attempt was asked to stop: a caller's pause, and whose; or its process is leaving."""
     for _, sealed in await attempt.store.query("find_paused", uids=json.dumps([attempt.uid])):
         pause: Pause = attempt.store.unseal(attempt.uid, "pause", sealed, Pause)
         when = "paused at once" if pause.details.get("now") is True else "paused"
@@ -81,31 +81,31 @@ async def why_drained(attempt: Attempt) -> str:
     return "drained"
 
 
-def is_wished(signals: Sequence[Row]) -> bool:
-    """Whether a wish to cancel is among a task's signals."""
+def has_cancel_request(signals: Sequence[Row]) -> bool:
+    """Whether a cancel request is among a task's signals."""
     return any(row[0] == CANCEL for row in signals)
 
 
-async def wish_of(store: Store, uid: str) -> dict[str, Any] | None:
-    """The wish to cancel, if there is one: the first that was made."""
+async def cancel_request(store: Store, uid: str) -> dict[str, Any] | None:
+    """The first request to cancel the task; None if there is none."""
     rows = await store.query("read_signals", uid=uid)
     found: list[dict[str, Any]] = [store.unseal(uid, "answer", row[2]) for row in rows if row[0] == CANCEL]
     return found[0] if found else None
 
 
 def halt_here(store: Store, task_id: str | None) -> None:
-    """The kill switch was turned on by this very process: tell its attempts at once."""
+    """Stop the attempts of this process at once: it has turned the kill switch on itself."""
     for watch in _watches_of(store):
         watch.forget()
         for attempt in list(watch.attempts.values()):
             if task_id in (None, attempt.task_id):
-                # At once: code that never waits does not let its loop come round.
+                # Set here too: code that never awaits keeps its loop from running the callback.
                 attempt.halted = attempt.stopping = True
                 attempt.loop.call_soon_threadsafe(attempt.halt)
 
 
 async def is_halted(store: Store, task_id: str) -> bool:
-    """Whether the kill switch is on for a task; what was seen in the last quarter of a second counts."""
+    """Whether the kill switch is on for a task, as seen in the last 0.25 s."""
     watch = watch_of(store, asyncio.get_running_loop())
     switches = watch.seen()
     while switches is None:
@@ -114,17 +114,17 @@ async def is_halted(store: Store, task_id: str) -> bool:
 
 
 def is_among(switches: frozenset[str], task_id: str) -> bool:
-    """Whether one of the switches is the task's, or that of all tasks."""
+    """Whether one of the switches is for this task or for all tasks."""
     return bool(switches) and ("" in switches or task_id in switches)
 
 
 # ── looking ──────────────────────────────────────────────────────────────────────────────────────
 
-_watches: dict[tuple[int, str, int], Watch] = {}
-_newest: Watch | None = None
+_watches: dict[tuple[int, str, int], ControlWatch] = {}
+_newest: ControlWatch | None = None
 
 
-def watch_of(store: Store, loop: asyncio.AbstractEventLoop) -> Watch:
+def watch_of(store: Store, loop: asyncio.AbstractEventLoop) -> ControlWatch:
     global _newest
     if (found := _newest) is not None and found.loop is loop and found.store is store:
         return found  # most programs have one store and one loop
@@ -133,12 +133,12 @@ def watch_of(store: Store, loop: asyncio.AbstractEventLoop) -> Watch:
     if found is None or found.loop is not loop or not found.is_on(store):
         for old in [old for old, watch in _watches.items() if watch.loop.is_closed()]:
             del _watches[old]
-        found = _watches[key] = Watch(store, loop)
+        found = _watches[key] = ControlWatch(store, loop)
     _newest = found
     return found
 
 
-def _watches_of(store: Store) -> list[Watch]:
+def _watches_of(store: Store) -> list[ControlWatch]:
     return [watch for watch in list(_watches.values()) if watch.is_on(store)]
 
 
@@ -148,8 +148,8 @@ def _attempt_of(store: Store, uid: str) -> Attempt | None:
     return next((attempt for attempt in found if attempt is not None), None)
 
 
-class Watch:
-    """What the attempts on one loop share: one look for all of them."""
+class ControlWatch:
+    """One watch per loop and store: it looks for the requests to all attempts on that loop at once."""
 
     def __init__(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
         self.store, self.loop = store, loop
@@ -169,13 +169,13 @@ class Watch:
         self._looked = float("-inf")
 
     def add(self, attempt: Attempt) -> None:
-        """Have the attempt stopped when somebody wants it, or when its time is over; until it is removed."""
+        """Stop the attempt when it is asked to, or when its time-out is over; until it is removed."""
         self.attempts[attempt.uid] = attempt
         if not _watchdog.is_awake:
             _watchdog.wake()
         if attempt.deadline_at is not None:
             self._expiries[attempt.uid] = expire(attempt, attempt.deadline_at)
-        # Most attempts are over before the first look, and cost no task of their own.
+        # Most attempts end before the first look, and cost no asyncio task of their own.
         if self._timer is None and self._look is None:
             self._timer = self.loop.call_later(LOOK_SECONDS, self._begin, context=Context())
 
@@ -211,12 +211,12 @@ class Watch:
             self.forget()
             switches = await self.switches()
             if switches is None:
-                return  # whoever looked could not
+                return  # the one that read the switches for all was cancelled
             uids = json.dumps(list(self.attempts))
             rows = await self.store.query("find_signalled", signal=CANCEL, uids=uids)
             paused = {str(uid): pause for uid, pause in await self.store.query("find_paused", uids=uids)}
         except PerdureError:
-            return  # the store is out of reach; the attempts will notice by themselves
+            return  # the store is unreachable; the attempts notice it by themselves
         cancelled = {uid for (uid,) in rows}
         await self._stop_lost()
         for attempt in list(self.attempts.values()):
@@ -232,7 +232,7 @@ class Watch:
                     await _bring_answers(attempt)
 
     async def _stop_lost(self) -> None:
-        """Stop attempts that lost their lease. It is looked for once a lease: at once after the process stood still."""
+        """Stop attempts that lost their lease. Leases are read once per lease time, and at once after a standstill."""
         now, lease = self.store.clock.boottime(), self.store.presence.lease.total_seconds()
         lost = [attempt for attempt in self.attempts.values() if isinstance(attempt.fence.closed, LeaseLost)]
         if now - self._leases_read >= lease:
@@ -246,11 +246,11 @@ class Watch:
                 stop(attempt)
 
     def seen(self) -> frozenset[str] | None:
-        """What `switches` gave, if that was a moment ago."""
+        """The switches, if they were read less than 0.25 s ago."""
         return None if time.monotonic() - self._looked > LOOK_SECONDS else self._switches
 
     def switches(self) -> Awaitable[frozenset[str] | None]:
-        """The same, looked at now; of many who ask at once, one looks. If that is cancelled, the others get None."""
+        """Read the switches now; many callers share one read. If that read is cancelled, the others get None."""
         return self._look_at_switches() if self._under_way is None else self._under_way
 
     async def _look_at_switches(self) -> frozenset[str]:
@@ -281,12 +281,12 @@ os.register_at_fork(after_in_child=_watchdog.forget)
 
 
 class _Look(Struct, eq=False):
-    """A look at the switches under way. A whole burst of tasks may wait for it: one callback wakes them all."""
+    """A read of the switches that is under way. Many tasks may wait for it: one callback wakes them all."""
 
     loop: asyncio.AbstractEventLoop
     waiting: list[Waiting] = []
     found: frozenset[str] | None = None
-    error: Exception | None = None  # of all who wait: one after the other, each would wait as long for its own
+    error: Exception | None = None  # for all who wait: each would wait as long for its own
 
     def __await__(self) -> Generator[Any, None, frozenset[str] | None]:
         waiting = Waiting(self.loop)
@@ -303,7 +303,7 @@ def _is_urgent(attempt: Attempt, sealed: bytes) -> bool:
 
 
 async def _bring_answers(attempt: Attempt) -> None:
-    """Some of the code waits while some is at work: what has been answered meanwhile goes on."""
+    """While part of the code is paused and part attempts: resume the parts whose questions were answered meanwhile."""
     from perdure._tasks import look_after
 
     try:
@@ -313,4 +313,4 @@ async def _bring_answers(attempt: Attempt) -> None:
             if row[6] is not None and row[0] in attempt.pausing:
                 attempt.answered(row[0], attempt.store.unseal(attempt.uid, "answer", row[6]))
     except PerdureError:
-        return  # later, or by the next attempt
+        return  # the next look, or the next attempt, finds it

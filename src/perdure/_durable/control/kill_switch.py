@@ -1,11 +1,11 @@
-"""The kill switch: stop one task, or all, from outside, whatever their code does.
+"""The kill switch: stop one task, or all of them, from outside, whatever their code does.
 
-A switch is a row of the store. A process that works on tasks looks at it every quarter of a second (control_watch.py);
-from then on no step, effect or model call of a stopped task begins, also for code that catches whatever it is
-told. An effect under way ends and is recorded. The attempt gives its lease back, and nobody takes the task again
-until the switch is off. Its status stays what it was.
+A switch is a row in the store. A process that works on tasks reads it every 0.25 s (control_watch.py). From then on no
+step, effect or model call of a stopped task begins, even if its code catches every exception. An effect under way ends
+and is recorded. The attempt gives its lease back, and no process claims the task until the switch is off. The task's
+status does not change.
 
-Between the flip and the next look, up to that quarter of a second, a call may still begin.
+Until the next read, for up to 0.25 s, a call can still begin.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from perdure.errors import KillSwitchOn
 class Switch(Struct, frozen=True, kw_only=True):
     """A kill switch that is on."""
 
-    id: str | None  # of the task; None: all tasks of the namespace
+    id: str | None  # the task; None: all tasks of the namespace
     why: str
     since: datetime
     by: dict[str, Any]
@@ -41,12 +41,12 @@ class KillSwitch:
         self._store: Store = store_of(tasks)
 
     async def on(self, id: str | None = None, *, why: str = "") -> None:
-        """Stop a task, or all of them; one that does not exist yet may be stopped too."""
+        """Stop one task, or all of them. The task need not exist yet."""
         await self._set(id, is_on=True, why=why)
         halt_here(self._store, id)
 
     async def off(self, id: str | None = None) -> None:
-        """Let it go on: workers take it again. A switch for all and one for a task are two."""
+        """Let workers claim the task again. The switch for all tasks and that of one task are independent."""
         await self._set(id, is_on=False, why="")
 
     async def list(self) -> Sequence[Switch]:
@@ -55,10 +55,10 @@ class KillSwitch:
         return [Switch(id=id or None, why=why, since=moment(at), by=json.loads(author)) for id, why, at, author in rows]
 
     async def check(self, id: str) -> None:
-        """For loops that are no durable functions: call it before each model or tool call.
+        """For loops outside durable functions: call it before each model or tool call.
 
         Raises:
-            KillSwitchOn: the task, or all tasks, are stopped.
+            KillSwitchOn: the task, or every task, is stopped.
         """
         for switch in await self.list():
             if switch.id in (None, id):
@@ -78,9 +78,9 @@ class KillSwitch:
 
 
 async def why_stopped(store: Store, id: str) -> str:
-    """What to tell a person who wonders why a task does not go on; empty if no switch is on for it."""
+    """Why the kill switch stops a task, in words for a person; empty if no switch is on for it."""
     for switch_id, why, _, author in await store.query("read_switches", namespace=store.namespace):
         if switch_id in ("", id):
             who, off = json.loads(author).get("user", "?"), f"perdure kill-switch off {switch_id}".strip()
-            return f"{who} has stopped it by the kill switch{': ' if why else ''}{why}; {off} lets it go on"
+            return f"{who} has stopped it by the kill switch{': ' if why else ''}{why}; {off} lets it continue"
     return ""

@@ -1,6 +1,7 @@
-"""A task that takes longer than its time-out allows fails, wherever it is.
+"""Fail a task that exceeds its time-out, wherever it is.
 
-The time runs from its start, pauses and all. Whoever carries the task out sees it, and so does every worker.
+The time counts from the task's start, including pauses. The process that carries the task on checks it, and so does
+every worker.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from perdure._tasks import fail_overdue
 
 
 def expire(attempt: Attempt, deadline_at: int) -> asyncio.Task[None]:
-    """End the attempt when the time of its task is over: its task has failed, and nothing more of it is run."""
+    """Watch the deadline: when it passes, fail the task and end the attempt."""
     return attempt.loop.create_task(_watch(attempt, deadline_at))
 
 
 async def _watch(attempt: Attempt, deadline_at: int) -> None:
     store = attempt.store
-    # Every worker looks too, so where the time has to be asked for, it is not asked for all the time.
+    # Every worker checks too. So where the time must be asked from a server, ask less often.
     longest = store.clock.longest_wait * (1 if store.engine.is_local else 10)
     while (left := deadline_at - await store.wall_ms()) > 0:
         await Nap(min(left / 1000, longest))

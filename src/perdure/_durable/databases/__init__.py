@@ -1,4 +1,4 @@
-"""Effects on a database: transactions, markers, scripts, blocks whose transaction was lost."""
+"""Work on the user's databases: transactions with a commit marker, SQL scripts, lost transaction blocks."""
 
 from perdure._ground.lazy_door import lazy_door
 

@@ -1,4 +1,4 @@
-"""Effects on a database: transactions, markers, scripts, blocks whose transaction was lost.
+"""Work on the user's databases: transactions with a commit marker, SQL scripts, lost transaction blocks.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """

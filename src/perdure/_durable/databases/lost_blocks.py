@@ -1,14 +1,15 @@
-"""Run a transaction block again from its beginning when its transaction is gone.
+"""Run a transaction block again from its beginning when its transaction was lost.
 
 The steps and statements of a block belong to its transaction: if that was rolled back, they never happened. Their
-entries carry the unit and the block. When a block is found to be lost, that is put on record, and an attempt after it
-does not read what was recorded in the block before. Effects and answers of people are not part of a transaction: they
-stay, and are not repeated.
+entries carry the unit and the block. When a block is found to be lost, the journal notes it, and later attempts ignore
+what was recorded in the block. Effects and people's answers are not part of a transaction: they stay, and are not
+repeated.
 
-Before a COMMIT goes out, the journal notes by what its outcome can be asked for, should all that held the session die.
+Before a COMMIT is sent, the journal notes how to ask the database for its outcome, in case everything that held the
+session dies.
 
-Which entries belong to which block is in block_entries.py, how a block is found to be lost in
-perdure/_runtime/sessions/transaction_blocks.py.
+perdure/_durable/journal/block_entries.py tells which entries belong to which block, and
+perdure/_runtime/sessions/transaction_blocks.py how a block is found to be lost.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _LEFT, _ENTERED = "left", "entered"
 
 
 def belongs_to(block: Block, *, left: str = "", entered: bool = False) -> None:
-    """The call whose body is running belongs to this block; `left`: it ended the block, and how."""
+    """Note that the running call belongs to this block. `left` says how it ended the block, if it did."""
     scope = current.get()
     if scope is None or not scope.is_body:
         return
@@ -38,14 +39,14 @@ def belongs_to(block: Block, *, left: str = "", entered: bool = False) -> None:
 
 
 class Commit(NamedTuple):
-    """A COMMIT that was about to go out."""
+    """A COMMIT that was about to be sent."""
 
-    line: str  # of the task that sent it
-    note: dict[str, Any]  # by what its database knows it
+    line: str  # the task's line that sent it
+    note: dict[str, Any]  # what identifies it to its database
 
 
 def note_commit(attempt: Attempt, block: Block, commit: Commit) -> None:
-    """Put on record that a block is about to be committed; the caller waits for the disk before it is."""
+    """Record that a block is about to be committed. The caller waits for the disk before it commits."""
     path = f"~{COMMITTING} {block.unit} {block.name} {attempt.fence.position}"
     about: dict[str, str | int | float | None] = {UNIT: block.unit, BLOCK: block.name}
     now = attempt.store.clock.now_ms()
@@ -55,7 +56,7 @@ def note_commit(attempt: Attempt, block: Block, commit: Commit) -> None:
 
 
 class BlocksOnRecord:
-    """What the journal knows of blocks, as this attempt found it."""
+    """What the journal says about blocks, as this attempt found it."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._used: dict[Block, bool] = {}
@@ -78,7 +79,7 @@ class BlocksOnRecord:
         return block in self._left
 
     def commit_of(self, block: Block) -> Commit | None:
-        """Its COMMIT, if that may have gone out."""
+        """The block's COMMIT, if it may have been sent."""
         return self._commits.get(block)
 
     def is_used(self, block: Block) -> bool:
@@ -86,13 +87,13 @@ class BlocksOnRecord:
         return block in self._used
 
     def unfinished(self, unit: str) -> Block | None:
-        """The block of this unit in which something was recorded, and which has not ended."""
+        """The block of this unit that has recorded calls and has not ended."""
         found = [block for block in self._used if block.unit == unit and block not in self._left]
         return found[-1] if found else None
 
 
 async def run_again(attempt: Attempt, block: Block) -> NoReturn:
-    """Begin the attempt anew, without what was recorded in the block."""
+    """Restart the attempt without what was recorded in the block."""
     data = codec.encode([block.unit, block.name])
     now = attempt.store.clock.now_ms()
     path = f"~{LOST} {block.unit} {block.name} {attempt.fence.position}"

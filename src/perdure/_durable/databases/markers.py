@@ -1,11 +1,11 @@
-"""A marker in the user's own database, written in the same commit as an effect: it tells that the effect happened.
+"""A marker row in the user's own database, written in the same commit as an effect. It proves that the effect happened.
 
-One table, `perdure_markers`: the effect's key, its task, path and digest, and its result. A marker is claimed at
-the beginning of the transaction, under its primary key. So even two attempts that both believe to be alive
-cannot both commit: one waits for the other, and then finds its marker.
+One table, `perdure_markers`: the effect's key, its task, path and digest, and its result. The marker is inserted at the
+beginning of the transaction, under its primary key. So even when two attempts both believe they are alive, only one
+commits: the other waits for it and then finds its marker.
 
-Owns what differs between drivers: psycopg (blocking and async), sqlite3, apsw; SQLAlchemy has sqlalchemy_marker.py.
-Each is known by its connection's class; none is imported here before a user has.
+Owns the differences between drivers: psycopg (blocking and async), sqlite3, apsw; sqlalchemy_marker.py has SQLAlchemy.
+A driver is recognised by its connection's class; none is imported here before the user imports it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _SQLITE = """CREATE TABLE IF NOT EXISTS perdure_markers (
 )"""
 
 
-class Marker(Struct, frozen=True):
-    """What is written beside the effect."""
+class CommitMarker(Struct, frozen=True):
+    """The row that is written beside the effect."""
 
     key: str
     task: str
@@ -39,35 +39,35 @@ class Marker(Struct, frozen=True):
     at: int
 
 
-class Found(Struct, frozen=True):
-    """The marker was there already; without a result somebody ended the transaction from inside."""
+class FoundMarker(Struct, frozen=True):
+    """A marker that was already there. Without a result, the function has ended the transaction itself."""
 
     result: bytes | None
 
 
-class Side(Protocol):
-    """One connection, as a transaction with a marker needs it."""
+class MarkedConnection(Protocol):
+    """A connection, as a transaction with a marker needs it."""
 
     async def begin(self) -> None:
-        """Open a transaction; a connection that is inside one is refused, and left alone."""
+        """Open a transaction. A connection that is already inside one is refused and left as it is."""
         ...
 
-    async def claim(self, marker: Marker) -> Found | None:
-        """Write the marker without its result, or find the one that is there."""
+    async def claim(self, marker: CommitMarker) -> FoundMarker | None:
+        """Insert the marker without its result, or return the one that is there."""
         ...
 
     def is_inside(self) -> bool:
-        """Whether the transaction is certainly still open; a function may have ended it by itself."""
+        """Whether the transaction is certainly still open; the function may have ended it."""
         ...
 
-    async def finish(self, marker: Marker, result: bytes) -> bool:
-        """Give the marker its result; False: it is gone, with the transaction it was in."""
+    async def finish(self, marker: CommitMarker, result: bytes) -> bool:
+        """Store the result in the marker. Returns False when the marker was lost with its transaction."""
         ...
 
     async def commit(self) -> None: ...
 
     async def roll_back(self) -> None:
-        """Leave no transaction open, also after a COMMIT that was refused."""
+        """Leave no transaction open, even after a COMMIT that was refused."""
         ...
 
 
@@ -76,19 +76,19 @@ SQLITES = {"sqlite3", "_sqlite3", "apsw"}
 
 
 def driver_of(thing: Any) -> str:
-    """Whose it is: a class of the user's own, made from a driver's, is the driver's."""
+    """The driver of an object; a user's subclass of a driver's class counts as the driver's."""
     homes = (cls.__module__.partition(".")[0] for cls in type(thing).__mro__)
     return next((home for home in homes if home in _DRIVERS), "")
 
 
-def side_of(connection: Any, store_path: str | None) -> Side:
-    """How to talk to this connection.
+def marked_connection(connection: Any, store_path: str | None) -> MarkedConnection:
+    """Wraps a connection by its driver.
 
     Raises:
-        InvalidInput: nobody knows how; or it is perdure's own store.
+        InvalidInput: the driver is not known, or it is a connection to perdure's own store.
     """
     driver = driver_of(connection)
-    # Of a driver's other things (a cursor, a session) none can do all that is needed.
+    # A driver's other objects (a cursor, a session) cannot do everything that is needed.
     if driver == "psycopg" and hasattr(connection, "transaction"):
         return _Psycopg(connection)
     if driver in SQLITES and hasattr(connection, "in_transaction"):
@@ -98,30 +98,30 @@ def side_of(connection: Any, store_path: str | None) -> Side:
 
         return Sqlalchemy(connection, store_path)
     raise InvalidInput(
-        f"@transaction does not know connections of {type(connection).__module__}.{type(connection).__qualname__}",
+        f"@transaction cannot use a {type(connection).__module__}.{type(connection).__qualname__}",
         kept="nothing was written",
-        do="give a connection of psycopg, sqlite3, apsw or SQLAlchemy, or a function that makes one",
+        do="give a connection of psycopg, sqlite3, apsw or SQLAlchemy, or a function that opens one",
     )
 
 
 async def plain(value: Any) -> Any:
-    """The value, of a blocking driver or of an async one."""
+    """The value itself, whether the driver is blocking or async."""
     return await value if inspect.isawaitable(value) else value
 
 
 def refuse_if_inside(connection: Any, is_inside: bool) -> None:
-    """Raises InvalidInput if it is."""
+    """Raises InvalidInput for a connection inside a transaction."""
     if is_inside:
         raise InvalidInput(
-            f"{connection!r} is inside a transaction already, which perdure cannot end",
+            f"{connection!r} is already inside a transaction, which perdure must not end",
             kept="nothing was written",
             do="commit or roll back first, or give @transaction a connection of its own",
         )
 
 
-def found_in(rows: Sequence[Any]) -> Found | None:
-    """The marker whose result these rows are."""
-    return Found(bytes(rows[0][0]) if rows[0][0] is not None else None) if rows else None
+def found_in(rows: Sequence[Any]) -> FoundMarker | None:
+    """The marker that these rows of results contain."""
+    return FoundMarker(bytes(rows[0][0]) if rows[0][0] is not None else None) if rows else None
 
 
 # ── psycopg ──────────────────────────────────────────────────────────────────────────────────────
@@ -140,13 +140,13 @@ class _Psycopg:
             raise InvalidInput(
                 f"{connection!r} is closed",
                 kept="nothing was written",
-                do="give @transaction a pool, or a function that makes a connection: either has a new one next time",
+                do="give @transaction a pool, or a function that opens a connection: both give a new one next time",
             )
         refuse_if_inside(connection, int(connection.info.transaction_status) != 0)
         if self._database() not in _made:
             await self._make_table()
             _made.add(self._database())
-        # Inside it psycopg refuses a commit() of the user's own.
+        # Inside this block, psycopg refuses a commit() by the user's function.
         self._block = connection.transaction()
         await self._enter()
 
@@ -157,7 +157,7 @@ class _Psycopg:
     async def _make_table(self) -> None:
         rows = await self._rows("SELECT to_regclass('perdure_markers') IS NOT NULL")
         if not rows[0][0]:
-            # Two processes at once: one of them makes it, and IF NOT EXISTS may still fail for the other.
+            # When two processes create it at once, IF NOT EXISTS may still fail for one of them.
             try:
                 await plain(self._connection.execute(_POSTGRES))
             except Exception:
@@ -177,33 +177,33 @@ class _Psycopg:
         del block
         await plain(leave(type(error) if error else None, error, None))
 
-    async def claim(self, marker: Marker) -> Found | None:
+    async def claim(self, marker: CommitMarker) -> FoundMarker | None:
         import psycopg
 
         try:
             made = await self._insert(marker)
         except psycopg.errors.UndefinedTable:
-            # It was dropped since, or this connection looks for its tables in another schema.
+            # The table was dropped meanwhile, or this connection has another search path.
             _made.discard(self._database())
             await self.roll_back()
             await self.begin()
             made = await self._insert(marker)
-        return None if made else (await self._find(marker) or Found(None))
+        return None if made else (await self._find(marker) or FoundMarker(None))
 
-    async def _insert(self, marker: Marker) -> list[Any]:
+    async def _insert(self, marker: CommitMarker) -> list[Any]:
         return await self._rows(
             f"INSERT INTO perdure_markers ({_COLUMNS}) VALUES (%s, %s, %s, %s, NULL, %s) "  # noqa: S608
             "ON CONFLICT (key) DO NOTHING RETURNING key",
             (marker.key, marker.task, marker.path, marker.digest, marker.at),
         )
 
-    async def _find(self, marker: Marker) -> Found | None:
+    async def _find(self, marker: CommitMarker) -> FoundMarker | None:
         return found_in(await self._rows("SELECT result FROM perdure_markers WHERE key = %s", (marker.key,)))
 
     def is_inside(self) -> bool:
         return int(self._connection.info.transaction_status) != 0
 
-    async def finish(self, marker: Marker, result: bytes) -> bool:
+    async def finish(self, marker: CommitMarker, result: bytes) -> bool:
         text = "UPDATE perdure_markers SET result = %s WHERE key = %s RETURNING key"
         return bool(await self._rows(text, (result, marker.key)))
 
@@ -221,7 +221,7 @@ class _Psycopg:
 
 
 async def psycopg_rows(connection: Any, text: str, values: tuple[Any, ...] = ()) -> list[Any]:
-    """What a statement gives, as tuples, whatever the user's connection makes of rows."""
+    """The rows of a statement as tuples, whatever row factory the user's connection has."""
     import psycopg.rows
 
     cursor = connection.cursor(row_factory=psycopg.rows.tuple_row)
@@ -236,20 +236,20 @@ async def psycopg_rows(connection: Any, text: str, values: tuple[Any, ...] = ())
 class _Sqlite:
     def __init__(self, connection: Any, store_path: str | None) -> None:
         self._connection = connection
-        # From Python 3.12 on, autocommit=False means that there is always a transaction.
+        # From Python 3.12 on, autocommit=False means that a transaction is always open.
         self._is_always_inside = getattr(connection, "autocommit", None) is False
         refuse_our_store(connection, store_path)
 
     async def begin(self) -> None:
         if not self._is_always_inside:
             refuse_if_inside(self._connection, self._connection.in_transaction)
-        self._rows(_SQLITE)  # not in the transaction: if that is rolled back, it is to be seen that the marker is gone
+        self._rows(_SQLITE)  # before the transaction: a rollback must remove the marker, not the table
         if self._is_always_inside:
             self._connection.commit()
         else:
             self._rows("BEGIN IMMEDIATE")
 
-    async def claim(self, marker: Marker) -> Found | None:
+    async def claim(self, marker: CommitMarker) -> FoundMarker | None:
         found = await self._find(marker)
         if found is not None:
             return found
@@ -257,13 +257,13 @@ class _Sqlite:
         self._rows(f"INSERT INTO perdure_markers ({_COLUMNS}) VALUES (?, ?, ?, ?, NULL, ?)", values)  # noqa: S608
         return None
 
-    async def _find(self, marker: Marker) -> Found | None:
+    async def _find(self, marker: CommitMarker) -> FoundMarker | None:
         return found_in(self._rows("SELECT result FROM perdure_markers WHERE key = ?", (marker.key,)))
 
     def is_inside(self) -> bool:
         return bool(self._connection.in_transaction) and not self._is_always_inside
 
-    async def finish(self, marker: Marker, result: bytes) -> bool:
+    async def finish(self, marker: CommitMarker, result: bytes) -> bool:
         self._rows("UPDATE perdure_markers SET result = ? WHERE key = ?", (result, marker.key))
         return bool(self._rows("SELECT changes()")[0][0])
 
@@ -302,22 +302,22 @@ def refuse_our_store(connection: Any, store_path: str | os.PathLike[str] | None)
 
 
 def refuse_store_among(databases: list[Any], store_path: str) -> None:
-    """Raises InvalidInput if one of these, as PRAGMA database_list has them, is perdure's own store."""
+    """Raises InvalidInput if one of these rows of PRAGMA database_list is perdure's own store."""
     for _, _, file in databases:
         if file and os.path.exists(store_path) and os.path.exists(file) and os.path.samefile(file, store_path):
             raise InvalidInput(
                 f"{file} is perdure's own store",
                 kept="nothing was written to it",
-                do="keep your data in a file of its own: a second SQLite on the store's file can lose both",
+                do="keep your data in another file: a second SQLite library on the store's file can destroy both",
             )
 
 
-# ── a connection to work with ────────────────────────────────────────────────────────────────────
+# ── opening a connection ─────────────────────────────────────────────────────────────────────────
 
 
 @asynccontextmanager
 async def opened(db: Any) -> AsyncIterator[Any]:
-    """The connection: `db` itself, one of a pool or an engine, or a new one that `db()` makes and that is closed."""
+    """A connection: `db` itself, one of a pool or an engine, or one that `db()` opens, which is closed afterwards."""
     driver = driver_of(db)
     if driver == "psycopg_pool":
         async with _either(db.connection()) as connection:

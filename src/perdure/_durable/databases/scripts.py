@@ -1,11 +1,11 @@
-"""Run an SQL script inside a step, and after a crash go on at the next statement.
+"""Run an SQL script inside a step, and after a crash continue at the next statement.
 
-`cursor="target"`: each statement is committed together with how many are done, in a table of the target
-database. Exact: after a crash nothing is repeated and nothing is left out, but for what a statement sets for its
-session (SET, PRAGMA, ATTACH, DETACH): that is set again.
-`cursor="whole"`: the whole script is one transaction, with its cursor; it is done, or it has not begun.
-`cursor="journal"`: for statements that no transaction takes (VACUUM, CREATE INDEX CONCURRENTLY). Each is
-marked after it; the one under way when the process died is run again.
+`cursor="target"`: each statement is committed together with the number of statements done, in a table of the target
+database. Exact: after a crash nothing is repeated and nothing is left out. Only session settings (SET, PRAGMA, ATTACH,
+DETACH) are applied again.
+`cursor="whole"`: the whole script is one transaction, with its cursor: all of it is done, or none.
+`cursor="journal"`: for statements that cannot run in a transaction (VACUUM, CREATE INDEX CONCURRENTLY). Each is marked
+afterwards; the one under way when the process died is run again.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ async def run_script(
     cursor: Literal["target", "whole", "journal"] = "target",
     name: str = "script",
 ) -> int:
-    """Execute the statements that are not done yet; how many that were.
+    """Execute the statements that are not done yet. Returns how many those were.
 
-    The connection is a DB-API one, blocking or async, or apsw's; outside a transaction, and this step's alone. The
-    script has no BEGIN and no COMMIT of its own.
+    `connection` is a DB-API connection, blocking or async, or one of apsw. It is outside a transaction, and only this
+    step uses it. The script has no BEGIN and no COMMIT of its own.
 
     Raises:
         InvalidInput: the connection is inside a transaction, the script begins or ends one, or there is no such
             cursor; nothing was executed.
-        Exception: what a statement raised; those before it are done, but for cursor="whole".
+        Exception: a statement raised it; the statements before it are done, except with cursor="whole".
     """
     if cursor not in ("target", "whole", "journal"):
         raise InvalidInput(f"cursor is {cursor!r}", do="choose target, whole or journal")
@@ -81,7 +81,7 @@ async def _journaled(target: _Target, statements: list[str], place: Place) -> in
 
 
 class _Target:
-    """A connection of whatever make, and the row in it that says how far this script is."""
+    """A connection of any driver, and the row in its database that says how far this script is."""
 
     def __init__(self, connection: Any, name: str) -> None:
         if _is_inside(connection):
@@ -93,7 +93,7 @@ class _Target:
         if scope is not None:
             refuse_our_store(connection, getattr(scope.attempt.store.engine, "path", None))
         of = (scope.attempt.uid, str(scope.attempt.line), scope.path, name) if scope else None
-        # Made of hex alone, so it may stand in a statement: drivers do not agree on how to pass values.
+        # Only hex digits, so it can be written into a statement: drivers disagree on how to pass values.
         self._id = hashlib.sha256("\0".join(of).encode()).hexdigest()[:40] if of else None
         self._table = "perdure_cursors"
 
@@ -102,14 +102,14 @@ class _Target:
         return await found if inspect.isawaitable(found) else found
 
     async def set(self, statement: str) -> None:
-        """What this sets for its session. Not inside a transaction: there SQLite takes no notice of some, and
-        PostgreSQL forgets them with it."""
+        """Apply a session setting. Not inside a transaction: SQLite ignores some settings there, and PostgreSQL
+        drops them with it."""
         await self.execute(statement)
         await self.commit()
 
     async def set_again(self, statements: Sequence[str]) -> None:
-        """What these set, in order: after a crash the session is another one. If it is not, what is attached to it is
-        attached already."""
+        """Apply the settings among these again, in order: after a crash the session is a new one. If it is not, a
+        database may already be attached."""
         for statement in statements:
             if _SETTING.match(_bare(statement)):
                 try:
@@ -131,18 +131,18 @@ class _Target:
     async def done(self) -> int:
         if self._id is None:
             return 0
-        if hasattr(self._connection, "info"):  # psycopg's: the script may look for its tables elsewhere by and by
+        if hasattr(self._connection, "info"):  # psycopg: the script may change its search path later
             schema = str(await self._value("SELECT current_schema()") or "public").replace('"', '""')
             self._table = f'"{schema}".perdure_cursors'
         try:
             return await self._read()
-        except Exception:  # most likely it is not there yet
+        except Exception:  # most likely the table does not exist yet
             await self._roll_back()
         try:
             await self.execute(f"CREATE TABLE IF NOT EXISTS {self._table} {_COLUMNS}")
             await self.commit()
         except Exception:
-            # Of two processes at once one makes it, and IF NOT EXISTS may still fail for the other.
+            # When two processes create it at once, IF NOT EXISTS may still fail for one of them.
             await self._roll_back()
             with suppress(Exception):
                 return await self._read()
@@ -167,7 +167,7 @@ class _Target:
         return list(await found if inspect.isawaitable(found) else found)
 
     async def commit_with(self, statements: Sequence[str], done: int) -> None:
-        """The statements and the cursor, in one transaction."""
+        """Commit the statements and the cursor in one transaction."""
         await self._begin()
         try:
             for statement in statements:
@@ -184,7 +184,7 @@ class _Target:
         await self.commit()
 
     async def _begin(self) -> None:
-        if getattr(self._connection, "autocommit", None) is not False:  # else it begins one by itself
+        if getattr(self._connection, "autocommit", None) is not False:  # with False it begins one by itself
             await self.execute("BEGIN")
 
     async def _roll_back(self) -> None:
@@ -199,30 +199,30 @@ class _Target:
 
 
 def _is_inside(connection: Any) -> bool:
-    status = getattr(getattr(connection, "info", None), "transaction_status", None)  # psycopg's
+    status = getattr(getattr(connection, "info", None), "transaction_status", None)  # psycopg
     if status is not None:
         return int(status) != 0
-    # sqlite3's; with autocommit=False it always is inside one.
+    # sqlite3; with autocommit=False it is always inside a transaction.
     return getattr(connection, "autocommit", None) is not False and bool(getattr(connection, "in_transaction", False))
 
 
 # ── statements ───────────────────────────────────────────────────────────────────────────────────
 
-# What a semicolon may be hidden in, and the semicolon itself.
+# Everything a semicolon can be hidden in, and the semicolon itself.
 _TOKEN = re.compile(
     r"""\b[eE]'(?:[^'\\]|''|\\.)*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | `[^`]*`
         | --[^\n]* | /\*.*?\*/ | (\$\w*\$).*?\1 | ;""",
     re.VERBOSE | re.DOTALL,
 )
-# Statements that have a block of statements in them: SQLite's triggers, PostgreSQL's functions in SQL. Its end comes
-# after a semicolon; that of a CASE does not.
+# Statements that contain a block of statements: SQLite's triggers, PostgreSQL's functions in SQL. The END of a block
+# follows a semicolon; the END of a CASE does not.
 _BLOCK = re.compile(
     r"\s*create\s+(?:temp\s+|temporary\s+)?trigger\b.*\bbegin\b"
     r"|\s*create\s+(?:or\s+replace\s+)?(?:function|procedure)\b.*\bbegin\s+atomic\b",
     re.IGNORECASE | re.DOTALL,
 )
 _END = re.compile(r";\s*end\s*$", re.IGNORECASE)
-# Statements that change nothing but their session, and may be repeated.
+# Statements that change only their session, and may be repeated.
 _SETTING = re.compile(
     r"\s*(?:(?:set(?!\s+(?:local|transaction|constraints)\b)|reset|pragma|attach|detach)\b"
     r"|select\s+(?:pg_catalog\s*\.\s*)?set_config\s*\([^()]*\)\s*$)",
@@ -235,7 +235,7 @@ _BOUNDARY = re.compile(
 
 
 def split(script: str) -> Iterator[str]:
-    """The statements of a script, as SQLite and PostgreSQL write them; without their semicolons."""
+    """The statements of a script in SQLite's or PostgreSQL's syntax, without their semicolons."""
     begun = 0
     for token in _TOKEN.finditer(script):
         if token.group() != ";":
@@ -252,7 +252,7 @@ def split(script: str) -> Iterator[str]:
 
 
 def _bare(statement: str) -> str:
-    """Without what is quoted or commented out."""
+    """The statement without quoted text and comments."""
     return _TOKEN.sub(lambda found: ";" if found.group() == ";" else " ", statement)
 
 
@@ -260,7 +260,7 @@ def _refuse_boundaries(statements: Sequence[str]) -> None:
     for number, statement in enumerate(statements, 1):
         if _BOUNDARY.match(_bare(statement)):
             raise InvalidInput(
-                f"statement {number} of the script is {statement[:40]!r}; run_script makes the transactions itself",
+                f"statement {number} of the script is {statement[:40]!r}, but run_script makes the transactions itself",
                 kept="nothing was executed",
-                do='leave these statements out; cursor="whole" makes one transaction of all',
+                do='leave such statements out; cursor="whole" runs all in one transaction',
             )

@@ -1,7 +1,7 @@
-"""A marker through a connection of SQLAlchemy, blocking or async, to whatever database it speaks.
+"""A marker through a SQLAlchemy connection, blocking or async, to any database.
 
-Owns what SQLAlchemy does its own way: a transaction that it takes for over while the driver is still inside it, and
-one that it calls begun while the driver commits each statement by itself.
+Owns SQLAlchemy's peculiarities: a transaction that it considers over while the driver is still inside it, and one that
+it considers open while the driver commits each statement by itself.
 """
 
 from __future__ import annotations
@@ -10,12 +10,19 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from perdure._durable.databases.markers import Found, Marker, found_in, plain, refuse_if_inside, refuse_store_among
+from perdure._durable.databases.markers import (
+    CommitMarker,
+    FoundMarker,
+    found_in,
+    plain,
+    refuse_if_inside,
+    refuse_store_among,
+)
 from perdure.errors import InvalidInput
 
 
 class Sqlalchemy:
-    """A Side (markers.py)."""
+    """A MarkedConnection (markers.py)."""
 
     def __init__(self, connection: Any, store_path: str | None) -> None:
         import sqlalchemy as sa
@@ -40,12 +47,12 @@ class Sqlalchemy:
         except InvalidInput:
             raise
         except Exception:
-            # Two at once: one of them makes it, and the other may fail; the second look finds it.
+            # When two processes create it at once, one may fail; the second look finds the table.
             await self._make_table()
         self._transaction = await self._begun()
 
     async def _make_table(self) -> None:
-        """In a transaction of its own: nobody waits for the user's, and it stays when that is rolled back."""
+        """In its own transaction: it does not block the user's, and stays when that is rolled back."""
         transaction = await self._begun()
         try:
             if self._store_path is not None and self._connection.dialect.name == "sqlite":
@@ -61,7 +68,7 @@ class Sqlalchemy:
         begun = self._connection.begin()
         return await begun if inspect.isawaitable(begun) else begun
 
-    async def claim(self, marker: Marker) -> Found | None:
+    async def claim(self, marker: CommitMarker) -> FoundMarker | None:
         found = await self._find(marker)
         if found is not None:
             return found
@@ -72,27 +79,27 @@ class Sqlalchemy:
         if not _is_inside(driver):
             await plain(self._connection.execute(table.delete().where(table.c.key == marker.key)))
             raise InvalidInput(
-                f"{self._connection.engine!r} commits each statement by itself, so no marker could go with them",
+                f"{self._connection.engine!r} commits each statement by itself, so none can be marked",
                 kept="nothing was written",
                 do='give @transaction an engine without isolation_level="AUTOCOMMIT"',
             )
         return None
 
-    async def _find(self, marker: Marker) -> Found | None:
+    async def _find(self, marker: CommitMarker) -> FoundMarker | None:
         import sqlalchemy as sa
 
         asked = sa.select(self._table.c.result).where(self._table.c.key == marker.key)
         return found_in((await plain(self._connection.execute(asked))).all())
 
     async def _sync(self, act: Callable[[Any], Any]) -> Any:
-        """Do something that SQLAlchemy knows for its blocking connections alone."""
+        """Call something that SQLAlchemy offers only for blocking connections."""
         run_sync = getattr(self._connection, "run_sync", None)
         return act(self._connection) if run_sync is None else await run_sync(act)
 
     def is_inside(self) -> bool:
         return self._transaction is not None and bool(self._transaction.is_active)
 
-    async def finish(self, marker: Marker, result: bytes) -> bool:
+    async def finish(self, marker: CommitMarker, result: bytes) -> bool:
         table = self._table
         changed = table.update().where(table.c.key == marker.key).values(result=result)
         return bool((await plain(self._connection.execute(changed))).rowcount)
@@ -106,14 +113,14 @@ class Sqlalchemy:
         if transaction is not None and transaction.is_active:
             await plain(transaction.rollback())
         elif transaction is not None and not self._connection.closed:
-            # The function has ended it, and may have begun another by now. Or its COMMIT was refused: SQLAlchemy takes
-            # it for over, and on SQLite the driver is still inside it, as whoever gets the connection next would be.
+            # The function has ended it and may have begun another. Or its COMMIT was refused: SQLAlchemy considers it
+            # over, but on SQLite the driver is still inside it, and so would the next user of the connection be.
             await plain(self._connection.rollback())
             await self._sync(lambda connection: connection.connection.rollback())
 
 
 def _is_inside(driver: Any) -> bool:
-    """Whether a driver's own connection, which has just written a row, is inside a transaction."""
+    """Whether the driver's connection, which has just written a row, is inside a transaction."""
     if hasattr(driver, "is_in_transaction"):  # asyncpg
         return bool(driver.is_in_transaction())
     if hasattr(driver, "in_transaction"):  # sqlite3, aiosqlite

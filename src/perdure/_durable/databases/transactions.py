@@ -1,10 +1,10 @@
-"""`@transaction(db)`: an effect on a database, whose marker is written in the same commit.
+"""`@transaction(db)`: an effect on a database, with a marker written in the same commit.
 
-After a crash the marker tells that it happened and gives the result, so nobody is ever asked. An exception in the
-function, or a COMMIT that the database refuses, rolls everything back: it has definitely not happened. Only a COMMIT
-whose answer was lost is uncertain, and the marker settles that too, on the next connection.
+After a crash the marker proves that the transaction happened and holds its result, so no person has to be asked. An
+exception in the function, or a COMMIT that the database refuses, rolls everything back: it has definitely not happened.
+Only a COMMIT whose reply was lost is uncertain, and the marker settles that too, on the next connection.
 
-`pg_probe` is for transactions that a user runs alone inside an @effect: PostgreSQL remembers how each one ended.
+`pg_probe` is for transactions that a user runs inside an @effect: PostgreSQL remembers how each one ended.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from perdure._durable.attempt import is_leaving, running_effect
-from perdure._durable.databases.markers import Found, Marker, Side, opened, plain, psycopg_rows, side_of
+from perdure._durable.databases.markers import (
+    CommitMarker,
+    FoundMarker,
+    MarkedConnection,
+    marked_connection,
+    opened,
+    plain,
+    psycopg_rows,
+)
 from perdure._durable.effects import DID_NOT_HAPPEN, UNKNOWN, Effect, EffectCall, Happened, Walk, home_of, remember
 from perdure._ground import codec
 from perdure._ground import crash_points as crash
@@ -29,16 +37,16 @@ log = logging.getLogger("perdure.effects")
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# A transaction whose client has died ends by itself, as soon as the server looks.
+# A transaction whose client has died ends by itself once the server notices.
 _LOOKS, _LOOK_SECONDS = 100, 0.05
 
 
 def transaction(db: Any, /, **options: Any) -> Callable[[Callable[Concatenate[Any, P], R]], Effect[P, R]]:
     """An effect that is one transaction on `db`; the function's first argument is the open connection.
 
-    `db` is a connection (psycopg, sqlite3, apsw, SQLAlchemy), a pool or an engine, or a function that makes a new
-    connection, which is closed afterwards. The function neither commits nor rolls back. Options as for @effect:
-    name, retry, undo, timeout, identity, raises.
+    `db` is a connection (psycopg, sqlite3, apsw, SQLAlchemy), a pool or an engine, or a function that opens a new
+    connection, which is closed afterwards. The function must not commit or roll back. Options as for @effect: name,
+    retry, undo, timeout, identity, raises.
     """
 
     def decorate(function: Callable[Concatenate[Any, P], R]) -> Effect[P, R]:
@@ -50,11 +58,11 @@ def transaction(db: Any, /, **options: Any) -> Callable[[Callable[Concatenate[An
 
 
 class Unanswered(Exception):
-    """COMMIT was sent, and nobody has said yet what became of it."""
+    """COMMIT was sent, and its outcome is not known yet."""
 
 
 class _TransactionCall(EffectCall):
-    """Settled by its marker: it may always be sent again."""
+    """An effect that its marker settles, so it can always be sent again."""
 
     def __init__(self, db: Any, function: Callable[..., Any], **options: Any) -> None:
         self._db, self._inner = db, function
@@ -66,7 +74,7 @@ class _TransactionCall(EffectCall):
     async def carry_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         walk = _walk("a @transaction")
         attempt = walk.attempt
-        marker = Marker(walk.key, attempt.uid, walk.path, walk.asked, attempt.store.clock.now_ms())
+        marker = CommitMarker(walk.key, attempt.uid, walk.path, walk.asked, attempt.store.clock.now_ms())
         work = _Work(self, walk, marker)
         try:
             async with opened(self._db) as connection:
@@ -77,7 +85,7 @@ class _TransactionCall(EffectCall):
             if work.is_committed:
                 log.warning("%s has committed; closing its connection failed: %s", walk.shown, _in_short(error))
             elif _is_sent_again(walk) and not work.has_looked:
-                # What was sent before may have happened: only the marker can tell, and this did not get to it.
+                # What was sent before may have happened. Only the marker can tell, and this try did not reach it.
                 raise Unanswered(f"its marker could not be looked for: {_in_short(error)}") from error
             else:
                 raise
@@ -87,22 +95,22 @@ class _TransactionCall(EffectCall):
     def run_inner(self, connection: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self._inner(connection, *args, **kwargs)
 
-    def of_marker(self, found: Found) -> Any:
+    def of_marker(self, found: FoundMarker) -> Any:
         if found.result is None:
-            raise Unanswered(f"{self.name} has ended its transaction by itself; what of it was committed, nobody knows")
+            raise Unanswered(f"{self.name} has ended its transaction itself; it is unknown what was committed")
         return codec.decode(found.result, self.signature.returns)
 
 
 class _Work:
-    """One go at a transaction: how far it came, which tells what an error means."""
+    """One try of a transaction. How far it came decides what an error means."""
 
-    def __init__(self, call: _TransactionCall, walk: Walk, marker: Marker) -> None:
+    def __init__(self, call: _TransactionCall, walk: Walk, marker: CommitMarker) -> None:
         self._call, self._walk, self._marker = call, walk, marker
         self.has_looked = self.is_committed = False
         self.value: Any = None
 
     async def do(self, connection: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        side = side_of(connection, _store_path(self._walk))
+        side = marked_connection(connection, _store_path(self._walk))
         await side.begin()
         try:
             found = await side.claim(self._marker)
@@ -124,23 +132,23 @@ class _Work:
             raise Unanswered(f"the answer to COMMIT was lost: {_in_short(error)}") from error
         self.is_committed = True
 
-    async def _inside(self, side: Side, called: Any) -> None:
+    async def _inside(self, side: MarkedConnection, called: Any) -> None:
         data, self.value = codec.round_trip(await plain(called), self._call.signature.returns)
         if not await side.finish(self._marker, data):
             await self._mark_again(side)
-            raise Unanswered("it has ended its transaction by itself, and its marker is gone")
+            raise Unanswered("it has ended its transaction itself, and its marker is lost")
         crash.place("transaction.before_commit")
 
-    async def _mark_again(self, side: Side) -> None:
-        """What it has committed since cannot be told any more: so that nobody does it again, it is marked, without a
-        result."""
+    async def _mark_again(self, side: MarkedConnection) -> None:
+        """The function has committed by itself, and it is unknown what. Write a marker without a result, so that the
+        transaction is not run again."""
         await side.roll_back()
         await side.begin()
         await side.claim(self._marker)
         await side.commit()
 
-    async def _is_refused(self, side: Side) -> bool:
-        """Whether a COMMIT that failed was refused, and has definitely not happened: the database still answers, and
+    async def _is_refused(self, side: MarkedConnection) -> bool:
+        """Whether a COMMIT that failed was refused and so has definitely not happened: the database still answers and
         has no marker."""
         try:
             await side.roll_back()
@@ -148,7 +156,7 @@ class _Work:
         except Exception:
             return False
 
-    async def _roll_back(self, side: Side, error: BaseException) -> None:
+    async def _roll_back(self, side: MarkedConnection, error: BaseException) -> None:
         was_ended = not side.is_inside()
         await side.roll_back()
         if isinstance(error, Unanswered):
@@ -158,7 +166,7 @@ class _Work:
         if self.has_looked or not _is_sent_again(self._walk):
             self._walk.is_open = False
 
-    async def _is_marked(self, side: Side) -> bool:
+    async def _is_marked(self, side: MarkedConnection) -> bool:
         await side.begin()
         try:
             return await side.claim(self._marker) is not None
@@ -167,7 +175,7 @@ class _Work:
 
 
 def _is_sent_again(walk: Walk) -> bool:
-    """Whether an earlier go may have committed, for all anybody knows."""
+    """Whether an earlier try may have committed."""
     return walk.again not in ("", "not done")
 
 
@@ -177,11 +185,11 @@ def _in_short(error: BaseException) -> str:
 
 
 def _without_connection(call: _TransactionCall, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as its callers see it."""
+    """The function with the signature its callers see."""
     signature = inspect.signature(function)
     first, *rest = signature.parameters.values()
     if first.kind not in (first.POSITIONAL_ONLY, first.POSITIONAL_OR_KEYWORD):
-        raise InvalidInput(f"the first argument of {function.__qualname__} is to be the connection")
+        raise InvalidInput(f"the first argument of {function.__qualname__} must be the connection")
 
     if inspect.iscoroutinefunction(function):
 
@@ -194,7 +202,7 @@ def _without_connection(call: _TransactionCall, function: Callable[..., Any]) ->
         def called(*args: Any, **kwargs: Any) -> Any:
             return drive(call.carry_out(args, kwargs))
 
-    del called.__wrapped__  # else its signature and annotations would be found there
+    del called.__wrapped__  # else inspect would find its signature and annotations there
     called.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
     called.__annotations__ = {name: hint for name, hint in function.__annotations__.items() if name != first.name}
     return called
@@ -224,29 +232,29 @@ class pg_probe:
         async def book(order: str) -> int:
             async with await connect() as con:
                 row = await con.execute(…)
-                await probe.mark(con, result=row[0])      # before COMMIT: this transaction's number is on record
+                await probe.mark(con, result=row[0])      # before COMMIT: stores this transaction's number
             return row[0]
 
-    After a crash PostgreSQL (13 or newer) is asked how that transaction ended. One that was never marked was
-    never committed, so every way to COMMIT has to lead through `mark`.
+    After a crash, PostgreSQL (13 or newer) is asked how that transaction ended. A transaction that was not marked was
+    never committed, so the code must call `mark` before every COMMIT.
     """
 
     def __init__(self, db: Any) -> None:
         self._db = db
 
     async def mark(self, connection: Any, result: Any = None) -> None:
-        """Put the number of the connection's transaction, and the effect's result, on record.
+        """Store the number of the connection's transaction and the effect's result.
 
         Raises:
-            InvalidInput: the connection is not inside a transaction; nothing was put on record.
+            InvalidInput: the connection is not inside a transaction; nothing was stored.
         """
         walk = _walk("pg_probe.mark()")
         [(number,)] = await psycopg_rows(connection, "SELECT pg_current_xact_id()::text")
-        if int(connection.info.transaction_status) == 0:  # that was a transaction by itself, which has committed
+        if int(connection.info.transaction_status) == 0:  # the SELECT was a transaction by itself
             raise InvalidInput(
                 f"pg_probe.mark is called outside a transaction of {connection!r}",
-                kept="nothing was put on record; what autocommit has committed stays",
-                do="do the work, and mark it, inside `with connection.transaction():`",
+                kept="nothing was stored; what autocommit has committed stays",
+                do="do the work and mark it inside `with connection.transaction():`",
             )
         data = codec.encode(result, walk.call.signature.returns)
         await walk.mark(xid=str(number), result=base64.b64encode(data).decode())

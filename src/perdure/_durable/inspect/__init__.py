@@ -1,4 +1,4 @@
-"""Where a task is and who could carry it on, told without running anything."""
+"""Where a task is and which worker could carry it on, told without running anything."""
 
 from perdure._ground.lazy_door import lazy_door
 

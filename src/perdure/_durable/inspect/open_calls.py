@@ -1,7 +1,7 @@
-"""The calls that a task has begun and not ended, as its journal and its open questions tell them; and what returned.
+"""Calls that a task has begun and not ended, read from its journal and its open questions; and recent results.
 
-Owns how a call is shown to a person: with its arguments, the plain functions around it, where it failed before, and
-until when it may still be running elsewhere. Pure: `where` reads, this file tells.
+Owns how a call is shown to a person: with its arguments, the plain functions around it, where its last try failed, and
+until when it can still be running elsewhere. Pure: where_report.py reads the store, this file formats.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _MOST_RETURNED, _LARGEST_SHOWN, _SHOWN = 5, 4096, 120  # calls, bytes, character
 
 
 class CallFrame(Struct, frozen=True, kw_only=True):
-    """One call on the way to where the task stands."""
+    """One call on the way to where the task is now."""
 
     name: str
     scope: str
-    path: str = ""  # its scope, name, and the how-manieth of that name: chapter#8
-    call: str = ""  # with its arguments, as a person reads it
-    state: str  # under way, cut off (nobody works on it any more), uncertain, waiting
+    path: str = ""  # its scope, its name, and its number among calls of that name: chapter#8
+    call: str = ""  # with its arguments, as text
+    state: str  # under way, cut off (no process works on it any more), uncertain, waiting
     since: datetime | None = None
     note: str = ""
-    stack: Sequence[str] = ()  # the plain functions that it was called in, outermost first, with their arguments
-    returned: Sequence[str] = ()  # what the last calls of its scope gave back, if that is not the function's own
-    error: str = ""  # what the try before raised, or what left its outcome open
-    traceback: str = ""  # where that was
-    until: datetime | None = None  # an uncertain effect: so long at most its process may still be at it
+    stack: Sequence[str] = ()  # the plain functions around the call, outermost first, with their arguments
+    returned: Sequence[str] = ()  # recent results in its scope, if that is not the function's own
+    error: str = ""  # the error of the last try, or the reason why the outcome is open
+    traceback: str = ""  # the traceback of that error
+    until: datetime | None = None  # uncertain effect: the latest moment its process can still be running it
 
 
 def open_calls(
@@ -51,8 +51,8 @@ def open_calls(
     at_work: int | None,
     until: Mapping[int, datetime] | None = None,
 ) -> list[CallFrame]:
-    """The calls under way; `at_work` is the epoch of the attempt that is at work, if one is. `until`, by the epoch of
-    an attempt whose process may still be at its effect: when that is certain to be over."""
+    """The calls under way. `at_work` is the epoch of the attempt at work, if there is one. `until` gives, for the epoch
+    of an attempt whose process may still run its effect, the moment after which that is certainly over."""
     asked = {question.path.rpartition("?")[0]: question for question in questions}
     ended = {entry.path for entry in entries if entry.kind != "intent"}
     found: dict[str, CallFrame] = {}
@@ -115,7 +115,7 @@ def _asked(question: Question) -> CallFrame:
         state="waiting",
         since=question.asked_at,
         note=redact(question.text),
-        stack=() if question.is_about_effect else question.stack,  # which the effect itself shows
+        stack=() if question.is_about_effect else question.stack,  # else the frame of the effect shows it
     )
 
 
@@ -126,16 +126,16 @@ def _with_returned(call: CallFrame, entries: Sequence[Entry]) -> CallFrame:
     return replace(call, returned=last_returned([entry for entry in own if entry.op != BEGUN]))
 
 
-# ── what returned ────────────────────────────────────────────────────────────────────────────────
+# ── results ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def last_returned(ends: Sequence[Entry]) -> list[str]:
-    """What the last of these calls gave back, the newest last."""
+    """The results of the last of these calls, the newest last."""
     return [_returned(entry) for entry in ends[-_MOST_RETURNED:]]
 
 
 def _returned(entry: Entry) -> str:
-    """What a call gave back, for people: short, and without secrets."""
+    """The result of a call, for people: short, and without secrets."""
     path = entry.path.removeprefix("|")
     if entry.error is not None:
         failure = failure_in(entry)
@@ -146,18 +146,18 @@ def _returned(entry: Entry) -> str:
     try:
         value = codec.peek(entry.value)
     except (PerdureError, ValueError):
-        return f"{path} -> what cannot be shown"
+        return f"{path} -> cannot be shown"
     text = shown_value(value)
     return f"{path} -> {text if len(text) <= _SHOWN else text[:_SHOWN] + '…'}"
 
 
 def shown_value(value: Any) -> str:
-    """A value on one line, for people: no bytes as they are, no line breaks, no secrets."""
+    """A value on one line, for people: without raw bytes, line breaks or secrets."""
     return redact(without_breaks(repr(without_bytes(value))))
 
 
 def without_bytes(value: Any) -> Any:
-    """The value with how many bytes there are, where they themselves would tell a person nothing."""
+    """The value with each run of bytes replaced by its size."""
     if isinstance(value, bytes | bytearray):
         return _Bare(f"<{len(value):,} bytes>")
     if isinstance(value, dict):
@@ -168,7 +168,7 @@ def without_bytes(value: Any) -> Any:
 
 
 class _Bare(str):
-    """A text that stands without quotes among other values."""
+    """A text that is shown without quotes among other values."""
 
     __slots__ = ()
     __repr__ = str.__str__

@@ -1,7 +1,7 @@
-"""What was it in the middle of? A task's place, told from its journal without running anything.
+"""`perdure where`: what a task was in the middle of, read from its journal without running anything.
 
-Frames are the calls under way, outermost first: scopes that have begun something and not ended, an effect
-whose intent is on record, a step that left progress, a question that waits for its answer.
+Frames are the calls under way, outermost first: scopes that have begun something and not ended, an effect with an
+intent on record, a step that has recorded progress, a question that waits for its answer.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from perdure._durable.control import why_stopped, wish_of
+from perdure._durable.control import cancel_request, why_stopped
 from perdure._durable.effects import may_run_until
-from perdure._durable.inspect.availability import why_nobody, why_not_checked
+from perdure._durable.inspect.availability import why_not_checked, why_unclaimed
 from perdure._durable.inspect.open_calls import CallFrame, last_returned, open_calls, without_bytes
 from perdure._durable.journal import MARKS, read_readable, without_failed
 from perdure._ground import codec, envelope
@@ -27,9 +27,9 @@ from perdure._store import Store
 from perdure._tasks import COULD_NOT_BEGIN, Question, Tasks, blockers, current_row, questions_of, read_holder, store_of
 from perdure.errors import JournalDamaged, PerdureError
 
-# How the ends of attempts begin that were none of the function's own.
+# The beginnings of attempt ends that came from outside the function.
 _CUT_OFF = ("its process died", "silent for a whole lease", "stalled", "given up", "interrupted")
-_BLOCKED = "it begins when what it depends on has completed"
+_BLOCKED = "it begins when its dependencies have completed"
 
 
 class Where(Struct, frozen=True, kw_only=True):
@@ -39,31 +39,31 @@ class Where(Struct, frozen=True, kw_only=True):
     status: str
     function: str | None
     arguments: Any
-    done: int  # calls that ended
-    last: str  # the newest of them, by name
-    last_path: str = ""  # and by its place: chapter#7
+    done: int  # how many calls have ended
+    last: str  # the name of the newest of them
+    last_path: str = ""  # and its path: chapter#7
     last_at: datetime | None
-    returned: Sequence[str] = ()  # what the last calls gave back, the newest last: chapter#7 -> 'done'
+    returned: Sequence[str] = ()  # recent results, the newest last: chapter#7 -> 'done'
     frames: Sequence[CallFrame] = ()
     waits_for: Sequence[str] = ()
     percent: float | None = None
     operation: str = ""
     amount: str = ""  # 9/10
-    holder: str = ""  # who works on it, "" when nobody does
-    dead: str = ""  # who did, and has died without a word
-    unseen: str = ""  # what may have been under way without a trace, when its attempt was cut off
+    holder: str = ""  # the process that works on it; "" when there is none
+    dead: str = ""  # the process that worked on it and died without giving it back
+    unseen: str = ""  # what may have been under way without a trace when its attempt was interrupted
     attempts: int = 0
     next: str = ""
-    error: str = ""  # what it failed with, or what its last attempt did
-    traceback: str = ""  # where that was raised; its first line names the user's own code
-    damaged: Sequence[int] = ()  # entries of its journal that cannot be read
+    error: str = ""  # the error it failed with, or the error of its last attempt
+    traceback: str = ""  # the traceback of that error; its first line names the user's own code
+    damaged: Sequence[int] = ()  # positions of journal entries that cannot be read
     uncertain: Sequence[str] = field(default_factory=list)
-    thoughts: Sequence[str] = ()  # lines of thought that were interrupted: "back to X, step 4/6: …"
-    children: Sequence[Where] = ()  # those it has started that have not ended
+    thoughts: Sequence[str] = ()  # interrupted lines of thought: "back to X, step 4/6: …"
+    children: Sequence[Where] = ()  # its children that have not ended
 
 
 async def where(tasks: Tasks, id: str) -> Where:
-    """Where a task stands.
+    """What a task is doing, or was in the middle of.
 
     Raises:
         NotFound: there is no such task.
@@ -81,10 +81,10 @@ async def where(tasks: Tasks, id: str) -> Where:
     at_work = record.attempts[-1].epoch if holder and record.attempts else None
     frames = open_calls(entries, questions, at_work=at_work, until=await may_run_until(store, task.uid, entries))
     blocked = await blockers(tasks, id)
-    nobody = await why_nobody(store, call[0]) if call and not holder and record.status == "running" else ""
+    nobody = await why_unclaimed(store, call[0]) if call and not holder and record.status == "running" else ""
     if nobody and record.attempts and record.attempts[-1].ended == COULD_NOT_BEGIN:
         nobody = f"{nobody}; {await _why_not_begun(tasks, record)}"
-    # Whoever has it in memory goes on; anybody else would have to read it.
+    # A process that has the journal in memory continues; any other would have to read it.
     stuck = readable.damaged and not holder and record.status not in ("completed", "cancelled")
     damage = JournalDamaged(id, *readable.damaged[0]).do if stuck else ""
     stopped = await why_stopped(store, id) if call and not record.is_finished else ""
@@ -129,7 +129,7 @@ def _amount(progress: Progress | None) -> str:
 
 
 def _arguments(store: Store, uid: str, sealed: bytes) -> Any:
-    """The arguments for people to look at, without secrets: of classes that are not known here, their fields."""
+    """The arguments for people to look at, without secrets. Of unknown classes, their fields."""
     try:
         named = codec.decode(envelope.unseal(sealed, kind="arguments", bound_to=uid, ring=store.ring))
         return redact_value({name: without_bytes(codec.peek(value)) for name, value in named.items()})
@@ -138,19 +138,19 @@ def _arguments(store: Store, uid: str, sealed: bytes) -> Any:
 
 
 def _unseen(record: TaskRecord, frames: Sequence[CallFrame], ends: Sequence[Entry], dead: str) -> str:
-    """What is known of a cut-off attempt whose record ends between two calls: an effect would have left its intent."""
+    """What is known of an interrupted attempt without a call under way: an effect would have left its intent."""
     was_cut_off = bool(dead) or (bool(record.attempts) and record.attempts[-1].ended.startswith(_CUT_OFF))
     if record.status != "running" or frames or not was_cut_off:
         return ""
     after = ends[-1].path.removeprefix("|") if ends else "it began"
     return (
         f"nothing is on record after {after}: no effect was under way; a step may have been, for less than half a "
-        "second or without letting the event loop go on, and is run again"
+        "second or while it blocked the event loop, and is run again"
     )
 
 
 async def who_works_on(store: Store, uid: str) -> tuple[str, str]:
-    """Who works on it, and who did and is proven dead: one of them, or neither."""
+    """The process that works on the task, and the one that did and is proven dead: one of them, or neither."""
     holder = await read_holder(store, uid)
     if holder.is_free or holder.process is None:
         return "", ""
@@ -169,16 +169,16 @@ def _error_of(record: TaskRecord) -> str:
 
 
 def _traceback_of(record: TaskRecord) -> str:
-    """Where the task has failed; where the attempt has that made it pause."""
+    """The traceback of a failed task, or of the attempt that made it pause."""
     if record.status == "failed":
         return str(record.error.get("traceback") or "") if isinstance(record.error, dict) else ""
-    if record.pause is not None and record.is_paused and "effect" not in record.pause.details:  # which is a call's own
+    if record.pause is not None and record.is_paused and "effect" not in record.pause.details:  # shown with the call
         return str(record.pause.details.get("traceback") or "")
     return ""
 
 
 async def _why_not_begun(tasks: Tasks, record: TaskRecord) -> str:
-    """What kept the last attempt from its function: a worker that has the wrong code, a world that has changed."""
+    """Why the last attempt did not reach its function: for example wrong code, or changed surroundings."""
     last = record.attempts[-1]
     events = [event for event in await tasks.events(record.id) if event.kind == "attempt ended"]
     why = events[-1].data.get("why") if events else None
@@ -186,8 +186,8 @@ async def _why_not_begun(tasks: Tasks, record: TaskRecord) -> str:
 
 
 async def _why_to_be_cancelled(store: Store, record: TaskRecord, uid: str, holder: str) -> str:
-    """What becomes of a wish to cancel that nobody has fulfilled yet."""
-    if record.status in ("completed", "cancelled") or await wish_of(store, uid) is None:
+    """What will happen to a cancel request that is not fulfilled yet."""
+    if record.status in ("completed", "cancelled") or await cancel_request(store, uid) is None:
         return ""
     if holder:
         return "it is being cancelled"
@@ -204,11 +204,11 @@ def _end_of_pause(record: TaskRecord) -> str:
     if record.pause is not None and record.pause.reason == "human_approval":
         return "perdure approve or perdure reject"
     is_looked_at = record.pause is not None and record.pause.next_look_at is not None
-    return "it goes on by itself, or perdure resume" if is_looked_at else "perdure resume"
+    return "it continues by itself, or perdure resume" if is_looked_at else "perdure resume"
 
 
 def _settled_first(frame: CallFrame, nobody: str) -> str:
-    """What comes before a task goes on that has an effect of unknown outcome; and who could take it on."""
+    """What must happen before a task with an uncertain effect continues, and which worker could take it."""
     first = f"whether {frame.name} happened is settled first"
     if frame.until is not None:
         latest = f"{frame.until:%Y-%m-%d %H:%M:%S} UTC"
@@ -229,5 +229,5 @@ def _next(
     if uncertain:
         return _settled_first(uncertain[0], nobody)
     if holder:
-        return "it goes on where it is"
-    return nobody or "the next attempt goes on after the last call that ended"
+        return "it continues where it is"
+    return nobody or "the next attempt continues after the last call that ended"

@@ -15,7 +15,7 @@ __getattr__ = lazy_door(
         "line_carry_over": ("carry_over",),
         "outcomes": ("cancel",),
         "preparation": (
-            "Found",
+            "TaskPast",
             "read_pasts",
         ),
         "stopped_task": ("Stopped",),

@@ -6,7 +6,7 @@ Written by tools/make_doors.py from the table in __init__.py.
 from perdure._durable.lifecycle.app_run import carry_on_here, come_back, one_pass, run_here, run_until_paused
 from perdure._durable.lifecycle.line_carry_over import carry_over
 from perdure._durable.lifecycle.outcomes import cancel
-from perdure._durable.lifecycle.preparation import Found, read_pasts
+from perdure._durable.lifecycle.preparation import TaskPast, read_pasts
 from perdure._durable.lifecycle.stopped_task import Stopped
 from perdure._durable.lifecycle.task_fork import fork
 from perdure._durable.lifecycle.task_rollback import keep_for_rollback
@@ -20,7 +20,7 @@ __all__ = [
     "run_until_paused",
     "carry_over",
     "cancel",
-    "Found",
+    "TaskPast",
     "read_pasts",
     "Stopped",
     "fork",

@@ -27,7 +27,7 @@ from perdure._durable.lifecycle import failure_policy as failing
 from perdure._durable.lifecycle import outcomes as endings
 from perdure._durable.lifecycle.line_carry_over import is_carried, next_line
 from perdure._durable.lifecycle.preparation import Past, prepare, read_past, suspend
-from perdure._durable.lifecycle.run_waits import Standing, stopped
+from perdure._durable.lifecycle.run_waits import WaitNotices, stopped
 from perdure._durable.lifecycle.stopped_task import Stopped
 from perdure._durable.lifecycle.task_start import LOOK_SECONDS, Beginning, check_call, result_of, start
 from perdure._durable.lifecycle.upgrades import fitting, meant
@@ -70,9 +70,9 @@ from perdure.errors import (
     TaskBlocked,
 )
 
-_END_BYTES = 500  # of the write that ends a task, beside its result
+_END_BYTES = 500  # size of the write that ends a task, without its result
 HALTED = "stopped by the kill switch"
-# A pause may last for months; its process need not look fifty times a second.
+# A pause can last for months: while it lasts, the process looks less and less often, at last every 0.25 s.
 LONGEST_LOOK_SECONDS = 0.25
 Loop = asyncio.AbstractEventLoop
 
@@ -80,7 +80,7 @@ Loop = asyncio.AbstractEventLoop
 async def run_until_paused(
     tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any
 ) -> Stopped[Any]:
-    """Carry the task on in this process until it has ended or waits without a process, and say which."""
+    """Carry the task on in this process until it ends or waits without a process. Returns which of the two."""
     found = await run_here(tasks, id, function, args, kwargs, until_paused=True)
     return found if isinstance(found, Stopped) else Stopped(id=id, status="completed", value=found)
 
@@ -88,8 +88,8 @@ async def run_until_paused(
 async def run_here(
     tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any, *, until_paused: bool = False
 ) -> Any:
-    """Carry the task on in this process until it has ended, and give its result; or until it is paused, and give a
-    `Stopped`."""
+    """Carry the task on in this process until it ends, and return its result. With `until_paused`, return a `Stopped`
+    when it pauses."""
     store = store_of(tasks)
     function = check_call(id, function)
     watch = watch_of(store, asyncio.get_running_loop())
@@ -117,10 +117,10 @@ async def run_here(
 
 
 async def carry_on_here(tasks: Tasks, task: Task) -> Any:
-    """Carry on a task that exists, in this process, until it has ended: its function's result, or the task itself.
+    """Carry on an existing task in this process until it ends. Returns its function's result, or the task itself.
 
     Raises:
-        Conflict: this process does not know its function.
+        Conflict: this process does not know the task's function.
     """
     rows = await store_of(tasks).query("get_call", uid=task.uid)
     if not rows:
@@ -129,8 +129,8 @@ async def carry_on_here(tasks: Tasks, task: Task) -> Any:
     function = function_for(rows[0][0], rows[0][1])
     if function is None:
         raise Conflict(
-            f"this process does not know {rows[0][0]!r} version {rows[0][1]}, which task {task.id!r} carries out",
-            do="import the module it is in",
+            f"this process does not know {rows[0][0]!r} version {rows[0][1]}, the function of task {task.id!r}",
+            do="import the module that declares it",
         )
     function = await meant(store_of(tasks), task.id, task.uid, function)
     return await _until_its_end(tasks, task, function)
@@ -145,16 +145,16 @@ async def _until_its_end(
 
 async def _carried(tasks: Tasks, task: Task, function: DurableFunction[..., Any], until_paused: bool) -> Any:
     store, resting = store_of(tasks), LOOK_SECONDS
-    standing = Standing(tasks, task, is_quiet=until_paused)
+    notices = WaitNotices(tasks, task, is_quiet=until_paused)
     while True:
         moves = store.bell.moves
         row = await current_row(store, task.id, task.uid)
         if row.status in FINISHED:
             return result_of(store, row, function)
         if row.status == "paused":
-            from perdure._tasks import look_after  # most runs never come to rest here
+            from perdure._tasks import look_after  # imported late: most runs never pause
 
-            await standing.look(row)
+            await notices.look(row)
             await look_after(tasks, task.uid)
             if until_paused:
                 row = await current_row(store, task.id, task.uid)
@@ -166,7 +166,7 @@ async def _carried(tasks: Tasks, task: Task, function: DurableFunction[..., Any]
             resting = min(resting * 1.5, LONGEST_LOOK_SECONDS)
             continue
         if await is_halted(store, task.id):
-            standing.tell(standing.why or await why_stopped(store, task.id))
+            notices.tell(notices.why or await why_stopped(store, task.id))
             await Nap(LOOK_SECONDS)
             continue
         try:
@@ -174,7 +174,7 @@ async def _carried(tasks: Tasks, task: Task, function: DurableFunction[..., Any]
         except TaskBlocked as error:
             from perdure._tasks import settle_blocked
 
-            standing.tell(error.what)
+            notices.tell(error.what)
             blocked = await blocked_by(store, await current_row(store, task.id, task.uid))
             if await settle_blocked(tasks, blocked) == "wait":
                 if until_paused:
@@ -183,7 +183,7 @@ async def _carried(tasks: Tasks, task: Task, function: DurableFunction[..., Any]
             continue
         except (LeaseHeld, InvalidTransition) as error:
             if isinstance(error, LeaseHeld) and error.pid != os.getpid():
-                standing.tell(error.what)
+                notices.tell(error.what)
             await Nap(LOOK_SECONDS)
             continue
         await come_back(tasks, task, hold)
@@ -192,11 +192,11 @@ async def _carried(tasks: Tasks, task: Task, function: DurableFunction[..., Any]
 
 
 async def come_back(tasks: Tasks, task: Task, hold: Hold) -> None:
-    """What a task that was at work before had around it: checked, and brought back; else the lease is given back.
+    """Bring back the runtime of a task that was begun before. If that fails, give the lease back.
 
     Raises:
-        Incompatible: the world is not as it was at the last save; nothing was touched.
-        CredentialRefused, RestoreFailed: it could not be brought back; nothing is left of the try.
+        Incompatible: the surroundings have changed since the last save; nothing was touched.
+        CredentialRefused, RestoreFailed: the runtime could not be brought back; nothing of it is left.
     """
     if hold.fence.epoch > 1 and tasks._returner is not None:
         try:
@@ -206,11 +206,11 @@ async def come_back(tasks: Tasks, task: Task, hold: Hold) -> None:
             raise
 
 
-# ── one pass ─────────────────────────────────────────────────────────────────────────────────────
+# ── one attempt ──────────────────────────────────────────────────────────────────────────────────
 
 
-class Ended(Struct):
-    """A function's result, as everybody gets it."""
+class Returned(Struct):
+    """The result of a function, as every caller gets it."""
 
     value: Any
 
@@ -222,15 +222,14 @@ async def one_pass(
     function: DurableFunction[..., Any],
     beginning: Beginning | None = None,
     past: Past | None = None,
-) -> Ended | None:
-    """One attempt: from the journal's beginning to the function's end or its next pause.
+) -> Returned | None:
+    """Make one attempt: from the beginning of the journal to the function's end or its next pause.
 
-    With a `beginning` the task was made just now, and there is nothing to read; with a `past`, which was read under
-    this very lease, there is not either. The answer is the result, if it was reached. However it ends, this process
-    does not hold the task's lease any more; one that could not be given back, because the store is away, is not kept
-    for a task that nobody works on.
+    With a `beginning` the task was just made and there is nothing to read. A `past` was read under this very lease.
+    Returns the function's result if it returned, else None. In every case this process no longer holds the lease
+    afterwards. If the store is unreachable and the lease cannot be given back, it is forgotten here and expires.
     """
-    # One coroutine for all of it: each one more is gone through again at every wait of a task.
+    # All in one coroutine: every further one is resumed again at each wait of a task.
     store, loop = store_of(tasks), asyncio.get_running_loop()
     watch = watch_of(store, loop)
     flush_on_sigterm()
@@ -292,7 +291,7 @@ async def one_pass(
             task.status = "completed"
             forget_lease(store, hold)
             attempt.fence.let_go()
-            return Ended(copy)
+            return Returned(copy)
     except BaseException as error:
         forget_lease(store, hold)
         if isinstance(error, LeaseLost):
@@ -302,13 +301,13 @@ async def one_pass(
         raise
 
 
-Ready = tuple[Attempt, tuple[Any, ...], dict[str, Any]]  # an attempt, and what its function is called with
+Ready = tuple[Attempt, tuple[Any, ...], dict[str, Any]]  # an attempt, and the arguments of its function
 
 
 def _first(
     store: Store, task: Task, hold: Hold, loop: Loop, function: DurableFunction[..., Any], beginning: Beginning
 ) -> Ready:
-    """The first attempt at a task that was made just now."""
+    """The first attempt at a task that was just made."""
     attempt = Attempt(store, hold.fence, 1, (), {}, loop)
     open_account(attempt, None, beginning.budget)
     attempt.deadline_at = beginning.deadline_at
@@ -319,11 +318,11 @@ def _first(
 async def _next(
     store: Store, task: Task, hold: Hold, loop: Loop, function: DurableFunction[..., Any], past: Past | None
 ) -> tuple[DurableFunction[..., Any], *Ready] | None:
-    """An attempt from the journal, with the function as its version takes it on; None when somebody wanted the task
-    to end, and it has."""
+    """An attempt that replays the journal, with the version of the function that carries it on. None when the task was
+    asked to end, and has ended."""
     past = past or await read_past(store, task.uid)
     function = await fitting(store, task, hold, function, past.call)
-    if function.version != past.call[1]:  # it was upgraded, and starts over
+    if function.version != past.call[1]:  # it was upgraded, and starts a new line
         past = await read_past(store, task.uid)
     attempt = await prepare(store, task, hold, loop, past)
     attempt.task = task
@@ -353,8 +352,8 @@ def _completing(task: Task, attempt: Attempt, sealed: bytes) -> Write:
 
 
 async def _is_paused(task: Task, hold: Hold, attempt: Attempt) -> bool:
-    """Whether that was refused because somebody has paused the task meanwhile. Then what was done is kept, and the
-    next attempt, which has nothing left to do, comes to the end."""
+    """Whether the completion was refused because a caller has paused the task meanwhile. Everything done is recorded;
+    the next attempt only has to complete the task."""
     try:
         await explain_refusal(task, "complete", hold)
     except InvalidTransition:
@@ -373,7 +372,7 @@ def _arguments(store: Store, task: Task, function: DurableFunction[..., Any], at
 
 
 def _report(attempt: Attempt) -> bytes:
-    """What this attempt did, and what it did not have to do again."""
+    """What this attempt did, and what it did not have to repeat."""
     if not attempt.entries and not attempt.replayed:
         return _report_of_first(attempt.fresh)
     return _told(attempt.replayed, attempt.fresh, savings_of(entry for _, entry in attempt.entries))
@@ -389,8 +388,8 @@ def _told(replayed: int, fresh: int, saved: Savings) -> bytes:
 
 
 def _is_of(function: DurableFunction[..., Any], error: BaseException) -> bool:
-    """Whether the error has come through the function's own code in this thread: what a signal's handler raises there
-    is the function's affair, and elsewhere it only interrupts this process."""
+    """Whether the error passed through the function's own code in this thread. An error that a signal handler raises
+    there belongs to the function; raised elsewhere, it only interrupts this process."""
     code = getattr(inspect.unwrap(function.function), "__code__", None)
     return any(frame.f_code is code for frame, _ in walk_tb(error.__traceback__))
 
@@ -398,7 +397,7 @@ def _is_of(function: DurableFunction[..., Any], error: BaseException) -> bool:
 async def _ended_otherwise(
     task: Task, hold: Hold, attempt: Attempt, function: DurableFunction[..., Any], error: BaseException
 ) -> None:
-    """Paused, diverged, overtaken, to be cancelled, interrupted, or failed."""
+    """End an attempt that paused, diverged, lost its lease, was cancelled or interrupted, or failed."""
     closed = attempt.fence.closed
     if isinstance(closed, ReplayDiverged) or isinstance(error, ReplayDiverged):
         found = closed if isinstance(closed, ReplayDiverged) else error
@@ -426,17 +425,17 @@ async def _ended_otherwise(
         return
     if attempt.questions and (attempt.unwinding or isinstance(error, Paused)):
         await suspend(task, hold, attempt)
-        if is_cancelled_from_outside(attempt):  # as it paused
+        if is_cancelled_from_outside(attempt):  # while it paused
             raise asyncio.CancelledError
         return
     if is_leaving(error):
-        # Paused: as it carried over, and was cancelled.
+        # Paused here means: it was cancelled while it carried over.
         found = asyncio.CancelledError() if isinstance(error, Paused) else error
         await release_lease(attempt.store, hold, f"interrupted: {type(found).__name__}")
         raise found
     if isinstance(error, StoreUnavailable) and recorded_as(error) is None:
         await release_lease(attempt.store, hold, f"interrupted: {type(error).__name__}")
-        raise error  # the function has not failed: what it needs to go on was not there
+        raise error  # the function has not failed: the store was unreachable
     choice = await failing.choose(task, attempt, error)
     if choice.wait is not None:
         await failing.try_later(task, hold, attempt, choice)
@@ -451,7 +450,7 @@ async def _ended_otherwise(
 
 
 def is_cancelled_from_outside(attempt: Attempt) -> bool:
-    """Whether the task that carries the attempt out was cancelled meanwhile."""
+    """Whether the asyncio task that makes the attempt was cancelled meanwhile."""
     current = asyncio.current_task()
     return current is not None and current.cancelling() > attempt.cancelled
 

@@ -1,7 +1,7 @@
-"""Whether a call may attach to a task that is there: only one of the same function, with the same arguments.
+"""Check whether a call may attach to an existing task: it must be the same function with the same arguments.
 
-A task that has carried over or was upgraded has other arguments than it was started with. Whoever starts it
-once more says those it was started with, so the line remembers them.
+A task that has carried over or was upgraded no longer has the arguments it was started with. A caller that starts it
+again gives the original ones, so the line remembers them.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from perdure._model import FINISHED
 from perdure._store import EventRow, Store, TaskRow
 from perdure.errors import Conflict, PerdureError
 
-# Instead of arguments: those of an older version, or some that have no form to compare.
+# In place of arguments: those of an older version, or some that cannot be compared.
 ANY = b"*"
 
 
 async def check_same(store: Store, row: TaskRow, function: DurableFunction[..., Any], arguments: bytes) -> None:
-    """Return if the task carries out this call.
+    """Return if the task belongs to this call.
 
     Raises:
-        Conflict: it carries out another function, or was started with other arguments.
+        Conflict: it belongs to another function, or was started with other arguments.
     """
     rows = await store.query("get_call", uid=row.uid)
     if not rows or rows[0][0] != function.name:
-        what = f"carries out {rows[0][0]!r}" if rows else "is a command's, or one with checkpoints"
+        what = f"belongs to {rows[0][0]!r}" if rows else "has no durable function"
         other = f"{row.id}/{function.name}"
         raise Conflict(
-            f"task {row.id!r} {what}, and cannot carry out {function.name!r} too",
+            f"task {row.id!r} {what} and cannot run {function.name!r} too",
             do=f"choose another id for one of them, such as {other!r}",
         )
     await _refuse_namesake(store, row, function)
@@ -58,13 +58,13 @@ async def _refuse_namesake(store: Store, row: TaskRow, function: DurableFunction
     found = chosen_among(namesakes, module)
     if found is not None and found.module != function.module:
         raise Conflict(
-            f"task {row.id!r} carries out {function.name!r} of {found.module}, not that of {function.module}",
+            f"task {row.id!r} belongs to {function.name!r} of {found.module}, not to that of {function.module}",
             do="choose another id for one of them",
         )
 
 
 async def begun_in(store: Store, uid: str) -> str:
-    """The module whose function began the task; empty if that is not on record."""
+    """The module whose function began the task; empty if that is not recorded."""
     rows = await store.query("read_events", uid=uid, after=0, limit=1)
     body = EventRow(*rows[0]).body if rows else None
     data = store.unseal(uid, "event", body) if body is not None else None
@@ -72,7 +72,7 @@ async def begun_in(store: Store, uid: str) -> str:
 
 
 def compared(signature: Signature, arguments: bytes) -> bytes:
-    """What tells these arguments from others, or ANY if nothing can."""
+    """A form of these arguments that can be compared; ANY if there is none."""
     try:
         return signature.compared(arguments)
     except (TypeError, PerdureError):
@@ -80,5 +80,5 @@ def compared(signature: Signature, arguments: bytes) -> bytes:
 
 
 async def _begun_with(store: Store, row: TaskRow) -> bytes:
-    """What the task was started with, if its line has other arguments."""
+    """The arguments the task was started with, if its line has others."""
     return was_begun_with([entry for _, entry in await read_entries(store, row.uid, row.line)]) if row.line else b""

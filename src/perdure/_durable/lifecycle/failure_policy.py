@@ -1,8 +1,8 @@
-"""What follows when a durable function raises: its task fails, waits for a person, or is tried again later.
+"""Decide what follows when a durable function raises: its task fails, asks a person, or is tried again later.
 
-`Config(on_failure="retry")` tries it again, up to `max_retries` times. How often it was tried stands in the record of
-its attempts, and the wait until the next one is a pause, so that both outlive every process. Whatever follows, it is
-noted first what the next attempt has to do anew: also a task that failed for good may be resumed by a person.
+`Config(on_failure="retry")` tries it again, up to `max_retries` times. The number of tries is in the record of the
+task's attempts, and the wait for the next try is a pause, so both outlive every process. In every case the journal
+first notes which calls the next attempt must repeat, because a person can also resume a task that failed for good.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=1), timedelta(minutes=5)
 
 class Choice(Struct, frozen=True):
     what: str
-    trace: str = ""  # where it was raised
+    trace: str = ""  # the traceback
     tries: int = 1
     most: int = 1
-    wait: timedelta | None = None  # until it is tried again
-    pauses: bool = False  # for a person
+    wait: timedelta | None = None  # before the next try
+    pauses: bool = False  # ask a person
 
 
 async def choose(task: Task, attempt: Attempt, error: BaseException) -> Choice:
-    """What its task wants (`Config.on_failure`); by now it is on disk what another attempt would do anew."""
+    """What `Config.on_failure` says for this task. What another attempt must repeat is on disk when this returns."""
     store, what, trace = attempt.store, printable(redact(in_one_line(name_and_message(error))))[:500], trace_of(error)
     can_be_tried = await _note(attempt, error)
     sealed = TaskRow(*(await store.query("get_task_by_uid", uid=attempt.uid))[0]).config
@@ -56,7 +56,7 @@ async def choose(task: Task, attempt: Attempt, error: BaseException) -> Choice:
 
 
 def after_tries(tries: int, max_retries: int) -> timedelta | None:
-    """How long to wait for the next try; None when there is none."""
+    """How long to wait before the next try; None when there is none left."""
     return None if tries > max_retries else min(FIRST_WAIT * 2 ** min(tries - 1, 20), LONGEST_WAIT)
 
 
@@ -71,11 +71,11 @@ async def _note(attempt: Attempt, error: BaseException) -> bool:
 
 
 async def try_later(task: Task, hold: Hold, attempt: Attempt, choice: Choice) -> None:
-    """The task pauses until its next try."""
+    """Pause the task until its next try."""
     assert choice.wait is not None
     now = await attempt.store.wall_ms()
     until = moment(now + choice.wait // timedelta(milliseconds=1))
-    message = f"try {choice.tries} of {choice.most} failed: {choice.what}; it is tried again"
+    message = f"try {choice.tries} of {choice.most} failed: {choice.what}; trying again"
     log.warning("task %s, %s in %.0f s\n%s", task.id, message, choice.wait.total_seconds(), choice.trace)
     payload = {"until": until, "traceback": choice.trace}
     made = make_pause("scheduled_wait", message, payload, now, json.loads(attempt.store.presence.author()))
@@ -84,11 +84,11 @@ async def try_later(task: Task, hold: Hold, attempt: Attempt, choice: Choice) ->
 
 
 async def ask(task: Task, hold: Hold, attempt: Attempt, choice: Choice) -> None:
-    """The task pauses until a person has looked at it and resumes it: then it is tried again."""
+    """Pause the task until a person resumes it; then it is tried again."""
     now = await attempt.store.wall_ms()
     author = json.loads(attempt.store.presence.author())
     made = make_pause(
-        "human_input", f"it failed: {choice.what}", {"error": choice.what, "traceback": choice.trace}, now, author
+        "human_input", f"failed: {choice.what}", {"error": choice.what, "traceback": choice.trace}, now, author
     )
     await _pause(task, hold, attempt, made, choice)
 
@@ -105,6 +105,5 @@ async def _pause(task: Task, hold: Hold, attempt: Attempt, made: Pause, choice: 
     except InvalidTransition:
         if task.status != "paused":
             raise
-        await release_lease(
-            attempt.store, hold, f"error: {choice.what}"
-        )  # somebody paused it meanwhile: then it waits for that
+        # A caller paused it meanwhile: that pause counts.
+        await release_lease(attempt.store, hold, f"error: {choice.what}")

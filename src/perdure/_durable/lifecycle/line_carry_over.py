@@ -1,6 +1,6 @@
 """`carry_over`: end a line of the journal and begin the next one with new arguments.
 
-For functions without an end: the journal stays as long as one round. Units, signals and children stay.
+For functions that never end: their journal stays as short as one round. Units, signals and children stay.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from perdure.errors import InvalidInput, LeaseLost, NoTask
 
 
 async def carry_over(*args: Any, **kwargs: Any) -> None:
-    """Begin anew with these arguments, in the same task; does not return.
+    """Begin again with these arguments, in the same task. Does not return.
 
     Raises:
-        InvalidInput: other tasks of the function are under way, and an effect of theirs would be cut off.
-        TypeError: the function does not take them.
-        NotStorable: one of them cannot be kept.
+        InvalidInput: other asyncio tasks of the function still run, and an effect of theirs would be interrupted.
+        TypeError: the function does not take these arguments.
+        NotStorable: one of them cannot be stored.
     """
     scope = current.get()
     if scope is None:
@@ -33,24 +33,24 @@ async def carry_over(*args: Any, **kwargs: Any) -> None:
     attempt.check()
     if scope is not attempt.main or attempt.scopes > 1:
         raise InvalidInput(
-            "carry_over is called while other tasks of the function are under way",
-            kept="the journal as it is; it goes on",
+            "carry_over is called while other asyncio tasks of the function still run",
+            kept="the journal as it is; the task continues",
             do="await them first, and carry over in the function itself",
         )
     assert attempt.signature is not None
-    # Here, where the code can see what is wrong with them.
+    # Here, so that an error in the arguments is raised in the user's code.
     attempt.carried = attempt.signature.encode_arguments(args, kwargs)
     attempt.unwinding = True
     raise Paused
 
 
 def is_carried(attempt: Attempt, error: BaseException) -> bool:
-    """Whether the attempt has ended to go on on the next line."""
+    """Whether the attempt has ended in order to begin the next line."""
     return attempt.carried is not None and isinstance(error, Paused) and attempt.fence.closed is None
 
 
 async def next_line(attempt: Attempt, task: Task, hold: Hold, signature: Any, version: int) -> None:
-    """The new line, durable when this returns.
+    """Begin the new line. It is on disk when this returns.
 
     Raises:
         LeaseLost: another attempt has taken over.
@@ -67,6 +67,6 @@ async def next_line(attempt: Attempt, task: Task, hold: Hold, signature: Any, ve
         "arguments": envelope.seal(attempt.carried, kind="arguments", bound_to=task.uid, ring=attempt.store.ring),
     }
     if await attempt.store.verb("begin_line", task.uid, params, key=task.id, fence=hold.fence) is None:
-        lost = LeaseLost(task.id, "another attempt has the lease, so nothing was carried over")
+        lost = LeaseLost(task.id, "another attempt has the lease; nothing was carried over")
         hold.fence.close(lost)
         raise lost

@@ -1,9 +1,9 @@
-"""How a durable function's task ends other than by returning: it fails, or somebody cancels it.
+"""How a durable function's task ends other than by returning: it fails, or a caller cancels it.
 
-Cancelling is a wish (control_watch.py). Whoever has the task fulfils it: uncertain effects are settled, what was
-done is undone, the newest first, and then the task is `cancelled`. Until then its status is what it was. A task that
-nobody works on is ended by the caller, if this process knows the effects that have to be undone, by their names.
-If it does not, the wish stays, and the next process that claims the task, `app.run` or a worker, fulfils it.
+A cancel is a request (control_watch.py). The process that holds the task fulfils it: it settles uncertain effects,
+undoes the effects, newest first, and then the task is `cancelled`. Until then its status does not change. When no
+process holds the task, the caller ends it, provided that this process knows the effects to undo, by their names. If
+it does not, the request stays, and the next process that claims the task fulfils it: `app.run` or a worker.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perdure._durable.attempt import Aside, Attempt, Paused
-from perdure._durable.control import is_live, is_wished, wish_of, wish_to_cancel
+from perdure._durable.control import cancel_request, has_cancel_request, is_live, request_cancel
 from perdure._durable.effects import failure_of, note_failure, take_back, unknown_here
 from perdure._durable.lifecycle.preparation import prepare, suspend
 from perdure._durable.pauses import close_question
@@ -40,10 +40,10 @@ log = logging.getLogger("perdure.durable")
 
 
 async def cancel(task: Task, undo: bool) -> bool:
-    """Have a durable function's task end; False when there is nothing for us to do but to say so.
+    """Request that a durable function's task ends. Returns False for a task that can be ended without undoing anything.
 
-    When it returns True the wish is on disk. The task is `cancelled` by then if nobody else works on it and this
-    process could undo what there was; `task.status` tells.
+    When it returns True, the request is on disk. `task.status` is then `cancelled` if no other process works on the
+    task and this process could undo its effects.
     """
     store = store_of(task)
     if not await store.query("get_call", uid=task.uid):
@@ -53,7 +53,7 @@ async def cancel(task: Task, undo: bool) -> bool:
         return False
     if record.status == "failed":
         await task.resume()
-    if not await wish_to_cancel(task, undo=undo):
+    if not await request_cancel(task, undo=undo):
         return False
     if is_live(task):
         return True
@@ -62,11 +62,11 @@ async def cancel(task: Task, undo: bool) -> bool:
     try:
         hold = await take_lease(store, task.id, task.uid, record.agent, is_exclusive=True)
     except (LeaseHeld, InvalidTransition):
-        return True  # whoever has it sees the wish
+        return True  # the process that holds it sees the request
     try:
         await Aside(_end_here(task, hold))
     except BaseException:
-        forget_lease(store, hold)  # the store may be away; nothing works on the task
+        forget_lease(store, hold)  # if the store is unreachable, the lease must not be renewed: it expires
         raise
     await task.record()
     return True
@@ -76,15 +76,15 @@ async def _wake(task: Task) -> None:
     try:
         await task.resume()
     except InvalidTransition:
-        await task.record()  # somebody was quicker
+        await task.record()  # another process has already resumed it
 
 
 async def _end_here(task: Task, hold: Hold) -> None:
     store = store_of(task)
     try:
         attempt = await prepare(store, task, hold, asyncio.get_running_loop())
-        wish = await wish_of(store, task.uid)
-        unknown = unknown_here(attempt) if wish is not None and wish["undo"] else []
+        request = await cancel_request(store, task.uid)
+        unknown = unknown_here(attempt) if request is not None and request["undo"] else []
     except BaseException as error:
         await release_lease(store, hold, COULD_NOT_BEGIN, error)
         raise
@@ -95,26 +95,26 @@ async def _end_here(task: Task, hold: Hold) -> None:
     await end(task, hold, attempt)
 
 
-# ── by whoever has the task ──────────────────────────────────────────────────────────────────────
+# ── in the process that holds the task ───────────────────────────────────────────────────────────
 
 
 def is_ending(attempt: Attempt, signals: Sequence[Row]) -> bool:
-    """Whether the function is not to be run any more: somebody wants its task to end, or it has failed before and
-    what it did was being undone."""
+    """Whether the function must not be run again: its task is to be cancelled, or it failed before and its effects
+    were being undone."""
     if attempt.epoch == 1:
-        return False  # nobody had it before us; a wish made since then will be seen soon
-    return failure_of(attempt) is not None or is_wished(signals)
+        return False  # no attempt came before; the watch sees a request made since then
+    return failure_of(attempt) is not None or has_cancel_request(signals)
 
 
 async def end(task: Task, hold: Hold, attempt: Attempt) -> None:
-    """Undo what is to be undone and end the task; or pause it, when a person has to help."""
+    """Undo the effects and end the task; or pause it when a person has to help."""
     store = attempt.store
     fresh = await prepare(store, task, hold, attempt.loop)
     fresh.effects = attempt.effects
     try:
         await _withdraw_questions(fresh)
-        wish, failure = await wish_of(store, task.uid), failure_of(fresh)
-        undone = await take_back(fresh) if wish is None or wish["undo"] else 0
+        request, failure = await cancel_request(store, task.uid), failure_of(fresh)
+        undone = await take_back(fresh) if request is None or request["undo"] else 0
     except Paused:
         await suspend(task, hold, fresh)
         return
@@ -122,15 +122,15 @@ async def end(task: Task, hold: Hold, attempt: Attempt) -> None:
         if fresh.fence.closed is None:
             await release_lease(store, hold, f"interrupted: {type(error).__name__}")
         raise
-    if wish is not None:
-        data = {"undo": wish["undo"], "undone": undone}
+    if request is not None:
+        data = {"undo": request["undo"], "undone": undone}
         await move(task, "cancel", hold=hold, ended="cancelled", data=data, ends=True)
     elif failure is not None:
         await fail(task, hold, fresh, codec.decode(failure))
 
 
 async def _withdraw_questions(attempt: Attempt) -> None:
-    """The function is not run any more, so nobody has to answer what it has asked; what is uncertain stays open."""
+    """Close the function's questions, since it is not run again. Questions about uncertain effects stay open."""
     for question in await questions_of(attempt.store, attempt.task_id, attempt.uid):
         if not question.is_about_effect:
             close_question(attempt, question.path, "withdrawn", {"withdrawn": True})
@@ -147,16 +147,16 @@ async def fail_and_undo(task: Task, hold: Hold, attempt: Attempt, error: BaseExc
 
 async def fail(task: Task, hold: Hold, attempt: Attempt, shape: dict[str, Any]) -> None:
     sealed = attempt.store.seal(task.uid, "error", shape)
-    await move(task, "fail", hold=hold, ended="failed", data=_told(shape), error=sealed)
+    await move(task, "fail", hold=hold, ended="failed", data=_event_of(shape), error=sealed)
 
 
-def _told(shape: dict[str, Any]) -> dict[str, Any]:
-    """The error as the history of the task keeps it: a new attempt begins without the last one's error."""
+def _event_of(shape: dict[str, Any]) -> dict[str, Any]:
+    """The error for the task's history: a new attempt begins without the last one's error."""
     return {name: shape[name] for name in ("message", "traceback") if shape.get(name)}
 
 
 def shape_of(error: BaseException) -> dict[str, Any]:
-    """An error as it is kept: for people, and to be raised again."""
+    """An error as it is stored: to be shown, and to be raised again."""
     message = message_of(error)[:500] or type(error).__name__
     raised = encode_error(error, declared_here(), has_trace=False)
     return {"message": message, "type": type(error).__name__, "traceback": trace_of(error), "raised": raised}

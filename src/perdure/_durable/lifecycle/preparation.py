@@ -1,4 +1,4 @@
-"""The two ends of an attempt that every kind of it shares: reading what was recorded, and waiting without a process."""
+"""Begin an attempt from what the store has of its task, and end one that waits for answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perdure._tasks import Hold, Task, event_of, forget_lease, release_lease
 
 
 class Past(NamedTuple):
-    """What is on record of a task when an attempt begins."""
+    """What the store has of a task when an attempt begins."""
 
     call: Row
     line: int
@@ -28,12 +28,12 @@ class Past(NamedTuple):
 
 
 def read_past(store: Store, uid: str) -> Call[Past]:
-    """All of it in one go: a task that goes on after a pause is mostly the waiting for its reads."""
+    """All of it in one trip: a task that resumes spends most of its time waiting for these reads."""
 
     def read(engine: Engine) -> Past:
         query, which = engine.query, {"uid": uid}
         line = query("get_task_by_uid", which)[0][6]
-        call = query("get_call", which)  # it says how long the journal has to be
+        call = query("get_call", which)  # before the journal: it says how long that must be
         journal = query("read_journal", {"uid": uid, "line": line})
         pauses, signals = query("read_pauses", which), query("read_signals", which)
         return Past(call[0] if call else (), line, journal, pauses, signals)
@@ -41,28 +41,28 @@ def read_past(store: Store, uid: str) -> Call[Past]:
     return store.read(read)
 
 
-class Found(NamedTuple):
-    """A task's row, and its past, unless the journals that were read with it are too long."""
+class TaskPast(NamedTuple):
+    """A task's row, and its past; None if too many entries were read together."""
 
     row: TaskRow
     past: Past | None
 
 
-# So many entries are read of many tasks together; whose journal is not among them reads it by itself.
+# The most entries to read for many tasks together; a task whose journal is not among them reads it by itself.
 _MOST_TOGETHER = 5_000
 
 
-def read_pasts(store: Store, uids: Sequence[str]) -> Call[dict[str, Found]]:
-    """The pasts of many tasks that go on at the same moment, by as few queries as that of one takes."""
+def read_pasts(store: Store, uids: Sequence[str]) -> Call[dict[str, TaskPast]]:
+    """The pasts of many tasks that resume at the same moment, with as few queries as for one."""
 
-    def read(engine: Engine) -> dict[str, Found]:
+    def read(engine: Engine) -> dict[str, TaskPast]:
         query, which = engine.query, {"uids": json.dumps(uids)}
         rows = {row[0]: TaskRow(*row) for row in query("tasks_of", which)}
-        calls = {row[0]: row[1:] for row in query("calls_of", which)}  # they say how long the journals have to be
+        calls = {row[0]: row[1:] for row in query("calls_of", which)}  # before the journals: says their lengths
         entries = query("journals_of", {**which, "limit": _MOST_TOGETHER})
         journals = _by_task(entries)
         whole = rows.keys() & calls.keys()
-        if len(entries) == _MOST_TOGETHER:  # of the last one some may be missing, and of those behind it all
+        if len(entries) == _MOST_TOGETHER:  # the last journal may be cut short, and those after it are missing
             whole = (whole & journals.keys()) - {entries[-1][0]}
         pauses, signals = _by_task(query("pauses_of", which)), _by_task(query("signals_of", which))
         found = {}
@@ -71,14 +71,14 @@ def read_pasts(store: Store, uids: Sequence[str]) -> Call[dict[str, Found]]:
             if uid in whole:
                 rest = [each.get(uid, []) for each in (journals, pauses, signals)]
                 past = Past(calls[uid], row.line, *rest)
-            found[uid] = Found(row, past)
+            found[uid] = TaskPast(row, past)
         return found
 
     return store.read(read)
 
 
 def _by_task(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """The rest of each row, by the uid that it begins with."""
+    """The rest of each row, by the uid in its first column."""
     found: dict[str, list[Row]] = {}
     for uid, *rest in rows:
         found.setdefault(uid, []).append(tuple(rest))
@@ -88,7 +88,7 @@ def _by_task(rows: Sequence[Row]) -> dict[str, list[Row]]:
 async def prepare(
     store: Store, task: Task, hold: Hold, loop: asyncio.AbstractEventLoop, past: Past | None = None
 ) -> Attempt:
-    """An attempt that knows its journal and how its questions were answered."""
+    """An attempt that knows the journal and the answers to its questions."""
     past = past or await read_past(store, task.uid)
     line, pauses = past.line, past.pauses
     least = length_of(past.call, line) if past.call else 0
@@ -107,7 +107,7 @@ async def prepare(
 
 
 async def suspend(task: Task, hold: Hold, attempt: Attempt) -> None:
-    """The task waits for its open questions, unless one was answered while the attempt was unwound."""
+    """Pause the task until its open questions are answered, unless one was answered while the attempt unwound."""
     store = attempt.store
     await attempt.flush()
     reason, question, _ = next(iter(attempt.questions.values()))
@@ -118,13 +118,13 @@ async def suspend(task: Task, hold: Hold, attempt: Attempt) -> None:
         **event_of(task, "paused", {"reason": reason, "message": pause.message}),
         "pause": store.seal(task.uid, "pause", pause, Pause),
         "pause_reason": reason,
-        "due_at": None,  # each question has its own
+        "due_at": None,  # each question has its own due time
         "paths": json.dumps(list(attempt.questions)),
     }
     try:
         row = await store.verb("suspend", task.uid, params, key=task.id, fence=hold.fence)
     except asyncio.CancelledError:
-        # It is queued, and may be done by now: then there is nothing left to give back but what we remember.
+        # The write is queued and may be done by now: then only our own record of the lease is left to clear.
         await release_lease(store, hold, "interrupted")
         raise
     if row is None:

@@ -1,8 +1,7 @@
-"""What `app.run` does while its task is paused, stopped or with somebody else: says why, once, and tries again what
-only the code could settle.
+"""What `app.run` does while its task is paused, stopped, or held by another process: it logs why, once.
 
-A task that has diverged waits for other code. Whoever runs it again may bring it: the journal is compared anew,
-and nothing runs before it fits.
+A task that has diverged waits for other code, and a new `app.run` may bring it. So the journal is compared again, once
+per call. No step runs before the code fits the journal.
 """
 
 from __future__ import annotations
@@ -20,28 +19,28 @@ from perdure.errors import InvalidTransition
 log = logging.getLogger("perdure.durable")
 
 
-class Standing:
-    """The pauses that one call of `app.run` has met."""
+class WaitNotices:
+    """What one call of `app.run` has logged about the pauses of its task."""
 
     def __init__(self, tasks: Tasks, task: Task, *, is_quiet: bool = False) -> None:
         self._store, self._task, self._is_quiet = store_of(tasks), task, is_quiet
-        self._told: int | None = None  # the version of the task whose pause was told
+        self._told: int | None = None  # the task's version when its pause was logged
         self._has_tried = False
         self._knows_deadline = False
         self._deadline_at: int | None = None
-        self.why = ""  # what was told last
+        self.why = ""  # the last reason logged
 
     def tell(self, why: str) -> None:
-        """Say why the task cannot be carried on here just now: once, as long as it stays the same."""
+        """Log why the task cannot be carried on here now; once, while the reason stays the same."""
         if why and why != self.why:
-            log.warning("task %s is waited for: %s", self._task.id, why)
+            log.warning("waiting for task %s: %s", self._task.id, why)
         self.why = why
 
     async def look(self, row: TaskRow) -> None:
-        """Tell of a pause that is new.
+        """Log a new pause.
 
         Raises:
-            TimedOut: the time of the whole task is over, and it has failed.
+            TimedOut: the time-out of the task is over, and it has failed.
         """
         await self._hold_to_its_time(row)
         if row.version == self._told or row.pause is None:
@@ -52,7 +51,7 @@ class Standing:
             self._has_tried = True
             await self._try_again()
         elif self._is_quiet:
-            return  # the caller is told by what it gets
+            return  # the caller learns it from the return value
         elif asked := await asked_of_a_person(self._store, row):
             log.warning("%s", asked)
         else:
@@ -68,15 +67,15 @@ class Standing:
                 raise late
 
     async def _try_again(self) -> None:
-        log.info("task %s had diverged; its journal is compared with the code as it is now", self._task.id)
+        log.info("task %s had diverged; comparing its journal with the current code", self._task.id)
         try:
             await self._task.resume()
         except InvalidTransition:
-            return  # somebody else was quicker
+            return  # another process has already resumed it
 
 
 async def stopped(store: Store, row: TaskRow) -> Stopped[Any]:
-    """A paused task, and what ends its pause."""
+    """A paused task, with what ends its pause."""
     pause: Pause | None = store.unseal(row.uid, "pause", row.pause, Pause) if row.pause is not None else None
     open_ = await questions_of(store, row.id, row.uid)
     told = "; ".join(one.waits_for for one in open_) or (f"{pause.reason}: {pause.message}" if pause else "")
@@ -84,10 +83,8 @@ async def stopped(store: Store, row: TaskRow) -> Stopped[Any]:
 
 
 async def asked_of_a_person(store: Store, row: TaskRow) -> str:
-    """What a paused task waits for a person to say, and how they say it; nothing when it waits for something else.
-
-    Nobody who waits for a person should have to guess that they do.
-    """
+    """The question a paused task asks a person, and the command that answers it; empty when it waits for something
+    else. A program that waits for a person must say so."""
     pause: Pause | None = store.unseal(row.uid, "pause", row.pause, Pause) if row.pause is not None else None
     if pause is None or pause.reason not in ("human_approval", "human_input"):
         return ""
@@ -101,5 +98,5 @@ async def asked_of_a_person(store: Store, row: TaskRow) -> str:
 
 
 def _safe(text: str) -> str:
-    """A question may be a model's words, and a warning goes to a terminal: nothing in it is to act there."""
+    """Escapes control characters: a question may come from a model, and a warning is printed on a terminal."""
     return "".join(found if found.isprintable() else repr(found)[1:-1] for found in text)

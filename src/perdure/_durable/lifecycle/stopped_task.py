@@ -1,4 +1,4 @@
-"""How a task stands when `app.run_until_paused` returns: ended with a result, or waiting without a process."""
+"""What `app.run_until_paused` returns: a task that has completed, or waits without a process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Stopped(Struct, Generic[R], frozen=True, kw_only=True):
     id: str
     status: Status
     pause: Pause | None = None  # why it is paused: reason, message, since, due_at
-    waits_for: str = ""  # in one line, what ends the wait; empty when it has completed
+    waits_for: str = ""  # one line: what ends the wait; empty when completed
     value: Any = None
 
     @property
@@ -40,7 +40,7 @@ class Stopped(Struct, Generic[R], frozen=True, kw_only=True):
             raise Conflict(
                 f"task {self.id!r} is {self.status} and has no result yet: {self.waits_for}",
                 kept="the task as it is",
-                do="ask `stopped.is_paused` first; call run_until_paused again once it may go on",
+                do="check `stopped.is_paused` first; call run_until_paused again once it can continue",
             )
         value: R = self.value
         return value

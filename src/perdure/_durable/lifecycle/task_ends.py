@@ -1,4 +1,4 @@
-"""Wait for the ends of tasks that others work on: however many are waited for on a loop, one look is for all."""
+"""Wait until tasks end that other processes carry on. All waits on one event loop share a single query."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from perdure._store import LEAST_GAP, Store
 from perdure.errors import PerdureError
 
 
-class Ended(Hop[bool]):
-    """Whether a task has come to an end, awaited for at most `seconds`."""
+class TaskEnd(Hop[bool]):
+    """Awaits the end of a task for at most `seconds`. Gives whether it has ended."""
 
     __slots__ = ("_seconds", "_store", "_uid")
 
@@ -59,7 +59,7 @@ def _waits_of(store: Store, loop: asyncio.AbstractEventLoop) -> _Waits:
 
 
 class _Waits:
-    """The tasks that are waited for on one loop, and the one that looks for all of them."""
+    """The tasks that are waited for on one loop, and the asyncio task that looks for all of them."""
 
     def __init__(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
         self.store, self.loop = store, loop
@@ -70,7 +70,7 @@ class _Waits:
         future: asyncio.Future[bool] = self.loop.create_future()
         self._futures.setdefault(uid, set()).add(future)
         if self._looking is None:
-            # In nobody's context: it is no part of a durable function that happens to wait first.
+            # In an empty context: it must not belong to the durable function that happens to wait first.
             self._looking = Context().run(self.loop.create_task, self._look())
         return future
 
@@ -89,7 +89,7 @@ class _Waits:
                     moves, began = bell.moves, time.monotonic()
                     await self._look_once()
                     if self._futures:
-                        # Of the time of somebody who waits for thousands, looking takes a fifth at most.
+                        # Even when thousands of tasks are waited for, looking takes at most a fifth of the time.
                         await bell.moved_since(moves, gap=max(LEAST_GAP, 4 * (time.monotonic() - began)))
         finally:
             self._looking = None

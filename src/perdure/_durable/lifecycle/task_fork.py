@@ -1,14 +1,14 @@
-"""Branch off a durable function's task: a new task that has done what another had done up to some step.
+"""Fork a durable function's task: make a new task that has already done what another had done up to some step.
 
     source    a ── b ── c ── d ── e
-    fork           at c: a, b, c are copied ── and the function goes on from there, in a task of its own
+    fork           at c: a, b, c are copied, and the function continues from there in a task of its own
 
-Copied is what had ended by then. Effects among it stay done: they are not repeated, and they stay the source's,
-so that ending the fork does not undo them. An effect that was under way is not copied; the fork does its own,
-under its own key. Children, signals and questions are the source's too: what they came to is copied, nothing else.
+A fork copies what had ended by then. Copied effects stay done: they are not repeated, and they stay the source's, so
+that ending the fork does not undo them. An effect that was under way is not copied; the fork runs its own, under its
+own key. Children, signals and questions stay with the source too: only their results are copied.
 
-A task whose journal is damaged cannot go on itself. A fork before the damage can: effects since then are copied as
-intents, and settled when the function comes to them, by what the journal still tells of them if it does.
+A task whose journal is damaged cannot continue. A fork before the damage can: effects after that place are copied as
+intents, and settled when the function reaches them, with what the journal still says about them.
 
 Owns the choice of what is copied, which is pure, and its way into the store, which is one write.
 """
@@ -43,18 +43,18 @@ Entries = Sequence[tuple[int, Entry]]
 log = logging.getLogger("perdure.durable")
 _OF_AN_INTENT = ("key", "tries", "number", "not_after")
 _UNKNOWN = (
-    "entry %d of task %s cannot be read: if it was the beginning of an effect, nothing else tells of it, "
-    "and %s would do that effect; see whether it happened"
+    "entry %d of task %s cannot be read. If it was the beginning of an effect, no other entry tells of it, "
+    "and %s would run that effect again: check whether it happened"
 )
-# Of all entries together, as they are stored.
+# The limit for all copied entries together, as stored.
 MAX_COPIED = 256 * 1024 * 1024
 
 
 async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, Any]) -> Task | None:
-    """A new task that goes on after the step `at`, or after the last one; None for a task of no durable function.
+    """A new task that continues after the step `at`, or after the last one; None for a task without durable function.
 
     Raises:
-        NotFound, InvalidInput: there is no such step, or no such argument; nothing was written.
+        NotFound, InvalidInput: there is no such step or argument; nothing was written.
         AlreadyExists: the id is in use; nothing was written.
         JournalDamaged: an entry cannot be read, and `at` names no place before it; nothing was written.
     """
@@ -82,7 +82,7 @@ async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, An
     module = await begun_in(store, task.uid)
     known = function_for(function, version, module)
     arguments, state = _changed(known, function, arguments, state, changes)
-    # Always one, if only without limits: of a task without a budget a worker takes it that nothing is recorded yet.
+    # Always a budget, even without limits: a worker assumes that a task without one has nothing on record yet.
     limit: Budget = store.unseal(task.uid, "budget", budget, Budget) if budget else Budget()
 
     def call(uid: str) -> dict[str, Any]:
@@ -130,14 +130,14 @@ async def _state(store: Store, uid: str, seq: int) -> Any:
 
 
 def place_of(task: Task, entries: Entries, at: str | None) -> int:
-    """The position of the step that is meant: by number, by path, by name, or by the checkpoint made there."""
+    """The position of the step, given by number, path, name, or the checkpoint made there."""
     last = entries[-1][0] if entries else 0
     if at is None:
         return last
     at = str(at)
     if at.isdecimal():
         if int(at) > last:
-            raise NotFound("step", at, store_of(task).place, do=f"the last one of {task.id!r} is {last}")
+            raise NotFound("step", at, store_of(task).place, do=f"the last step of {task.id!r} is {last}")
         return int(at)
     seq = seq_of(task.uid, at)
     ended = [(position, entry) for position, entry in entries if entry.kind != "intent"]
@@ -157,27 +157,26 @@ def _by_name(task_id: str, ended: Entries, name: str) -> list[int]:
     places = {entry.path: position for position, entry in ended if name_of(entry.path) == name}
     if len(places) > 1:
         which = ", ".join(f"{path.removeprefix('|')} ({position})" for path, position in places.items())
-        raise InvalidInput(f"task {task_id!r} has {len(places)} steps {name!r}", do=f"choose from {which[:300]}")
+        raise InvalidInput(f"task {task_id!r} has {len(places)} steps {name!r}", do=f"choose one: {which[:300]}")
     return list(places.values())
 
 
 def refuse_undone(task_id: str, entries: Entries, upto: int) -> None:
-    """An effect that was taken back cannot be copied as done."""
+    """An effect that was undone cannot be copied as done."""
     undone = {scope_of(entry.path) for _, entry in entries if _is_undo(entry) and entry.kind == "result"}
     for position, entry in entries:
         if position <= upto and entry.kind == "result" and entry.path in undone:
             raise InvalidInput(
-                f"{name_of(entry.path)}, at {position}, was undone in task {task_id!r}",
+                f"{name_of(entry.path)} at {position} was undone in task {task_id!r}",
                 do=f"fork at a step before it: --at {max(position - 2, 0)}",
             )
 
 
 def refuse_damaged(task_id: str, damaged: Sequence[tuple[int, str]], upto: int | None) -> None:
-    """Of a journal with an entry that cannot be read, only what stands before it can be gone on from, and only by
-    somebody who says so.
+    """A task can only continue from before an entry that cannot be read, and only if the caller names that place.
 
     Raises:
-        JournalDamaged: the place is not before it, or was not named; nothing was written.
+        JournalDamaged: the place is not before the entry, or was not named; nothing was written.
     """
     if damaged and (upto is None or upto >= damaged[0][0]):
         raise JournalDamaged(task_id, *damaged[0])
@@ -191,9 +190,9 @@ def _is_undo(entry: Entry) -> bool:
 
 
 def copied(entries: Entries, upto: int, source: str, later: Collection[int] = ()) -> list[tuple[int, Entry]]:
-    """The entries of all that had ended at this position, as the fork's own, and those at some later ones. Pure."""
+    """The entries of everything that had ended at this position, as the fork's own, and those at `later`. Pure."""
     before = settled_by(entries, upto, later)
-    # Another task's attempts: numbers that none of the fork's own will have.
+    # Attempts of another task get negative numbers, which no attempt of the fork has.
     epochs = {epoch: -number for number, epoch in enumerate(sorted({entry.epoch for _, entry in before}), 1)}
     kept = []
     for position, entry in before:
@@ -203,15 +202,14 @@ def copied(entries: Entries, upto: int, source: str, later: Collection[int] = ()
 
 
 def unsettled(entries: Entries, upto: int, source: str) -> list[tuple[int, Entry]]:
-    """The effects that had begun and not ended at this position, or began since, as intents without an outcome: of
-    a task that cannot go on itself, they are settled by the fork, and not done once more. What one is known to have
-    returned is kept with it. Pure."""
+    """Effects that had not ended at this position, or began later, as intents without an outcome. The source cannot
+    continue, so the fork settles them instead of running them again. A result that is known is kept. Pure."""
     found = []
     for account in accounts(entries, {}):
         had_ended = account.end is not None and account.position <= upto
         if had_ended or account.state in ("failed", "undone"):
             continue
-        last = account.intent  # or its outcome, if its intent is what cannot be read
+        last = account.intent  # or the outcome, when the intent cannot be read
         note = {**{name: account.note[name] for name in _OF_AN_INTENT if name in account.note}, "from": source}
         note["shown"] = account.shown
         if account.state == "done" and account.end is not None and account.end.value is not None:
@@ -223,8 +221,7 @@ def unsettled(entries: Entries, upto: int, source: str) -> list[tuple[int, Entry
 
 
 def settled_by(entries: Entries, upto: int, later: Collection[int] = ()) -> list[tuple[int, Entry]]:
-    """The entries up to this position and at some later ones, without what was still open there, and without undoing.
-    Pure."""
+    """The entries up to this position and at `later`, without calls still open there and without undoing. Pure."""
     before = [(position, entry) for position, entry in entries if position <= upto or position in later]
     ended = {entry.path for _, entry in before if entry.kind != "intent"}
     return [
@@ -235,8 +232,8 @@ def settled_by(entries: Entries, upto: int, later: Collection[int] = ()) -> list
 
 
 def packed(store: Store, uid: str, entries: Entries) -> str:
-    """Entries as the store takes them with another write: sealed for their task, all or none. Each names the one
-    before it, as there are gaps between their positions.
+    """Entries in the format the store writes together with another row: sealed for their task, all or none. Positions
+    have gaps, so each entry names the one before it.
 
     Raises:
         TooLarge: nothing was written.
@@ -248,13 +245,13 @@ def packed(store: Store, uid: str, entries: Entries) -> str:
         before = position
     size = sum(len(digits) // 2 for _, digits in pairs)
     if size > MAX_COPIED:
-        raise TooLarge("the journal that would be copied", size, MAX_COPIED)
+        raise TooLarge("the copied journal", size, MAX_COPIED)
     return json.dumps(pairs)
 
 
 async def first_entry(store: Store, uid: str, line: int, begun_with: bytes) -> str:
-    """The first entry of a new line with other arguments: what the line before has cost, and with which arguments
-    the task was started."""
+    """The first entry of a new line with other arguments: what the line before cost, and the arguments the task was
+    started with."""
     entries = [entry for _, entry in await read_entries(store, uid, line)]
     return packed(store, uid, [(0, carried(entries, begun_with))])
 
@@ -265,7 +262,7 @@ async def first_entry(store: Store, uid: str, line: int, begun_with: bytes) -> s
 def _changed(
     known: DurableFunction[..., Any] | None, function: str, data: bytes, state: Any, changes: Mapping[str, Any]
 ) -> tuple[bytes, Any]:
-    """Arguments and state with some of them set: a name that is no argument is a key of the state."""
+    """Arguments and state with some values changed. A name that is not an argument is a key of the state."""
     if not changes:
         return data, state
     given = dict(codec.decode(data))
@@ -278,15 +275,15 @@ def _changed(
             keys[name] = value
         else:
             names = ", ".join([*types, *keys]) or "nothing"
-            do = f"what can be set: {names}"
+            do = f"these can be set: {names}"
             if known is None:
-                do += f"; in a program that imports {function}, task.fork(…) sets any argument it takes"
+                do += f"; in a program that imports {function}, task.fork(…) can set any of its arguments"
             raise InvalidInput(f"{function} has no argument and no state {name!r}", do=do)
     return codec.encode(given), keys if isinstance(state, dict) else state
 
 
 def _as_argument(name: str, value: Any, as_type: Any) -> bytes:
-    """A value of the argument's own type, or plain data that is read as one."""
+    """Encodes a value of the argument's type, or plain data that can be read as one."""
     data = codec.encode(value, as_type)
     if as_type is Any or codec.is_plain(data):
         return data

@@ -1,7 +1,7 @@
-"""A durable function goes back to a checkpoint: what it had done by then stays done, and it goes on from there.
+"""Roll a durable function back to a checkpoint: what it did before stays done, and it continues from there.
 
-The journal up to the checkpoint is the beginning of a new line. What effects did after it cannot be wished away:
-either they are undone first, as when a task is cancelled, or somebody says that they stay as they are.
+A new line begins with the journal up to the checkpoint. Effects after it cannot simply be forgotten: either they are
+undone first, as when a task is cancelled, or the caller says that they stay as they are.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from perdure.errors import Conflict, InvalidInput
 
 
 async def keep_for_rollback(task: Task, seq: int, undo: bool | None) -> str | None:
-    """The entries that stay, as the store takes them; None for a task of no durable function.
+    """The entries to keep, in the store's format; None for a task without a durable function.
 
     Raises:
-        InvalidInput: effects were done since then, and `undo` does not say what becomes of them.
+        InvalidInput: effects ran after the checkpoint, and `undo` does not say what to do with them.
         LeaseHeld, Conflict: they cannot be undone here and now; what was undone so far is recorded.
     """
     store = store_of(task)
@@ -36,13 +36,13 @@ async def keep_for_rollback(task: Task, seq: int, undo: bool | None) -> str | No
     if since and undo is None:
         listed = ", ".join(one.shown for one in since)
         raise InvalidInput(
-            f"task {task.id!r} has done {len(since)} effects since checkpoint {seq}: {listed[:300]}",
+            f"task {task.id!r} has run {len(since)} effects since checkpoint {seq}: {listed[:300]}",
             kept="everything as it is",
-            do="say what becomes of them: undo=True (--undo) takes them back first, undo=False (--keep) leaves them",
+            do="choose: undo=True (--undo) undoes them first, undo=False (--keep) leaves them as they are",
         )
     if since and undo:
         await _undo(task, position)
-    # What was spent since was spent, whatever becomes of it.
+    # Money and tokens stay spent, whatever happens to the work.
     spent = with_origin(carried(entry for at, entry in entries if at > position), entries, row.line)
     later = recorded_later(task.uid, entries, position, seq)
     last = max(later, default=position)
@@ -54,14 +54,14 @@ def _counts(account: Account, position: int) -> bool:
 
 
 async def _undo(task: Task, position: int) -> None:
-    """Take the effects back in an attempt of our own; nobody else may be at work."""
+    """Undo the effects in an attempt of our own; no other process may work on the task."""
     if (await task.record()).status in ("paused", "failed"):
         await task.resume()
     hold = await take_lease(store_of(task), task.id, task.uid, "", is_exclusive=True)
     try:
         await Aside(_undo_here(task, hold, position))
     except BaseException:
-        forget_lease(store_of(task), hold)  # the store may be away; nothing works on the task
+        forget_lease(store_of(task), hold)  # if the store is unreachable, the lease must not be renewed: it expires
         raise
 
 

@@ -1,7 +1,7 @@
-"""Begin a durable function's task, and hold on to it: `app.start`, handles, children.
+"""Start the task of a durable function: `app.start`, and children.
 
-Started inside a durable function, a task is its child: the start is recorded before the code goes on, so
-that a replay starts nothing twice, and the child lives on when its parent's process dies.
+A task started inside a durable function is its child. The start is recorded before the code continues, so a replay
+starts nothing twice, and the child lives on when its parent's process dies.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from perdure._durable.declare import DurableFunction
 from perdure._durable.inspect import why_not_at_work
 from perdure._durable.lifecycle.attach_check import check_same
 from perdure._durable.lifecycle.run_waits import asked_of_a_person
-from perdure._durable.lifecycle.task_ends import Ended
+from perdure._durable.lifecycle.task_ends import TaskEnd
 from perdure._durable.models import Budget, seal_budget
 from perdure._durable.values import declared_here, decode_error
 from perdure._ground import envelope
@@ -39,19 +39,19 @@ from perdure.errors import Conflict, InvalidInput, NotFound, TaskFailed, TimedOu
 
 R = TypeVar("R")
 LOOK_SECONDS = 0.02
-WORDLESS_SECONDS = 2.0  # of waiting for a task that nobody works on
-_FOR_EVER = 60.0  # and then once more
+QUIET_SECONDS = 2.0  # how long to wait for a task without a worker before saying so
+_LATER_SECONDS = 60.0  # and how often to look again after that
 _AROUND = "PERDURE_TASK"
 log = logging.getLogger("perdure.durable")
 
 
 class Beginning(Struct, gc=False):
-    """What a task began with, for whoever carries it on from there: it need not be read."""
+    """What a task starts with. An attempt in the same process uses it instead of reading the store."""
 
     arguments: bytes
     budget: Budget | None
     deadline_at: int | None = None
-    copies: dict[str, Any] | None = None  # of the arguments, read back and given to nobody yet
+    copies: dict[str, Any] | None = None  # the decoded arguments, not handed out yet
 
 
 async def start(
@@ -66,12 +66,13 @@ async def start(
     is_taken: bool = False,
     tags: Mapping[str, str] = {},
 ) -> tuple[Task, Beginning]:
-    """The task that carries out this call, which `check_call` has seen, made now if its id is free; `here`, this
-    process carries it out at once. `is_taken`: a moment ago the id was not.
+    """The task of this call. It is made now if its id is free. `check_call` has validated id and function.
+
+    With `here`, this process claims it at once. With `is_taken`, the id was found to be in use a moment ago.
 
     Raises:
         Conflict: the id belongs to another function, or to a call with other arguments.
-        NotStorable: an argument cannot be kept; nothing was written.
+        NotStorable: an argument cannot be stored; nothing was written.
     """
     store, options = store_of(tasks), function.chosen
     arguments, copies = function.signature.keep_arguments(args, kwargs)
@@ -116,68 +117,68 @@ async def start(
 
 
 def check_call(id: object, function: Any) -> DurableFunction[..., Any]:
-    """The function; what people write by mistake is refused, in words that say so.
+    """Returns the function, or refuses a usual mistake with an error that names it.
 
     Raises:
-        InvalidInput: the function is none of ours, or the two are given the other way round.
+        InvalidInput: not a durable function, or id and function are swapped.
     """
     if type(id) is str and isinstance(function, DurableFunction):
         check_id(id)
         return function
     if isinstance(id, DurableFunction):
         name = getattr(id.function, "__name__", id.name)
-        raise InvalidInput(f"{name} stands where the task's id goes", do=f"the id comes first: {_as_it_goes(name)}")
+        raise InvalidInput(f"{name} is given where the task's id belongs", do=f"the id comes first: {_example(name)}")
     check_id(id)
     inner = getattr(function, "__func__", None)
     if isinstance(inner, DurableFunction):  # a class method, from Python 3.13 on
         function = inner.__get__(function.__self__)
     if not isinstance(function, DurableFunction):
-        raise _no_function(function)
+        raise _not_durable(function)
     return function
 
 
-def _no_function(given: Any) -> InvalidInput:
+def _not_durable(given: Any) -> InvalidInput:
     name = getattr(given, "__name__", "function")
     if inspect.iscoroutine(given):
-        given.close()  # else Python complains of it too
+        given.close()  # else Python warns that it was never awaited
         return InvalidInput(
-            f"{name} was called, and what it gave stands where the function goes",
-            do=f"give the function itself, and then its arguments: {_as_it_goes(name)}",
+            f"{name} was called, and its coroutine is given where the function belongs",
+            do=f"give the function itself, then its arguments: {_example(name)}",
         )
     if not callable(given):
         return InvalidInput(
-            f"{given!r:.100} is no durable function",
-            do=f"give the function itself, not what it returns, and then its arguments: {_as_it_goes(name)}",
+            f"{given!r:.100} is not a durable function",
+            do=f"give the function itself, not what it returns, then its arguments: {_example(name)}",
         )
     if isinstance(given, partial):
         name = getattr(given.func, "__name__", "function")
         return InvalidInput(
-            f"a partial of {name} stands where the function goes: its arguments would not be kept",
-            do=f"give the durable function itself, and then all its arguments: {_as_it_goes(name)}",
+            f"a partial of {name} is given where the function belongs; its arguments would not be stored",
+            do=f"give the durable function itself, then all its arguments: {_example(name)}",
         )
     if name == "<lambda>":
-        return InvalidInput("a lambda is no durable function", do="make it a def with a name, and put @durable above")
-    return InvalidInput(f"{name} is no durable function", do=f"put @durable above `def {name}`")
+        return InvalidInput("a lambda is not a durable function", do="write it as a def with @durable above")
+    return InvalidInput(f"{name} is not a durable function", do=f"put @durable above `def {name}`")
 
 
-def _as_it_goes(name: str) -> str:
+def _example(name: str) -> str:
     return f'app.run("my-task", {name}, …)'
 
 
 async def _task_around(tasks: Tasks) -> str | None:
-    """The task of the command that this process was started by, if `perdure run` has started it."""
+    """The uid of the task whose command runs this process, if `perdure run` started it."""
     around = os.environ.get(_AROUND)
     row = await find_row(tasks, around) if around else None
     return row.uid if row is not None else None
 
 
 async def deadline_of(store: Store, timeout: timedelta) -> int:
-    """The moment at which a task that starts now has taken too long."""
+    """When the time-out of a task that starts now is over, in milliseconds since the epoch."""
     return await store.wall_ms() + timeout // timedelta(milliseconds=1)
 
 
 async def _postpone(store: Store, row: TaskRow, function: DurableFunction[..., Any], call: Mapping[str, Any]) -> bool:
-    """Whether the task, which nobody has begun, now waits for this start instead of the one before."""
+    """Debounce: replace the call of a task that was not begun yet by this one. Returns whether that was possible."""
     rows = await store.query("get_call", uid=row.uid)
     if not rows or rows[0][:2] != (function.name, function.version):
         return False
@@ -193,27 +194,27 @@ async def _postpone(store: Store, row: TaskRow, function: DurableFunction[..., A
 
 
 def result_of(store: Store, row: TaskRow, function: DurableFunction[..., Any]) -> Any:
-    """What a finished task ended with: its value, or its exception raised."""
+    """The value a finished task returned; raises the exception it failed with."""
     if row.status == "completed" and row.result is not None:
         return store.unseal(row.uid, "result", row.result, function.signature.returns)
     error = store.unseal(row.uid, "error", row.error) if row.error else None
     if isinstance(error, dict) and isinstance(error.get("raised"), bytes):
         raised = decode_error(error["raised"], declared_here())
         remember_trace(raised, str(error.get("traceback") or ""))
-        # Nothing was run now: who has mended the code would look for what is still wrong with it.
-        raised.add_note(f"perdure: task {row.id!r} has failed with this; what it had done is kept")
-        raised.add_note(f"  do:   `perdure resume {quote(row.id)}` begins a new attempt, with the code as it is then")
+        # Nothing ran now: a reader who has mended the code must not look for an error that is no longer there.
+        raised.add_note(f"perdure: task {row.id!r} failed with this earlier; its finished steps are kept")
+        raised.add_note(f"  do:   `perdure resume {quote(row.id)}` begins a new attempt with the current code")
         raise raised
     raise TaskFailed(row.id, row.status, "completed", error)
 
 
 def _moment(store: Store, end: float) -> float:
-    """How long to wait for an end that has to come until then."""
+    """How long to wait now, at most, for an end that is due at `end`."""
     return max(min(end - store.clock.boottime(), store.clock.longest_wait), 0.0)
 
 
 class Handle(Generic[R]):
-    """A task that was started, wherever it runs."""
+    """A task that was started, whichever process carries it on."""
 
     def __init__(self, tasks: Tasks, id: str, uid: str, function: DurableFunction[..., R]) -> None:
         self.id = id
@@ -224,7 +225,7 @@ class Handle(Generic[R]):
         return await task_by_uid(self._tasks, self._uid)
 
     async def is_done(self) -> bool:
-        """Whether the task has ended, however it did. Inside a durable function the answer is recorded."""
+        """Whether the task has ended, in whichever way. Inside a durable function the answer is recorded."""
         scope = current.get()
         if scope is None or scope.is_body:
             return await self._is_over()
@@ -235,11 +236,11 @@ class Handle(Generic[R]):
         return not await self._store.query("find_live", uids=json.dumps([self._uid]))
 
     async def result(self, timeout: Duration | None = None) -> R:
-        """What the task ends with; waits for it. Inside a durable function the result is recorded.
+        """Wait for the task and return its result. Inside a durable function the result is recorded.
 
         Raises:
-            TimedOut: it has not ended in time, and goes on.
-            TaskFailed: it has failed with an exception that is not rebuilt, or was cancelled.
+            TimedOut: the task has not ended in time; it continues.
+            TaskFailed: the task failed with an exception that cannot be rebuilt, or was cancelled.
         """
         limit = require_timedelta("timeout", timeout)
         scope = current.get()
@@ -258,28 +259,28 @@ class Handle(Generic[R]):
             if end is not None and store.clock.boottime() >= end:
                 raise TimedOut(
                     f"task {self.id!r} is {row.status} after {timeout}",
-                    kept="the task goes on",
+                    kept="the task; it continues",
                     do=await why_not_at_work(store, self._uid) or await asked_of_a_person(store, row),
                 )
-            # A moment at a time where there is an end to it, as the clock may be moved; else for ever, and looked up
-            # together with all others that are waited for.
+            # With a time-out, wait in short pieces, because a test may move the clock. Without one, wait for ever,
+            # with one query for all tasks that are waited for.
             if end is not None:
-                await Ended(store, self._uid, _moment(store, end))
+                await TaskEnd(store, self._uid, _moment(store, end))
             else:
                 await self._ended()
 
     async def _ended(self) -> None:
-        """Wait for its end. If that takes a while, it says once that nobody works on it, or that a person is asked."""
-        store, told, patience = self._store, "", WORDLESS_SECONDS
+        """Wait for the end. If it takes long, log once that no worker has the task, or that a person is asked."""
+        store, told, patience = self._store, "", QUIET_SECONDS
         look_at = store.clock.boottime() + patience
-        while not await Ended(store, self._uid, patience):
+        while not await TaskEnd(store, self._uid, patience):
             if store.clock.boottime() < look_at:
                 continue
-            word = await self._why_it_takes_long(is_new=patience != _FOR_EVER)
+            word = await self._why_it_takes_long(is_new=patience != _LATER_SECONDS)
             if word and word != told:
                 log.warning("%s", word)
                 told = word
-            patience = _FOR_EVER
+            patience = _LATER_SECONDS
             look_at = store.clock.boottime() + patience
 
     async def _why_it_takes_long(self, *, is_new: bool) -> str:
@@ -288,7 +289,7 @@ class Handle(Generic[R]):
         if row.status == "paused":
             return await asked_of_a_person(store, row)
         why = await why_not_at_work(store, self._uid) if is_new else ""
-        return f"task {self.id} is waited for, and nobody works on it: {why}" if why else ""
+        return f"waiting for task {self.id}, which no worker carries on: {why}" if why else ""
 
     async def _recorded(self, scope: Scope) -> R:
         async def child() -> R:
@@ -302,18 +303,18 @@ class Handle(Generic[R]):
 
 
 async def handle_on(tasks: Tasks, id: str, function: DurableFunction[..., Any]) -> Handle[Any]:
-    """A handle on a task that was started before, by whatever process.
+    """A handle on a task that any process has started.
 
     Raises:
         NotFound: there is no such task.
-        Conflict: it carries out another function.
+        Conflict: the task belongs to another function.
     """
     row = await find_row(tasks, check_id(id))
     if row is None:
         raise NotFound("task", id, store_of(tasks).place)
     found = await store_of(tasks).query("get_call", uid=row.uid)
     if not found or found[0][0] != function.name:
-        what = f"carries out {found[0][0]!r}" if found else "is no durable function's"
+        what = f"belongs to {found[0][0]!r}" if found else "has no durable function"
         raise Conflict(f"task {id!r} {what}, not {function.name!r}", do="name its own function")
     return Handle(tasks, id, row.uid, function)
 
@@ -321,7 +322,7 @@ async def handle_on(tasks: Tasks, id: str, function: DurableFunction[..., Any]) 
 async def start_or_adopt(
     tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any
 ) -> Handle[Any]:
-    """A handle on the task; inside a durable function the start is recorded, and the task its child."""
+    """A handle on the task. Inside a durable function the start is recorded, and the task is its child."""
     function, scope = check_call(id, function), current.get()
     if scope is None or scope.is_body:
         task, _ = await start(tasks, id, function, args, kwargs)

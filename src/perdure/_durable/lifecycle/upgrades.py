@@ -1,4 +1,4 @@
-"""Find the version of a function that can carry a task on, or bring the task to the version there is."""
+"""Find the version of a function that can carry a task on, or upgrade the task to the version at hand."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from perdure.errors import LeaseLost
 
 
 async def meant(store: Store, task_id: str, uid: str, function: DurableFunction[..., Any]) -> DurableFunction[..., Any]:
-    """The function itself; of several with its name, the one of the module that began the task.
+    """The function itself; if several have its name, the one of the module that began the task.
 
     Raises:
-        ReplayDiverged: nothing says which one that is.
+        ReplayDiverged: it is not recorded which one that is.
     """
     if not function.namesakes:
         return function
@@ -32,11 +32,11 @@ async def meant(store: Store, task_id: str, uid: str, function: DurableFunction[
 async def fitting(
     store: Store, task: Task, hold: Hold, function: DurableFunction[..., Any], call: Row
 ) -> DurableFunction[..., Any]:
-    """The function that carries the task of this call on: of the version that began it, or this one, after an upgrade.
+    """The function that carries on the task of this call: the version that began it, or this one after an upgrade.
 
     Raises:
-        ReplayDiverged: the task was begun by a version that is not here, and there is no way from it; or several
-            functions have its name, and nothing says which one began it.
+        ReplayDiverged: the version that began the task is not here and cannot be upgraded; or several functions have
+            its name, and it is not recorded which one began it.
     """
     function = await meant(store, task.id, task.uid, function)
     version, sealed = call[1], call[2]
@@ -56,7 +56,7 @@ async def fitting(
         "arguments": envelope.seal(new, kind="arguments", bound_to=task.uid, ring=store.ring),
     }
     if await store.verb("begin_line", task.uid, params, key=task.id, fence=hold.fence) is None:
-        lost = LeaseLost(task.id, "another attempt has the lease, so it was not upgraded")
+        lost = LeaseLost(task.id, "another attempt has the lease; the task was not upgraded")
         hold.fence.close(lost)
         raise lost
     return function

@@ -1,14 +1,14 @@
 """Calls on a task's memory inside a durable function: a replay gets what was read, and nothing is written twice.
 
-A call on memory is an entry of the journal, with its result and with everything that its layers were answered while it
-ran: values of the store, the time, a file's content. A replay runs the layers' code again and gives it those answers,
-so that a layer stands where it stood. The result itself comes from the journal.
+A memory call is a journal entry with its result and with every answer its layers got while it ran: values from the
+store, the time, a file's content. A replay runs the layers' code again with those answers, so that a layer gets to the
+same state. The result itself comes from the journal.
 
-A value that a layer writes into the task's own store is committed together with the entry that tells of it. So a call
-that was cut off is taken up after its last write: a turn counts once, whenever the process dies. Where a layer keeps
-its values elsewhere, the answers are on disk before the write, which is then repeated with the same value.
+A value that a layer writes into the task's own store is committed together with its entry. So an interrupted call
+continues after its last write, and a turn counts once, whenever the process dies. When a layer stores its values
+elsewhere, the answers are on disk before the write, and a repeated write has the same value.
 
-Owns what is recorded of such a call. What layers are and who calls them is in perdure/memory.
+Owns what is recorded of such a call. perdure/memory has the layers and their callers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _active: ContextVar[MemoryCall | None] = ContextVar("perdure_memory_call", defau
 
 
 def is_on_record() -> bool:
-    """Whether the layers that run now are given answers from the journal alone: the call has ended before."""
+    """Whether the running layers get all their answers from the journal, because the call has ended before."""
     call = _active.get()
     return call is not None and call.is_whole
 
@@ -50,14 +50,14 @@ def is_on_record() -> bool:
 
 
 class _InSteps:
-    """What steps of earlier attempts did to memory: a step that is recorded is not run again, nor are its calls."""
+    """What steps of earlier attempts did to memory: a recorded step is not run again, and neither are its calls."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._are_some = any(entry.op == OP and _is_in_step(entry.path) for _, entry in attempt.entries)
         self._loaded: set[str] = set()
 
     def is_behind(self, layer: str) -> bool:
-        """Whether steps of an earlier attempt may have changed what the layer keeps; asked again, it is not."""
+        """Whether steps of an earlier attempt may have changed the layer's values; True at most once per layer."""
         if not self._are_some or layer in self._loaded:
             return False
         self._loaded.add(layer)
@@ -79,11 +79,11 @@ async def memory_call(
     gives_its_own: bool = False,
     flush: bool = False,
 ) -> T:
-    """What `body` gives, which uses layers of memory. Inside a durable function it is recorded.
+    """The result of `body`, which uses layers of memory. Inside a durable function it is recorded.
 
-    `lost` is told which layers did something else in the replay than before: what they know has to be loaded anew.
-    With `gives_its_own` the result is what the body made, also in a replay: something that is no data. With `flush` it
-    is on disk when this returns.
+    `lost` is called with the layers that acted differently in the replay: their values must be loaded again. With
+    `gives_its_own` the result is always the body's own object, also in a replay: something that cannot be stored. With
+    `flush` the entry is on disk when this returns.
     """
     scope = current.get()
     if scope is None or _active.get() is not None:
@@ -116,7 +116,7 @@ async def memory_call(
 
 
 class _Written:
-    """By which perdure the journal was written."""
+    """Which version of perdure has written the journal."""
 
     def __init__(self, attempt: Attempt) -> None:
         self.may_be_older = bool(attempt.entries) and all(entry.op != OP for _, entry in attempt.entries)
@@ -124,9 +124,9 @@ class _Written:
 
 
 def _is_older(scope: Scope) -> bool:
-    """Whether this journal was written when calls on memory were not recorded: its task goes on in that way.
+    """Whether this journal was written before memory calls were recorded: its task continues without recording them.
 
-    It is known by a call on memory that would be the first one on record, before results that are.
+    Such a journal shows by a memory call that would be the first on record, with recorded results still to come.
     """
     written = scope.attempt.part(_Written)
     if written.may_be_older and not written.is_older and not scope.is_body:
@@ -151,12 +151,12 @@ def _told(arguments: Any) -> bytes:
     try:
         return digest((arguments,), {})
     except (TypeError, RecursionError):
-        return b""  # what it is, the body refuses
+        return b""  # the body refuses such arguments
 
 
 @contextmanager
 def _running(scope: Scope, call: MemoryCall) -> Iterator[None]:
-    """Inside nothing is numbered, as in a step's body."""
+    """Calls inside the block are not numbered, as in a step's body."""
     token = current.set(Scope(call.attempt, call.path, True, asyncio.current_task()))
     active = _active.set(call)
     try:
@@ -168,7 +168,7 @@ def _running(scope: Scope, call: MemoryCall) -> Iterator[None]:
 
 @contextmanager
 def unrecorded() -> Iterator[None]:
-    """Inside the block nothing is numbered: what is done there belongs to this process, not to the function."""
+    """Calls inside the block are not numbered: they belong to this process, not to the function."""
     scope = current.get()
     token = None if scope is None else current.set(Scope(scope.attempt, f"{scope.path}|unrecorded", True, scope.task))
     try:
@@ -181,14 +181,14 @@ def unrecorded() -> Iterator[None]:
 async def _again(
     scope: Scope, path: str, asked: bytes, entry: Entry | None, body: Callable[[], Awaitable[Any]], lost: Any
 ) -> Any:
-    """Run the layers' code with what it was answered when the call was recorded."""
+    """Run the layers' code with the answers it got when the call was recorded."""
     tails = {} if entry is None or entry.value is None else codec.decode(entry.value, _Kept)[1]
     call = MemoryCall(scope.attempt, path, asked, tails, is_whole=True, is_in_step=scope.is_body)
     with _running(scope, call):
         try:
             return await body()
         except Exception:
-            return None  # how it ended is in the journal
+            return None  # the journal has the outcome
         finally:
             if call.lost:
                 lost(call.lost)
@@ -211,7 +211,7 @@ async def _first_time(
                 with _running(scope, call):
                     value = await body()
             except StoreUnavailable as error:
-                raise attempt.poison(error) from None  # nobody knows how the call ended; another attempt makes it again
+                raise attempt.poison(error) from None  # the outcome is unknown; another attempt makes the call again
             except LeaseLost:
                 raise
             except Exception as raised:
@@ -221,7 +221,7 @@ async def _first_time(
             result = codec.encode(value, as_type) if is_kept and trouble is None else None
             kept = codec.encode((result, call.new_answers()), _Kept)
             now = attempt.store.clock.now_ms()
-            # What was answered is kept beside an error too: the layers went as far as that.
+            # The answers are kept beside an error too: the layers got that far.
             entry = Entry("result", OP, call.path, call.asked, kept, trouble, now, 0, attempt.epoch)
             crash.place("memory.before_entry")
             position, write = attempt.record(entry, urgent=flush)
@@ -256,22 +256,22 @@ def _result(entry: Entry, as_type: Any) -> Any:
     return None if data is None else codec.decode(data, as_type)
 
 
-# ── what a layer asks for ────────────────────────────────────────────────────────────────────────
+# ── what a layer asks ────────────────────────────────────────────────────────────────────────────
 
 
 class LayerRecord:
-    """What one layer of one task's memory asks for, on record where a durable function calls it."""
+    """The questions of one layer of a task's memory, recorded when a durable function calls it."""
 
     def __init__(self, layer: str) -> None:
         self.layer = layer.replace("|", "/").replace("#", "%")
-        self._opened_in: str | None = None  # the step in whose body the layer was loaded first; '' for none
+        self._opened_in: str | None = None  # the step in which the layer was loaded first; '' for none
 
     def has_to_load(self, *, is_loaded: bool) -> bool:
-        """Whether the layer has to load what it knows before it is used in this call; asked again, it has not.
+        """Whether the layer must load its values before this call uses it; True at most once per call.
 
         Raises:
-            InvalidInput: it was loaded outside of the step that uses it now: a replay does not run the step, so
-                what the layer shows would be another thing then.
+            InvalidInput: it was loaded outside the step that uses it now. A replay does not run the step, so the layer
+                would show something else then.
         """
         call = _active.get()
         if call is None:
@@ -279,7 +279,7 @@ class LayerRecord:
         step = scope_of(call.path) if call.is_in_step else ""
         if is_loaded and step not in ("", self._opened_in):
             raise InvalidInput(
-                f"{self.layer}: this memory is used in a step, and was opened outside of it",
+                f"{self.layer}: this memory is used in a step, but was opened outside of it",
                 kept="nothing was changed",
                 do="call it between steps, or open app.memory(…) inside the step",
             )
@@ -290,7 +290,7 @@ class LayerRecord:
         return call.tape(self.layer).is_marked("load anew", lambda: in_steps.is_behind(self.layer))
 
     async def answer(self, what: str, read: Callable[[], Awaitable[T]], as_type: Any = Any) -> T:
-        """What `read` gives; in a replay, what it gave. It may also do something that does no harm done twice."""
+        """The result of `read`; in a replay, the recorded one. `read` may also do something that is safe to repeat."""
         call = _active.get()
         if call is None:
             if current.get() is None or _unrecorded.get():
@@ -305,7 +305,7 @@ class LayerRecord:
         try:
             value = await read()
         except StoreUnavailable as error:
-            raise call.attempt.poison(error) from None  # not an answer: another attempt asks again
+            raise call.attempt.poison(error) from None  # not an answer: the next attempt asks again
         except LeaseLost:
             raise
         except Exception as error:
@@ -315,7 +315,7 @@ class LayerRecord:
         return value
 
     def draw(self, what: str, make: Callable[[], T]) -> T:
-        """The same for something that is had at once."""
+        """The same for a value that is available at once."""
         call = _active.get()
         if call is None:
             return make()
@@ -329,7 +329,7 @@ class LayerRecord:
         return value
 
     def now(self, make: Callable[[], datetime]) -> datetime:
-        """The time; between two calls of a durable function it is recorded as `recorded.now()` is."""
+        """The time. Between two calls of a durable function it is recorded like `recorded.now()`."""
         scope = current.get()
         if _active.get() is None and scope is not None and not scope.is_body and not _is_older(scope):
             return recorded_now()
@@ -342,10 +342,10 @@ class LayerRecord:
         prepare: Callable[[], dict[str, Any] | None],
         elsewhere: Callable[[bool], Awaitable[int | None]],
     ) -> int | None:
-        """Keep a value: the new version, or None when it was not the version `seen` any more.
+        """Store a value. Returns the new version, or None when the stored version was no longer `seen`.
 
-        `prepare` gives the parameters of the verb, for a value in the durable function's own store. For another it
-        gives None, and `elsewhere` keeps the value; it is told whether an attempt that died may have kept it.
+        `prepare` returns the parameters of the verb for a value in the durable function's own store. For another store
+        it returns None, and `elsewhere` stores the value; its argument says whether a dead attempt may have stored it.
         """
         call = _active.get()
         if call is None:
@@ -375,7 +375,7 @@ class LayerRecord:
 
 
 def own_store(committer: object) -> bool:
-    """Whether the running durable function keeps its journal in the store of this committer."""
+    """Whether the running durable function has its journal in the store of this committer."""
     scope = current.get()
     return scope is not None and scope.attempt.store.committer is committer
 
@@ -389,6 +389,6 @@ def _given(found: Answer, as_type: Any) -> Any:
 
 
 def has_answers(layer: str) -> bool:
-    """Whether the layer was answered anything in the call that is replayed now."""
+    """Whether the layer got any answers in the call that is now replayed."""
     call = _active.get()
     return call is not None and not call.tape(layer).is_empty

@@ -1,8 +1,8 @@
-"""What the layers of a task's memory were answered in one call, and the writes among it.
+"""The answers that the layers of a task's memory got in one call, including its writes.
 
-A call has a tape for each layer. In a replay the tape gives what is on it; where the layer comes further than that, it
-takes up what the layer is answered now. A write into the task's own store ends a piece of the tape: the value and the
-entry with that piece are one commit.
+A call has one tape per layer. In a replay the tape gives its recorded answers; where the layer goes further, the tape
+records the new ones. A write into the task's own store ends a piece of the tape: the value and the entry with that
+piece are one commit.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 OP, WRITE = "memory", "write"
 _seal = envelope.sealer_of("entry")
 
-Answer = tuple[str, bytes | None, bytes | None]  # what was asked; how it was answered: a value or an error
+Answer = tuple[str, bytes | None, bytes | None]  # the question, and its answer: a value or an error
 
 
 class NotOnRecord(Exception):
-    """A layer asks for something that it did not ask for when the call was recorded."""
+    """A layer asks something that it did not ask when the call was recorded."""
 
 
 class MemoryCall:
-    """One call on memory, on its way."""
+    """One memory call under way."""
 
     def __init__(
         self,
@@ -45,8 +45,8 @@ class MemoryCall:
         is_in_step: bool,
     ) -> None:
         self.attempt, self.path, self.asked, self.is_in_step = attempt, path, asked, is_in_step
-        self.is_whole = is_whole  # it has ended before: nothing is done
-        self.lost: set[str] = set()  # layers that asked for what is not on record
+        self.is_whole = is_whole  # it has ended before: nothing is done again
+        self.lost: set[str] = set()  # layers that asked something that is not on record
         self._tails = tails
         self._tapes: dict[str, Tape] = {}
 
@@ -57,12 +57,12 @@ class MemoryCall:
         return found
 
     def new_answers(self) -> dict[str, list[Answer]]:
-        """By layer: what was answered since its last write."""
+        """By layer: the answers since its last write."""
         return {layer: tape.new for layer, tape in self._tapes.items() if tape.new}
 
 
 class Tape:
-    """What one layer was answered in one call, in order."""
+    """The answers one layer got in one call, in order."""
 
     def __init__(self, call: MemoryCall, layer: str, tail: Any) -> None:
         self._call, self._layer = call, layer
@@ -81,10 +81,10 @@ class Tape:
         return not self._given
 
     def take(self, what: str) -> Answer | None:
-        """The next answer on record; None when the layer has come further than the record.
+        """The next recorded answer; None when the layer has gone further than the record.
 
         Raises:
-            NotOnRecord: something else was asked for then.
+            NotOnRecord: the layer asked something else then.
         """
         if self._given and self._given[0][0] == what:
             return self._given.popleft()
@@ -96,7 +96,7 @@ class Tape:
         return None
 
     def is_marked(self, what: str, is_so: Callable[[], bool]) -> bool:
-        """Whether something was so when the call was recorded; else, whether it is so now. Asked again, it is not."""
+        """Whether `what` was so when the call was recorded; if it was not recorded, whether it is so now. True once."""
         if self.has_looked:
             return False
         self.has_looked = True
@@ -114,7 +114,7 @@ class Tape:
         self.new.append((what, None, encode_error(error, declared_here())))
 
     async def write(self, given: dict[str, Any], seen: int | None) -> int | None:
-        """Have the value and the entry that tells of it committed together; the new version, or None."""
+        """Commit the value together with its entry. Returns the new version, or None if the write was refused."""
         attempt = self._call.attempt
         kept = self._entry([*self.new, (WRITE, codec.encode((seen or 0) + 1), None)])
         refused = self._entry([*self.new, (WRITE, codec.encode(None), None)])
@@ -135,7 +135,7 @@ class Tape:
         return version
 
     async def save(self) -> None:
-        """Have what was answered so far on disk: what comes next is done elsewhere, and must be repeated alike."""
+        """Put the answers so far on disk: what follows happens elsewhere, and a repeat must have the same values."""
         if self.new:
             entry = self._entry(self.new)
             position, write = self._call.attempt.record(entry, urgent=True)

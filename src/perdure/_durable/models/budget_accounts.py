@@ -1,11 +1,11 @@
 """Budgets of tokens, money and time, checked before each model call.
 
-What was spent is in the journal: in the notes of model calls (paid_calls.py) and of `spend`. So it outlives the
-process, and a fork that begins with a journal begins with what that journal cost. A call that is cut off
-after its usage was recorded is paid for twice, and counted twice.
+Spending is recorded in the journal: in the notes of model calls (paid_calls.py) and of `budgets.spend`. So it outlives
+the process, and a fork begins with what its copied journal cost. A call that is interrupted after its usage was
+recorded is paid for twice and counted twice.
 
-A budget is a brake, not a wall: it is looked at before a call, so the last call may go past it by what that
-call costs. Time is the time of the attempts; a task that waits for a person spends none.
+A budget is a brake, not a wall: it is checked before a call, so the last call can exceed it by its own cost. Time is
+the time of the attempts; a task that waits for a person spends none.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from perdure._store import Store
 from perdure.errors import BudgetExhausted, InvalidInput, NoTask
 
 Note = dict[str, str | int | float | None]
-# Money is added up to a millionth of a cent, so that 0.1 + 0.2 is 0.3.
+# Money is rounded to a millionth of a cent, so that 0.1 + 0.2 is 0.3.
 _MONEY_DIGITS = 8
 
 
 class Budget(Struct, frozen=True, kw_only=True):
-    """What a task may spend; None is no limit. Money is in whatever currency the prices are."""
+    """What a task may spend; None: no limit. Money is in the currency of the prices."""
 
     tokens: int | None = None
     money: float | None = None
     time: timedelta | None = None
 
-    if TYPE_CHECKING:  # the time may be given as a text
+    if TYPE_CHECKING:  # the time may be given as text
 
         def __init__(
             self, *, tokens: int | None = None, money: float | None = None, time: Duration | None = None
@@ -50,7 +50,7 @@ class Budget(Struct, frozen=True, kw_only=True):
         for name in ("tokens", "money"):
             limit = getattr(self, name)
             if limit is not None and not _is_at_least(limit, 0):  # and so no NaN
-                raise InvalidInput(f"a budget of {name}={limit!r} can never be kept", do="give a number from 0 up")
+                raise InvalidInput(f"a budget cannot have {name}={limit!r}", do="give a number from 0 up")
 
 
 def _is_number(value: Any) -> bool:
@@ -73,39 +73,39 @@ class Spent(Struct, frozen=True, kw_only=True):
 
 
 def spend(*, tokens: int = 0, money: float = 0.0) -> None:
-    """Charge something that is no model call: a search, a rented machine. Charged once, also in replay.
+    """Charge something that is not a model call: a search, a rented machine. It is charged once, also in replay.
 
     Raises:
-        InvalidInput: it is no number, with which nothing could be counted any more.
-        NoTask: there is no task to charge it to.
+        InvalidInput: not a finite number, which would spoil every later sum.
+        NoTask: there is no task to charge.
     """
     if not _is_number(tokens) or not _is_number(money):
-        raise InvalidInput(f"budgets.spend is told tokens={tokens!r}, money={money!r}", do="give finite numbers")
+        raise InvalidInput(f"budgets.spend got tokens={tokens!r}, money={money!r}", do="give finite numbers")
     scope = _scope("budgets.spend")
     note = spent_note(tokens, money)
     if scope.is_body:
-        scope.attempt.part(Account).charge(note, "spent", f"{scope.path}|spent")
+        scope.attempt.part(BudgetAccount).charge(note, "spent", f"{scope.path}|spent")
     else:
         _once(scope, "budgets.spend", (tokens, money), None, note)
 
 
 def check() -> None:
-    """Before something costly that is no model call: whether the budget allows it. Nothing is recorded; what was
-    done before a crash is not asked for again.
+    """Check the budget before something costly that is not a model call. Nothing is recorded, and a replay does not
+    check.
 
     Raises:
-        BudgetExhausted: one of the limits is reached.
-        NoTask: there is no task whose budget it is.
+        BudgetExhausted: a limit is reached.
+        NoTask: there is no task and so no budget.
     """
     scope = _scope("budgets.check")
     if scope.is_body or not scope.attempt.is_replaying:
-        scope.attempt.part(Account).check()
+        scope.attempt.part(BudgetAccount).check()
 
 
 def spent() -> Spent:
-    """What the task had spent when this was first asked here; the same in replay."""
+    """What the task had spent when the code first asked here; the same in replay."""
     scope = _scope("budgets.spent")
-    now = scope.attempt.part(Account).spent()
+    now = scope.attempt.part(BudgetAccount).spent()
     if scope.is_body:
         return now
     found: Spent = _once(scope, "budgets.spent", (), now, None)
@@ -123,7 +123,7 @@ def _scope(name: str) -> Scope:
 
 
 def _once(scope: Scope, name: str, args: tuple[Any, ...], value: Any, note: Note | None) -> Any:
-    """Record a value the first time, and read it afterwards."""
+    """Record a value the first time; return the recorded one in replay."""
     attempt, asked = scope.attempt, digest(args, {})
     answer = attempt.cursor.ask(scope.path, name, asked)
     as_type = type(value)
@@ -136,7 +136,7 @@ def _once(scope: Scope, name: str, args: tuple[Any, ...], value: Any, note: Note
     data = codec.encode(value, as_type)
     attempt.record(Entry("result", "inline", answer.path, asked, data, at=now, epoch=attempt.epoch, note=note))
     if note:
-        attempt.part(Account).add(note)
+        attempt.part(BudgetAccount).add(note)
     return value
 
 
@@ -144,12 +144,12 @@ def _once(scope: Scope, name: str, args: tuple[Any, ...], value: Any, note: Note
 
 
 def spent_note(tokens: int = 0, money: float = 0.0, **more: str | int | float | None) -> Note:
-    """The note of an entry that cost something."""
+    """The note of an entry that has a cost."""
     return {**more, "spent_tokens": tokens, "spent_money": money}
 
 
-class Account:
-    """What one task has spent, and may; of one attempt."""
+class BudgetAccount:
+    """What a task has spent and may spend, during one attempt."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
@@ -164,7 +164,7 @@ class Account:
         return Spent(tokens=self._tokens, money=self._money, time=self._before.time + now)
 
     def charge(self, note: Note, op: str, path: str, value: bytes | None = None) -> None:
-        """Record a mark that costs something."""
+        """Record an entry that has a cost."""
         attempt = self._attempt
         attempt.record(
             Entry("result", op, path, b"", value, at=attempt.store.clock.now_ms(), epoch=attempt.epoch, note=note)
@@ -177,10 +177,10 @@ class Account:
             self._money = round(self._money + float(note.get("spent_money") or 0), _MONEY_DIGITS)
 
     def check(self) -> None:
-        """Whether another call may be made.
+        """Return if another call is within the budget.
 
         Raises:
-            BudgetExhausted: one of the limits is reached; nothing was called.
+            BudgetExhausted: a limit is reached; nothing was called.
         """
         if self.budget is None:
             return
@@ -192,7 +192,7 @@ class Account:
 
 
 def spent_in(entries: Iterable[Entry]) -> Spent:
-    """What these entries cost. Time is counted from the first to the last entry of each attempt."""
+    """What these entries cost. Time counts from the first to the last entry of each attempt."""
     tokens, money, ms = 0, 0.0, 0
     spans: dict[int, tuple[int, int]] = {}
     for entry in entries:
@@ -209,9 +209,9 @@ def spent_in(entries: Iterable[Entry]) -> Spent:
 
 
 def carried(entries: Iterable[Entry], begun_with: bytes = b"") -> Entry:
-    """An entry that stands for what these cost: the first of a line that begins without them.
+    """One entry with the cost of all these: the first entry of a line that begins without them.
 
-    It also tells with which arguments the task was started, if the line has others.
+    It also holds the arguments the task was started with, if the line has others.
     """
     spent = spent_in(entries)
     note = spent_note(spent.tokens, spent.money, spent_ms=int(spent.time.total_seconds() * 1000))
@@ -219,7 +219,7 @@ def carried(entries: Iterable[Entry], begun_with: bytes = b"") -> Entry:
 
 
 def was_begun_with(entries: Sequence[Entry]) -> bytes:
-    """How a line that has other arguments than its task was started with knows those; empty for any other line."""
+    """The arguments its task was started with, recorded in a line that has others; empty for any other line."""
     return entries[0].digest if entries and entries[0].op == "spent" else b""
 
 
@@ -231,8 +231,8 @@ def seal_budget(store: Store, uid: str, budget: Budget | None) -> bytes | None:
 
 
 def open_account(attempt: Attempt, stored: bytes | None, chosen: Budget | None) -> None:
-    """A budget that is named now goes before the one the task was started with: so it can be raised."""
+    """Set the budget. One that the function has now overrides the stored one, so that it can be raised."""
     if stored is None and chosen is None:
         return  # most tasks: the account is made when something is spent
     budget: Budget | None = attempt.store.unseal(attempt.uid, "budget", stored, Budget) if stored else None
-    attempt.part(Account).budget = chosen if chosen is not None else budget
+    attempt.part(BudgetAccount).budget = chosen if chosen is not None else budget

@@ -1,17 +1,16 @@
-"""Model calls: steps that are paid for, with what was asked, of whom, and what it cost.
+"""Model calls: steps that cost money, recorded with the model, the prompt, and the cost.
 
-`@model_call` is a `@step` that also records the model, a hash of the prompt, the tokens and the cost, and
-asks the budget first. A recorded call is never paid for again.
+`@model_call` is a `@step` that also records the model, a hash of the prompt, the tokens and the cost, and checks the
+budget first. A recorded call is never paid for again.
 
-A conversation grows by a message or two per call, and every call sends all of it. Each message is stored
-once, by its content. A prompt is stored as the messages that come after the longest beginning some
-earlier prompt had:
+A conversation grows by a message or two per call, and every call sends all of it. So each message is stored once, by
+its content. A prompt is stored as the messages that follow the longest beginning it shares with an earlier prompt:
 
     call 1    system, question                  "" + [system, question]             -> head a
     call 2    system, question, answer, more    a  + [(the answer of call 1), more] -> head b
 
-So a hundred calls cost the bytes of their messages, not a hundred times the conversation. The head of this
-chain of hashes is the prompt's hash. Parts never cross tasks.
+So a hundred calls take the bytes of their messages, not a hundred times the conversation. The head of this chain of
+hashes is the prompt's hash. Tasks never share messages.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ import msgspec
 
 from perdure._durable.attempt import Attempt, Retry, current
 from perdure._durable.declare import step
-from perdure._durable.models.budget_accounts import Account, spent_note
+from perdure._durable.models.budget_accounts import BudgetAccount, spent_note
 from perdure._durable.values import Signature
 from perdure._ground import codec
 from perdure._ground import crash_points as crash
@@ -48,7 +47,7 @@ _HASH = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What a million tokens cost."""
+    """The price of a million tokens."""
 
     input: float = 0.0
     output: float = 0.0
@@ -59,7 +58,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What one call used; `money` if the provider says it, else it is worked out by the price."""
+    """What one call used. Without `money` from the provider, the cost is computed from the price."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -83,15 +82,15 @@ def model_call(
     identity: Callable[..., Any] | None = None,
     raises: Sequence[type[BaseException]] = (),
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A step that asks a model.
+    """A step that calls a model.
 
-    `model` names it; without one, the function's argument `model` does. `messages` says which argument is
-    the conversation (a list), or the prompt (anything else). `usage(reply)` says what the call used; without
-    it the reply's `usage` is read, by the names that the usual providers give it. The reply is on disk before
-    the code gets it, since it was paid for; the rest is as for `@step`.
+    `model` names the model; without it, the function's argument `model` does. `messages` is the name of the argument
+    that holds the conversation (a list) or the prompt (anything else). `usage(reply)` returns what the call used; by
+    default it is read from the reply's `usage`, under the names the common providers use. The reply is on disk before
+    the code gets it, because it was paid for. The rest is as for `@step`.
 
     Raises, when called:
-        BudgetExhausted: the task has spent what it may; the model was not asked.
+        BudgetExhausted: the task has spent its budget; the model was not called.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -103,7 +102,7 @@ def model_call(
 
 
 class _Asker:
-    """A function that asks a model, and how its calls are read."""
+    """A function that calls a model, and how to read its calls."""
 
     def __init__(
         self,
@@ -122,7 +121,7 @@ class _Asker:
         self._is_async = inspect.iscoroutinefunction(function)
 
     def body(self) -> Callable[..., Any]:
-        """The function itself, noting down what it used when it has ended."""
+        """The function itself, with a record of what it used."""
         function = self._function
         if self._is_async:
 
@@ -143,7 +142,7 @@ class _Asker:
         return asked_inline
 
     def front(self, stepped: Callable[..., Any]) -> Callable[..., Any]:
-        """The step, behind a look at the budget."""
+        """The step, with a check of the budget before it."""
         if self._is_async:
 
             @functools.wraps(self._function)
@@ -161,10 +160,10 @@ class _Asker:
         return call_inline
 
     def _check_budget(self) -> None:
-        # Not recorded: when the budget is raised, the call is made. What was recorded is not asked for.
+        # Not recorded: once the budget is raised, the call is made. A recorded call needs no budget.
         scope = current.get()
         if scope is not None and (scope.is_body or scope.attempt.cursor.track(scope.path).is_fresh(self._name)):
-            scope.attempt.part(Account).check()
+            scope.attempt.part(BudgetAccount).check()
 
     def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: Any) -> None:
         scope = current.get()
@@ -185,12 +184,12 @@ class _Asker:
             input_tokens=used.input_tokens,
             output_tokens=used.output_tokens,
         )
-        scope.attempt.part(Account).charge(note, "model", f"{scope.path}|model", prompt)
+        scope.attempt.part(BudgetAccount).charge(note, "model", f"{scope.path}|model", prompt)
         crash.place("model.noted")
         if name_of(scope.path) == self._name:
             kept.learn_reply(reply, self._returns)
 
-    # The reply is paid for: what cannot be noted about it is no reason to lose it, and to ask again.
+    # The reply is paid for. A problem in recording its details must not lose it, or it would be requested again.
 
     def _used(self, reply: Any) -> Usage:
         try:
@@ -199,19 +198,19 @@ class _Asker:
                 raise ValueError(f"{found!r}")
             return found
         except Exception as problem:
-            log.warning("what %s used is not known, and not counted: %r", self._name, problem)
+            log.warning("the usage of %s is unknown and not counted: %r", self._name, problem)
             return Usage()
 
     def _prompt(self, kept: Conversations, messages: Any) -> tuple[bytes, bytes]:
         try:
             return kept.add(messages)
         except NotStorable as problem:
-            log.warning("the prompt of %s is not kept: %s", self._name, problem.what)
+            log.warning("the prompt of %s is not stored: %s", self._name, problem.what)
             return kept.add([])
 
 
 def usage_of(reply: Any) -> Usage | None:
-    """What a reply says it used, by the names that OpenAI, Anthropic and those like them give it."""
+    """What a reply says it used, under the names that OpenAI, Anthropic and similar providers use."""
     found = _get(reply, "usage")
     if found is None:
         return None
@@ -229,9 +228,9 @@ def _get(found: Any, name: str) -> Any:
 
 
 class Prompt(msgspec.Struct, array_like=True, frozen=True):
-    """A prompt as it is stored: an earlier one's head, and what comes after it.
+    """A stored prompt: the head of an earlier one, and the messages that follow it.
 
-    A message's content is None when it stands in the journal already.
+    The content of a message is None when the journal already has it.
     """
 
     base: bytes
@@ -266,14 +265,14 @@ class Conversations:
                 self._contents.add(message)
 
     def learn_reply(self, reply: Any, as_type: Any) -> None:
-        """The reply stands in the journal as the step's result; the next prompt may name it."""
+        """Remember a reply: the journal has it as the step's result, so the next prompt can refer to it."""
         try:
             self._contents.add(_hash(codec.encode(reply, as_type)))
         except NotStorable:
             return
 
     def add(self, messages: Any) -> tuple[bytes, bytes]:
-        """A prompt as it is to be stored, and its hash."""
+        """A prompt in its stored form, and its hash."""
         whole = list(messages) if isinstance(messages, list | tuple) else [messages]
         contents = [codec.encode(message) for message in whole]
         hashes = [_hash(content) for content in contents]
@@ -293,15 +292,15 @@ class Conversations:
         return msgspec.msgpack.encode(Prompt(heads[known], added))
 
 
-# ── reading ──────────────────────────────────────────────────────────────────────────────────────
+# ── reading prompts ──────────────────────────────────────────────────────────────────────────────
 
 
 class _Book:
-    """The messages of one journal, and how its prompts are made of them."""
+    """The messages of one journal, and how its prompts are composed of them."""
 
     def __init__(self) -> None:
         self.contents: dict[bytes, bytes] = {}
-        self._before: dict[bytes, tuple[bytes, bytes]] = {}  # a head: the head before it, and its last message
+        self._before: dict[bytes, tuple[bytes, bytes]] = {}  # by head: the head before it, and its last message
 
     def add(self, prompt: Prompt) -> bytes:
         head = prompt.base
@@ -322,7 +321,7 @@ class _Book:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """One model call as the journal has it."""
+    """One model call in the journal."""
 
     name: str
     path: str
@@ -331,13 +330,13 @@ class ModelCall:
     input_tokens: int
     output_tokens: int
     money: float
-    is_kept: bool  # its reply was recorded; if not, the call was made again
+    is_kept: bool  # its reply was recorded; otherwise the call was made again
     _book: _Book = field(repr=False, compare=False)
     _head: bytes = field(repr=False)
 
     @property
     def messages(self) -> list[Any]:
-        """What was asked."""
+        """The messages that were sent."""
         return self._book.messages(self._head)
 
 

@@ -1,6 +1,6 @@
-"""What a resumed task did not have to do again: steps, effects, model calls, tokens, money, time.
+"""What a resumed task did not have to repeat: steps, effects, model calls, tokens, money, time.
 
-Computed from the journal alone. What an attempt found recorded when it began is what it did not repeat.
+Computed from the journal alone: an attempt does not repeat what it found recorded when it began.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Savings(Struct, frozen=True, kw_only=True):
 
     steps: int = 0
     effects: int = 0
-    calls: int = 0  # to models; each of them is a step too
+    calls: int = 0  # to models; each is a step too
     characters: int = 0  # of streams that were under way
     tokens: int = 0
     money: float = 0.0
@@ -32,7 +32,7 @@ class Savings(Struct, frozen=True, kw_only=True):
         return self == Savings()
 
     def as_event(self) -> dict[str, Any]:
-        """As it stands in the data of a task's last event."""
+        """For the data of a task's last event."""
         return {**asdict(self), "time": self.time.total_seconds()}
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ def _count(number: int, what: str) -> str:
 
 
 def savings_of(entries: Iterable[Entry]) -> Savings:
-    """What an attempt that begins with these entries does not have to repeat."""
+    """What an attempt that begins with these entries does not repeat."""
     listed = list(entries)
     ended = {entry.path for entry in listed if entry.kind == "result"}
     steps = effects = calls = tokens = characters = ms = 0
@@ -62,14 +62,14 @@ def savings_of(entries: Iterable[Entry]) -> Savings:
         if entry.kind != "result":
             continue
         if entry.op == "model":
-            # Noted, and its reply lost: that one is made again.
+            # A call without a recorded reply is made again.
             if scope_of(entry.path) in ended:
                 note = entry.note or {}
                 calls += 1
                 tokens += int(note.get("spent_tokens") or 0)
                 money += float(note.get("spent_money") or 0)
         elif entry.op == "stream":
-            # Of a stream that has ended, or whose step has, nothing would be asked again anyway.
+            # A stream that has ended, or whose step has ended, would not be requested again anyway.
             path = scope_of(entry.path)
             if entry.value is not None and not ended & {path, scope_of(path)}:
                 characters += sum(map(len, codec.decode(entry.value)))
@@ -89,7 +89,7 @@ def savings_of(entries: Iterable[Entry]) -> Savings:
 
 
 def savings_in(data: Any) -> Savings | None:
-    """What the data of a task's last event says was saved; None if it says nothing."""
+    """The savings in the data of a task's last event; None if it has none."""
     saved = data.get("saved") if isinstance(data, dict) else None
     if not isinstance(saved, dict):
         return None

@@ -1,4 +1,4 @@
-"""What a durable function notes on its way: marks, loops, checkpoints, spans, state, thought frames."""
+"""What a durable function records on its way: progress marks, loops, checkpoints, spans, state, thought frames."""
 
 from perdure._ground.lazy_door import lazy_door
 

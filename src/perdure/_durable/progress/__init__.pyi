@@ -1,4 +1,4 @@
-"""What a durable function notes on its way: marks, loops, checkpoints, spans, state, thought frames.
+"""What a durable function records on its way: progress marks, loops, checkpoints, spans, state, thought frames.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """

@@ -1,17 +1,17 @@
 """Checkpoints inside a durable function: the next attempt begins at the last one and replays what followed.
 
-    state = await checkpoint.last(Import())        # as it was saved last; the first time, this
+    state = await checkpoint.last(Import())        # the state saved last; the first time, this one
     while state.page < pages:
         await read(state.page)
         state.page += 1
         await checkpoint.save(state)
 
-A save is an entry of the journal that names the checkpoint and how often each call had been made by then, so
-that calls after it are numbered alike, whether the attempt came by replay or began here. The journal before it
-stays: the ledger, the budget and the savings are read from all of it, and a checkpoint that cannot be read
-any more is no loss, as the one before it, or the whole journal, leads to the same place.
+A save is a journal entry that names the checkpoint and how often each call had been made by then. So later calls get
+the same numbers whether the attempt was replayed or began here. The journal before it stays: the ledger, the budget
+and the savings are read from all of it. If a checkpoint can no longer be read, the one before it, or the whole
+journal, leads to the same place.
 
-Owns what a save records and where an attempt begins. The checkpoints themselves are a task's (perdure/_tasks).
+Owns what a save records and where an attempt begins. The checkpoints themselves belong to the task (perdure/_tasks).
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ T = TypeVar("T")
 
 _NAME = "checkpoint.save"
 APPEND = "state.append"
-# A save whose checkpoint is another task's: of no use to begin with.
+# The number of a save whose checkpoint belongs to another task: no attempt can begin there.
 _NOWHERE = -1
 
 
 class Saved(msgspec.Struct, array_like=True, frozen=True):
-    """What a save records: the checkpoint's number, and the calls and scopes of the main line so far, by name."""
+    """What a save records: the checkpoint's number, and how many calls and scopes the main scope has made, by name."""
 
     seq: int
     calls: dict[str, int]
     scopes: dict[str, int]
-    is_begun_at: bool = True  # the function asks for the last state; one that does not is replayed from its start
+    is_begun_at: bool = True  # the function calls `checkpoint.last`; one that does not is replayed from its start
 
 
 class Point(Struct, frozen=True):
@@ -56,7 +56,7 @@ class Point(Struct, frozen=True):
 
 
 async def last(first: T) -> T:
-    """The state that was saved last, as the type of `first`; `first` while none was. Call it before any step."""
+    """The state that was saved last, as the type of `first`; `first` if there is none. Call it before any step."""
     scope = current.get()
     if scope is None:
         return first
@@ -70,13 +70,13 @@ async def last(first: T) -> T:
 
 
 async def save(state: Any, *, label: str = "") -> None:
-    """Make `state` the task's state; the next attempt begins here if the function has called `checkpoint.last`, and
-    replays from the start if not. Without a task nothing is kept.
+    """Make `state` the task's state. The next attempt begins here if the function has called `checkpoint.last`, and
+    replays from the start if not. Without a task nothing is stored.
 
     Keys that others have set meanwhile stay; of a key that both have set, this state's value counts.
 
     Raises:
-        InvalidInput: other tasks of the function are under way, whose place a state cannot tell.
+        InvalidInput: other asyncio tasks of the function still run; a state cannot describe where they are.
         NotStorable, TooLarge: nothing was written.
     """
     scope = current.get()
@@ -86,7 +86,7 @@ async def save(state: Any, *, label: str = "") -> None:
     attempt, task = scope.attempt, scope.attempt.task
     if scope is not attempt.main or attempt.scopes > 1 or task is None:
         raise InvalidInput(
-            "checkpoint.save is called while other tasks of the function are under way",
+            "checkpoint.save is called while other asyncio tasks of the function still run",
             kept="the checkpoint before it",
             do="await them first, and save in the function itself",
         )
@@ -101,14 +101,14 @@ async def save(state: Any, *, label: str = "") -> None:
 
 
 class _Read:
-    """What the code of one attempt has read of its task's state."""
+    """What the code of one attempt has read of the task's state."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._task = attempt.task
         self._is_known = attempt.epoch == 1
 
     async def own_state(self) -> None:
-        """Before the first save of an attempt that follows others: its code knows what they saved, and no more."""
+        """Before the first save of a later attempt: its code knows only what earlier ones have saved."""
         if not self._is_known:
             assert self._task is not None
             await read_own_state(self._task)
@@ -125,7 +125,7 @@ def _refuse_in_body(scope: Scope, name: str) -> None:
 
 
 async def resume_point(store: Store, uid: str, entries: Sequence[tuple[int, Entry]]) -> Point | None:
-    """The newest save whose checkpoint can be read; None: the whole journal is replayed."""
+    """The newest save whose checkpoint can be read; None: replay the whole journal."""
     for position, entry in reversed(entries):
         saved = _saved(entry)
         if saved is None or saved.seq == _NOWHERE or not saved.is_begun_at:
@@ -151,17 +151,17 @@ def _saved(entry: Entry) -> Saved | None:
     return found
 
 
-# ── for a fork ───────────────────────────────────────────────────────────────────────────────────
+# ── for forks and rollbacks ──────────────────────────────────────────────────────────────────────
 
 
 def state_at(uid: str, entries: Sequence[Entry]) -> int:
-    """The number of the newest checkpoint that these entries tell of; 0 for the first state."""
+    """The number of the newest checkpoint in these entries; 0 for the first state."""
     return max(filter(None, (_checkpoint_of(uid, entry) for entry in entries)), default=0)
 
 
 def state_place(uid: str, entries: Sequence[tuple[int, Entry]], upto: int) -> tuple[str, int]:
-    """Which checkpoint was the newest at this position, and of which task: a fork's first state has everything that
-    was copied, and what was before stands with its source."""
+    """The newest checkpoint at this position, and the task it belongs to. The first state of a fork contains everything
+    that was copied; earlier states belong to its source."""
     inherited = [(position, entry) for position, entry in entries if entry.epoch < 0]
     if inherited and upto < inherited[-1][0]:
         told = [(position, *made) for position, entry in inherited if (made := _id_in(entry)) is not None]
@@ -175,11 +175,11 @@ def state_place(uid: str, entries: Sequence[tuple[int, Entry]], upto: int) -> tu
 
 
 def position_of(uid: str, entries: Sequence[tuple[int, Entry]], seq: int) -> int:
-    """Where the journal stood when checkpoint `seq` was made, or the one before it that the function made itself.
+    """The journal's position at checkpoint `seq`, or at the one before it that the function made itself.
 
-    Branches record their checkpoints in another order than they make them. Nothing is kept that tells of a later one.
-    If a call recorded its part of `seq` only after a later one was recorded, all entries before that later one are
-    kept: what led to the call is among them, in its own branch or in one that it waited for.
+    Scopes may record their checkpoints in another order than they made them. No entry of a later one is kept. If a
+    call recorded its part of `seq` only after a later one was recorded, all entries before that later one are kept:
+    what led to the call is among them, in its own scope or in one that it waited for.
     """
     made = [(position, found) for position, entry in entries if (found := _checkpoint_of(uid, entry))]
     first_later = min((position for position, found in made if found > seq), default=math.inf)
@@ -190,15 +190,15 @@ def position_of(uid: str, entries: Sequence[tuple[int, Entry]], seq: int) -> int
 
 
 def recorded_later(uid: str, entries: Sequence[tuple[int, Entry]], position: int, seq: int) -> set[int]:
-    """The positions after this one of calls that are part of checkpoint `seq` all the same: a branch had made its
-    checkpoint by then, and had yet to record that. All that led to it is recorded up to `position`.
-    A save is never among them: no branch is under way then."""
+    """Later positions of calls that are part of checkpoint `seq` all the same: a scope had made its checkpoint by then,
+    but not recorded it yet. Everything that led to it is recorded up to `position`. A save is never among
+    them, because only one scope runs at a save."""
     found = ((at, _id_in(entry)) for at, entry in entries if at > position)
     return {at for at, made in found if made is not None and made[0] == uid and made[1] <= seq}
 
 
 def _checkpoint_of(uid: str, entry: Entry) -> int | None:
-    """The checkpoint that an entry tells of: a save, the end of a span, or an item that was appended."""
+    """The checkpoint in an entry: of a save, of the end of a span, or of an append."""
     saved = _saved(entry)
     if saved is not None:
         return None if saved.seq == _NOWHERE else saved.seq
@@ -207,18 +207,18 @@ def _checkpoint_of(uid: str, entry: Entry) -> int | None:
 
 
 def _id_in(entry: Entry) -> tuple[str, int] | None:
-    """The task and the number of the checkpoint that the end of a span, or an append, has recorded."""
+    """The task and number of the checkpoint that the end of a span, or an append, has recorded."""
     name = name_of(entry.path)
     if not (name.startswith("span ") or name == APPEND) or entry.op != "child" or entry.value is None:
         return None
     found = codec.decode(entry.value)
-    uid = found.rpartition(".")[0] if isinstance(found, str) else ""  # appends recorded no id before
+    uid = found.rpartition(".")[0] if isinstance(found, str) else ""  # appends of older versions recorded no id
     seq = seq_of(uid, found) if uid else None
     return None if seq is None else (uid, seq)
 
 
 def rebased(entries: Sequence[tuple[int, Entry]], seq: int | None) -> list[tuple[int, Entry]]:
-    """The same entries for a task whose first state is checkpoint `seq` of the one they come from, or of another."""
+    """The entries for a task whose first state is checkpoint `seq` of the task they come from; None: of another."""
     return [(position, _rebased(entry, seq)) for position, entry in entries]
 
 

@@ -1,20 +1,19 @@
-"""The loops that long steps are made of, each going on where a crash cut it off.
+"""Loops for long steps. After a crash each continues where it was interrupted.
 
 Inside a step:
 
     async for row in loops.lines("import.csv"): ...        # at the next line, by its byte
     async for page in loops.each(range(30)): ...           # at the next item
-    async with loops.appending("out.jsonl") as out: ...    # the file is cut back to what is known to be whole
+    async with loops.appending("out.jsonl") as out: ...    # the file is cut back to what is known to be complete
     await loops.run_script(connection, sql)                # at the next statement
 
-An item counts as done when the loop comes back for the next one. So after a crash the item under way is
-repeated. Items before it are not repeated if they took a second or longer; of shorter ones, those of the last
-moment may be (marks.py tells how long that is). With `flush=True` each item is on disk before the next one
-begins. Two loops are exact: `appending`, because the file itself shows how much of it is whole, and `run_script`,
-because statement and cursor are committed together.
+An item counts as done when the loop asks for the next one. So after a crash the item under way is repeated. Items
+before it are not repeated if they took 1 s or longer; of shorter ones, the last few may be (marks.py says how many).
+With `flush=True` each item is on disk before the next one begins. Two loops are exact: `appending`, because the file
+itself shows how much of it is complete, and `run_script`, because statement and cursor are committed together.
 
-A step's loops keep their places under their names, beside its cursor; a second loop of the same kind in one
-step needs another name, and is refused without one. Without a task they are plain loops.
+The loops of a step store their places under their names, beside its cursor. A second loop of the same kind in one step
+needs another name, and is refused without one. Without a task they are plain loops.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ __all__ = ["appending", "batches", "blocks", "each", "files", "lines", "run_scri
 T = TypeVar("T")
 
 _READ = 1 << 20
-# The end of what was read is remembered, to notice that the file is another one now.
+# The end of what was read is remembered, to notice when the file has been replaced.
 _TAIL = 64
 
 
@@ -45,7 +44,7 @@ _TAIL = 64
 
 
 async def each(items: Iterable[T], *, name: str = "each", flush: bool = False) -> AsyncIterator[T]:
-    """The items that are not done yet; they have to come in the same order each time."""
+    """The items that are not done yet. They must come in the same order each time."""
     place = Place(name, flush)
     done = place.found or 0
     total = len(items) if isinstance(items, Sequence) else None
@@ -73,10 +72,10 @@ async def batches(
 async def files(
     folder: str | Path, pattern: str = "**/*", *, name: str = "files", flush: bool = False
 ) -> AsyncIterator[Path]:
-    """The files of a folder by name, after the last one that is done; one added before that is not seen.
+    """The files of a folder by name, after the last one that is done. A file added before that one is not seen.
 
     Raises:
-        OSError: there is no such folder, or no longer: nothing would look like everything being done.
+        OSError: the folder does not exist; an empty loop would look as if every file were done.
     """
     place = Place(name, flush)
     found = place.found or {"after": None, "done": 0}
@@ -98,7 +97,7 @@ def _files_in(folder: Path, pattern: str) -> list[Path]:
 
 
 def _as_stored(name: str) -> str | bytes:
-    """A file's name: its bytes, if they are no text."""
+    """A file's name; as bytes if it is not valid text."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -108,7 +107,7 @@ def _as_stored(name: str) -> str | bytes:
 
 def _refuse_empty(size: int) -> None:
     if size < 1:
-        raise InvalidInput(f"a size of {size} takes nothing at a time", do="choose 1 or more")
+        raise InvalidInput(f"the size is {size}; it must be at least 1")
 
 
 # ── reading a file ───────────────────────────────────────────────────────────────────────────────
@@ -124,21 +123,21 @@ async def lines(
     """The lines of a file with their ends, from the byte after the last one that is done.
 
     Raises:
-        Conflict: what was read before is no longer there.
-        InvalidInput: an encoding whose lines do not end with the byte 10, as UTF-16; nothing was read.
+        Conflict: what was read before has changed.
+        InvalidInput: an encoding whose lines do not end with the byte 10, such as UTF-16; nothing was read.
     """
     if encoding is not None and not _ends_lines_with_a_byte(encoding):
         raise InvalidInput(
-            f"lines of {encoding} cannot be told by the byte that ends them",
+            f"lines of {encoding} do not end with the byte 10",
             kept="nothing was read",
-            do="convert it to UTF-8 first, or read it whole and go over its lines with loops.each",
+            do="convert the file to UTF-8, or read it whole and use loops.each for its lines",
         )
     async for line in _parts(Path(path), name, flush, lambda file: file.readlines(_READ)):
         yield line if encoding is None else line.decode(encoding)
 
 
 def _ends_lines_with_a_byte(encoding: str) -> bool:
-    return "a\n".encode(encoding).endswith(b"a\n")  # a mark of its byte order may come before it
+    return "a\n".encode(encoding).endswith(b"a\n")  # a byte order mark may come before it
 
 
 async def blocks(
@@ -147,7 +146,7 @@ async def blocks(
     """A file in blocks, from the byte after the last one that is done.
 
     Raises:
-        Conflict: what was read before is no longer there.
+        Conflict: what was read before has changed.
     """
     _refuse_empty(size)
 
@@ -190,19 +189,19 @@ def _seek(file: IO[bytes], path: Path, found: dict[str, int] | None) -> int:
 
 
 class appending:
-    """A file that this step alone appends to; each `write` is in it once, whatever crashes.
+    """A file that only this step appends to. Each `write` is in it once, whatever crashes.
 
-    `done` is how many writes of earlier attempts are in the file; the loop starts there:
+    `done` is how many writes of earlier attempts are in the file. The loop starts there:
 
         async with appending(path) as out:
             for row in rows[out.done:]:
                 await out.write(row)
 
-    Writes are gathered, synced, and then marked with the file's length and checksum. What a crash left
-    behind that length was never marked; it is cut off, and its writes come again.
+    Writes are gathered, synced, and then marked with the file's length and checksum. Bytes beyond the marked length
+    were left by a crash: they are cut off, and their writes are repeated.
 
     Raises:
-        Conflict: what was written before is no longer there.
+        Conflict: what was written before has changed.
     """
 
     def __init__(self, path: str | Path, *, name: str = "appending", flush: bool = False) -> None:
@@ -216,7 +215,7 @@ class appending:
         self._pace = asyncio.get_running_loop().time
         await asyncio.to_thread(self._open)
         if self._place.found is None:
-            # Where we begin is known before the first byte is written, so that a torn first write is cut too.
+            # The start is recorded before the first byte is written, so that a torn first write is cut off too.
             await self._mark()
         return self
 
@@ -240,14 +239,14 @@ class appending:
         os.lseek(self._file, 0, os.SEEK_END)
 
     async def write(self, data: bytes | str) -> None:
-        """Append; on disk and marked soon, with flush=True when this returns."""
+        """Append. The data is on disk and marked soon; with flush=True, when this returns."""
         self._gathered.write(data.encode() if isinstance(data, str) else data)
         self.done += 1
         if self._flush or self._gathered.tell() >= _READ or self._pace() - self._marked >= WRITTEN_EVERY:
             await self.flush()
 
     async def flush(self) -> None:
-        """Have all that was written on disk, and marked."""
+        """Wait until everything written is on disk and marked."""
         data = self._gathered.getvalue()
         self._gathered = io.BytesIO()
         if data:
@@ -277,7 +276,7 @@ class appending:
 
 
 def _sync_folder(folder: Path) -> None:
-    # A new file's bytes are kept by fdatasync; its name is kept by its folder.
+    # fdatasync keeps the bytes of a new file; syncing the folder keeps its name.
     opened = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(opened)

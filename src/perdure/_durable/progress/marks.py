@@ -1,16 +1,16 @@
-"""How far a step has come, so that the next attempt at it goes on there.
+"""How far a step has come, so that its next attempt continues there.
 
-Inside a step, `progress.mark(cursor=…)` says what is done and `progress.cursor` is what was said last: by
-this attempt, or by the one that was cut off. What a cursor is, the step decides: a byte, an id, a page token.
+Inside a step, `progress.mark(cursor=…)` stores what is done, and `progress.cursor` is the last cursor stored, by this
+attempt or by the one that was interrupted. The step decides what a cursor is: a byte, an id, a page token.
 
-A mark is one entry of the journal, but not each mark is one. Those that follow each other within 20
-milliseconds (or a two-thousandth of the step's time, if that is more, up to a second) are written as one,
-the last; so a loop may mark every item, and a step of ten hours leaves some forty thousand entries. After a
-crash at most one item is repeated when an item takes longer than that, and else those of the last such moment.
-With flush=True the mark is on disk when the call returns, and at most the one item under way is repeated.
+Marks are journal entries, but marks that follow each other quickly are written as one, the last: within 20 ms, or a
+two-thousandth of the step's time if that is more, up to 1 s. So a loop can mark every item, and a step of ten hours
+leaves about forty thousand entries. After a crash at most one item is repeated if an item takes longer than that time;
+otherwise the items of that time are. With flush=True the mark is on disk when the call returns, and at most the one
+item under way is repeated.
 
-No mark can make it exactly once by itself: the process may die between the item and its mark. It is exact
-where the cursor commits with the work, or can be read off the target; loops.py does both.
+A mark alone cannot make an item run exactly once: the process may die between the item and its mark. It is exact where
+the cursor is committed with the work, or can be read from the target; loops.py does both.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from perdure.errors import InvalidInput, PerdureError
 
 Json = Any
 
-# As old as an entry may get before the next body waits for it (attempt.py).
+# The age an entry may reach before the next body waits for it (attempt.py).
 WRITTEN_EVERY = 0.02
-WRITTEN_AT_MOST = 2000  # times while the step's age doubles, about
+WRITTEN_AT_MOST = 2000  # about, while the step's age doubles
 LONGEST_PACE = 1.0  # items that take longer are never repeated together, however old the step is
-# What people look at need not be newer.
+# Progress that people look at need not be newer.
 SHOWN_EVERY = 0.5
 
 
 def cursor() -> Json:
-    """What the step that is running marked last, in this attempt or an earlier one; None if it marked nothing."""
+    """The last cursor that the running step marked, in this attempt or an earlier one; None if there is none."""
     scope = current.get()
     if scope is None or not scope.is_body:
         return None
@@ -50,13 +50,13 @@ def cursor() -> Json:
 
 
 async def mark(*, cursor: Json = None, done: int | None = None, total: int | None = None, flush: bool = False) -> None:
-    """Keep `cursor` for the next attempt at this step; show `done` of `total` to people.
+    """Store `cursor` for the next attempt at this step; show `done` of `total` to people.
 
-    Without a cursor the last one stays. Without a task nothing is kept.
+    Without a cursor the last one stays. Without a task nothing is stored.
 
     Raises:
-        InvalidInput: it was called outside a step, or the numbers cannot be.
-        NotStorable: the cursor would not come back as it is.
+        InvalidInput: called outside a step, or the numbers are not possible.
+        NotStorable: the cursor would not be read back as it is.
         LeaseLost: another attempt has taken over; stop.
     """
     own = _mark_here()
@@ -71,7 +71,7 @@ async def mark(*, cursor: Json = None, done: int | None = None, total: int | Non
 
 
 def plain_mark(*, cursor: Json = None, done: int | None = None, total: int | None = None, flush: bool = False) -> None:
-    """Keep `cursor` for the next attempt at this step; with `flush` it is on disk when this returns.
+    """Store `cursor` for the next attempt at this step; with `flush` it is on disk when this returns.
 
     `progress.mark` of perdure.sync, for a step that is a plain `def`.
     """
@@ -93,16 +93,16 @@ def _mark_here(of: str = "progress") -> _Mark | None:
     if not scope.is_body:
         raise InvalidInput(
             "progress.mark is called outside a step",
-            do="mark inside a step: what lies between two steps is kept anyway",
+            do="mark inside a step: the calls between two steps are recorded anyway",
         )
     return scope.attempt.part(_Marks).of(scope.path, of)
 
 
 class Place:
-    """Where a loop of this step is. It is kept beside the step's own cursor, which its code may set meanwhile.
+    """The place of a loop in this step. It is stored beside the step's own cursor, which the step's code can set too.
 
     Raises:
-        InvalidInput: another loop has this name; this one would go on where that one ended, and leave items out.
+        InvalidInput: another loop has this name; this one would continue where that one ended, and leave items out.
     """
 
     def __init__(self, name: str, flush: bool = False) -> None:
@@ -111,7 +111,7 @@ class Place:
             raise InvalidInput(
                 f"a second loop of this step is called {name!r}",
                 kept="what the first one has done",
-                do="give each a name= of its own; inside a loop, one for each round",
+                do="give each loop its own name=; a loop inside a loop needs one per round",
             )
         self._name, self._flush = name, flush
         is_step = scope is not None and scope.is_body
@@ -119,7 +119,7 @@ class Place:
         self.found: Json = None if mark is None else (mark.cursor or {}).get(name)
 
     async def mark(self, place: Json, done: int, total: int | None = None, *, flush: bool = False) -> None:
-        """Keep this for the next attempt, as progress.mark does."""
+        """Store this for the next attempt, as progress.mark does."""
         mark = _mark_here(of="loops")
         if mark is None:
             return
@@ -141,12 +141,12 @@ class _Marks:
         self.knows_others = False
 
     async def know_others(self) -> None:
-        """Read how far the task's operations have come: what is shown of a step stands beside that."""
+        """Read the progress of the task's other operations, which is shown beside this step's."""
         attempt = self._attempt
         hold = held_lease(attempt.store, attempt.uid)
         if attempt.task is not None and hold is not None:
             before = await read_progress(attempt.task)
-            hold.progress = hold.progress or before  # somebody else here may have marked meanwhile
+            hold.progress = hold.progress or before  # other code of this process may have marked meanwhile
         self.knows_others = True
 
     def of(self, path: str, kind: str = "progress") -> _Mark:
@@ -168,7 +168,7 @@ class _Mark:
         self._shown = Coalesced(attempt, self._show, lambda: SHOWN_EVERY)
 
     def offer(self, cursor: Json, done: int | None, total: int | None, flush: bool) -> Write | None:
-        """Have it kept soon; the write, if it was written now."""
+        """Have it stored soon. Returns the write, if it was written now."""
         attempt = self.attempt
         percent = progress_of(name_of(self._path), None, done, total)
         attempt.fence.check()
@@ -208,10 +208,10 @@ class _Mark:
 
 
 class Coalesced:
-    """Writes the first thing it is offered at once, and of those that follow quickly only the last.
+    """Writes the first item it is offered at once, and of items that follow quickly only the last.
 
-    What is held back is written when its time has come, also if nothing more is offered; or dropped,
-    when all steps of the attempt have ended by then. Steps of a plain function offer from its thread.
+    A held item is written when its time has come, even if nothing more is offered; it is dropped when all steps of the
+    attempt have ended by then. Steps of a plain function offer from its thread.
     """
 
     def __init__(self, attempt: Attempt, write: Callable[[Any], Write], pace: Callable[[], float]) -> None:
@@ -222,7 +222,7 @@ class Coalesced:
         self._mutex = threading.Lock()
 
     def offer(self, item: Any, *, at_once: bool = False) -> Write | None:
-        """The write, if it was written now."""
+        """Returns the write, if it was written now."""
         with self._mutex:
             now = time.monotonic()
             left = self._last + self._pace() - now
@@ -240,6 +240,6 @@ class Coalesced:
             self._is_timed = False
             item, self._held = self._held, None
             if item is not None and (self._attempt.bodies or self._attempt.effecting):
-                with suppress(PerdureError):  # the attempt is closed; its next call says so
+                with suppress(PerdureError):  # the attempt is closed; its next call raises
                     self._last = time.monotonic()
                     self._write(item)

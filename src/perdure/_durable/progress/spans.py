@@ -1,4 +1,4 @@
-"""`span`: a stretch of reasoning with a name, and a checkpoint at its end."""
+"""`span`: a named part of the work, with a checkpoint at its end."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from perdure._tasks import checkpoint_once
 
 @asynccontextmanager
 async def span(name: str) -> AsyncIterator[None]:
-    """Mark a stretch of work; at its end the task gets a checkpoint with this label, once.
+    """Name a part of the work. At its end the task gets one checkpoint with this label.
 
-    Outside a durable function it does nothing. A stretch that is left by an exception gets none.
+    Outside a durable function it does nothing. A span that ends with an exception makes no checkpoint.
     """
     yield
     scope = current.get()
@@ -23,7 +23,7 @@ async def span(name: str) -> AsyncIterator[None]:
     attempt, task = scope.attempt, scope.attempt.task
 
     async def mark(place: str) -> str:
-        # An earlier attempt may have died before it could record that it had made it.
+        # An earlier attempt may have made the checkpoint and died before it could record that.
         made = await checkpoint_once(
             task, label=name, causes=causes(attempt, "span", place), may_be_there=attempt.epoch > 1
         )

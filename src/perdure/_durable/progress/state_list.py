@@ -14,12 +14,12 @@ from perdure.errors import InvalidInput
 
 
 async def append(path: str | Sequence[str | int], item: Any) -> None:
-    """Add an item to a list in the task's state, once; a checkpoint that costs what the item does.
+    """Add an item to a list in the task's state, once. The checkpoint it makes stores only the item.
 
-    Without a task nothing is kept.
+    Without a task nothing is stored.
 
     Raises:
-        InvalidInput: what is at the path is no list, or it is called inside a step.
+        InvalidInput: the value at the path is not a list, or it is called inside a step.
         NotStorable, TooLarge: nothing was written.
     """
     scope = current.get()
@@ -43,7 +43,7 @@ async def append(path: str | Sequence[str | int], item: Any) -> None:
 
 
 class _Before:
-    """What earlier attempts have added, or the source of a fork; one may have died before it could record that."""
+    """What earlier attempts have added, or the source of a fork: one may have died before it could record that."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt

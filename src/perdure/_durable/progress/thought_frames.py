@@ -1,7 +1,6 @@
-"""Frames inside a durable function: `frames.push(…)`, `frames.resume()`. Each is recorded, and happens once.
+"""Thought frames inside a durable function: `frames.push(…)`, `frames.resume()`. Each is recorded and happens once.
 
-After a kill the function replays to where it was, and is given the same frames again. Outside of one, use
-`task.frames`.
+After a crash the function is replayed and gets the same frames again. Outside of a durable function, use `task.frames`.
 """
 
 from __future__ import annotations
@@ -26,25 +25,25 @@ async def push(
     because: str = "",
     expires: Duration | None = "1d",
 ) -> Frame:
-    """Set a line of thought aside, with what is done of it and what comes next."""
+    """Set a line of thought aside, with its finished steps and its next ones."""
     what: dict[str, Any] = {"goal": goal, "done": done, "next": next, "because": because, "expires": expires}
     made: Frame = await _recorded("push frame", Frame, name, lambda kept: kept.push(name, **what))
     return made
 
 
 async def acknowledge(name: str) -> None:
-    """The interruption is dealt with."""
+    """Note that the interruption is dealt with."""
     await _recorded("acknowledge frame", None, name, lambda kept: kept.acknowledge(name))
 
 
 async def resume(name: str | None = None) -> Frame | None:
-    """Take up a frame again: the named one, or the newest; None when nothing is set aside."""
+    """Take up a frame again: the named one, or the newest; None when there is none."""
     found: Frame | None = await _recorded("resume frame", Frame | None, name, lambda kept: kept.resume(name))
     return found
 
 
 async def drop(name: str, *, why: str) -> None:
-    """Give a frame up, for a reason that is kept."""
+    """Give a frame up, with a reason that is stored."""
     await _recorded("drop frame", None, name, lambda kept: kept.drop(name, why=why))
 
 

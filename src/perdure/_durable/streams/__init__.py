@@ -1,4 +1,4 @@
-"""Text that arrives in pieces: written to the journal as it arrives, read again after a crash."""
+"""Streams of text: written to the journal piece by piece, and continued after a crash."""
 
 from perdure._ground.lazy_door import lazy_door
 
@@ -6,7 +6,7 @@ __getattr__ = lazy_door(
     __name__,
     {
         "stream_reader": (
-            "Account",
+            "TaskAccount",
             "HasTasks",
             "StreamPart",
             "account_of",

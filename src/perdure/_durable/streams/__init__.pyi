@@ -1,11 +1,11 @@
-"""Text that arrives in pieces: written to the journal as it arrives, read again after a crash.
+"""Streams of text: written to the journal piece by piece, and continued after a crash.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """
 
 from perdure._durable.streams.stream_reader import (
-    Account,
-    HasTasks,
+    TaskAccount,
+    HasStore,
     StreamPart,
     account_of,
     follow_stream,
@@ -18,8 +18,8 @@ from perdure._durable.streams.streamed_calls import Stream, stream
 from perdure._durable.streams import stream_reader
 from perdure._durable.streams import streamed_calls
 __all__ = [
-    "Account",
-    "HasTasks",
+    "TaskAccount",
+    "HasStore",
     "StreamPart",
     "account_of",
     "follow_stream",

@@ -1,7 +1,7 @@
-"""Look into a durable function's journal from elsewhere: streams, model calls, savings.
+"""Read a task's streams from any process.
 
-Nothing here needs a lease or wakes a task. What is seen is what was committed, so a follower of a stream never
-sees a piece that a crash then takes back.
+This needs no lease and wakes no task. Readers see what was committed, so a follower of a stream never sees a piece
+that a crash then takes back.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from perdure._durable.journal import least_length, opened
 from perdure._durable.models import ModelCall, Savings, Spent, model_calls, savings_in, savings_of, spent_in
-from perdure._durable.streams.stream_writer import Kept, Marker
+from perdure._durable.streams.stream_writer import Marker, StoredPieces
 from perdure._ground.bridge import Nap
 from perdure._ground.ids import check_id
 from perdure._model import FINISHED, Entry, name_of, open_entry
@@ -32,40 +32,40 @@ class HasTasks(Protocol):
 
 
 class StreamPart(Struct, frozen=True, kw_only=True):
-    """A stretch of a stream: `text` ends at `offset`, in characters from the stream's beginning."""
+    """A part of a stream: `text` ends at `offset`, in characters from the stream's beginning."""
 
     text: str
     offset: int
-    is_complete: bool  # nothing follows, and nothing is missing
-    marker: Marker | None  # why it is not whole; None also while its first producer is at work
+    is_complete: bool  # nothing follows
+    marker: Marker | None  # why it is incomplete; None also while its first producer is at work
 
 
 async def read_stream(
     app: HasTasks | Tasks | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
 ) -> StreamPart:
-    """What a stream has beyond `after`, now. The `number`th of that name; without one, the latest.
+    """What a stream now has beyond `after`. With `number`, the nth stream of that name; without, the latest.
 
     Raises:
         NotFound: no such task, or no such stream in it.
-        InvalidInput: an offset or a number that no stream can have.
+        InvalidInput: a negative offset, or a number below 1.
     """
     follower = _Follower(_store_of(app), task_id, name, number, after)
     await follower.look()
     if follower.path is None:
-        raise NotFound("stream", name, follower.store.place, do="its task has not begun it")
+        raise NotFound("stream", name, follower.store.place, do="the task has not begun it yet")
     return await follower.part(after)
 
 
 async def follow_stream(
     app: HasTasks | Tasks | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
 ) -> AsyncIterator[StreamPart]:
-    """Each stretch beyond `after` as it is written, by whatever process, to the end of the stream or the task.
+    """Each part beyond `after` as it is written, by whichever process, until the stream or the task ends.
 
-    Give the last part's offset to go on after an interruption: nothing is left out and nothing comes twice.
+    To continue after an interruption, give the last part's offset: nothing is left out and nothing comes twice.
 
     Raises:
         NotFound: no such task.
-        Conflict: the task was rolled back, and with it what was read.
+        Conflict: the task was rolled back, and with it the text that was read.
     """
     follower = _Follower(_store_of(app), task_id, name, number, after)
     while True:
@@ -82,7 +82,7 @@ async def follow_stream(
 
 
 async def partial_streams(app: HasTasks | Tasks | Store, task_id: str) -> list[tuple[str, StreamPart]]:
-    """The streams of a task that are not whole, by name, each with all it has and why it ends there."""
+    """The incomplete streams of a task, by name, each with its whole text and why it ends there."""
     follower = _Follower(_store_of(app), task_id, "", None)
     await follower.look()
     found = []
@@ -107,7 +107,7 @@ class _Follower:
         self.path: str | None = None
         self._row: TaskRow | None = None
         self._position = 0
-        self._streams: dict[str, Kept] = {}  # in the order of their beginning
+        self._streams: dict[str, StoredPieces] = {}  # in the order of their beginning
         self._ended: dict[str, Entry] = {}
         self._epoch = 0
 
@@ -116,10 +116,10 @@ class _Follower:
         return list(self._streams)
 
     async def look(self) -> bool:
-        """Read on; whether the task has ended."""
+        """Read what is new. Returns whether the task has ended."""
         row = await row_of(self.store, self._task_id)
         if self._row is not None and (self._row.uid, self._row.line) != (row.uid, row.line):
-            raise Conflict(f"task {row.id!r} was begun anew or rolled back while its stream was read")
+            raise Conflict(f"task {row.id!r} was started anew or rolled back while its stream was read")
         if self._row is None:
             for position, entry in await entries_of(self.store, row):
                 self._learn(position, entry)
@@ -145,7 +145,7 @@ class _Follower:
     def _learn(self, position: int, entry: Entry) -> None:
         self._position = position
         if entry.path.endswith("|pieces") and entry.op == "stream":
-            self._streams.setdefault(entry.path.removesuffix("|pieces"), Kept()).learn(entry)
+            self._streams.setdefault(entry.path.removesuffix("|pieces"), StoredPieces()).learn(entry)
             self._epoch = entry.epoch
         elif entry.op in ("stream", "streamed"):
             self._ended[entry.path] = entry
@@ -165,7 +165,7 @@ class _Follower:
         return StreamPart(text=text, offset=max(after, kept.length), is_complete=is_complete, marker=marker)
 
     async def _is_orphan(self, uid: str) -> bool:
-        """Whether the attempt that wrote it is no longer the one at work."""
+        """Whether the attempt that wrote it is no longer at work."""
         rows = await self.store.query("read_holder", uid=uid)
         holder = HolderRow(*rows[0])
         return holder.worker is None or holder.epoch != self._epoch
@@ -178,7 +178,7 @@ def _is_timeout(end: Entry) -> bool:
 # ── the whole journal ────────────────────────────────────────────────────────────────────────────
 
 
-class Account(Struct, frozen=True, kw_only=True):
+class TaskAccount(Struct, frozen=True, kw_only=True):
     """What a task has cost, and what it did not have to pay again."""
 
     spent: Spent
@@ -186,10 +186,10 @@ class Account(Struct, frozen=True, kw_only=True):
     calls: list[ModelCall]
 
 
-async def account_of(app: HasTasks | Tasks | Store, task_id: str) -> Account:
+async def account_of(app: HasTasks | Tasks | Store, task_id: str) -> TaskAccount:
     """What a task has spent and saved: for `perdure where` and `perdure show`.
 
-    `saved` of a finished task is what its last attempt found done; of any other, what the next one will find.
+    `saved` of a finished task is what its last attempt did not repeat; of any other, what the next one will not.
     """
     store = _store_of(app)
     row = await row_of(store, task_id)
@@ -199,11 +199,11 @@ async def account_of(app: HasTasks | Tasks | Store, task_id: str) -> Account:
         events = await store.query("read_events", uid=row.uid, after=row.event_count - 1, limit=1)
         for found in events:
             saved = savings_in(store.unseal(row.uid, "event", EventRow(*found).body))
-    return Account(spent=spent_in(entries), saved=saved or savings_of(entries), calls=model_calls(entries))
+    return TaskAccount(spent=spent_in(entries), saved=saved or savings_of(entries), calls=model_calls(entries))
 
 
 async def stored_bytes(app: HasTasks | Tasks | Store, task_id: str) -> int:
-    """How many bytes a task's journal takes, as stored."""
+    """The size of a task's journal in bytes, as stored."""
     store = _store_of(app)
     row = await row_of(store, task_id)
     return sum(len(sealed) for _, sealed in await store.query("read_journal", uid=row.uid, line=row.line))

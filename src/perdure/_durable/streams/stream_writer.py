@@ -1,7 +1,7 @@
-"""Take the pieces of a stream from their source, write them to the journal, lay them out for the code.
+"""Take the pieces of a stream from its source, write them to the journal, and hand them to the code.
 
-A piece is written in a batch with others, never twice; what is laid out is in the journal's queue already.
-The source may be at most one batch ahead of the disk, and AHEAD pieces ahead of the code.
+Pieces are written in batches, never twice. A piece that the code gets is already in the journal's queue. The source is
+at most one batch ahead of the disk, and AHEAD pieces ahead of the code.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ WRITTEN_EVERY = 0.05
 LARGEST_BATCH = 8 * 1024
 AHEAD = 1024
 _LONE = re.compile("[\ud800-\udfff]")
-_END: Any = object()  # not None, which a source may give: as a model's client does for a piece without text
+_END: Any = object()  # not None: a source may give None, as model clients do for a piece without text
 
 
 class Marker(StrEnum):
-    """Why a stream is not whole."""
+    """Why a stream is incomplete."""
 
     RECOVERED_FROM_PARTIAL = "RECOVERED_FROM_PARTIAL"  # its process died, or its source failed
-    TIMEOUT_PARTIAL = "TIMEOUT_PARTIAL"  # its source fell silent
+    TIMEOUT_PARTIAL = "TIMEOUT_PARTIAL"  # its source was silent for too long
 
 
 class Prefix(str):
-    """What was kept of a stream; `marker` says why it is not whole, and is None for one that begins."""
+    """The stored text of a stream. `marker` says why it is incomplete; None for a stream that begins."""
 
     marker: Marker | None
 
@@ -47,7 +47,7 @@ class Prefix(str):
         return made
 
     def for_model(self) -> str:
-        """What to tell the model, beside the text itself; empty for a stream that begins."""
+        """What to tell the model besides the text itself; empty for a stream that begins."""
         if self.marker is None:
             return ""
         why = "fell silent" if self.marker is Marker.TIMEOUT_PARTIAL else "was cut off"
@@ -60,7 +60,7 @@ class Prefix(str):
 Produce = Callable[[Prefix], AsyncIterator[str]]
 
 
-class Kept:
+class StoredPieces:
     """The pieces of one stream that the journal holds."""
 
     def __init__(self) -> None:
@@ -80,10 +80,16 @@ class Kept:
 
 
 class Pump:
-    """Takes pieces from the source, writes them to the journal and lays them out for the code."""
+    """Takes pieces from the source, writes them to the journal, and hands them to the code."""
 
     def __init__(
-        self, attempt: Attempt, path: str, kept: Kept, produce: Produce, silence: timedelta | None, retry: Retry | None
+        self,
+        attempt: Attempt,
+        path: str,
+        kept: StoredPieces,
+        produce: Produce,
+        silence: timedelta | None,
+        retry: Retry | None,
     ) -> None:
         self._attempt, self._path, self._kept = attempt, path, kept
         self._produce, self._silence, self._retry = produce, silence, retry
@@ -105,7 +111,7 @@ class Pump:
         if self._task is not None:
             return
         attempt = self._attempt
-        # As a step's body: what the source starts and calls is not numbered.
+        # As in a step's body: tasks and calls that the source starts are not numbered.
         token = current.set(scope if scope.is_body else Scope(attempt, self._path, is_body=True))
         try:
             self._task = attempt.loop.create_task(self._work())
@@ -127,7 +133,7 @@ class Pump:
         except Exception as error:
             self.error = error
         except asyncio.CancelledError:
-            self.was_stopped = True  # which is no end of the stream
+            self.was_stopped = True  # not an end of the stream
             raise
         finally:
             self.is_over = True
@@ -147,7 +153,7 @@ class Pump:
                 marker = Marker.TIMEOUT_PARTIAL if isinstance(error, TimeoutError) else Marker.RECOVERED_FROM_PARTIAL
                 kept.marker = marker
                 tries += 1
-                # One that gives what no stream takes would only be paid for again.
+                # A source that gives something other than text would only be paid for again.
                 if isinstance(error, InvalidInput) or self._retry is None or not self._retry.wants_more(tries, error):
                     raise
                 delay = self._retry.delay(tries)
@@ -184,9 +190,9 @@ class Pump:
             return
         if not piece.isascii() and _LONE.search(piece):
             raise InvalidInput(
-                "a stream gave half of a surrogate pair, which is no text",
+                "a stream gave half of a surrogate pair, which is not text",
                 kept="the pieces before it",
-                do="have the source hold it back until its other half has come, and join them",
+                do="let the source hold it back until the other half has come, and join the two",
             )
         self._held.append(piece)
         self._held_size += len(piece)
@@ -200,7 +206,7 @@ class Pump:
             await self.made_room.wait()
 
     async def _flush(self) -> None:
-        """Write what is held and wait for it: so the source is at most one batch ahead of the disk."""
+        """Write the held pieces and wait for the disk: so the source is at most one batch ahead of it."""
         write = self._write()
         if write is not None:
             await write
@@ -209,7 +215,7 @@ class Pump:
 
     def _when_due(self) -> None:
         self._timer = None
-        with suppress(PerdureError):  # the attempt is closed; its next call says so
+        with suppress(PerdureError):  # the attempt is closed; its next call raises
             self._write()
 
     def _write(self) -> Write | None:

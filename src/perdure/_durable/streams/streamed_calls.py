@@ -1,19 +1,18 @@
-"""Text that arrives in pieces, kept as it arrives; after a crash only the rest is asked for.
+"""Text that arrives in pieces and is stored as it arrives. After a crash only the rest is requested.
 
     async for piece in stream("answer", lambda prefix: client.stream(messages, prefix)):
         print(piece, end="")
 
-Pieces are written to the journal in batches: at once when the last batch is 50 ms old, else within that
-time or after 8 kB. A piece reaches the code when it is in the journal's queue, before anything that the code
-does because of it; so the code sees the same pieces in replay, cut in the same places. After a crash it
-gets what was kept, and `produce(prefix)` is asked for what follows. The prefix is a str that also says
-why it is not whole (`prefix.marker`), in words for a model: `prefix.for_model()`.
+Pieces are written to the journal in batches: at once when the last batch is 50 ms old, otherwise within that time or
+after 8 kB. A piece reaches the code when it is in the journal's queue, before anything the code does with it. So the
+code sees the same pieces in replay, split at the same places. After a crash it gets the stored pieces, and
+`produce(prefix)` is asked for what follows. The prefix is a str that also says why it is incomplete (`prefix.marker`),
+and in words for a model: `prefix.for_model()`.
 
-A stream ends when produce ends, and only then counts as finished. Pieces of streams that run side by side
-come in their own order each, and in no order among each other.
+A stream ends when `produce` ends, and only then counts as finished. The pieces of one stream keep their order; streams
+that run side by side have no order among each other.
 
-Owns what the code sees. Taking pieces from the source is in stream_writer.py, reading from elsewhere in
-stream_reader.py.
+Owns what the code sees. stream_writer.py takes pieces from the source, stream_reader.py reads from other processes.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 from perdure._durable.attempt import Attempt, Paused, Retry, Scope, current, cut_off, never, poison
-from perdure._durable.streams.stream_writer import Kept, Marker, Prefix, Produce, Pump
+from perdure._durable.streams.stream_writer import Marker, Prefix, Produce, Pump, StoredPieces
 from perdure._durable.values import decode_error, encode_error
 from perdure._ground import codec
 from perdure._ground.durations import Duration, require_timedelta
@@ -34,10 +33,10 @@ from perdure.errors import InvalidInput
 
 
 def stream(name: str, produce: Produce, *, silence: Duration | None = None, retry: Retry | None = None) -> Stream:
-    """The pieces of `produce`, each kept as it arrives, each given once.
+    """The pieces of `produce`, each stored as it arrives and given once.
 
-    `silence`: a source that says nothing for so long has failed, with TimeoutError. `retry`: after a failure
-    `produce` is asked again, for what follows what is kept; without it the failure is raised.
+    `silence`: a source that gives nothing for this long has failed, with TimeoutError. `retry`: after a failure,
+    `produce` is asked again for what follows the stored pieces; without it the failure is raised.
     """
     if "|" in name or "#" in name or not name:
         raise InvalidInput(f"a stream cannot be called {name!r}", do="use a name without | and #")
@@ -48,17 +47,17 @@ class _Streams:
     """The streams of one attempt, by path."""
 
     def __init__(self, attempt: Attempt) -> None:
-        self._found: dict[str, Kept] = {}
+        self._found: dict[str, StoredPieces] = {}
         for _, entry in attempt.entries:
             if entry.op == "stream" and entry.path.endswith("|pieces"):
                 self.at(entry.path.removesuffix("|pieces")).learn(entry)
 
-    def at(self, path: str) -> Kept:
-        return self._found.setdefault(path, Kept())
+    def at(self, path: str) -> StoredPieces:
+        return self._found.setdefault(path, StoredPieces())
 
 
 class Stream(AsyncIterator[str]):
-    """A stream on its way to the code."""
+    """A stream that the code reads."""
 
     def __init__(self, name: str, produce: Produce, silence: Duration | None, retry: Retry | None) -> None:
         self.name = name
@@ -76,7 +75,7 @@ class Stream(AsyncIterator[str]):
 
     @property
     def marker(self) -> Marker | None:
-        """Why the stream is not whole; None when it is, or when nothing has gone wrong so far."""
+        """Why the stream is incomplete; None when it is complete, or when nothing has gone wrong so far."""
         return None if self.is_complete or self._walk is None else self._walk.kept.marker
 
     def __aiter__(self) -> Stream:
@@ -98,18 +97,18 @@ class Stream(AsyncIterator[str]):
         return piece
 
     async def aclose(self) -> None:
-        """Stop producing; what was kept stays."""
+        """Stop producing; what is stored stays."""
         if self._walk is not None:
             self._walk.stop()
 
     def __del__(self) -> None:
-        # `break` leaves the loop without a word.
+        # `break` leaves the loop without calling aclose().
         if self._walk is not None:
             self._walk.stop()
 
 
 class _Walk:
-    """One stream inside a task: what is kept of it, and the pump that adds to it."""
+    """One stream inside a task: its stored pieces, and the pump that adds to them."""
 
     def __init__(
         self, scope: Scope, name: str, produce: Produce, silence: timedelta | None, retry: Retry | None
@@ -138,7 +137,7 @@ class _Walk:
         path, found = track.look(called, self._asked)
         if found is not None:
             return found
-        # A stream that was left by `break` has pieces and no end: its being here before is proof enough.
+        # A stream that was left by `break` has pieces and no end: its pieces prove that it was here before.
         missed = track.first_unasked()
         if missed is not None and not attempt.part(_Streams).at(path).begun:
             return Diverged(missed.position, name_of(missed.path), called)
@@ -165,7 +164,7 @@ class _Walk:
         attempt, pump = self._attempt, self._pump
         if attempt.stopping and not pump.is_started:
             attempt.check()
-            raise Paused  # nothing is asked of a model any more
+            raise Paused  # no model is called any more
         pump.start(self._scope)
         attempt.bodies += 1
         try:
@@ -184,17 +183,17 @@ class _Walk:
         attempt.fence.check()
         if pump.was_stopped and number >= len(self.kept.pieces):
             raise InvalidInput(
-                f"the stream {name_of(self._path)!r} was closed, and is read on",
+                f"the stream {name_of(self._path)!r} was closed and cannot be read further",
                 kept=f"its {len(self.kept.pieces)} pieces so far",
                 do="read it in the task that began it, or begin it again",
             )
 
     async def _end(self) -> str:
-        """Record how the stream ended, and say it."""
+        """Record how the stream ended, and raise that end."""
         attempt, error = self._attempt, self._pump.error
         self._is_over = True
         if self._scope.is_body and error is not None:
-            raise error  # not recorded: the step's next try goes on with what is kept
+            raise error  # not recorded: the step's next try continues after the stored pieces
         took = time.perf_counter() - self._began
         trouble = encode_error(error, ()) if error is not None else None
         value = codec.encode(self.kept.length) if trouble is None else None
