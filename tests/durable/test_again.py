@@ -128,7 +128,7 @@ async def test_the_next_try_waits_longer_each_time_and_the_task_says_so(url: str
             await wait_until(lambda count=count: world.ran.count("b") == count)
             record = await app.tasks.wait_for("task", status="paused")
             assert record.pause is not None and record.pause.due_at is not None
-            assert record.pause.message == f"try {count} of 4 failed: ValueError: b failed; it is tried again"
+            assert record.pause.message == f"try {count} of 4 failed: ValueError: b failed; trying again"
             waits.append((record.pause.due_at - record.pause.since).total_seconds())
             clock.advance(seconds=waits[-1])
         assert waits == [1, 2]
@@ -161,7 +161,7 @@ async def test_a_failure_of_an_earlier_run_says_that_nothing_was_run_now(url: st
             await (await app.handle("my task", again_three)).result()
     assert world.ran == ran and not hasattr(first.value, "__notes__")
     for error in (again.value, waited.value):
-        assert error.__notes__[0] == "perdure: task 'my task' has failed with this; what it had done is kept"
+        assert error.__notes__[0] == "perdure: task 'my task' failed with this earlier; its finished steps are kept"
         assert "`perdure resume 'my task'` begins a new attempt" in error.__notes__[1]
 
 

@@ -11,7 +11,7 @@ import pytest
 from perdure import budgets
 from perdure._durable import durable, step
 from perdure._durable.attempt.scopes import current
-from perdure._durable.models.budget_accounts import Account, Budget, Spent, carried, spent_in, spent_note
+from perdure._durable.models.budget_accounts import Budget, BudgetAccount, Spent, carried, spent_in, spent_note
 from perdure._durable.models.paid_calls import Usage, model_call
 from perdure._durable.streams.stream_reader import account_of, entries_of, row_of
 from perdure._ground.clock import MovableClock
@@ -276,7 +276,7 @@ async def test_a_task_that_begins_with_a_journal_begins_with_what_it_cost(quick_
         attempt = scope.attempt
         attempt.entries = [(1, carried([Entry("result", "spent", "|x|spent", b"", note=spent_note(250, 0.0))]))]
         attempt.late.parts.clear()
-        account = attempt.part(Account)
+        account = attempt.part(BudgetAccount)
         account.budget = Budget(tokens=300)
         for number in range(2):
             await _ask(str(tmp_path), number)

@@ -68,7 +68,9 @@ async def test_no_effect_is_cut_off_by_a_task_beside_it_that_carries_over(quick_
         return why
 
     async with Perdure(quick_url) as app:
-        assert await app.run("t", rounds, 1) == "carry_over is called while other tasks of the function are under way"
+        assert (
+            await app.run("t", rounds, 1) == "carry_over is called while other asyncio tasks of the function still run"
+        )
         assert [one.state for one in await app.effects.of("t")] == ["done"]
     assert done == [1]
 

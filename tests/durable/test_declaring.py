@@ -95,7 +95,7 @@ async def test_a_partial_is_known_by_its_function(quick_url: str) -> None:
     async with Perdure(quick_url) as app:
         for _ in range(2):  # as when a cell is run again
             assert await app.run("six", durable(functools.partial(times, 2)), 3) == 6
-        with pytest.raises(InvalidInput, match="times stands where the task's id goes"):
+        with pytest.raises(InvalidInput, match="times is given where the task's id belongs"):
             await app.run(durable(functools.partial(times, 2)), "six")  # type: ignore[arg-type]
 
 

@@ -37,10 +37,10 @@ async def scaled(number: int, *, factor: int) -> int:
 
 async def test_what_is_no_durable_function_is_named(quick_url: str) -> None:
     async with Perdure(quick_url) as app:
-        with pytest.raises(InvalidInput, match="not_durable is no durable function") as refused:
+        with pytest.raises(InvalidInput, match="not_durable is not a durable function") as refused:
             await app.run("job", not_durable)  # type: ignore[arg-type]
         assert "@durable" in refused.value.do
-        with pytest.raises(InvalidInput, match="stands where the task's id goes") as swapped:
+        with pytest.raises(InvalidInput, match="is given where the task's id belongs") as swapped:
             await app.run(double, "job")  # type: ignore[arg-type]
         assert "the id comes first" in swapped.value.do
         with pytest.raises(InvalidInput, match="no durable function"):
@@ -49,10 +49,10 @@ async def test_what_is_no_durable_function_is_named(quick_url: str) -> None:
             with pytest.raises(InvalidInput) as called:
                 await app.run("job", given)  # type: ignore[arg-type]
             assert "give the function itself" in called.value.do
-        with pytest.raises(InvalidInput, match="a partial of double stands where") as part:
+        with pytest.raises(InvalidInput, match="a partial of double is given where") as part:
             await app.run("job", partial(double, 2))  # type: ignore[arg-type]
         assert 'app.run("my-task", double, …)' in part.value.do
-        with pytest.raises(InvalidInput, match="a lambda is no durable function"):
+        with pytest.raises(InvalidInput, match="a lambda is not a durable function"):
             await app.run("job", lambda: 1)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match=r"double\(\): missing a required argument: 'number'"):
             await app.run("job", double)  # type: ignore[call-arg]
@@ -224,7 +224,7 @@ async def test_an_effect_that_runs_in_a_live_process_is_under_way_and_not_uncert
         work = asyncio.ensure_future(app.run("pay-1", pays))
         await begun.wait()
         found = await where(app.tasks, "pay-1")
-        assert ([frame.state for frame in found.frames], found.next) == (["under way"], "it goes on where it is")
+        assert ([frame.state for frame in found.frames], found.next) == (["under way"], "it continues where it is")
         go.set()
         await wait_until(lambda: is_paused(app))
         found = await where(app.tasks, "pay-1")

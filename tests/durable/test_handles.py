@@ -211,4 +211,4 @@ async def test_waiting_for_a_task_that_nobody_works_on_says_so(
         async with app.worker():
             assert await waiting == 1
     (said,) = [record.getMessage() for record in caplog.records if record.name == "perdure.durable"]
-    assert said.startswith("task tool is waited for, and nobody works on it: no worker is running")
+    assert said.startswith("waiting for task tool, which no worker carries on: no worker is running")

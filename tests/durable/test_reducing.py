@@ -179,7 +179,7 @@ async def test_what_is_no_event_is_refused_where_it_is_sent_and_the_machine_goes
     async with Perdure(quick_url) as app, app.worker():
         handle = await app.start("order", orders.function)
         odd: Any = {"kind": 5}
-        with pytest.raises(InvalidInput, match="is no event of the reducer 'order'"):
+        with pytest.raises(InvalidInput, match="is not an event of the reducer 'order'"):
             await orders.send(app, "order", odd)
         await orders.send(app, "order", Event("close"))
         assert (await handle.result()).is_closed

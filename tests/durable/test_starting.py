@@ -79,10 +79,10 @@ async def test_an_id_stands_for_one_call_of_one_function(url):
         await app.run("job", doubling, 21)
         with pytest.raises(Conflict, match="other arguments"):
             await app.run("job", doubling, 22)
-        with pytest.raises(Conflict, match="cannot carry out 'failing' too"):
+        with pytest.raises(Conflict, match="cannot run 'failing' too"):
             await app.run("job", failing, "x")
         await app.tasks.open("plain")
-        with pytest.raises(Conflict, match="a command's, or one with checkpoints"):
+        with pytest.raises(Conflict, match="has no durable function"):
             await app.run("plain", doubling, 1)
 
 
@@ -349,7 +349,7 @@ async def test_a_child_started_the_wrong_way_round_is_refused_in_words_that_say_
 
         @durable(name="parent_wrong_way_round")
         async def parent() -> str:
-            with pytest.raises(InvalidInput, match="stands where the task's id goes"):
+            with pytest.raises(InvalidInput, match="is given where the task's id belongs"):
                 await app.start(failing, "child", "broken")  # type: ignore[arg-type]
             return "told"
 

@@ -255,8 +255,8 @@ async def test_the_store_is_refused_through_sqlalchemy_too_and_what_is_no_connec
     opened = sqlite3.connect(tmp_path / "user.db", check_same_thread=False)
     refused: dict[str, Callable[[], Any]] = {
         "perdure's own store": ours.connect,
-        "does not know connections of sqlalchemy": sessionmaker(user),
-        "does not know connections of sqlite3.Cursor": opened.cursor,
+        "cannot use a sqlalchemy": sessionmaker(user),
+        "cannot use a sqlite3.Cursor": opened.cursor,
     }
     async with Perdure(tmp_path / "p.db") as app:
         for number, (why, open_it) in enumerate(refused.items()):

@@ -127,7 +127,7 @@ async def test_a_run_whose_task_another_process_works_on_says_whom_it_waits_for(
         await wait_until(lambda: bool(caplog.records))
         work.cancel()
     (said,) = [record.getMessage() for record in caplog.records]
-    assert "task copy is waited for" in said and f"(pid {child.pid} on " in said
+    assert "waiting for task copy" in said and f"(pid {child.pid} on " in said
 
 
 async def test_short_steps_leave_nothing_but_their_results(quick_url: str) -> None:

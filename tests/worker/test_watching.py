@@ -144,7 +144,7 @@ async def test_a_failure_may_pause_the_task_for_a_person(url: str) -> None:
             await app.run("task", failing_at_work.options(config=Config(on_failure="pause")))
         record = await app.tasks.get("task")
         assert record is not None and record.status == "paused" and record.pause is not None
-        assert record.pause.message == "it failed: ValueError: no such file"
+        assert record.pause.message == "failed: ValueError: no such file"
 
 
 # ── bringing up workers ──────────────────────────────────────────────────────────────────────────

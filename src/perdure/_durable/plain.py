@@ -182,13 +182,13 @@ class checkpoint:
 
     @staticmethod
     def save(state: Any, *, label: str = "") -> None:
-        """Make `state` the task's state; the next attempt begins here if the function has called `checkpoint.last`, and
-        replays from the start if not. Without a task nothing is kept.
+        """Make `state` the task's state. The next attempt begins here if the function has called `checkpoint.last`, and
+        replays from the start if not. Without a task nothing is stored.
 
         Keys that others have set meanwhile stay; of a key that both have set, this state's value counts.
 
         Raises:
-            InvalidInput: other tasks of the function are under way, whose place a state cannot tell.
+            InvalidInput: other asyncio tasks of the function still run; a state cannot describe where they are.
             NotStorable, TooLarge: nothing was written.
         """
         waited(savepoints.save(state, label=label))
@@ -199,12 +199,12 @@ class state:
 
     @staticmethod
     def append(path: str | Sequence[str | int], item: Any) -> None:
-        """Add an item to a list in the task's state, once; a checkpoint that costs what the item does.
+        """Add an item to a list in the task's state, once. The checkpoint it makes stores only the item.
 
-        Without a task nothing is kept.
+        Without a task nothing is stored.
 
         Raises:
-            InvalidInput: what is at the path is no list, or it is called inside a step.
+            InvalidInput: the value at the path is not a list, or it is called inside a step.
             NotStorable, TooLarge: nothing was written.
         """
         waited(stating.append(path, item))
@@ -247,7 +247,7 @@ class loops:
 
     @staticmethod
     def each(items: Iterable[T], *, name: str = "each", flush: bool = False) -> Iterator[T]:
-        """The items that are not done yet; they have to come in the same order each time."""
+        """The items that are not done yet. They must come in the same order each time."""
         return each_of(_loops.each(items, name=name, flush=flush))
 
     @staticmethod
@@ -257,10 +257,10 @@ class loops:
 
     @staticmethod
     def files(folder: str | Path, pattern: str = "**/*", *, name: str = "files", flush: bool = False) -> Iterator[Path]:
-        """The files of a folder by name, after the last one that is done; one added before that is not seen.
+        """The files of a folder by name, after the last one that is done. A file added before that one is not seen.
 
         Raises:
-            OSError: there is no such folder, or no longer: nothing would look like everything being done.
+            OSError: the folder does not exist; an empty loop would look as if every file were done.
         """
         return each_of(_loops.files(folder, pattern, name=name, flush=flush))
 
@@ -271,8 +271,8 @@ class loops:
         """The lines of a file with their ends, from the byte after the last one that is done.
 
         Raises:
-            Conflict: what was read before is no longer there.
-            InvalidInput: an encoding whose lines do not end with the byte 10, as UTF-16; nothing was read.
+            Conflict: what was read before has changed.
+            InvalidInput: an encoding whose lines do not end with the byte 10, such as UTF-16; nothing was read.
         """
         return each_of(_loops.lines(path, encoding=encoding, name=name, flush=flush))
 
@@ -281,7 +281,7 @@ class loops:
         """A file in blocks, from the byte after the last one that is done.
 
         Raises:
-            Conflict: what was read before is no longer there.
+            Conflict: what was read before has changed.
         """
         return each_of(_loops.blocks(path, size, name=name, flush=flush))
 
@@ -293,15 +293,15 @@ class loops:
         cursor: Literal["target", "whole", "journal"] = "target",
         name: str = "script",
     ) -> int:
-        """Execute the statements that are not done yet; how many that were.
+        """Execute the statements that are not done yet. Returns how many those were.
 
-        The connection is a DB-API one, blocking or async, or apsw's; outside a transaction, and this step's alone. The
-        script has no BEGIN and no COMMIT of its own.
+        `connection` is a DB-API connection, blocking or async, or one of apsw. It is outside a transaction, and only
+        this step uses it. The script has no BEGIN and no COMMIT of its own.
 
         Raises:
             InvalidInput: the connection is inside a transaction, the script begins or ends one, or there is no such
                 cursor; nothing was executed.
-            Exception: what a statement raised; those before it are done, but for cursor="whole".
+            Exception: a statement raised it; the statements before it are done, except with cursor="whole".
         """
         return here(_loops.run_script(connection, script, cursor=cursor, name=name))
 
@@ -333,12 +333,12 @@ class Appending:
 
 
 def carry_over(*args: Any, **kwargs: Any) -> None:
-    """Begin anew with these arguments, in the same task; does not return.
+    """Begin again with these arguments, in the same task. Does not return.
 
     Raises:
-        InvalidInput: other tasks of the function are under way, and an effect of theirs would be cut off.
-        TypeError: the function does not take them.
-        NotStorable: one of them cannot be kept.
+        InvalidInput: other asyncio tasks of the function still run, and an effect of theirs would be interrupted.
+        TypeError: the function does not take these arguments.
+        NotStorable: one of them cannot be stored.
     """
     waited(carrying.carry_over(*args, **kwargs))
 
@@ -349,9 +349,9 @@ def instruction(first: str = "") -> str:
 
 
 def scheduled() -> Tick | None:
-    """Inside a durable function: which run of which schedule this is, with what the run before has returned.
+    """Inside a durable function: which tick of which schedule started it, and what the run before it returned.
 
-    Recorded, so that a replay gets the same. None when the task was not started by a schedule.
+    It is recorded, so a replay gets the same. None when the task was not started by a schedule.
     """
     return waited(scheduling.scheduled())
 
@@ -453,11 +453,11 @@ def stream(
 def read_stream(
     app: HasTasks | Tasks | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
 ) -> StreamPart:
-    """What a stream has beyond `after`, now. The `number`th of that name; without one, the latest.
+    """What a stream now has beyond `after`. With `number`, the nth stream of that name; without, the latest.
 
     Raises:
         NotFound: no such task, or no such stream in it.
-        InvalidInput: an offset or a number that no stream can have.
+        InvalidInput: a negative offset, or a number below 1.
     """
     return waited(readers.read_stream(_inner(app), task_id, name, after=after, number=number))
 
@@ -465,13 +465,13 @@ def read_stream(
 def follow_stream(
     app: HasTasks | Tasks | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
 ) -> Iterator[StreamPart]:
-    """Each stretch beyond `after` as it is written, by whatever process, to the end of the stream or the task.
+    """Each part beyond `after` as it is written, by whichever process, until the stream or the task ends.
 
-    Give the last part's offset to go on after an interruption: nothing is left out and nothing comes twice.
+    To continue after an interruption, give the last part's offset: nothing is left out and nothing comes twice.
 
     Raises:
         NotFound: no such task.
-        Conflict: the task was rolled back, and with it what was read.
+        Conflict: the task was rolled back, and with it the text that was read.
     """
     return each_of(readers.follow_stream(_inner(app), task_id, name, after=after, number=number))
 
@@ -479,7 +479,7 @@ def follow_stream(
 def account_of(app: HasTasks | Tasks | Store, task_id: str) -> TaskAccount:
     """What a task has spent and saved: for `perdure where` and `perdure show`.
 
-    `saved` of a finished task is what its last attempt found done; of any other, what the next one will find.
+    `saved` of a finished task is what its last attempt did not repeat; of any other, what the next one will not.
     """
     return waited(readers.account_of(_inner(app), task_id))
 

@@ -35,8 +35,8 @@ async def run_script(
 ) -> int:
     """Execute the statements that are not done yet. Returns how many those were.
 
-    `connection` is a DB-API connection, blocking or async, or one of apsw. It is outside a transaction, and only this
-    step uses it. The script has no BEGIN and no COMMIT of its own.
+    `connection` is a DB-API connection, blocking or async, or one of apsw. It is outside a transaction, and only
+    this step uses it. The script has no BEGIN and no COMMIT of its own.
 
     Raises:
         InvalidInput: the connection is inside a transaction, the script begins or ends one, or there is no such
