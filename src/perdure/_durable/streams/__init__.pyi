@@ -5,7 +5,7 @@ Written by tools/make_doors.py from the table in __init__.py.
 
 from perdure._durable.streams.stream_reader import (
     TaskAccount,
-    HasStore,
+    HasTasks,
     StreamPart,
     account_of,
     follow_stream,
@@ -19,7 +19,7 @@ from perdure._durable.streams import stream_reader
 from perdure._durable.streams import streamed_calls
 __all__ = [
     "TaskAccount",
-    "HasStore",
+    "HasTasks",
     "StreamPart",
     "account_of",
     "follow_stream",
