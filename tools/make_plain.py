@@ -12,11 +12,12 @@ from typing import Any
 
 from make_faces import blocking, docstring, formatted, parameters
 from perdure._durable.automation.schedules import scheduled
+from perdure._durable.inspect.task_account import account_of, stored_bytes
 from perdure._durable.lifecycle.line_carry_over import carry_over
 from perdure._durable.pauses import reasons, signal_waits
 from perdure._durable.pauses.instructions import instruction
 from perdure._durable.progress import checkpoints, loops, state_list, thought_frames
-from perdure._durable.streams.stream_reader import account_of, follow_stream, read_stream, stored_bytes
+from perdure._durable.streams.stream_reader import follow_stream, read_stream
 
 TARGET = Path(__file__).parent.parent / "src" / "perdure" / "_durable" / "plain.py"
 
@@ -37,6 +38,7 @@ from perdure._durable.attempt import Retry, as_async, as_async_pieces, each_of, 
 from perdure._durable.automation import Tick
 from perdure._durable.automation import reducer as reducing
 from perdure._durable.automation import schedules as scheduling
+from perdure._durable.inspect import TaskAccount, task_account
 from perdure._durable.lifecycle import line_carry_over as carrying
 from perdure._durable.pauses import Approval, instructions
 from perdure._durable.pauses import reasons as pauses
@@ -239,13 +241,13 @@ def generate() -> str:
         function("scheduling", "scheduled", scheduled),
         TAIL,
         *(
-            function("readers", name, given)
-            for name, given in {
-                "read_stream": read_stream,
-                "follow_stream": follow_stream,
-                "account_of": account_of,
-                "stored_bytes": stored_bytes,
-            }.items()
+            function(home, given.__name__, given)
+            for home, given in (
+                ("readers", read_stream),
+                ("readers", follow_stream),
+                ("task_account", account_of),
+                ("task_account", stored_bytes),
+            )
         ),
         "def _inner(app: Any) -> Any:\n    return getattr(app, '_inner', app)\n",
     ]

@@ -13,7 +13,6 @@ __getattr__ = lazy_door(
         "_app": ("Perdure",),
         "_durable": (
             "Approval",
-            "Budget",
             "DID_NOT_HAPPEN",
             "DidNotHappen",
             "Do",
@@ -78,6 +77,7 @@ __getattr__ = lazy_door(
         "_ground.codec": ("register",),
         "_model": (
             "Attempt",
+            "Budget",
             "Change",
             "Checkpoint",
             "Config",

@@ -8,7 +8,6 @@ Written by tools/make_doors.py from the table in __init__.py.
 from perdure._app import Perdure
 from perdure._durable import (
     Approval,
-    Budget,
     DID_NOT_HAPPEN,
     DidNotHappen,
     Do,
@@ -73,6 +72,7 @@ from perdure._durable import (
 from perdure._ground.codec import register
 from perdure._model import (
     Attempt,
+    Budget,
     Change,
     Checkpoint,
     Config,
@@ -151,7 +151,6 @@ __version__: str
 __all__ = [
     "Perdure",
     "Approval",
-    "Budget",
     "DID_NOT_HAPPEN",
     "DidNotHappen",
     "Do",
@@ -214,6 +213,7 @@ __all__ = [
     "transaction",
     "register",
     "Attempt",
+    "Budget",
     "Change",
     "Checkpoint",
     "Config",

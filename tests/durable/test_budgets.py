@@ -11,9 +11,11 @@ import pytest
 from perdure import budgets
 from perdure._durable import durable, step
 from perdure._durable.attempt.scopes import current
+from perdure._durable.inspect.task_account import account_of
+from perdure._durable.journal import read_line
 from perdure._durable.models.budget_accounts import Budget, BudgetAccount, Spent, carried, spent_in, spent_note
 from perdure._durable.models.paid_calls import Usage, model_call
-from perdure._durable.streams.stream_reader import account_of, entries_of, row_of
+from perdure._durable.streams.stream_reader import row_of
 from perdure._ground.clock import MovableClock
 from perdure._model import Entry
 from perdure.errors import BudgetExhausted, InvalidInput, NoTask
@@ -241,7 +243,8 @@ async def test_time_is_the_time_of_the_attempts(
         with pytest.raises(BudgetExhausted, match="time"):
             await app.run("thinking", thinking.options(budget=Budget(time=timedelta(minutes=50))))
         clock.advance(hours=8)
-        entries = await entries_of(app._store, await row_of(app._store, "thinking"))
+        row = await row_of(app._store, "thinking")
+        entries = await read_line(app._store, row.uid, row.line)
     assert sum(entry.op == "model" for _, entry in entries) == 3
 
 

@@ -15,8 +15,7 @@ import pytest
 
 from perdure import Perdure, Retry, durable, effect, pause, runtime, step
 from perdure._durable import where
-from perdure._durable.attempt.steps_under_way import note_steps
-from perdure._durable.control.control_watch import watch_of
+from perdure._durable.control.control_watch import note_steps, watch_of
 from perdure._durable.journal.journal_reader import failure_in
 from perdure._durable.values.values import decode_error, encode_error
 from perdure._ground import codec, known_secrets

@@ -127,7 +127,8 @@ async def test_marks_that_follow_quickly_are_written_as_one(
 
     async with quick_home.open() as app:
         assert await app.run("counting", counting) == 199
-        entries = await entries_of(app._store, await row_of(app._store, "counting"))
+        row = await row_of(app._store, "counting")
+        entries = await read_line(app._store, row.uid, row.line)
     assert sum(entry.op == "progress" for _, entry in entries) == written
 
 
@@ -158,7 +159,8 @@ async def test_in_a_step_of_many_hours_an_item_of_a_second_is_still_marked_at_on
 
     async with quick_home.open() as app:
         assert await app.run("embedding", embedding) == 5
-        entries = await entries_of(app._store, await row_of(app._store, "embedding"))
+        row = await row_of(app._store, "embedding")
+        entries = await read_line(app._store, row.uid, row.line)
     assert sum(entry.path.endswith("|loops") for _, entry in entries) == 5
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from perdure import Perdure, Retry
 from perdure._durable import durable, step
-from perdure._durable.databases.scripts import split
 from perdure._durable.progress import loops
+from perdure._durable.progress.sql_scripts import split
 from perdure.errors import Conflict, InvalidInput
 from tests.durable.kept_kit import World, fresh_home, go_on, kill
 from tests.support.processes import nursery

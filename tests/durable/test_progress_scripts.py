@@ -14,7 +14,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from perdure import Perdure, Retry, durable, loops, step
-from perdure._durable.databases.scripts import split
+from perdure._durable.progress.sql_scripts import split
 from perdure.errors import InvalidInput
 
 

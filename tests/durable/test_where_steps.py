@@ -11,7 +11,7 @@ import pytest
 
 from perdure import Perdure, durable, effect, progress, step
 from perdure._durable import where
-from perdure._durable.attempt.steps_under_way import BEGUN, note_steps
+from perdure._durable.control.control_watch import BEGUN, note_steps
 from perdure._durable.journal.journal_reader import read_line
 from perdure.cli import main
 from tests.durable.effects_kit import wait_until

@@ -1,5 +1,6 @@
 """The records perdure keeps and the moves they allow: frozen, pure, without I/O."""
 
+from perdure._model.budget import Budget
 from perdure._model.checkpoint import Change, Checkpoint, ToolCall, checkpoint_id, diff, seq_of
 from perdure._model.dependency import POLICIES, Policy, find_circle, what_blocks, what_follows
 from perdure._model.event import GENESIS, ChainCheck, Event, Link, chain, digest, verify
@@ -80,6 +81,7 @@ __all__ = [
     "Asked",
     "Attempt",
     "ChainCheck",
+    "Budget",
     "Change",
     "Check",
     "Checkpoint",

@@ -25,7 +25,7 @@ from perdure._durable import (
     TaskPast,
     come_back,
     function_for,
-    one_pass,
+    make_attempt,
     only_waiting,
     read_pasts,
     stop_soon,
@@ -260,7 +260,7 @@ class Claimer:
                     question="Is the world as the task needs it?",
                 )
                 return
-        await one_pass(self._tasks, task, hold, function, beginning, found.past if found is not None else None)
+        await make_attempt(self._tasks, task, hold, function, beginning, found.past if found is not None else None)
 
     async def _attach(self, uid: str, found: TaskPast | None) -> Task:
         if found is not None and found.past is not None and not found.row.seq and found.past.call[BUDGET] is None:

@@ -30,6 +30,7 @@ __getattr__ = lazy_door(
         ),
         "call_stack": (
             "stack_here",
+            "stack_of",
             "stacks_now",
         ),
         "current_task": (
@@ -90,10 +91,6 @@ __getattr__ = lazy_door(
         "step_walk": (
             "async_step",
             "sync_step",
-        ),
-        "steps_under_way": (
-            "BEGUN",
-            "note_steps",
         ),
         "threads": (
             "two_threads",

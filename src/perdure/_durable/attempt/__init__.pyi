@@ -6,7 +6,7 @@ Written by tools/make_doors.py from the table in __init__.py.
 from perdure._durable.attempt.attempt import Attempt, LEASE_MS
 from perdure._durable.attempt.blocking_calls import Waits, as_async, as_async_pieces, each_of, here, inside_of, waited
 from perdure._durable.attempt.call import Call, Note, cut, cut_off, never, on_another_loop, poison, refuse_generator
-from perdure._durable.attempt.call_stack import stack_here, stacks_now
+from perdure._durable.attempt.call_stack import stack_here, stack_of, stacks_now
 from perdure._durable.attempt.current_task import Inside, inside, is_in_effect, running_effect
 from perdure._durable.attempt.delivery_order import NOBODY
 from perdure._durable.attempt.divergence_advice import advise_on_fork
@@ -23,7 +23,6 @@ from perdure._durable.attempt.retry import Retry, failed_try, wait_until
 from perdure._durable.attempt.run_on_loop import Aside
 from perdure._durable.attempt.scopes import Scope, bind, current, current_attempt, short_name, whole_name
 from perdure._durable.attempt.step_walk import async_step, sync_step
-from perdure._durable.attempt.steps_under_way import BEGUN, note_steps
 from perdure._durable.attempt.threads import two_threads, watch_coroutines_of
 from perdure._durable.attempt.unit_calls import UnitCall, unit_call
 from perdure._durable.attempt.unwinding import Paused, is_leaving, making
@@ -47,6 +46,7 @@ __all__ = [
     "poison",
     "refuse_generator",
     "stack_here",
+    "stack_of",
     "stacks_now",
     "Inside",
     "inside",
@@ -89,8 +89,6 @@ __all__ = [
     "whole_name",
     "async_step",
     "sync_step",
-    "BEGUN",
-    "note_steps",
     "two_threads",
     "watch_coroutines_of",
     "UnitCall",

@@ -6,6 +6,7 @@ __getattr__ = lazy_door(
     __name__,
     {
         "control_watch": (
+            "BEGUN",
             "is_among",
             "is_halted",
             "is_live",

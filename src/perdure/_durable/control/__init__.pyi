@@ -4,6 +4,7 @@ Written by tools/make_doors.py from the table in __init__.py.
 """
 
 from perdure._durable.control.control_watch import (
+    BEGUN,
     is_among,
     is_halted,
     is_live,
@@ -16,6 +17,7 @@ from perdure._durable.control.control_watch import (
 )
 from perdure._durable.control.kill_switch import KillSwitch, Switch, why_stopped
 __all__ = [
+    "BEGUN",
     "is_among",
     "is_halted",
     "is_live",

@@ -4,6 +4,11 @@ A cancel request is a signal to the task and a pause is its status, so both outl
 row of its own (kill_switch.py). A process that claims a task finds them there. A process that is already working looks
 a few times a second, with three queries for all its attempts together. A request made in the same process reaches the
 attempt at once.
+
+The same look fails a task that exceeds its time-out, which counts from the task's start and includes pauses. And it
+notes which steps are under way, for `where`: a step leaves nothing in the journal before it ends, because a chain of
+small steps would cost twice. A step that is still under way at the second look is worth one entry, which replay does
+not count.
 """
 
 from __future__ import annotations
@@ -14,19 +19,25 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from contextvars import Context
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct
 
-from perdure._durable.attempt import Attempt, LoopWatchdog, Watched, find_lost, note_steps, stop
-from perdure._durable.control.time_limit import expire
-from perdure._model import Pause
+from perdure._durable.attempt import Attempt, LoopWatchdog, Note, Watched, find_lost, stack_of, stop
+from perdure._ground import codec
+from perdure._ground.bridge import Nap
+from perdure._model import Entry, Pause, scope_of
 from perdure._store import Row, Store, Waiting, wake_here
-from perdure._tasks import Task, event_of, store_of, tasks_of
+from perdure._tasks import Task, event_of, fail_overdue, store_of, tasks_of
 from perdure.errors import LeaseLost, PerdureError
 
 CANCEL = "~cancel"
+BEGUN = "begun"
+# How many steps under way are noted at most; more would not help a reader.
+_MOST_NOTED = 16
 LOOK_SECONDS = 0.25
 NO_SWITCHES: frozenset[str] = frozenset()
 
@@ -303,7 +314,7 @@ def _is_urgent(attempt: Attempt, sealed: bytes) -> bool:
 
 
 async def _bring_answers(attempt: Attempt) -> None:
-    """While part of the code is paused and part attempts: resume the parts whose questions were answered meanwhile."""
+    """While part of the code is paused and part runs: resume the parts whose questions were answered meanwhile."""
     from perdure._tasks import look_after
 
     try:
@@ -314,3 +325,64 @@ async def _bring_answers(attempt: Attempt) -> None:
                 attempt.answered(row[0], attempt.store.unseal(attempt.uid, "answer", row[6]))
     except PerdureError:
         return  # the next look, or the next attempt, finds it
+
+
+# ── time-outs ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def expire(attempt: Attempt, deadline_at: int) -> asyncio.Task[None]:
+    """Watch the deadline: when it passes, fail the task and end the attempt."""
+    return attempt.loop.create_task(_expire(attempt, deadline_at))
+
+
+async def _expire(attempt: Attempt, deadline_at: int) -> None:
+    store = attempt.store
+    # Every worker checks too. So where the time must be asked from a server, ask less often.
+    longest = store.clock.longest_wait * (1 if store.engine.is_local else 10)
+    while (left := deadline_at - await store.wall_ms()) > 0:
+        await Nap(min(left / 1000, longest))
+    if attempt.task is None:
+        return
+    error = await fail_overdue(attempt.task, deadline_at)
+    if error is not None:
+        attempt.poison(error)
+        if attempt.body is not None:
+            attempt.body.cancel()
+
+
+# ── steps under way ───────────────────────────────────────────────────────────────────────────────
+
+
+class _Seen:
+    """What was under way at the last look, and what has been noted."""
+
+    def __init__(self, _: Attempt) -> None:
+        self.before: dict[str, Any] = {}
+        self.noted: dict[str, Any] = {}
+
+
+def note_steps(attempt: Attempt) -> None:
+    """Record the steps of this attempt that have been under way since the last look."""
+    under_way = dict(attempt.under_way)
+    if not under_way or attempt.unwinding or attempt.is_over:
+        return
+    seen = attempt.part(_Seen)
+    seen.noted = {path: begun for path, begun in seen.noted.items() if under_way.get(path) is begun}
+    fresh = [path for path, begun in under_way.items() if seen.before.get(path) is begun and path not in seen.noted]
+    seen.before = under_way
+    for path in islice(fresh, max(_MOST_NOTED - len(seen.noted), 0)):
+        seen.noted[path] = under_way[path]
+        call, args, kwargs = under_way[path]
+        with suppress(PerdureError):  # the attempt is closed; its next call raises
+            shown = codec.encode(call.shown(args, kwargs))
+            now = attempt.store.clock.now_ms()
+            stack: Note = {"stack": "\n".join(_stack(attempt, scope_of(path)))}
+            entry = Entry("result", BEGUN, f"{path}|{BEGUN}", b"", shown, at=now, epoch=attempt.epoch, note=stack)
+            attempt.record(entry, urgent=True)
+
+
+def _stack(attempt: Attempt, scope: str) -> list[str]:
+    """The functions this scope is waiting in; empty for a plain function, which has no asyncio task."""
+    tasks = (task for task, alive in attempt.alive.values() if alive.path == scope)
+    task = attempt.body if not scope else next(tasks, None)
+    return stack_of(task) if isinstance(task, asyncio.Task) and not task.done() else []

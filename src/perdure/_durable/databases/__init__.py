@@ -1,10 +1,17 @@
-"""Work on the user's databases: transactions with a commit marker, SQL scripts, lost transaction blocks."""
+"""Work on the user's databases: transactions with a commit marker, lost transaction blocks."""
 
 from perdure._ground.lazy_door import lazy_door
 
 __getattr__ = lazy_door(
     __name__,
     {
+        "commit_markers": (
+            "SQLITES",
+            "driver_of",
+            "psycopg_rows",
+            "refuse_our_store",
+            "sqlite_rows",
+        ),
         "lost_blocks": (
             "BlocksOnRecord",
             "Commit",
@@ -12,7 +19,6 @@ __getattr__ = lazy_door(
             "note_commit",
             "run_again",
         ),
-        "scripts": ("run_script",),
         "transactions": (
             "pg_probe",
             "transaction",

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from perdure._durable.attempt import is_leaving, running_effect
-from perdure._durable.databases.markers import (
+from perdure._durable.databases.commit_markers import (
     CommitMarker,
     FoundMarker,
     MarkedConnection,

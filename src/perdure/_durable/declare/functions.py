@@ -22,11 +22,8 @@ from perdure._durable.declare.versions import known_functions, module_of, rememb
 from perdure._durable.values import Signature, is_async, refuse_no_function, refuse_no_name
 from perdure._ground import codec
 from perdure._ground.durations import Duration, require_timedelta
-from perdure._model import Config, Policy
+from perdure._model import Budget, Config, Policy
 from perdure.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from perdure._durable.models import Budget
 
 __all__ = ["Durable", "DurableFunction", "SyncDurableFunction", "durable", "known_functions", "step"]
 

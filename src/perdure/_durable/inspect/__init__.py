@@ -10,10 +10,16 @@ __getattr__ = lazy_door(
             "CallFrame",
             "shown_value",
         ),
+        "task_account": (
+            "TaskAccount",
+            "account_of",
+            "stored_bytes",
+        ),
         "where_report": (
             "Where",
             "where",
             "who_works_on",
         ),
     },
+    modules=("task_account",),
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from perdure._durable.attempt import BEGUN
+from perdure._durable.control import BEGUN
 from perdure._durable.effects import shown_of
 from perdure._durable.journal import failure_in
 from perdure._ground import codec

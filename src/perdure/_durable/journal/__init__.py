@@ -25,6 +25,7 @@ __getattr__ = lazy_door(
             "opened",
             "read_answers",
             "read_entries",
+            "read_line",
             "read_readable",
             "require_all_entries",
             "require_line",

@@ -7,8 +7,6 @@ __getattr__ = lazy_door(
     {
         "app_run": (
             "carry_on_here",
-            "come_back",
-            "one_pass",
             "run_here",
             "run_until_paused",
         ),
@@ -18,13 +16,19 @@ __getattr__ = lazy_door(
             "TaskPast",
             "read_pasts",
         ),
+        "single_attempt": (
+            "come_back",
+            "make_attempt",
+        ),
         "stopped_task": ("Stopped",),
         "task_fork": ("fork",),
+        "task_handle": (
+            "Handle",
+            "handle_on",
+        ),
         "task_rollback": ("keep_for_rollback",),
         "task_start": (
             "Beginning",
-            "Handle",
-            "handle_on",
             "start",
             "start_or_adopt",
         ),

@@ -3,31 +3,33 @@
 Written by tools/make_doors.py from the table in __init__.py.
 """
 
-from perdure._durable.lifecycle.app_run import carry_on_here, come_back, one_pass, run_here, run_until_paused
+from perdure._durable.lifecycle.app_run import carry_on_here, run_here, run_until_paused
 from perdure._durable.lifecycle.line_carry_over import carry_over
 from perdure._durable.lifecycle.outcomes import cancel
 from perdure._durable.lifecycle.preparation import TaskPast, read_pasts
+from perdure._durable.lifecycle.single_attempt import come_back, make_attempt
 from perdure._durable.lifecycle.stopped_task import Stopped
 from perdure._durable.lifecycle.task_fork import fork
+from perdure._durable.lifecycle.task_handle import Handle, handle_on
 from perdure._durable.lifecycle.task_rollback import keep_for_rollback
-from perdure._durable.lifecycle.task_start import Beginning, Handle, handle_on, start, start_or_adopt
+from perdure._durable.lifecycle.task_start import Beginning, start, start_or_adopt
 from perdure._durable.lifecycle import line_carry_over
 __all__ = [
     "carry_on_here",
-    "come_back",
-    "one_pass",
     "run_here",
     "run_until_paused",
     "carry_over",
     "cancel",
     "TaskPast",
     "read_pasts",
+    "come_back",
+    "make_attempt",
     "Stopped",
     "fork",
-    "keep_for_rollback",
-    "Beginning",
     "Handle",
     "handle_on",
+    "keep_for_rollback",
+    "Beginning",
     "start",
     "start_or_adopt",
     "line_carry_over",

@@ -30,11 +30,11 @@ from perdure._durable.declare import DurableFunction, function_for
 from perdure._durable.effects import KNOWN, UNDO, accounts
 from perdure._durable.journal import read_entries, read_readable, without_failed
 from perdure._durable.lifecycle.attach_check import begun_in
-from perdure._durable.models import Budget, carried, seal_budget
+from perdure._durable.models import carried, seal_budget
 from perdure._durable.progress import rebased, recorded_later, state_at, state_place
 from perdure._ground import codec, envelope
 from perdure._ground.ids import check_id
-from perdure._model import AFTER, Entry, name_of, scope_of, seal_entry, seq_of
+from perdure._model import AFTER, Budget, Entry, name_of, scope_of, seal_entry, seq_of
 from perdure._store import Store
 from perdure._tasks import Task, causes_of, current_row, insert_task, read_checkpoint, store_of, tasks_of
 from perdure.errors import AlreadyExists, Conflict, InvalidInput, JournalDamaged, NotFound, PerdureError, TooLarge

@@ -14,7 +14,9 @@ from perdure._tasks import Hold, Task, event_of
 from perdure.errors import LeaseLost
 
 
-async def meant(store: Store, task_id: str, uid: str, function: DurableFunction[..., Any]) -> DurableFunction[..., Any]:
+async def function_of_task(
+    store: Store, task_id: str, uid: str, function: DurableFunction[..., Any]
+) -> DurableFunction[..., Any]:
     """The function itself; if several have its name, the one of the module that began the task.
 
     Raises:
@@ -29,7 +31,7 @@ async def meant(store: Store, task_id: str, uid: str, function: DurableFunction[
     return found
 
 
-async def fitting(
+async def fitting_version(
     store: Store, task: Task, hold: Hold, function: DurableFunction[..., Any], call: Row
 ) -> DurableFunction[..., Any]:
     """The function that carries on the task of this call: the version that began it, or this one after an upgrade.
@@ -38,7 +40,7 @@ async def fitting(
         ReplayDiverged: the version that began the task is not here and cannot be upgraded; or several functions have
             its name, and it is not recorded which one began it.
     """
-    function = await meant(store, task.id, task.uid, function)
+    function = await function_of_task(store, task.id, task.uid, function)
     version, sealed = call[1], call[2]
     if version == function.version:
         return function

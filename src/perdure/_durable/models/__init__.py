@@ -6,7 +6,6 @@ __getattr__ = lazy_door(
     __name__,
     {
         "budget_accounts": (
-            "Budget",
             "Spent",
             "carried",
             "open_account",
@@ -21,7 +20,7 @@ __getattr__ = lazy_door(
             "model_call",
             "model_calls",
         ),
-        "saved_work": (
+        "savings": (
             "Savings",
             "savings_in",
             "savings_of",

@@ -4,7 +4,6 @@ Written by tools/make_doors.py from the table in __init__.py.
 """
 
 from perdure._durable.models.budget_accounts import (
-    Budget,
     Spent,
     carried,
     open_account,
@@ -13,9 +12,8 @@ from perdure._durable.models.budget_accounts import (
     was_begun_with,
 )
 from perdure._durable.models.paid_calls import ModelCall, Price, Usage, model_call, model_calls
-from perdure._durable.models.saved_work import Savings, savings_in, savings_of
+from perdure._durable.models.savings import Savings, savings_in, savings_of
 __all__ = [
-    "Budget",
     "Spent",
     "carried",
     "open_account",

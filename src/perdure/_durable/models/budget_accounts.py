@@ -14,15 +14,13 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
 
 from perdure._durable.attempt import Attempt, Paused, Scope, current, poison
 from perdure._ground import codec
-from perdure._ground.durations import Duration, require_timedelta
-from perdure._model import CARRIED, Entry
+from perdure._model import CARRIED, Budget, Entry
 from perdure._replay import Diverged, Recorded, digest
 from perdure._store import Store
 from perdure.errors import BudgetExhausted, InvalidInput, NoTask
@@ -32,36 +30,8 @@ Note = dict[str, str | int | float | None]
 _MONEY_DIGITS = 8
 
 
-class Budget(Struct, frozen=True, kw_only=True):
-    """What a task may spend; None: no limit. Money is in the currency of the prices."""
-
-    tokens: int | None = None
-    money: float | None = None
-    time: timedelta | None = None
-
-    if TYPE_CHECKING:  # the time may be given as text
-
-        def __init__(
-            self, *, tokens: int | None = None, money: float | None = None, time: Duration | None = None
-        ) -> None: ...
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "time", require_timedelta("time", self.time))
-        for name in ("tokens", "money"):
-            limit = getattr(self, name)
-            if limit is not None and not _is_at_least(limit, 0):  # and so no NaN
-                raise InvalidInput(f"a budget cannot have {name}={limit!r}", do="give a number from 0 up")
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and isfinite(value)
-
-
-def _is_at_least(limit: Any, least: Any) -> bool:
-    try:
-        return bool(limit >= least)
-    except TypeError:
-        return False
 
 
 class Spent(Struct, frozen=True, kw_only=True):

@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import IO, Any, TypeVar, overload
 from zlib import crc32
 
-from perdure._durable.databases import run_script
 from perdure._durable.progress.marks import WRITTEN_EVERY, Place
+from perdure._durable.progress.sql_scripts import run_script
 from perdure.errors import Conflict, InvalidInput
 
 __all__ = ["appending", "batches", "blocks", "each", "files", "lines", "run_script"]

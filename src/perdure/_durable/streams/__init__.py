@@ -6,14 +6,13 @@ __getattr__ = lazy_door(
     __name__,
     {
         "stream_reader": (
-            "TaskAccount",
             "HasTasks",
             "StreamPart",
-            "account_of",
             "follow_stream",
             "partial_streams",
             "read_stream",
-            "stored_bytes",
+            "row_of",
+            "store_behind",
         ),
         "stream_writer": (
             "Marker",

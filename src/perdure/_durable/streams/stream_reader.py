@@ -11,13 +11,12 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from perdure._durable.journal import least_length, opened
-from perdure._durable.models import ModelCall, Savings, Spent, model_calls, savings_in, savings_of, spent_in
+from perdure._durable.journal import read_line
 from perdure._durable.streams.stream_writer import Marker, StoredPieces
 from perdure._ground.bridge import Nap
 from perdure._ground.ids import check_id
 from perdure._model import FINISHED, Entry, name_of, open_entry
-from perdure._store import EventRow, HolderRow, Store, TaskRow
+from perdure._store import HolderRow, Store, TaskRow
 from perdure._tasks import Tasks, store_of
 from perdure.errors import Conflict, InvalidInput, NotFound
 
@@ -49,7 +48,7 @@ async def read_stream(
         NotFound: no such task, or no such stream in it.
         InvalidInput: a negative offset, or a number below 1.
     """
-    follower = _Follower(_store_of(app), task_id, name, number, after)
+    follower = _Follower(store_behind(app), task_id, name, number, after)
     await follower.look()
     if follower.path is None:
         raise NotFound("stream", name, follower.store.place, do="the task has not begun it yet")
@@ -67,7 +66,7 @@ async def follow_stream(
         NotFound: no such task.
         Conflict: the task was rolled back, and with it the text that was read.
     """
-    follower = _Follower(_store_of(app), task_id, name, number, after)
+    follower = _Follower(store_behind(app), task_id, name, number, after)
     while True:
         is_over = await follower.look()
         if follower.path is not None:
@@ -83,7 +82,7 @@ async def follow_stream(
 
 async def partial_streams(app: HasTasks | Tasks | Store, task_id: str) -> list[tuple[str, StreamPart]]:
     """The incomplete streams of a task, by name, each with its whole text and why it ends there."""
-    follower = _Follower(_store_of(app), task_id, "", None)
+    follower = _Follower(store_behind(app), task_id, "", None)
     await follower.look()
     found = []
     for path in follower.paths:
@@ -121,7 +120,7 @@ class _Follower:
         if self._row is not None and (self._row.uid, self._row.line) != (row.uid, row.line):
             raise Conflict(f"task {row.id!r} was started anew or rolled back while its stream was read")
         if self._row is None:
-            for position, entry in await entries_of(self.store, row):
+            for position, entry in await read_line(self.store, row.uid, row.line):
                 self._learn(position, entry)
         else:
             await self._read_on(row)
@@ -140,7 +139,7 @@ class _Follower:
             found = await self.store.query("read_entry", uid=row.uid, line=row.line, position=position)
             if not found:
                 return
-            self._learn(position, _open(self.store, row.uid, found[0][0], position))
+            self._learn(position, open_entry(found[0][0], row.uid, position, self.store.ring))
 
     def _learn(self, position: int, entry: Entry) -> None:
         self._position = position
@@ -175,58 +174,20 @@ def _is_timeout(end: Entry) -> bool:
     return end.kind == "cut" or (end.error is not None and b"TimeoutError" in end.error)
 
 
-# ── the whole journal ────────────────────────────────────────────────────────────────────────────
-
-
-class TaskAccount(Struct, frozen=True, kw_only=True):
-    """What a task has cost, and what it did not have to pay again."""
-
-    spent: Spent
-    saved: Savings
-    calls: list[ModelCall]
-
-
-async def account_of(app: HasTasks | Tasks | Store, task_id: str) -> TaskAccount:
-    """What a task has spent and saved: for `perdure where` and `perdure show`.
-
-    `saved` of a finished task is what its last attempt did not repeat; of any other, what the next one will not.
-    """
-    store = _store_of(app)
-    row = await row_of(store, task_id)
-    entries = [entry for _, entry in await entries_of(store, row)]
-    saved = None
-    if row.status in FINISHED:
-        events = await store.query("read_events", uid=row.uid, after=row.event_count - 1, limit=1)
-        for found in events:
-            saved = savings_in(store.unseal(row.uid, "event", EventRow(*found).body))
-    return TaskAccount(spent=spent_in(entries), saved=saved or savings_of(entries), calls=model_calls(entries))
-
-
-async def stored_bytes(app: HasTasks | Tasks | Store, task_id: str) -> int:
-    """The size of a task's journal in bytes, as stored."""
-    store = _store_of(app)
-    row = await row_of(store, task_id)
-    return sum(len(sealed) for _, sealed in await store.query("read_journal", uid=row.uid, line=row.line))
-
-
 async def row_of(store: Store, task_id: str) -> TaskRow:
+    """The row of a task.
+
+    Raises:
+        NotFound: there is no such task.
+    """
     rows = await store.query("get_task", namespace=store.namespace, id=check_id(task_id))
     if not rows:
         raise NotFound("task", task_id, store.place)
     return TaskRow(*rows[0])
 
 
-async def entries_of(store: Store, row: TaskRow) -> list[tuple[int, Entry]]:
-    least = await least_length(store, row.uid, row.line)
-    rows = await store.query("read_journal", uid=row.uid, line=row.line)
-    return opened(store, row.uid, rows, row.id, least)
-
-
-def _open(store: Store, uid: str, sealed: bytes, position: int) -> Entry:
-    return open_entry(sealed, uid, position, store.ring)
-
-
-def _store_of(app: HasTasks | Tasks | Store) -> Store:
+def store_behind(app: HasTasks | Tasks | Store) -> Store:
+    """The store of an app."""
     if isinstance(app, Store):
         return app
     return store_of(app if isinstance(app, Tasks) else app.tasks)

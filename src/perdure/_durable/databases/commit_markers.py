@@ -4,7 +4,7 @@ One table, `perdure_markers`: the effect's key, its task, path and digest, and i
 beginning of the transaction, under its primary key. So even when two attempts both believe they are alive, only one
 commits: the other waits for it and then finds its marker.
 
-Owns the differences between drivers: psycopg (blocking and async), sqlite3, apsw; sqlalchemy_marker.py has SQLAlchemy.
+Owns the differences between drivers: psycopg (blocking and async), sqlite3, apsw; sqlalchemy_markers.py has SQLAlchemy.
 A driver is recognised by its connection's class; none is imported here before the user imports it.
 """
 
@@ -94,7 +94,7 @@ def marked_connection(connection: Any, store_path: str | None) -> MarkedConnecti
     if driver in SQLITES and hasattr(connection, "in_transaction"):
         return _Sqlite(connection, store_path)
     if driver == "sqlalchemy" and hasattr(connection, "exec_driver_sql"):
-        from perdure._durable.databases.sqlalchemy_marker import Sqlalchemy
+        from perdure._durable.databases.sqlalchemy_markers import Sqlalchemy
 
         return Sqlalchemy(connection, store_path)
     raise InvalidInput(

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from perdure._durable.databases.markers import (
+from perdure._durable.databases.commit_markers import (
     CommitMarker,
     FoundMarker,
     found_in,
@@ -22,7 +22,7 @@ from perdure.errors import InvalidInput
 
 
 class Sqlalchemy:
-    """A MarkedConnection (markers.py)."""
+    """A MarkedConnection (commit_markers.py)."""
 
     def __init__(self, connection: Any, store_path: str | None) -> None:
         import sqlalchemy as sa

@@ -18,8 +18,8 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from perdure._durable.attempt import current
-from perdure._durable.databases.markers import SQLITES, driver_of, psycopg_rows, refuse_our_store, sqlite_rows
-from perdure._durable.progress import Place, mark
+from perdure._durable.databases import SQLITES, driver_of, psycopg_rows, refuse_our_store, sqlite_rows
+from perdure._durable.progress.marks import Place, mark
 from perdure._ground import crash_points as crash
 from perdure.errors import InvalidInput
 
