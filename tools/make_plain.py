@@ -49,7 +49,7 @@ from perdure._durable.progress import cursor as progress_cursor
 from perdure._durable.progress import plain_mark, spans
 from perdure._durable.progress import state_list as stating
 from perdure._durable.progress import thought_frames as framing
-from perdure._durable.streams import Account, HasTasks, Marker, Prefix, StreamPart
+from perdure._durable.streams import HasTasks, Marker, Prefix, StreamPart
 from perdure._durable.streams import stream_reader as readers
 from perdure._durable.streams import streamed_calls as streams
 from perdure._ground.durations import Duration

@@ -6,12 +6,12 @@ __getattr__ = lazy_door(
     __name__,
     {
         "perdure._durable.models": (
-            "Budget",
             "ModelCall",
             "Price",
             "Savings",
             "Spent",
             "Usage",
         ),
+        "perdure._model": ("Budget",),
     },
 )

@@ -3,12 +3,13 @@
 Written by tools/make_doors.py from the table in models.py.
 """
 
-from perdure._durable.models import Budget, ModelCall, Price, Savings, Spent, Usage
+from perdure._durable.models import ModelCall, Price, Savings, Spent, Usage
+from perdure._model import Budget
 __all__ = [
-    "Budget",
     "ModelCall",
     "Price",
     "Savings",
     "Spent",
     "Usage",
+    "Budget",
 ]

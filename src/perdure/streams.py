@@ -5,16 +5,18 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
+        "perdure._durable.inspect": (
+            "TaskAccount",
+            "account_of",
+            "stored_bytes",
+        ),
         "perdure._durable.streams": (
-            "Account",
             "Marker",
             "Prefix",
             "Stream",
             "StreamPart",
-            "account_of",
             "follow_stream",
             "read_stream",
-            "stored_bytes",
         ),
     },
 )

@@ -3,25 +3,16 @@
 Written by tools/make_doors.py from the table in streams.py.
 """
 
-from perdure._durable.streams import (
-    Account,
-    Marker,
-    Prefix,
-    Stream,
-    StreamPart,
-    account_of,
-    follow_stream,
-    read_stream,
-    stored_bytes,
-)
+from perdure._durable.inspect import TaskAccount, account_of, stored_bytes
+from perdure._durable.streams import Marker, Prefix, Stream, StreamPart, follow_stream, read_stream
 __all__ = [
-    "Account",
+    "TaskAccount",
+    "account_of",
+    "stored_bytes",
     "Marker",
     "Prefix",
     "Stream",
     "StreamPart",
-    "account_of",
     "follow_stream",
     "read_stream",
-    "stored_bytes",
 ]

@@ -11,8 +11,9 @@ import pytest
 
 from perdure import pause, progress
 from perdure._durable import Retry, durable, step
+from perdure._durable.journal import read_line
 from perdure._durable.progress import loops
-from perdure._durable.streams.stream_reader import entries_of, row_of
+from perdure._durable.streams.stream_reader import row_of
 from perdure.errors import InvalidInput
 from tests.durable.effects_kit import until_paused
 from tests.durable.kept_kit import World, go_on, kill

@@ -103,7 +103,7 @@ from perdure._durable.lifecycle import (
     start_or_adopt,
 )
 from perdure._durable.memory import LayerRecord, has_answers, is_on_record, memory_call, own_store, unrecorded
-from perdure._durable.models import Budget, ModelCall, Price, Savings, Spent, Usage, model_call, savings_in
+from perdure._durable.models import ModelCall, Price, Savings, Spent, Usage, model_call, savings_in
 from perdure._durable.pauses import Approval, instruction
 from perdure._durable.progress import cursor as progress_cursor, mark as mark_progress, plain_mark, span
 from perdure._durable.streams import (
@@ -236,7 +236,6 @@ __all__ = [
     "mark_progress",
     "plain_mark",
     "span",
-    "Account",
     "Marker",
     "Prefix",
     "Stream",

@@ -15,6 +15,7 @@ from perdure._durable.attempt import Retry, as_async, as_async_pieces, each_of, 
 from perdure._durable.automation import Tick
 from perdure._durable.automation import reducer as reducing
 from perdure._durable.automation import schedules as scheduling
+from perdure._durable.inspect import TaskAccount, task_account
 from perdure._durable.lifecycle import line_carry_over as carrying
 from perdure._durable.pauses import Approval, instructions
 from perdure._durable.pauses import reasons as pauses
@@ -25,7 +26,7 @@ from perdure._durable.progress import loops as _loops
 from perdure._durable.progress import plain_mark, spans
 from perdure._durable.progress import state_list as stating
 from perdure._durable.progress import thought_frames as framing
-from perdure._durable.streams import HasTasks, Marker, Prefix, StreamPart, TaskAccount
+from perdure._durable.streams import HasTasks, Marker, Prefix, StreamPart
 from perdure._durable.streams import stream_reader as readers
 from perdure._durable.streams import streamed_calls as streams
 from perdure._ground.durations import Duration
@@ -176,7 +177,7 @@ class checkpoint:
 
     @staticmethod
     def last(first: T) -> T:
-        """The state that was saved last, as the type of `first`; `first` while none was. Call it before any step."""
+        """The state that was saved last, as the type of `first`; `first` if there is none. Call it before any step."""
         found: T = waited(savepoints.last(first))
         return found
 
@@ -211,7 +212,7 @@ class state:
 
 
 class frames:
-    """Frames inside a durable function: `frames.push(…)`, `frames.resume()`. Each is recorded, and happens once."""
+    """Thought frames inside a durable function: `frames.push(…)`, `frames.resume()`. Each call happens once."""
 
     @staticmethod
     def push(
@@ -223,27 +224,27 @@ class frames:
         because: str = "",
         expires: Duration | None = "1d",
     ) -> Frame:
-        """Set a line of thought aside, with what is done of it and what comes next."""
+        """Set a line of thought aside, with its finished steps and its next ones."""
         return waited(framing.push(name, goal=goal, done=done, next=next, because=because, expires=expires))
 
     @staticmethod
     def acknowledge(name: str) -> None:
-        """The interruption is dealt with."""
+        """Note that the interruption is dealt with."""
         waited(framing.acknowledge(name))
 
     @staticmethod
     def resume(name: str | None = None) -> Frame | None:
-        """Take up a frame again: the named one, or the newest; None when nothing is set aside."""
+        """Take up a frame again: the named one, or the newest; None when there is none."""
         return waited(framing.resume(name))
 
     @staticmethod
     def drop(name: str, *, why: str) -> None:
-        """Give a frame up, for a reason that is kept."""
+        """Give a frame up, with a reason that is stored."""
         waited(framing.drop(name, why=why))
 
 
 class loops:
-    """The loops that long steps are made of, each going on where a crash cut it off."""
+    """Loops for long steps. After a crash each continues where it was interrupted."""
 
     @staticmethod
     def each(items: Iterable[T], *, name: str = "each", flush: bool = False) -> Iterator[T]:
@@ -481,12 +482,12 @@ def account_of(app: HasTasks | Tasks | Store, task_id: str) -> TaskAccount:
 
     `saved` of a finished task is what its last attempt did not repeat; of any other, what the next one will not.
     """
-    return waited(readers.account_of(_inner(app), task_id))
+    return waited(task_account.account_of(_inner(app), task_id))
 
 
 def stored_bytes(app: HasTasks | Tasks | Store, task_id: str) -> int:
-    """How many bytes a task's journal takes, as stored."""
-    return waited(readers.stored_bytes(_inner(app), task_id))
+    """The size of a task's journal in bytes, as stored."""
+    return waited(task_account.stored_bytes(_inner(app), task_id))
 
 
 def _inner(app: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Thought frames inside a durable function: `frames.push(…)`, `frames.resume()`. Each is recorded and happens once.
+"""Thought frames inside a durable function: `frames.push(…)`, `frames.resume()`. Each call happens once.
 
 After a crash the function is replayed and gets the same frames again. Outside of a durable function, use `task.frames`.
 """
