@@ -237,7 +237,7 @@ async def test_a_fork_says_that_the_damaged_entry_may_have_been_an_effect_nobody
         task = await app.tasks.handle("t")
         flip_a_byte(home, task.uid, 8)  # the intent of the effect it was killed in, and all there is of it
         await task.fork("fork", at="7")
-    assert "if it was the beginning of an effect" in caplog.text
+    assert "If it was the beginning of an effect" in caplog.text
 
 
 async def test_a_task_that_has_completed_needs_its_journal_no_more(home: Home, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ async def test_what_is_no_durable_function_is_named(quick_url: str) -> None:
         with pytest.raises(InvalidInput, match="is given where the task's id belongs") as swapped:
             await app.run(double, "job")  # type: ignore[arg-type]
         assert "the id comes first" in swapped.value.do
-        with pytest.raises(InvalidInput, match="no durable function"):
+        with pytest.raises(InvalidInput, match="not a durable function"):
             await app.start("job", not_durable)  # type: ignore[arg-type]
         for given in (double(2), 4):
             with pytest.raises(InvalidInput) as called:

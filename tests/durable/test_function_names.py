@@ -89,7 +89,7 @@ async def test_an_id_belongs_to_one_of_them(quick_url: str, modules: Modules) ->
     mail, bills = modules.load("shop.mail"), modules.load("shop.bills")
     async with Perdure(quick_url) as app:
         assert await app.run("job", mail, 1) == "shop.mail 1"
-        with pytest.raises(Conflict, match=r"'collect' of shop.mail, not that of shop.bills"):
+        with pytest.raises(Conflict, match=r"'collect' of shop.mail, not to that of shop.bills"):
             await app.run("job", bills, 1)
 
 

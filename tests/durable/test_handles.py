@@ -13,7 +13,7 @@ import pytest
 
 from perdure import Perdure, durable, effect, pause, step
 from perdure._durable import only_waiting
-from perdure._durable.lifecycle import task_start as starting
+from perdure._durable.lifecycle import task_handle
 from perdure.errors import Conflict, InvalidInput, NotFound, TimedOut
 from perdure.testing import always_replay
 from tests.durable.effects_kit import wait_until
@@ -183,7 +183,7 @@ async def asking_tool() -> int:
 async def test_waiting_for_a_task_that_asks_a_person_says_so(
     quick_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(starting, "WORDLESS_SECONDS", 0.0)
+    monkeypatch.setattr(task_handle, "QUIET_SECONDS", 0.0)
     async with Perdure(quick_url) as app, app.worker():
         handle = await app.start("tool", asking_tool)
         await app.tasks.wait_for("tool", status="paused")
@@ -200,7 +200,7 @@ async def test_waiting_for_a_task_that_asks_a_person_says_so(
 async def test_waiting_for_a_task_that_nobody_works_on_says_so(
     quick_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(starting, "WORDLESS_SECONDS", 0.0)
+    monkeypatch.setattr(task_handle, "QUIET_SECONDS", 0.0)
     async with Perdure(quick_url) as app:
         handle = await app.start("tool", quick_tool, 1)
         with pytest.raises(TimedOut) as late:

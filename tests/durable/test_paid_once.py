@@ -64,7 +64,7 @@ async def test_a_reply_is_kept_though_its_prompt_cannot_be(quick_url: str, caplo
         assert await app.run("t", work) == REPLY
         account = await account_of(app, "t")
         assert account.spent.tokens == 7 and [call.messages for call in account.calls] == [[]]
-    assert client.asked == ["what now?"] and "the prompt of ask is not kept" in caplog.text
+    assert client.asked == ["what now?"] and "the prompt of ask is not stored" in caplog.text
 
 
 @pytest.mark.parametrize("answer", ["nothing of the kind", None, 7])
@@ -84,7 +84,7 @@ async def test_a_reply_is_kept_though_what_it_used_is_not_known(
     async with Perdure(quick_url) as app:
         assert await app.run("t", work) == REPLY
         assert (await account_of(app, "t")).spent.tokens == 0
-    assert len(client.asked) == 1 and "what ask used is not known" in caplog.text
+    assert len(client.asked) == 1 and "the usage of ask is unknown" in caplog.text
 
 
 # ── streams ──────────────────────────────────────────────────────────────────────────────────────

@@ -80,7 +80,7 @@ async def test_an_answer_of_another_form_is_refused_with_what_is_wanted(url: str
 async def test_a_wait_is_shown_with_its_moment_and_can_be_cut_short(url: str, capsys: Any, clock: MovableClock) -> None:
     async with Perdure(url) as app:
         await until_paused(app, "later", waits_long)
-    assert "continues by itself" in told(capsys, url, "where", "later")
+    assert "goes on by itself" in told(capsys, url, "where", "later")
     assert "scheduled_wait" in told(capsys, url, "show", "later")
     assert run(capsys, url, "answer", "later", "7")[0] == 2
     assert run(capsys, url, "answer", "later", "null")[0] == 0

@@ -254,9 +254,9 @@ async def test_a_folder_that_is_not_there_is_not_an_empty_one(tmp_path: Path) ->
         await anext(loops.files(tmp_path / "unmounted", "*.txt"))
     (tmp_path / "empty").mkdir()
     assert [path async for path in loops.files(tmp_path / "empty")] == []
-    with pytest.raises(InvalidInput, match="a size of 0"):
+    with pytest.raises(InvalidInput, match="the size is 0"):
         await anext(loops.batches([1], 0))
-    with pytest.raises(InvalidInput, match="a size of 0"):
+    with pytest.raises(InvalidInput, match="the size is 0"):
         await anext(loops.blocks(tmp_path / "none", 0))
 
 

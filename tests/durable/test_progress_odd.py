@@ -69,7 +69,7 @@ async def test_files_whose_names_are_no_text_are_gone_over_like_others(quick_url
 async def test_an_encoding_whose_lines_no_byte_ends_is_refused(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "import.csv"
     path.write_text("one\ntwo\n", encoding)
-    with pytest.raises(InvalidInput, match="cannot be told by the byte"):
+    with pytest.raises(InvalidInput, match="do not end with the byte 10"):
         await _all(loops.lines(path, encoding=encoding))
 
 

@@ -210,7 +210,7 @@ async def test_where_a_state_cannot_tell_the_place_saving_is_refused(quick_url: 
         await checkpoint.save({"a": object()})
 
     async with Perdure(quick_url) as app:
-        assert "other tasks" in await app.run("a", beside)
+        assert "other asyncio tasks" in await app.run("a", beside)
         with pytest.raises(InvalidInput, match="inside a step"):
             await app.run("b", in_a_step)
         with pytest.raises(NotStorable):
