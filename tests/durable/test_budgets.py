@@ -14,7 +14,7 @@ from perdure._durable.attempt.scopes import current
 from perdure._durable.inspect.task_account import account_of
 from perdure._durable.journal import read_line
 from perdure._durable.models.budget_accounts import Budget, BudgetAccount, Spent, carried, spent_in, spent_note
-from perdure._durable.models.paid_calls import Usage, model_call
+from perdure._durable.models.model_decorator import Usage, model_call
 from perdure._durable.streams.stream_reader import row_of
 from perdure._ground.clock import MovableClock
 from perdure._model import Entry

@@ -11,7 +11,7 @@ import pytest
 from perdure import Perdure, pause
 from perdure._durable import UNKNOWN, Happened, durable, effect, idempotency_key, step
 from perdure._durable.effects import settling
-from perdure._durable.lifecycle import app_run as execute
+from perdure._durable.lifecycle import single_attempt
 from perdure._ground.bridge import drive
 from perdure._model import Pause
 from perdure._tasks import questions_of
@@ -343,7 +343,7 @@ async def test_an_intent_of_a_process_that_may_be_alive_is_not_settled_before_it
         async def checkout() -> None:
             await charge()
 
-        monkeypatch.setattr(execute, "stand_down", lambda attempt: None)  # it is out of reach, and cannot tell
+        monkeypatch.setattr(single_attempt, "stand_down", lambda attempt: None)  # it is out of reach, and cannot tell
         with pytest.raises(LeaseLost):
             await app.run("t", checkout)
         # The other one ended by itself; the first, as far as anybody knows, may still be running its effect.

@@ -12,7 +12,7 @@ import pytest
 from perdure._durable import durable, step
 from perdure._durable.inspect.task_account import account_of, stored_bytes
 from perdure._durable.models.budget_accounts import Budget, spent_note
-from perdure._durable.models.paid_calls import Price, Usage, model_call, usage_of
+from perdure._durable.models.model_decorator import Price, Usage, model_call, usage_of
 from perdure._durable.models.savings import Savings, savings_of
 from perdure._ground import codec
 from perdure._model import Entry

@@ -9,11 +9,11 @@ from typing import Any
 
 from perdure._durable.attempt import Attempt, Paused, current
 from perdure._durable.lifecycle.attach_check import compared
-from perdure._durable.lifecycle.task_fork import first_entry
+from perdure._durable.lifecycle.new_line import begin_line
 from perdure._durable.models import was_begun_with
 from perdure._ground import envelope
-from perdure._tasks import Hold, Task, event_of
-from perdure.errors import InvalidInput, LeaseLost, NoTask
+from perdure._tasks import Hold, Task
+from perdure.errors import InvalidInput, NoTask
 
 
 async def carry_over(*args: Any, **kwargs: Any) -> None:
@@ -60,13 +60,14 @@ async def next_line(attempt: Attempt, task: Task, hold: Hold, signature: Any, ve
     before = (await attempt.store.query("get_call", uid=task.uid))[0][2]
     before = envelope.unseal(before, kind="arguments", bound_to=task.uid, ring=attempt.store.ring)
     begun_with = was_begun_with([entry for _, entry in attempt.entries]) or compared(signature, before)
-    params = {
-        **event_of(task, "carried over", {"line": attempt.line + 1}),
-        "entries": await first_entry(attempt.store, task.uid, attempt.line, begun_with),
-        "function_version": version,
-        "arguments": envelope.seal(attempt.carried, kind="arguments", bound_to=task.uid, ring=attempt.store.ring),
-    }
-    if await attempt.store.verb("begin_line", task.uid, params, key=task.id, fence=hold.fence) is None:
-        lost = LeaseLost(task.id, "another attempt has the lease; nothing was carried over")
-        hold.fence.close(lost)
-        raise lost
+    data = {"line": attempt.line + 1}
+    await begin_line(
+        task,
+        hold,
+        attempt.line,
+        "carried over",
+        data,
+        version=version,
+        arguments=attempt.carried,
+        begun_with=begun_with,
+    )

@@ -28,7 +28,7 @@ import msgspec
 from perdure._durable.attempt import unrecorded, with_appended
 from perdure._durable.declare import DurableFunction, function_for
 from perdure._durable.effects import KNOWN, UNDO, accounts
-from perdure._durable.journal import read_entries, read_readable, without_failed
+from perdure._durable.journal import read_readable, without_failed
 from perdure._durable.lifecycle.attach_check import begun_in
 from perdure._durable.models import carried, seal_budget
 from perdure._durable.progress import rebased, recorded_later, state_at, state_place
@@ -247,13 +247,6 @@ def packed(store: Store, uid: str, entries: Entries) -> str:
     if size > MAX_COPIED:
         raise TooLarge("the copied journal", size, MAX_COPIED)
     return json.dumps(pairs)
-
-
-async def first_entry(store: Store, uid: str, line: int, begun_with: bytes) -> str:
-    """The first entry of a new line with other arguments: what the line before cost, and the arguments the task was
-    started with."""
-    entries = [entry for _, entry in await read_entries(store, uid, line)]
-    return packed(store, uid, [(0, carried(entries, begun_with))])
 
 
 # ── what is changed ──────────────────────────────────────────────────────────────────────────────

@@ -7,11 +7,10 @@ from typing import Any
 from perdure._durable.declare import DurableFunction, chosen_among, function_for, refuse_namesakes, upgraded
 from perdure._durable.journal import read_entries
 from perdure._durable.lifecycle.attach_check import ANY, begun_in
-from perdure._durable.lifecycle.task_fork import first_entry
+from perdure._durable.lifecycle.new_line import begin_line
 from perdure._ground import envelope
 from perdure._store import Row, Store
-from perdure._tasks import Hold, Task, event_of
-from perdure.errors import LeaseLost
+from perdure._tasks import Hold, Task
 
 
 async def function_of_task(
@@ -51,14 +50,6 @@ async def fitting_version(
     line = (await store.query("get_task_by_uid", uid=task.uid))[0][6]
     entries = [entry for _, entry in await read_entries(store, task.uid, line)]
     new = upgraded(task.id, function, version, arguments, entries)
-    params = {
-        **event_of(task, "upgraded", {"from": version, "to": function.version}),
-        "entries": await first_entry(store, task.uid, line, ANY),
-        "function_version": function.version,
-        "arguments": envelope.seal(new, kind="arguments", bound_to=task.uid, ring=store.ring),
-    }
-    if await store.verb("begin_line", task.uid, params, key=task.id, fence=hold.fence) is None:
-        lost = LeaseLost(task.id, "another attempt has the lease; the task was not upgraded")
-        hold.fence.close(lost)
-        raise lost
+    data = {"from": version, "to": function.version}
+    await begin_line(task, hold, line, "upgraded", data, version=function.version, arguments=new, begun_with=ANY)
     return function

@@ -13,11 +13,13 @@ __getattr__ = lazy_door(
             "spent_in",
             "was_begun_with",
         ),
-        "paid_calls": (
-            "ModelCall",
+        "model_decorator": (
             "Price",
             "Usage",
             "model_call",
+        ),
+        "prompt_log": (
+            "ModelCall",
             "model_calls",
         ),
         "savings": (

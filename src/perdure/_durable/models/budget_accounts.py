@@ -1,8 +1,8 @@
 """Budgets of tokens, money and time, checked before each model call.
 
-Spending is recorded in the journal: in the notes of model calls (paid_calls.py) and of `budgets.spend`. So it outlives
-the process, and a fork begins with what its copied journal cost. A call that is interrupted after its usage was
-recorded is paid for twice and counted twice.
+Spending is recorded in the journal: in the notes of model calls (model_decorator.py) and of `budgets.spend`. So it
+outlives the process, and a fork begins with what its copied journal cost. A call that is interrupted after its usage
+was recorded is paid for twice and counted twice.
 
 A budget is a brake, not a wall: it is checked before a call, so the last call can exceed it by its own cost. Time is
 the time of the attempts; a task that waits for a person spends none.
