@@ -16,11 +16,11 @@ __getattr__ = lazy_door(
             "TaskPast",
             "read_pasts",
         ),
+        "run_waits": ("Stopped",),
         "single_attempt": (
             "come_back",
             "make_attempt",
         ),
-        "stopped_task": ("Stopped",),
         "task_fork": ("fork",),
         "task_handle": (
             "Handle",

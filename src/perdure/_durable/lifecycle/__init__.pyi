@@ -7,8 +7,8 @@ from perdure._durable.lifecycle.app_run import carry_on_here, run_here, run_unti
 from perdure._durable.lifecycle.line_carry_over import carry_over
 from perdure._durable.lifecycle.outcomes import cancel
 from perdure._durable.lifecycle.preparation import TaskPast, read_pasts
+from perdure._durable.lifecycle.run_waits import Stopped
 from perdure._durable.lifecycle.single_attempt import come_back, make_attempt
-from perdure._durable.lifecycle.stopped_task import Stopped
 from perdure._durable.lifecycle.task_fork import fork
 from perdure._durable.lifecycle.task_handle import Handle, handle_on
 from perdure._durable.lifecycle.task_rollback import keep_for_rollback
@@ -22,9 +22,9 @@ __all__ = [
     "cancel",
     "TaskPast",
     "read_pasts",
+    "Stopped",
     "come_back",
     "make_attempt",
-    "Stopped",
     "fork",
     "Handle",
     "handle_on",

@@ -7,7 +7,7 @@ from typing import Any
 from perdure._durable.declare import DurableFunction, chosen_among, function_for, refuse_namesakes, upgraded
 from perdure._durable.journal import read_entries
 from perdure._durable.lifecycle.attach_check import ANY, begun_in
-from perdure._durable.lifecycle.new_line import begin_line
+from perdure._durable.lifecycle.line_carry_over import begin_line
 from perdure._ground import envelope
 from perdure._store import Row, Store
 from perdure._tasks import Hold, Task
