@@ -5,7 +5,6 @@ What carries durable functions out is imported when it is first used: many progr
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -16,8 +15,8 @@ from perdure._ground.crypto import KeyRing
 from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.ids import check_id
 from perdure._store import Store, share
-from perdure._tasks import Task, Tasks, has_carried, release_all
-from perdure.errors import InvalidInput, NotFound
+from perdure._tasks import Task, TaskHooks, Tasks, handlers_in, has_carried, has_checkpoints, release_all
+from perdure.errors import NotFound
 
 if TYPE_CHECKING:
     from perdure._durable import (
@@ -49,9 +48,7 @@ class Perdure:
     def __init__(self, url: str | Path | None = None, *, key: str | None = None, namespace: str = "default") -> None:
         check_id(namespace, "namespace")
         self._store = Store(share(find_address(url)), KeyRing.load(key), namespace)
-        self.tasks = Tasks(self._store)
-        self.tasks._canceller, self.tasks._forker, self.tasks._roller = _cancel, _fork, _keep_for_rollback
-        self.tasks._stopper, self.tasks._returner = _stopper, _come_back
+        self.tasks = Tasks(self._store, _Hooks())
         self._inbox: Inbox | None = None
         self._queues: dict[str, Queue] = {}
         self._kill_switch: KillSwitch | None = None
@@ -158,12 +155,7 @@ class Perdure:
         from perdure._tasks import make_handler
 
         def take(function: Callable[[Event], Awaitable[None]]) -> None:
-            handler = make_handler(function, event, reason, name)
-            if any(other.name == handler.name for other in self.tasks._handlers):
-                raise InvalidInput(f"there is a handler {handler.name!r} already", do="give this one another name=")
-            self.tasks._handlers.append(handler)
-            for begin in self.tasks._handler_hooks:
-                begin(handler)
+            handlers_in(self.tasks).add(make_handler(function, event, reason, name))
 
         return take
 
@@ -268,40 +260,29 @@ class Perdure:
         await self.close()
 
 
-def _stopper(task: Task) -> Callable[[bool], None] | None:
-    """What a durable function is at, only its own part knows; where that was never loaded, nothing is under way."""
-    wishes = sys.modules.get("perdure._durable.control.control_watch")
-    found: Callable[[bool], None] | None = wishes.stopper(task) if wishes is not None else None
-    return found
+class _Hooks(TaskHooks):
+    """Verbs of a task that are more for a durable function's; its room is imported when one is first used."""
 
+    async def cancel(self, task: Task, undo: bool) -> bool:
+        from perdure._durable import cancel
 
-async def _come_back(task: Task, epoch: int) -> None:
-    """What was saved of a task's surroundings is brought back before it is carried on; most have saved nothing."""
-    if task._has_checkpoints and await has_carried(task, "save"):
-        from perdure._runtime import come_back
+        return await cancel(task, undo)
 
-        await come_back(task, epoch)
+    async def fork(self, task: Task, id: str, at: str | None, changes: Mapping[str, Any]) -> Task | None:
+        from perdure._durable import fork
 
+        return await fork(task, id, at, changes)
 
-async def _cancel(task: Task, undo: bool) -> bool:
-    """Cancelling may undo effects, which is a durable function's business."""
-    from perdure._durable import cancel
+    async def keep_for_rollback(self, task: Task, checkpoint: int, undo: bool | None) -> str | None:
+        from perdure._durable import keep_for_rollback
 
-    return await cancel(task, undo)
+        return await keep_for_rollback(task, checkpoint, undo)
 
+    async def restore(self, task: Task, epoch: int) -> None:
+        if has_checkpoints(task) and await has_carried(task, "save"):  # most tasks have saved nothing
+            from perdure._runtime import come_back
 
-async def _fork(task: Task, id: str, at: str | None, changes: Mapping[str, Any]) -> Task | None:
-    """A durable function's task takes its journal along."""
-    from perdure._durable import fork
-
-    return await fork(task, id, at, changes)
-
-
-async def _keep_for_rollback(task: Task, checkpoint: int, undo: bool | None) -> str | None:
-    """What a durable function had done by a checkpoint; effects since then may have to be undone."""
-    from perdure._durable import keep_for_rollback
-
-    return await keep_for_rollback(task, checkpoint, undo)
+            await come_back(task, epoch)
 
 
 def _run_here(*call: Any) -> Awaitable[Any]:

@@ -58,7 +58,7 @@ async def test_a_task_cannot_be_worked_on_before_its_dependencies_have_completed
             async with second.attempt():
                 raise AssertionError("it must not begin")
         await first.complete()
-        assert await blockers(app.tasks, "second") == ["task 'not-yet' to complete (not there yet)"]
+        assert await blockers(app._store, "second") == ["task 'not-yet' to complete (not there yet)"]
         found = await where(app.tasks, "second")
         assert found.waits_for == ["task 'not-yet' to complete (not there yet)"] and "begins when" in found.next
         await (await app.tasks.create("not-yet", state={})).complete()

@@ -33,7 +33,7 @@ async def test_a_message_at_three_of_six_and_a_kill_later_it_is_back_at_step_fou
     child.heard()
     child.kill()
     async with Perdure(shared_url) as app:
-        (frame,) = await open_frames(app.tasks, "refactor")
+        (frame,) = await open_frames(app._store, "refactor")
         assert frame.announcement == "back to rename the module, step 4/6: fix imports"
         assert (frame.goal, list(frame.done), frame.because) == ("one name", SIX[:3], "a question")
         assert frame.acknowledged_at is not None and frame.resumed_at is None
@@ -46,7 +46,7 @@ async def test_who_is_killed_right_after_resuming_still_finds_the_frame(url):
         await task.frames.push("x", goal="g", done=["a"], next=["b"])
         taken = await task.frames.resume()
         assert taken is not None and taken.announcement == "back to x, step 2/2: b"
-        (found,) = await open_frames(app.tasks, "t")
+        (found,) = await open_frames(app._store, "t")
         assert found.resumed_at is not None
         again = await task.frames.resume()
         assert again is not None and again.name == "x"
@@ -145,7 +145,7 @@ async def test_inside_a_durable_function_frames_are_recorded(url):
     async with Perdure(url) as app:
         assert await app.run("t", thinker) == "back to x, step 2/3: b"
         assert handled == ["hello"]
-        (frame,) = await open_frames(app.tasks, "t")
+        (frame,) = await open_frames(app._store, "t")
         assert frame.resumed_at is not None
 
 

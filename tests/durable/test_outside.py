@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -161,7 +162,8 @@ async def test_a_function_that_ends_while_it_is_paused_waits_with_its_result(
         await tool.begun.wait()
         task = await app.tasks.handle("works")
         # The attempt is not told, as if it were elsewhere and had not looked yet.
-        monkeypatch.setattr(app.tasks, "_stopper", lambda _: lambda now: None)
+        deaf = SimpleNamespace(loop=asyncio.get_running_loop(), drain=lambda: None, interrupt=lambda: None)
+        monkeypatch.setattr("perdure._tasks.leases.attempt_under_way", lambda store, uid: deaf)
         await task.pause("hold it", reason="human_input")
         tool.may_end.set()
         record = await seen(app, "works", lambda r: not [one for one in r.attempts if one.ended_at is None])

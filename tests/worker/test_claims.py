@@ -120,7 +120,7 @@ async def test_what_many_tasks_that_go_on_together_have_on_record_is_read_togeth
                 await app.tasks.wait_for(handle.id, status="paused")
         clock.advance(hours=2)
         for handle in handles:
-            await look_after(app.tasks, handle._uid)
+            await look_after(app._store, handle._uid)
         with watched(app) as (_, queries):
             async with app.worker(concurrency=MANY):
                 assert [await handle.result() for handle in handles] == [number + 2 for number in range(MANY)]

@@ -67,9 +67,9 @@ async def test_of_many_who_take_the_same_pause_one_does(url: str, clock: Movable
         now, store = clock.now_ms(), app._store
         [row] = await store.query("due_pauses", namespace="default", polls=0, limit=10)
         [(uid, due_at)] = await store.query("due_tasks", namespace="default", polls=0, limit=10)
-        won = await asyncio.gather(*(take_question(app.tasks, DueQuestion(*row), now, {}) for _ in range(5)))
+        won = await asyncio.gather(*(take_question(app._store, DueQuestion(*row), now, {}) for _ in range(5)))
         assert sum(won) == 1
-        won = await asyncio.gather(*(take_task(app.tasks, uid, due_at, now, {}) for _ in range(5)))
+        won = await asyncio.gather(*(take_task(app._store, uid, due_at, now, {}) for _ in range(5)))
         assert sum(won) == 1
 
 
@@ -97,7 +97,7 @@ async def test_who_read_a_check_as_due_before_the_code_made_it_wakes_the_task_no
             clock.advance(minutes=2)
             while len(looked) < 2 or not (await (await handle.task()).record()).is_paused:
                 await look_again()
-        assert not await take_question(app.tasks, DueQuestion(*rows[0]), clock.now_ms(), {})
+        assert not await take_question(app._store, DueQuestion(*rows[0]), clock.now_ms(), {})
         record = await (await handle.task()).record()
         assert record.is_paused and len(record.attempts) == 2
 
@@ -124,7 +124,7 @@ async def test_a_check_that_made_room_for_others_is_still_made_when_its_task_get
                 await look_again()
         clock.advance(minutes=2)
         [row] = await app._store.query("due_pauses", namespace="default", polls=0, limit=10)
-        woken, pushed = [await take_question(app.tasks, DueQuestion(*row), clock.now_ms(), {}) for _ in range(2)]
+        woken, pushed = [await take_question(app._store, DueQuestion(*row), clock.now_ms(), {}) for _ in range(2)]
         assert woken and pushed, "it goes on, and is out of the way until somebody has time for it"
         async with app.worker(), asyncio.timeout(30):
             while not (await task.record()).is_paused:
@@ -166,8 +166,8 @@ async def test_timers_of_tasks_that_have_ended_are_put_out_of_the_way(url: str, 
 
 
 def _cancelled(app: Perdure, uid: str) -> dict[str, object]:
-    from perdure._tasks.checkpoints.snapshots import NO_FRAME
     from perdure._tasks.lifecycle.status_moves import _NO_COLUMNS
+    from perdure._tasks.state.snapshots import NO_FRAME
 
     event = app._store.event(uid, "cancelled", {})
     how = {"after": "cancelled", "befores": "paused", "finished_at": event["at"], "ends": 1, "ended": "cancelled"}

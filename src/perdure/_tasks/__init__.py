@@ -23,8 +23,11 @@ __getattr__ = lazy_door(
             "store_once as checkpoint_once",
         ),
         "core": (
+            "StoreOwner",
+            "TaskCore",
             "agent_of",
             "event_of",
+            "has_checkpoints",
             "store_of",
         ),
         "leases": (
@@ -42,18 +45,17 @@ __getattr__ = lazy_door(
             "taking as take_lease_by",
             "why_over as why_lease_over",
         ),
-        "lifecycle": (
+        "dependencies": (
             "Blocked",
-            "begin as begin_by_draft",
-            "begun as begun_by_draft",
             "blocked_by",
             "blockers",
-            "draft_of",
+            "read_blocked",
+        ),
+        "lifecycle": (
             "explain as explain_refusal",
             "fail_circle",
             "fail_overdue",
             "move",
-            "read_blocked",
             "settle as settle_blocked",
         ),
         "pauses": (
@@ -79,14 +81,24 @@ __getattr__ = lazy_door(
             "take_task",
             "topic_of as callback_topic",
         ),
-        "refusals": ("current_row",),
         "task": (
             "Task",
+            "TaskHooks",
             "read_progress",
+        ),
+        "task_drafts": (
+            "begin as begin_by_draft",
+            "begun as begun_by_draft",
+            "draft_of",
+        ),
+        "task_row": (
+            "current_row",
+            "find_row",
         ),
         "tasks": (
             "Tasks",
-            "find_row",
+            "handlers_in",
+            "hooks_of",
             "insert_task",
             "task_by_uid",
             "task_without_state",

@@ -19,7 +19,7 @@ from perdure._tasks.checkpoints import (
     read_own_state,
     store_once as checkpoint_once,
 )
-from perdure._tasks.core import agent_of, event_of, store_of
+from perdure._tasks.core import StoreOwner, TaskCore, agent_of, event_of, has_checkpoints, store_of
 from perdure._tasks.leases import (
     COULD_NOT_BEGIN,
     Hold,
@@ -35,18 +35,12 @@ from perdure._tasks.leases import (
     taking as take_lease_by,
     why_over as why_lease_over,
 )
+from perdure._tasks.dependencies import Blocked, blocked_by, blockers, read_blocked
 from perdure._tasks.lifecycle import (
-    Blocked,
-    begin as begin_by_draft,
-    begun as begun_by_draft,
-    blocked_by,
-    blockers,
-    draft_of,
     explain as explain_refusal,
     fail_circle,
     fail_overdue,
     move,
-    read_blocked,
     settle as settle_blocked,
 )
 from perdure._tasks.pauses import (
@@ -72,9 +66,19 @@ from perdure._tasks.pauses import (
     take_task,
     topic_of as callback_topic,
 )
-from perdure._tasks.refusals import current_row
-from perdure._tasks.task import Task, read_progress
-from perdure._tasks.tasks import Tasks, find_row, insert_task, task_by_uid, task_without_state, tasks_of, untouched_task
+from perdure._tasks.task import Task, TaskHooks, read_progress
+from perdure._tasks.task_drafts import begin as begin_by_draft, begun as begun_by_draft, draft_of
+from perdure._tasks.task_row import current_row, find_row
+from perdure._tasks.tasks import (
+    Tasks,
+    handlers_in,
+    hooks_of,
+    insert_task,
+    task_by_uid,
+    task_without_state,
+    tasks_of,
+    untouched_task,
+)
 from perdure._tasks.upkeep import (
     Audit,
     Finding,
@@ -125,8 +129,11 @@ __all__ = [
     "read_checkpoint",
     "read_own_state",
     "checkpoint_once",
+    "StoreOwner",
+    "TaskCore",
     "agent_of",
     "event_of",
+    "has_checkpoints",
     "store_of",
     "COULD_NOT_BEGIN",
     "Hold",
@@ -142,16 +149,13 @@ __all__ = [
     "take_lease_by",
     "why_lease_over",
     "Blocked",
-    "begin_by_draft",
-    "begun_by_draft",
     "blocked_by",
     "blockers",
-    "draft_of",
+    "read_blocked",
     "explain_refusal",
     "fail_circle",
     "fail_overdue",
     "move",
-    "read_blocked",
     "settle_blocked",
     "DueQuestion",
     "EFFECT_QUESTION",
@@ -174,11 +178,17 @@ __all__ = [
     "take_question",
     "take_task",
     "callback_topic",
-    "current_row",
     "Task",
+    "TaskHooks",
     "read_progress",
-    "Tasks",
+    "begin_by_draft",
+    "begun_by_draft",
+    "draft_of",
+    "current_row",
     "find_row",
+    "Tasks",
+    "handlers_in",
+    "hooks_of",
     "insert_task",
     "task_by_uid",
     "task_without_state",

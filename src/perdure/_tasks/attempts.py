@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, TypeVar
 
 from perdure._ground.exception_text import in_one_line, message_of, name_and_message
 from perdure._ground.known_secrets import redact
@@ -16,24 +16,26 @@ from perdure._ground.traceback_text import trace_of
 from perdure._model import Config
 from perdure._tasks import leases
 from perdure._tasks.checkpoints import saving
+from perdure._tasks.core import TaskCore
 from perdure._tasks.leases import Hold
+from perdure._tasks.lifecycle import check_time, fail
+from perdure._tasks.pauses.pause_write import pause
 from perdure.errors import LeaseHeld, LeaseLost, PerdureError
 
-if TYPE_CHECKING:
-    from perdure._tasks.task import Task
+T = TypeVar("T", bound=TaskCore)
 
 # What the record of an attempt says of an exception, at most.
 _SHORT = 200
 
 
 @asynccontextmanager
-async def attempt_of(task: Task, *, take_over: bool = False) -> AsyncIterator[Task]:
+async def attempt_of(task: T, *, take_over: bool = False) -> AsyncIterator[T]:
     hold = await leases.take(task._store, task.id, task.uid, task._agent, is_exclusive=True, take_over=take_over)
     try:
         config = await task._refresh(hold)
         async with saving(task, config.checkpoint_interval):
             yield task
-        await task._check_time()
+        await check_time(task)
     except LeaseLost:
         leases.forget(task._store, hold)
         raise
@@ -46,12 +48,12 @@ async def attempt_of(task: Task, *, take_over: bool = False) -> AsyncIterator[Ta
     await _release(task, hold, "released")
 
 
-async def _release(task: Task, hold: Hold, ended: str) -> None:
+async def _release(task: TaskCore, hold: Hold, ended: str) -> None:
     if leases.held(task._store, task.uid) is hold:
         await leases.release(task._store, hold, ended)
 
 
-async def _failed(task: Task, hold: Hold, error: Exception) -> None:
+async def _failed(task: TaskCore, hold: Hold, error: Exception) -> None:
     if leases.held(task._store, task.uid) is not hold:
         return  # completed, paused or failed inside the block: that is its end
     what = redact(in_one_line(name_and_message(error)))[:_SHORT]
@@ -62,9 +64,10 @@ async def _failed(task: Task, hold: Hold, error: Exception) -> None:
         if choice == "fail":
             name = type(error).__name__
             message = message_of(error)[:_SHORT] or name
-            await task.fail({"message": message, "type": name, "traceback": trace_of(error)})
+            await fail(task, {"message": message, "type": name, "traceback": trace_of(error)})
         elif choice == "pause":
-            await task.pause(f"an attempt failed: {what}", reason="human_input", error=what, traceback=trace_of(error))
+            payload = {"error": what, "traceback": trace_of(error)}
+            await pause(task, f"an attempt failed: {what}", "human_input", None, payload)
         else:
             await leases.release(task._store, hold, f"error: {what}", error)
     except (LeaseLost, LeaseHeld):

@@ -1,40 +1,150 @@
-"""What a task and a namespace's tasks are made of: the part that every room inside this one knows.
+"""What every room inside this one knows of a task: its id, its store, its newest snapshot.
 
-`Task` and `Tasks` derive from these classes and add the verbs of users. The functions here are for the rooms above:
-users see no attribute of perdure's own on `app.tasks` or on a task.
+`Task` derives from `TaskCore` and adds the verbs of users. The functions here are for the rooms above: users see no
+attribute of perdure's own on `app.tasks` or on a task.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Sequence
+from typing import Any
 
-if TYPE_CHECKING:
-    from perdure._model import Status
-    from perdure._store import Store
+from perdure._model import FINISHED, Config, Status, TaskRecord, seq_of
+from perdure._store import Store, TaskRow
+from perdure._tasks import leases, records
+from perdure._tasks.leases import Hold
+from perdure._tasks.state import Snapshot, snapshots
+from perdure._tasks.task_row import config_of, current_row, deadline_of
+from perdure.errors import RecordDamaged
+
+Json = Any
+Key = tuple[str, str, Status]  # id, uid and status
 
 
-class TasksCore:
-    """The tasks of one namespace in one store."""
+class StoreOwner:
+    """Something that is kept in a store."""
 
     _store: Store
 
 
-class TaskCore:
-    """One task: its id, the store it is in, and who works on it."""
+class TaskCore(StoreOwner):
+    """One task; what it shows is what was last read or written through it."""
 
-    id: str
-    uid: str
-    status: Status
-    state: Any
-    created: bool
-    _store: Store
-    _agent: str
+    def __init__(
+        self, store: Store, key: Key, state: Json, snapshot: Snapshot, agent: str = "", created: bool = True
+    ) -> None:
+        self._store = store
+        self._agent = agent
+        self._snapshot = snapshot  # the newest this handle knows of
+        self._read = snapshot  # the one that `state` was read from, before the code changed it
+        self.id, self.uid, self.status = key
+        self.state, self.created = state, created
+        self._deadline_at: int | None = None  # of a task without a durable function, which has its own
+        self._has_checkpoints = True  # beside the first one, as far as is known
+        self._is_new = created and self.status == "running"  # so its lease is most likely still free
+
+    def __repr__(self) -> str:
+        return f"<Task {self.id!r} {self.status}>"
+
+    @property
+    def is_paused(self) -> bool:
+        return self.status == "paused"
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status in FINISHED
+
+    async def record(self) -> TaskRecord:
+        """The task as it stands in the store now."""
+        row = await current_row(self._store, self.id, self.uid)
+        record, snapshot = await records.load(self._store, row)
+        self._snapshot = self._read = snapshot
+        self.status, self.state = record.status, record.state
+        return record
+
+    async def _refresh(self, hold: Hold) -> Config:
+        """Read status and state anew, and how the task is to be treated. The rest of the record is left out: it grows
+        with every attempt."""
+        row = await current_row(self._store, self.id, self.uid)
+        hold.snapshot = None
+        self._snapshot = self._read = await self._base(hold)
+        self.status = row.status  # type: ignore[assignment]
+        self.state = snapshots.contents(self._snapshot.raw)["state"]
+        return config_of(self._store, row)
+
+    async def _base(self, hold: Hold) -> Snapshot:
+        """The snapshot the next checkpoint builds on: the newest one, read only when we do not have it."""
+        if hold.snapshot is None:
+            row = await current_row(self._store, self.id, self.uid)
+            if self._snapshot.seq == row.state_seq:
+                hold.snapshot = self._snapshot
+            else:
+                snapshot, _, damaged = await records.newest_good(self._store, row)
+                if damaged:
+                    await self._set_aside(row, snapshot.seq, damaged)
+                hold.snapshot = snapshot
+        return hold.snapshot
+
+    async def _set_aside(self, row: TaskRow, target: int, damaged: Sequence[str]) -> None:
+        """Mark checkpoints that could not be read, so that the history names them and they are not tried again."""
+        seqs = [seq for name in damaged if (seq := seq_of(self.uid, name)) is not None]
+        await self._invalidate(row, target, seqs, "damaged")
+
+    async def _invalidate(self, row: TaskRow, target: int, seqs: Sequence[int], kind: str) -> bool:
+        """Mark checkpoints as invalid and make `target` the state; False when the task has changed since `row`."""
+        params = {
+            **self._event(kind, {"checkpoints": list(seqs), "state": target}),
+            "target": target,
+            "seqs": json.dumps(list(seqs)),
+            "version": row.version,
+        }
+        done = await self._store.verb("invalidate", self.uid, params, key=self.id) is not None
+        hold = leases.held(self._store, self.uid)
+        if hold is not None:
+            hold.snapshot = None
+        return done
 
     def _event(self, kind: str, data: Any) -> dict[str, Any]:
         return self._store.event(self.uid, kind, data, self._agent)
 
+    def _take_after(self, row: TaskRow) -> None:
+        """Note what the row says beside the status and the state."""
+        self._deadline_at = deadline_of(config_of(self._store, row), row.created_at) if row.config is not None else None
+        self._has_checkpoints = row.seq > 0
 
-def store_of(owner: TasksCore | TaskCore) -> Store:
+
+async def newest_state(store: Store, uid: str) -> tuple[TaskRow, Snapshot, Json]:
+    """The task's row, its newest snapshot and the state in it.
+
+    Raises:
+        RecordDamaged: there is no row with this uid.
+    """
+    rows = await store.query("get_task_by_uid", uid=uid)
+    if not rows:
+        raise RecordDamaged(f"the row of task {uid}", "it is not found by its own uid, or was deleted just now")
+    row = TaskRow(*rows[0])
+    snapshot, _, _ = await records.newest_good(store, row)
+    return row, snapshot, snapshots.contents(snapshot.raw)["state"]
+
+
+async def attach(store: Store, uid: str) -> TaskCore:
+    """The task with this uid, with its newest state.
+
+    Raises:
+        RecordDamaged: there is no row with this uid.
+    """
+    row, snapshot, state = await newest_state(store, uid)
+    key: Key = (row.id, uid, row.status)  # type: ignore[assignment]
+    task = TaskCore(store, key, state, snapshot, row.agent, created=False)
+    task._take_after(row)
+    return task
+
+
+# ── for the rooms above ──────────────────────────────────────────────────────────────────────────
+
+
+def store_of(owner: StoreOwner) -> Store:
     """The store that the tasks, or the task, are in."""
     return owner._store
 
@@ -47,3 +157,8 @@ def agent_of(task: TaskCore) -> str:
 def event_of(task: TaskCore, kind: str, data: Any) -> dict[str, Any]:
     """The columns of an event that is added to the task's chain."""
     return task._event(kind, data)
+
+
+def has_checkpoints(task: TaskCore) -> bool:
+    """Whether the task has checkpoints beside the first one, as far as this handle knows."""
+    return task._has_checkpoints

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from shlex import quote
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -25,8 +25,8 @@ from perdure._ground.ids import Process, is_proven_dead
 from perdure._ground.traceback_text import trace_of
 from perdure._model import FINISHED, Holder, Progress, Sighting, refuse_move
 from perdure._store import Fence, HolderRow, Store, TaskRow, Write
-from perdure._tasks.checkpoints import Snapshot
-from perdure._tasks.lifecycle import dependencies_of
+from perdure._tasks.dependencies import dependencies_of
+from perdure._tasks.state import Snapshot
 from perdure.errors import InvalidTransition, LeaseHeld, NotFound, PerdureError, TaskBlocked
 
 # Set for a command under `perdure run`: the task's uid, and the pid of who holds its lease only for the command.
@@ -42,6 +42,18 @@ TAKEN_OVER = "taken over by "
 _MOMENT = 0.001
 
 
+class Interruptible(Protocol):
+    """An attempt at a durable function that runs in this process."""
+
+    loop: asyncio.AbstractEventLoop
+
+    def interrupt(self) -> None:
+        """Stop now. Called on the attempt's loop."""
+
+    def drain(self) -> None:
+        """Stop at the next safe point. Called on the attempt's loop."""
+
+
 class Hold(Struct, eq=False):
     """A lease this process has, and what its writes need to know."""
 
@@ -50,6 +62,7 @@ class Hold(Struct, eq=False):
     is_exclusive: bool = False
     snapshot: Snapshot | None = None
     progress: Progress | None = None  # as it was last marked, once this process has read or marked it
+    attempt: Interruptible | None = None  # the durable function's that runs under it, while it does
     at_end: Callable[[], None] | None = None  # told when nothing is left to do but to write down the task's end
 
 
@@ -57,6 +70,12 @@ def held(store: Store, uid: str) -> Hold | None:
     """The lease, if this process has it and its attempt was not closed."""
     hold: Hold | None = store.presence.held.get(uid)
     return hold if hold is not None and hold.fence.closed is None else None
+
+
+def attempt_under_way(store: Store, uid: str) -> Interruptible | None:
+    """The attempt at a durable function that runs under this process's lease, if one does."""
+    hold: Hold | None = store.presence.held.get(uid)
+    return hold.attempt if hold is not None else None
 
 
 async def read_holder(store: Store, uid: str) -> Holder:

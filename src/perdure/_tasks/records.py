@@ -24,7 +24,7 @@ from perdure._model import (
     checkpoint_id,
 )
 from perdure._store import AttemptRow, EventRow, FrameRow, Store, TaskRow
-from perdure._tasks.checkpoints import Snapshot, snapshots
+from perdure._tasks.state import Snapshot, snapshots
 from perdure.errors import InvalidInput, KeyMissing, NotFound, RecordDamaged
 
 log = logging.getLogger("perdure.tasks")

@@ -9,14 +9,7 @@ from __future__ import annotations
 from perdure._model import FINISHED, MAY_WRITE, MOVES, refuse_move
 from perdure._store import Fence, Store, TaskRow
 from perdure._tasks import leases
-from perdure.errors import Conflict, LeaseLost, NotFound, PerdureError, StaleVersion
-
-
-async def current_row(store: Store, task_id: str, uid: str) -> TaskRow:
-    rows = await store.query("get_task_by_uid", uid=uid)
-    if not rows:
-        raise NotFound("task", task_id, store.place)
-    return TaskRow(*rows[0])
+from perdure.errors import Conflict, LeaseLost, PerdureError, StaleVersion
 
 
 async def why(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perdure._ground.clock import moment
 from perdure._ground.ids import check_id
@@ -17,88 +17,44 @@ from perdure._model import (
     FINISHED,
     Change,
     Checkpoint,
-    Config,
     Progress,
     Reason,
-    Status,
-    TaskRecord,
     ToolCall,
     progress_of,
 )
 from perdure._store import TaskRow
-from perdure._tasks import leases, records, refusals
 from perdure._tasks.attempts import attempt_of
-from perdure._tasks.checkpoints import Snapshot, history, snapshots
 from perdure._tasks.checkpoints import checkpoint_write as checkpointing
+from perdure._tasks.checkpoints import history
 from perdure._tasks.checkpoints import list_append as appending
-from perdure._tasks.core import TaskCore
-from perdure._tasks.leases import Hold
-from perdure._tasks.lifecycle import config_of, fail_overdue
+from perdure._tasks.core import Key, StoreOwner, TaskCore
+from perdure._tasks.lifecycle import fail, take_lease
 from perdure._tasks.lifecycle import status_moves as moves
 from perdure._tasks.pauses import callbacks, decisions
 from perdure._tasks.pauses import messages as telling
 from perdure._tasks.pauses import pause_write as pausing
 from perdure._tasks.pauses import resume_write as resuming
+from perdure._tasks.state import Snapshot, snapshots
+from perdure._tasks.task_row import current_row
 from perdure._tasks.values import TaskFrames
 from perdure.errors import InvalidInput, InvalidTransition, RecordDamaged, StaleVersion
 
-if TYPE_CHECKING:
-    from perdure._tasks.tasks import Tasks
-
 Json = Any
-Key = tuple[str, str, Status]  # its id, its uid
 
 
 class Task(TaskCore):
     """One task; what it shows is what was last read or written through it."""
 
     def __init__(
-        self, tasks: Tasks, key: Key, state: Json, snapshot: Snapshot, agent: str = "", created: bool = True
+        self, tasks: TaskHome, key: Key, state: Json, snapshot: Snapshot, agent: str = "", created: bool = True
     ) -> None:
+        super().__init__(tasks._store, key, state, snapshot, agent, created)
         self._tasks = tasks
-        self._store = tasks._store
-        self._agent = agent
-        self._snapshot = snapshot  # the newest this handle knows of
-        self._read = snapshot  # the one that `state` was read from, before the code changed it
-        self.id, self.uid, self.status = key
-        self.state, self.created = state, created
-        self._deadline_at: int | None = None  # of one without a durable function, which has its own
-        self._has_checkpoints = True  # beside the first one, as far as is known
-        self._is_new = created and self.status == "running"  # so its lease is most likely still free
-
-    def __repr__(self) -> str:
-        return f"<Task {self.id!r} {self.status}>"
-
-    @property
-    def is_paused(self) -> bool:
-        return self.status == "paused"
-
-    @property
-    def is_finished(self) -> bool:
-        return self.status in FINISHED
 
     @property
     def frames(self) -> TaskFrames:
         """What the task was thinking about when it was interrupted."""
         return TaskFrames(self._store, self.id, self.uid)
-
-    async def record(self) -> TaskRecord:
-        """The task as it stands in the store now."""
-        row = await refusals.current_row(self._store, self.id, self.uid)
-        record, snapshot = await records.load(self._store, row)
-        self._snapshot = self._read = snapshot
-        self.status, self.state = record.status, record.state
-        return record
-
-    async def _refresh(self, hold: Hold) -> Config:
-        """Status and state as they are now, without the rest of the record, which grows with every attempt; and how
-        the task is to be treated."""
-        row = await refusals.current_row(self._store, self.id, self.uid)
-        hold.snapshot = None
-        self._snapshot = self._read = await self._base(hold)
-        self.status = row.status  # type: ignore[assignment]
-        self.state = snapshots.contents(self._snapshot.raw)["state"]
-        return config_of(self._store, row)
 
     # ── an attempt's writes ─────────────────────────────────────────────────────────────────────
 
@@ -169,7 +125,7 @@ class Task(TaskCore):
         at = self._store.clock.now_ms()
         progress = Progress(operation=operation, percent=percent, cursor=cursor, done=done, total=total, at=moment(at))
         while True:
-            hold = await self._take()
+            hold = await take_lease(self)
             before = hold.progress or await read_progress(self)
             hold.progress = progress.beside(hold.progress or before)  # somebody else here may have marked meanwhile
             sealed = self._store.seal(self.uid, "progress", hold.progress, Progress)
@@ -186,10 +142,10 @@ class Task(TaskCore):
         """
         sealed = self._store.seal(self.uid, "result", result)
         try:
-            hold = await self._take()
+            hold = await take_lease(self)
             await moves.move(self, "complete", hold=hold, ended="completed", data={}, result=sealed)
         except InvalidTransition:
-            row = await refusals.current_row(self._store, self.id, self.uid)
+            row = await current_row(self._store, self.id, self.uid)
             if row.status != "completed":
                 raise
             await self._same_result(row, result)
@@ -204,11 +160,7 @@ class Task(TaskCore):
 
     async def fail(self, error: Json) -> None:
         """The task has failed; `error` says how. It may be resumed, which begins a new attempt."""
-        shape = moves.error_of(error)
-        sealed = self._store.seal(self.uid, "error", shape)
-        row = await refusals.current_row(self._store, self.id, self.uid)
-        hold = await self._take() if row.status == "running" else None
-        await moves.move(self, "fail", hold=hold, ended="failed", data={"message": shape["message"]}, error=sealed)
+        await fail(self, error)
 
     # ── control ─────────────────────────────────────────────────────────────────────────────────
 
@@ -237,11 +189,9 @@ class Task(TaskCore):
             NotFound: there is no such checkpoint.
         """
         if instruction is not None:
-            await resuming.with_instruction(self, instruction, state, checkpoint)
-        elif checkpoint is not None:
-            await history.rollback(self, checkpoint, patch=state or {}, verb="resume")
+            await resuming.with_instruction(self, instruction, state, checkpoint, self._keep)
         else:
-            await resuming.resume(self, state or {})
+            await resuming.resume_at(self, state, checkpoint, self._keep)
 
     async def instruct(self, text: str) -> None:
         """Change what a durable function is to do: its next `instruction()` gives this. It goes on as it was."""
@@ -253,8 +203,7 @@ class Task(TaskCore):
         A durable function's effects are settled and undone first, by whoever works on the task: if that is
         another process, this returns when the wish is on disk, and the task is `cancelled` when it is fulfilled.
         """
-        canceller = self._tasks._canceller
-        if canceller is not None and await canceller(self, undo):
+        if await self._tasks._hooks.cancel(self, undo):
             return
         await moves.move(self, "cancel", ended="cancelled", data={"undo": undo}, ends=True)
 
@@ -264,7 +213,10 @@ class Task(TaskCore):
         A durable function goes on from there. Effects it has done since are taken back first with `undo`, left as
         they are with undo=False; without either the rollback is refused (InvalidInput) if there are any.
         """
-        await history.rollback(self, to, patch=None, verb="rollback", undo=undo)
+        await history.rollback(self, to, patch=None, verb="rollback", keep=self._keep, undo=undo)
+
+    def _keep(self, checkpoint: int, undo: bool | None) -> Awaitable[str | None]:
+        return self._tasks._hooks.keep_for_rollback(self, checkpoint, undo)
 
     async def answer(self, value: Json, *, by: str = "", key: str | None = None) -> None:
         """Answer what the task waits for; the first answer stands, and the task goes on. Without a durable function
@@ -309,9 +261,10 @@ class Task(TaskCore):
             NotFound, InvalidInput: there is no such checkpoint, step or argument; nothing was written.
             AlreadyExists: the id is in use.
         """
-        forker = self._tasks._forker
-        made = await forker(self, id, at, set) if forker is not None else None
-        return made if made is not None else await history.fork(self, id, at, set)
+        made = await self._tasks._hooks.fork(self, id, at, set)
+        if made is not None:
+            return made
+        return await self._tasks._create_from(id, **await history.fork_columns(self, at, set))
 
     async def signal(self, name: str, value: Json = None, *, once: str | None = None) -> None:
         """Send a durable function a word: whoever waits for `name` goes on with it, or it is kept.
@@ -349,7 +302,7 @@ class Task(TaskCore):
         """Out of sight: `get` and `list` find it only with archived=True."""
         params = {**self._event("archived", {}), "archived_at": self._store.clock.now_ms()}
         if await self._store.verb("archive", self.uid, params, key=self.id) is None:
-            row = await refusals.current_row(self._store, self.id, self.uid)
+            row = await current_row(self._store, self.id, self.uid)
             raise InvalidTransition(self.id, row.status, "be archived", do="complete, fail or cancel it first")
 
     async def delete(self, *, force: bool = False) -> None:
@@ -358,47 +311,52 @@ class Task(TaskCore):
         Raises:
             InvalidTransition: the task is not finished.
         """
-        row = await refusals.current_row(self._store, self.id, self.uid)
+        row = await current_row(self._store, self.id, self.uid)
         if row.status not in FINISHED:
             if not force:
                 raise InvalidTransition(self.id, row.status, "be deleted", do="finish it first, or delete(force=True)")
             await self.cancel()
-            row = await refusals.current_row(self._store, self.id, self.uid)
+            row = await current_row(self._store, self.id, self.uid)
         params = {**self._event("deleted", {}), "version": row.version}
         if await self._store.verb("delete_task", self.uid, params, key=self.id) is None:
-            now = await refusals.current_row(self._store, self.id, self.uid)
+            now = await current_row(self._store, self.id, self.uid)
             raise StaleVersion(self.id, row.version, now.version)
 
-    # ── helpers ─────────────────────────────────────────────────────────────────────────────────
 
-    async def _check_time(self) -> None:
-        if self._deadline_at is not None and self._store.clock.now_ms() >= self._deadline_at:
-            late = await fail_overdue(self, self._deadline_at)
-            if late is not None:
-                raise late
+class TaskHooks:
+    """What the rooms above add to verbs of a task. Without them a task is treated as one without a durable function."""
 
-    async def _take(self) -> Hold:
-        await self._check_time()
-        is_new, self._is_new = self._is_new, False
-        return await leases.take(self._store, self.id, self.uid, self._agent, is_new=is_new)
+    async def cancel(self, task: Task, undo: bool) -> bool:
+        """Cancel a durable function's task, whose effects may have to be undone; False for any other task."""
+        return False
 
-    async def _base(self, hold: Hold) -> Snapshot:
-        """The snapshot the next checkpoint builds on: the newest one, read only when we do not have it."""
-        if hold.snapshot is None:
-            row = await refusals.current_row(self._store, self.id, self.uid)
-            if self._snapshot.seq == row.state_seq:
-                hold.snapshot = self._snapshot
-            else:
-                snapshot, _, damaged = await records.newest_good(self._store, row)
-                if damaged:
-                    await history.set_aside(self, row, snapshot.seq, damaged)
-                hold.snapshot = snapshot
-        return hold.snapshot
+    async def fork(self, task: Task, id: str, at: str | None, changes: Mapping[str, Json]) -> Task | None:
+        """A fork of a durable function's task, with its journal; None for any other task."""
+        return None
+
+    async def keep_for_rollback(self, task: Task, checkpoint: int, undo: bool | None) -> str | None:
+        """The journal entries that a durable function's task keeps when it goes back to a checkpoint, packed; None
+        for any other task."""
+        return None
+
+    async def restore(self, task: Task, epoch: int) -> None:
+        """Bring back what was saved of the task's runtime, before the attempt of this epoch begins."""
+
+
+class TaskHome(StoreOwner):
+    """What a task knows of the tasks of its namespace."""
+
+    _hooks: TaskHooks
+    _drafts: dict[object, object]  # see task_drafts.py
+
+    async def _create_from(self, id: str, *, state: Json, **what: Any) -> Task:
+        """A new task, which may come from another one."""
+        raise NotImplementedError
 
 
 async def read_progress(task: Task) -> Progress | None:
     """How far its operations have come, as any attempt has marked it last."""
-    row = await refusals.current_row(task._store, task.id, task.uid)
+    row = await current_row(task._store, task.id, task.uid)
     try:
         return task._store.unseal(task.uid, "progress", row.progress, Progress) if row.progress else None
     except RecordDamaged:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from perdure._ground import codec
 from perdure._ground.clock import to_ms
@@ -25,44 +25,28 @@ from perdure._model import (
 )
 from perdure._store import EventRow, Store, TaskRow
 from perdure._tasks import leases, records
-from perdure._tasks.checkpoints import snapshots
-from perdure._tasks.core import TasksCore
-from perdure._tasks.lifecycle import config_of, deadline_of, has_to_wait
-from perdure._tasks.lifecycle import task_drafts as drafts
+from perdure._tasks import task_drafts as drafts
+from perdure._tasks.core import Key, newest_state
+from perdure._tasks.dependencies import has_to_wait
 from perdure._tasks.pauses import callbacks
-from perdure._tasks.task import Task
-from perdure.errors import AlreadyExists, InvalidInput, NotFound, RecordDamaged, TaskFailed, TimedOut
-
-if TYPE_CHECKING:
-    from perdure._tasks.values import Handler
+from perdure._tasks.state import snapshots
+from perdure._tasks.task import Task, TaskHome, TaskHooks
+from perdure._tasks.task_row import deadline_of, find_row
+from perdure._tasks.values import Handlers
+from perdure.errors import AlreadyExists, InvalidInput, NotFound, TaskFailed, TimedOut
 
 Json = Any
 # Between two looks at a task another process works on. A read takes a tenth of a millisecond.
 
 
-class Tasks(TasksCore):
+class Tasks(TaskHome):
     """The tasks of one namespace in one store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, hooks: TaskHooks | None = None) -> None:
         self._store = store
-        # How a durable function's task is cancelled: what it did may have to be undone. Set by the app.
-        self._canceller: Callable[[Task, bool], Awaitable[bool]] | None = None
-        self._drafts: dict[object, drafts.Draft] = {}  # what tasks begin with that are alike
-        self._handlers: list[Handler] = []  # who is told what happens, while a worker runs here
-        self._handler_hooks: list[Callable[[Handler], None]] = []  # workers, which begin to tell those that are added
-        # What a durable function's journal keeps when it goes back to a checkpoint; None for any other task.
-        self._roller: Callable[[Task, int, bool | None], Awaitable[str | None]] | None = None
-        # How it is forked: with its journal. None for a task of no durable function.
-        self._forker: Callable[[Task, str, str | None, Mapping[str, Json]], Awaitable[Task | None]] | None = None
-        # How what a task had around it comes back when it is claimed again. Set by the app.
-        self._returner: Callable[[Task, int], Awaitable[None]] | None = None
-        # How to stop the attempt at a durable function that this process is at, if it is. Set by the app.
-        self._stopper: Callable[[Task], Callable[[bool], None] | None] = lambda _: None
-
-    @property
-    def _author(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self._store.presence.author())
-        return found
+        self._hooks = hooks or TaskHooks()
+        self._drafts = {}
+        self._handlers = Handlers()
 
     # ── beginning ───────────────────────────────────────────────────────────────────────────────
 
@@ -104,7 +88,7 @@ class Tasks(TasksCore):
         check_id(id)
         task = await self._insert("create_task", id, state, **what)
         if task is None:
-            found = await self._row(id)
+            found = await find_row(self._store, id)
             raise AlreadyExists(id, found.status if found else "gone again")
         return task
 
@@ -117,7 +101,7 @@ class Tasks(TasksCore):
         check_id(id)
         first = {} if state is None else state
         while True:
-            row = await self._row(id)
+            row = await find_row(self._store, id)
             if row is None:
                 task = await self._insert("create_task", id, first)
             elif again and row.status in FINISHED:
@@ -202,7 +186,7 @@ class Tasks(TasksCore):
 
     async def get(self, id: str, *, archived: bool = False) -> TaskRecord | None:
         """The task's record, or None if there is none (or it is archived, and `archived` was not asked for)."""
-        row = await self._row(check_id(id))
+        row = await find_row(self._store, check_id(id))
         if row is None or (row.archived_at is not None and not archived):
             return None
         return (await records.load(self._store, row))[0]
@@ -213,7 +197,7 @@ class Tasks(TasksCore):
         Raises:
             NotFound: no such task; the message names the store.
         """
-        row = await self._row(check_id(id))
+        row = await find_row(self._store, check_id(id))
         if row is None:
             raise NotFound("task", id, self._store.place)
         return await self._attach(row.uid)
@@ -263,7 +247,7 @@ class Tasks(TasksCore):
 
     async def events(self, id: str) -> Sequence[Event]:
         """What happened to a task, in order, with who did it."""
-        row = await self._row(check_id(id))
+        row = await find_row(self._store, check_id(id))
         if row is None:
             raise NotFound("task", id, self._store.place)
         rows = await self._store.query("read_events", uid=row.uid, after=0, limit=1 << 31)
@@ -285,7 +269,7 @@ class Tasks(TasksCore):
     async def _reached(self, id: str, status: Status, end: float | None, timeout: timedelta | None) -> TaskRecord:
         while True:
             moves = self._store.bell.moves
-            row = await self._row(check_id(id))
+            row = await find_row(self._store, check_id(id))
             if row is None:
                 raise NotFound("task", id, self._store.place)
             if row.status == status or row.status in FINISHED:
@@ -310,18 +294,9 @@ class Tasks(TasksCore):
             NotFound: there is no such token.
             InvalidInput: the value does not fit; nothing was written, and the token is still good.
         """
-        return await callbacks.deliver(self, token, value, by=by)
+        return await callbacks.deliver(self._store, token, value, by=by)
 
     # ── helpers ─────────────────────────────────────────────────────────────────────────────────
-
-    async def _row(self, id: str) -> TaskRow | None:
-        namespace = self._store.namespace
-        rows = await self._store.query("get_task", namespace=namespace, id=id)
-        row = TaskRow(*rows[0]) if rows else None
-        if row is not None and (row.namespace, row.id, bool(row.is_current)) != (namespace, id, True):
-            # An index has found it, and its row says otherwise. To go on as if there were none would do all again.
-            raise RecordDamaged(f"the row of task {row.uid}", f"it is found as {id!r}, and says that it is {row.id!r}")
-        return row
 
     def _untouched(self, id: str, uid: str) -> Task:
         """A durable function's task that nobody has begun, without reading it: its state is the first one."""
@@ -334,18 +309,13 @@ class Tasks(TasksCore):
         return self._as_in(row, first.state, first.snapshot)
 
     async def _attach(self, uid: str) -> Task:
-        rows = await self._store.query("get_task_by_uid", uid=uid)
-        if not rows:
-            raise RecordDamaged(f"the row of task {uid}", "it is not found by its own uid, or was deleted just now")
-        row = TaskRow(*rows[0])
-        snapshot, _, _ = await records.newest_good(self._store, row)
-        return self._as_in(row, snapshots.contents(snapshot.raw)["state"], snapshot)
+        row, snapshot, state = await newest_state(self._store, uid)
+        return self._as_in(row, state, snapshot)
 
     def _as_in(self, row: TaskRow, state: Json, snapshot: snapshots.Snapshot) -> Task:
-        uid = row.uid
-        task = Task(self, (row.id, uid, row.status), state, snapshot, agent=row.agent, created=False)  # type: ignore[arg-type]
-        task._deadline_at = deadline_of(config_of(self._store, row), row.created_at) if row.config is not None else None
-        task._has_checkpoints = row.seq > 0
+        key: Key = (row.id, row.uid, row.status)  # type: ignore[assignment]
+        task = Task(self, key, state, snapshot, agent=row.agent, created=False)
+        task._take_after(row)
         return task
 
 
@@ -354,16 +324,19 @@ class Tasks(TasksCore):
 
 def tasks_of(task: Task) -> Tasks:
     """All tasks of the namespace that this one is in."""
-    return task._tasks
+    tasks = task._tasks
+    assert isinstance(tasks, Tasks)
+    return tasks
 
 
-def find_row(tasks: Tasks, id: str) -> Awaitable[TaskRow | None]:
-    """The row of the task that has this id now, or None.
+def handlers_in(tasks: Tasks) -> Handlers:
+    """The handlers that this process tells of events."""
+    return tasks._handlers
 
-    Raises:
-        RecordDamaged: the row that was found belongs to another id.
-    """
-    return tasks._row(id)
+
+def hooks_of(tasks: Tasks) -> TaskHooks:
+    """What the rooms above add to the verbs of these tasks."""
+    return tasks._hooks
 
 
 def task_by_uid(tasks: Tasks, uid: str) -> Awaitable[Task]:

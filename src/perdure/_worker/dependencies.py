@@ -32,7 +32,7 @@ class Dependencies:
     async def round(self) -> timedelta | None:
         began = time.monotonic()
         async for blocked in self._blocked(settled=True):
-            await settle_blocked(self._tasks, blocked)
+            await settle_blocked(self._store, blocked)
         took = time.monotonic() - began
         now = self._store.clock.boottime()
         if now >= self._circles_at:
@@ -44,7 +44,7 @@ class Dependencies:
         waiting = {blocked.id: blocked async for blocked in self._blocked(settled=False)}
         circle = find_circle({id: list(blocked.dependencies) for id, blocked in waiting.items()})
         for id in dict.fromkeys(circle):
-            await fail_circle(self._tasks, waiting[id], circle)
+            await fail_circle(self._store, waiting[id], circle)
 
     async def _blocked(self, *, settled: bool) -> AsyncIterator[Blocked]:
         after = ""

@@ -35,7 +35,7 @@ class Pollers:
 
     async def round(self) -> timedelta | None:
         self._end_with(asyncio.current_task())
-        tasks, store = self._tasks, self._store
+        store = self._store
         now = await store.wall_ms()
         limit = MOST * 2
         questions = await store.query("due_pauses", namespace=store.namespace, polls=1, limit=limit)
@@ -44,10 +44,10 @@ class Pollers:
         due: dict[tuple[str, str], Awaitable[bool]] = {}
         for row in questions:
             if row[8] <= now:
-                due[row[0], row[3]] = take_question(tasks, DueQuestion(*row), now, resets)
+                due[row[0], row[3]] = take_question(store, DueQuestion(*row), now, resets)
         for uid, due_at in paused:
             if due_at <= now:
-                due[uid, ""] = take_task(tasks, uid, due_at, now, resets)
+                due[uid, ""] = take_task(store, uid, due_at, now, resets)
         left = self._begin(due)
         if left:
             await asyncio.wait(self._under_way.values(), return_when=asyncio.FIRST_COMPLETED)

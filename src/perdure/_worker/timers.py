@@ -31,7 +31,7 @@ class Timers:
         self._store = store_of(tasks)
 
     async def round(self) -> timedelta | None:
-        tasks, store = self._tasks, self._store
+        store = self._store
         now = await store.wall_ms()
         questions = await store.query("due_pauses", namespace=store.namespace, polls=0, limit=WINDOW)
         paused = await store.query("due_tasks", namespace=store.namespace, polls=0, limit=WINDOW)
@@ -41,8 +41,8 @@ class Timers:
         resets = await read_resets(store) if due_questions or due_tasks else {}
         await take_all(
             [
-                *(take_question(tasks, due, now, resets) for due in due_questions),
-                *(take_task(tasks, uid, due_at, now, resets) for uid, due_at in due_tasks),
+                *(take_question(store, due, now, resets) for due in due_questions),
+                *(take_task(store, uid, due_at, now, resets) for uid, due_at in due_tasks),
                 *(take_after_task(store, row) for row in ended),
             ]
         )

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from perdure._ground.clock import Clock, SystemClock
 from perdure._store import MOVED, WORK, Kinds
-from perdure._tasks import Handler, Tasks, store_of
+from perdure._tasks import Handler, Tasks, handlers_in, store_of
 from perdure._worker.awaited_tasks import AwaitedTasks
 from perdure._worker.claimer import Claimer, Observer
 from perdure._worker.deadlines import Deadlines
@@ -84,7 +84,7 @@ class Worker:
         duties: list[Duty] = [self._registration, self._claimer, self._reaper]
         duties += [Deadlines(self._tasks, self._cancel), Dependencies(self._tasks), AwaitedTasks(self._tasks)]
         duties += [Timers(self._tasks), Pollers(self._tasks), Schedules(self._tasks), Triggers(self._tasks)]
-        duties += [Deliveries(self._tasks, handler) for handler in self._tasks._handlers]
+        duties += [Deliveries(self._tasks, handler) for handler in handlers_in(self._tasks)]
         after = self._settings.stalled_after
         if after is not None:
             restart = self._settings.restart_stalled
@@ -93,7 +93,7 @@ class Worker:
 
     async def __aenter__(self) -> None:
         clock = self._store.clock
-        if self._tasks._handlers:
+        if handlers_in(self._tasks):
             await _next_millisecond(clock)
         self._loops = [DutyLoop(duty, clock, calm=isinstance(duty, _AFTER_MOVES)) for duty in self._duties()]
         claiming = next(loop for loop in self._loops if loop.duty is self._claimer)
@@ -101,8 +101,7 @@ class Worker:
         self._stack.enter_context(self._store.bell.subscribed(BellRelay(self._heard).ring))
         self._running = [asyncio.create_task(loop.run(), name=f"perdure {loop.duty.name}") for loop in self._loops]
         self._loop = asyncio.get_running_loop()
-        self._tasks._handler_hooks.append(self._serve)
-        self._stack.callback(self._tasks._handler_hooks.remove, self._serve)
+        self._stack.enter_context(handlers_in(self._tasks).served_by(self._serve))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

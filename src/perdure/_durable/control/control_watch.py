@@ -18,7 +18,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import Awaitable, Generator, Iterator, Sequence
 from contextlib import suppress
 from contextvars import Context
 from itertools import islice
@@ -31,7 +31,7 @@ from perdure._ground import codec
 from perdure._ground.bridge import Nap
 from perdure._model import Entry, Pause, scope_of
 from perdure._store import Row, Store, Waiting, wake_here
-from perdure._tasks import Task, event_of, fail_overdue, store_of, tasks_of
+from perdure._tasks import Task, event_of, fail_overdue, store_of
 from perdure.errors import LeaseLost, PerdureError
 
 CANCEL = "~cancel"
@@ -69,18 +69,6 @@ def stop_soon(store: Store, uid: str) -> None:
     attempt = _attempt_of(store, uid)
     if attempt is not None:
         attempt.drain()
-
-
-def stopper(task: Task) -> Callable[[bool], None] | None:
-    """A function that stops the attempt of this process, now or at its next safe point; None if there is none."""
-    attempt = _attempt_of(store_of(task), task.uid)
-    if attempt is None:
-        return None
-
-    def stop(now: bool) -> None:
-        attempt.loop.call_soon_threadsafe(attempt.interrupt if now else attempt.drain)
-
-    return stop
 
 
 async def why_drained(attempt: Attempt) -> str:
@@ -319,7 +307,7 @@ async def _bring_answers(attempt: Attempt) -> None:
 
     try:
         if attempt.task is not None:
-            await look_after(tasks_of(attempt.task), attempt.uid)
+            await look_after(attempt.store, attempt.uid)
         for row in await attempt.store.query("read_pauses", uid=attempt.uid):
             if row[6] is not None and row[0] in attempt.pausing:
                 attempt.answered(row[0], attempt.store.unseal(attempt.uid, "answer", row[6]))

@@ -81,7 +81,7 @@ class Inbox:
         await answer_question(store, question, {"choice": choice, "value": value}, by=by or store.presence.user)
 
     async def _row(self, task_id: str) -> TaskRow:
-        row = await find_row(self._tasks, check_id(task_id))
+        row = await find_row(self._store, check_id(task_id))
         if row is None:
             raise NotFound("task", task_id, self._store.place)
         return row

@@ -80,7 +80,7 @@ async def where(tasks: Tasks, id: str) -> Where:
     holder, dead = await who_works_on(store, task.uid)
     at_work = record.attempts[-1].epoch if holder and record.attempts else None
     frames = open_calls(entries, questions, at_work=at_work, until=await may_run_until(store, task.uid, entries))
-    blocked = await blockers(tasks, id)
+    blocked = await blockers(store_of(tasks), id)
     nobody = await why_unclaimed(store, call[0]) if call and not holder and record.status == "running" else ""
     if nobody and record.attempts and record.attempts[-1].ended == COULD_NOT_BEGIN:
         nobody = f"{nobody}; {await _why_not_begun(tasks, record)}"

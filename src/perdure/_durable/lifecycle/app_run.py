@@ -121,7 +121,7 @@ async def _carried(tasks: Tasks, task: Task, function: DurableFunction[..., Any]
             from perdure._tasks import look_after  # imported late: most runs never pause
 
             await notices.look(row)
-            await look_after(tasks, task.uid)
+            await look_after(store_of(tasks), task.uid)
             if until_paused:
                 row = await current_row(store, task.id, task.uid)
                 if row.status == "paused":
@@ -142,7 +142,7 @@ async def _carried(tasks: Tasks, task: Task, function: DurableFunction[..., Any]
 
             notices.tell(error.what)
             blocked = await blocked_by(store, await current_row(store, task.id, task.uid))
-            if await settle_blocked(tasks, blocked) == "wait":
+            if await settle_blocked(store_of(tasks), blocked) == "wait":
                 if until_paused:
                     return Stopped(id=task.id, status="pending", waits_for=error.what)
                 await Nap(LOOK_SECONDS)

@@ -38,6 +38,7 @@ from perdure._tasks import (
     agent_of,
     explain_refusal,
     forget_lease,
+    hooks_of,
     release_lease,
     store_of,
 )
@@ -59,9 +60,9 @@ async def come_back(tasks: Tasks, task: Task, hold: Hold) -> None:
         Incompatible: the surroundings have changed since the last save; nothing was touched.
         CredentialRefused, RestoreFailed: the runtime could not be brought back; nothing of it is left.
     """
-    if hold.fence.epoch > 1 and tasks._returner is not None:
+    if hold.fence.epoch > 1:
         try:
-            await tasks._returner(task, hold.fence.epoch)
+            await hooks_of(tasks).restore(task, hold.fence.epoch)
         except BaseException as error:
             await release_lease(store_of(tasks), hold, COULD_NOT_BEGIN, error)
             raise
@@ -115,9 +116,11 @@ async def make_attempt(
             attempt.always_replay = replays_always()
             try:
                 watch.add(attempt)
+                hold.attempt = attempt
                 try:
                     value = await carry_out(attempt, function.function, args, kwargs, function.is_async)
                 finally:
+                    hold.attempt = None
                     watch.remove(attempt)
                 data, copy = _kept_result(function, value)
                 sealed = envelope.seal(data, "result", attempt.uid, store.ring)

@@ -151,7 +151,7 @@ async def handle_on(tasks: Tasks, id: str, function: DurableFunction[..., Any]) 
         NotFound: there is no such task.
         Conflict: the task belongs to another function.
     """
-    row = await find_row(tasks, check_id(id))
+    row = await find_row(store_of(tasks), check_id(id))
     if row is None:
         raise NotFound("task", id, store_of(tasks).place)
     found = await store_of(tasks).query("get_call", uid=row.uid)

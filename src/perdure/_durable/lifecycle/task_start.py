@@ -97,7 +97,7 @@ async def start(
         if made is not None:
             return made, beginning
         is_taken = False
-        row = await find_row(tasks, id)
+        row = await find_row(store_of(tasks), id)
         if row is not None:
             if options.debounce is None or not await _postpone(store, row, function, call(row.uid)):
                 await check_same(store, row, function, arguments)
@@ -156,7 +156,7 @@ def _example(name: str) -> str:
 async def _task_around(tasks: Tasks) -> str | None:
     """The uid of the task whose command runs this process, if `perdure run` started it."""
     around = os.environ.get(_AROUND)
-    row = await find_row(tasks, around) if around else None
+    row = await find_row(store_of(tasks), around) if around else None
     return row.uid if row is not None else None
 
 

@@ -21,17 +21,11 @@ __getattr__ = lazy_door(
             "causes_of",
         ),
         "retention": ("Policy",),
-        "snapshots": (
-            "NO_FRAME",
-            "Snapshot",
-        ),
     },
     modules=(
         "checkpoint_write",
         "history",
         "list_append",
         "retention",
-        "snapshots",
-        "unseen_changes",
     ),
 )

@@ -16,13 +16,10 @@ from perdure._tasks.checkpoints.checkpoint_write import (
 from perdure._tasks.checkpoints.history import read_checkpoint
 from perdure._tasks.checkpoints.list_append import append, causes_of
 from perdure._tasks.checkpoints.retention import Policy
-from perdure._tasks.checkpoints.snapshots import NO_FRAME, Snapshot
 from perdure._tasks.checkpoints import checkpoint_write
 from perdure._tasks.checkpoints import history
 from perdure._tasks.checkpoints import list_append
 from perdure._tasks.checkpoints import retention
-from perdure._tasks.checkpoints import snapshots
-from perdure._tasks.checkpoints import unseen_changes
 __all__ = [
     "saving",
     "all_carried",
@@ -36,12 +33,8 @@ __all__ = [
     "append",
     "causes_of",
     "Policy",
-    "NO_FRAME",
-    "Snapshot",
     "checkpoint_write",
     "history",
     "list_append",
     "retention",
-    "snapshots",
-    "unseen_changes",
 ]

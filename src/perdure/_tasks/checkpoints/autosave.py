@@ -11,20 +11,17 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from perdure._ground.bridge import Nap, mode
 from perdure._tasks.checkpoints import checkpoint_write as checkpointing
+from perdure._tasks.core import TaskCore
 from perdure.errors import PerdureError
-
-if TYPE_CHECKING:
-    from perdure._tasks.task import Task
 
 log = logging.getLogger("perdure.tasks")
 
 
 @asynccontextmanager
-async def saving(task: Task, interval: timedelta | None) -> AsyncIterator[None]:
+async def saving(task: TaskCore, interval: timedelta | None) -> AsyncIterator[None]:
     if interval is None or mode.blocking:
         yield
         return
@@ -36,7 +33,7 @@ async def saving(task: Task, interval: timedelta | None) -> AsyncIterator[None]:
         await asyncio.wait([saver])
 
 
-async def _save(task: Task, interval: float) -> None:
+async def _save(task: TaskCore, interval: float) -> None:
     clock = task._store.clock
     while True:
         due = clock.boottime() + interval

@@ -15,16 +15,18 @@ from perdure._ground.clock import moment
 from perdure._model import Checkpoint, Keep, ToolCall, checkpoint_id
 from perdure._store import Store
 from perdure._tasks import records
-from perdure._tasks.checkpoints import history, snapshots, unseen_changes
-from perdure._tasks.checkpoints.snapshots import Snapshot
+from perdure._tasks.checkpoints import history
+from perdure._tasks.core import TaskCore
 from perdure._tasks.lifecycle import status_moves as moves
-from perdure._tasks.upkeep import outline
+from perdure._tasks.lifecycle import take_lease
+from perdure._tasks.state import snapshots, unseen_changes
+from perdure._tasks.state.snapshots import Snapshot
+from perdure._tasks.task_walk import outline
 from perdure.errors import NotFound, RecordDamaged
 
 if TYPE_CHECKING:
-    from perdure._tasks.checkpoints.snapshots import Frame
     from perdure._tasks.leases import Hold
-    from perdure._tasks.task import Task
+    from perdure._tasks.state.snapshots import Frame
 
 
 # Causes of checkpoints whose whole state the task's own code gave.
@@ -32,7 +34,7 @@ _GIVEN = ("explicit", "interval")
 
 
 async def put(
-    task: Task,
+    task: TaskCore,
     state: Any,
     *,
     label: str = "",
@@ -60,7 +62,7 @@ async def put(
     return made
 
 
-async def read_own_state(task: Task) -> None:
+async def read_own_state(task: TaskCore) -> None:
     """Have the next write of the state say that its author had read what the task's own code wrote last.
 
     A handle reads the state when it is opened. An attempt may begin later, after other attempts have written; and
@@ -71,7 +73,7 @@ async def read_own_state(task: Task) -> None:
     task._read, _ = await snapshots.materialise(task._store, task.uid, max(own, default=0))
 
 
-async def save_working_state(task: Task) -> None:
+async def save_working_state(task: TaskCore) -> None:
     """Checkpoint what the code has made of `task.state`, if it has changed; `task.state` stays the code's own.
 
     Raises:
@@ -84,7 +86,7 @@ async def save_working_state(task: Task) -> None:
         task._read = Snapshot(made.seq, raw, 0, 0, 0)
 
 
-def _over(task: Task, raw: bytes, copy: dict[str, Any], keep: Keep) -> Callable[[Snapshot], Made]:
+def _over(task: TaskCore, raw: bytes, copy: dict[str, Any], keep: Keep) -> Callable[[Snapshot], Made]:
     read, crc = task._read, crc32(raw)
 
     def make(before: Snapshot) -> Made:
@@ -96,7 +98,7 @@ def _over(task: Task, raw: bytes, copy: dict[str, Any], keep: Keep) -> Callable[
     return make
 
 
-async def store_once(task: Task, *, label: str, causes: Sequence[str], may_be_there: bool) -> str:
+async def store_once(task: TaskCore, *, label: str, causes: Sequence[str], may_be_there: bool) -> str:
     """The id of the checkpoint with one of these causes; made for the first of them, of the state as it is now, if an
     earlier attempt has made none.
 
@@ -128,7 +130,7 @@ class Made(NamedTuple):
 
 
 async def store_made(
-    task: Task,
+    task: TaskCore,
     make: Callable[[Snapshot], Made],
     *,
     label: str = "",
@@ -144,7 +146,7 @@ async def store_made(
         LeaseHeld, LeaseLost, InvalidTransition: as `put` does; and what `make` raises.
     """
     while True:
-        hold = await task._take()
+        hold = await take_lease(task)
         made = make(await task._base(hold))
         frame = made.frame
         kind_of = {"label": label, "cause": cause, "depth": 0, "position": 0}
@@ -166,7 +168,7 @@ async def store_made(
 
 
 def _stored(
-    task: Task,
+    task: TaskCore,
     hold: Hold,
     made: Made,
     row: tuple[Any, ...],
@@ -198,7 +200,7 @@ def _stored(
 # ── parts beside the state ───────────────────────────────────────────────────────────────────────
 
 
-async def carry(task: Task, part: str, value: Any, *, label: str = "", cause: str, kind: str) -> Checkpoint:
+async def carry(task: TaskCore, part: str, value: Any, *, label: str = "", cause: str, kind: str) -> Checkpoint:
     """A checkpoint of the state as it is that carries one part more.
 
     Raises:
@@ -215,7 +217,7 @@ async def carry(task: Task, part: str, value: Any, *, label: str = "", cause: st
 
 
 async def carried(
-    task: Task, part: str, *, cause: str, at: str | None = None
+    task: TaskCore, part: str, *, cause: str, at: str | None = None
 ) -> tuple[Checkpoint, Any, list[str]] | None:
     """A checkpoint that carries the part, the part, and the ids of newer ones that cannot be read.
 
@@ -257,12 +259,12 @@ async def all_carried(store: Store, uid: str, part: str, *, cause: str) -> Async
                 yield parts[part]
 
 
-async def has_carried(task: Task, cause: str) -> bool:
+async def has_carried(task: TaskCore, cause: str) -> bool:
     """Whether there is a valid checkpoint with this cause."""
     return bool(await _made_by(task, cause))
 
 
-async def _made_by(task: Task, cause: str) -> list[int]:
+async def _made_by(task: TaskCore, cause: str) -> list[int]:
     """The numbers of the valid checkpoints with this cause, oldest first."""
     rows = await outline(task._store, task.uid)
     return [row.seq for row in rows if row.cause == cause and row.valid and not row.superseded]

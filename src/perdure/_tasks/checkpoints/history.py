@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perdure._ground import codec
 from perdure._model import MOVES, Change, Checkpoint, checkpoint_id, diff, seq_of
-from perdure._store import FrameRow, Store, TaskRow
-from perdure._tasks import leases, records, refusals
-from perdure._tasks.checkpoints import snapshots
-from perdure._tasks.checkpoints.snapshots import NO_FRAME, Snapshot
+from perdure._store import FrameRow, Store
+from perdure._tasks import leases, records
+from perdure._tasks.core import TaskCore
+from perdure._tasks.state import snapshots
+from perdure._tasks.state.snapshots import NO_FRAME, Snapshot
+from perdure._tasks.task_row import current_row
 from perdure.errors import Conflict, InvalidInput, InvalidTransition, NotFound, RecordDamaged
 
-if TYPE_CHECKING:
-    from perdure._tasks.task import Task
-
 _PAGE = 200
+# Gives the journal entries that a durable function's task keeps when it goes back to a checkpoint (by number), packed;
+# None for any other task.
+Keep = Callable[[int, bool | None], Awaitable[str | None]]
 
 
 async def checkpoints(store: Store, uid: str) -> AsyncIterator[Checkpoint]:
@@ -57,7 +58,7 @@ async def _snapshot(store: Store, uid: str, row: FrameRow, before: tuple[int, by
     return (await snapshots.materialise(store, uid, row.seq))[0].raw
 
 
-async def find(task: Task, name: str) -> tuple[Snapshot, FrameRow]:
+async def find(task: TaskCore, name: str) -> tuple[Snapshot, FrameRow]:
     """A checkpoint by its id or its number."""
     seq = seq_of(task.uid, str(name))
     if seq is None:
@@ -75,7 +76,7 @@ async def read_checkpoint(store: Store, uid: str, seq: int) -> dict[str, Any] | 
     return snapshots.contents(snapshot.raw) if row.valid else None
 
 
-async def diff_of(task: Task, a: str, b: str) -> Sequence[Change]:
+async def diff_of(task: TaskCore, a: str, b: str) -> Sequence[Change]:
     before, _ = await find(task, a)
     after, _ = await find(task, b)
     return list(diff(snapshots.contents(before.raw)["state"], snapshots.contents(after.raw)["state"]))
@@ -97,27 +98,26 @@ def patched(raw: bytes, patch: Mapping[str, Any]) -> bytes:
 
 
 async def rollback(
-    task: Task, to: str, *, patch: Mapping[str, Any] | None, verb: str, undo: bool | None = None
+    task: TaskCore, to: str, *, patch: Mapping[str, Any] | None, verb: str, keep: Keep, undo: bool | None = None
 ) -> None:
     """Go back to a checkpoint in one write; with a patch, as a new checkpoint that resumes the task.
 
-    A durable function goes on from there, with what it had done by then; `undo` says what becomes of the effects
-    it has done since.
+    A durable function continues from there, with the journal entries that `keep` gives; `undo` says what happens to
+    the effects it has done since.
     """
     store = task._store
     befores = MOVES["resume"].before if verb == "resume" else _MAY_GO_BACK
     while True:
-        now = await refusals.current_row(store, task.id, task.uid)
+        now = await current_row(store, task.id, task.uid)
         if now.status not in befores:
             raise InvalidTransition(task.id, now.status, verb, do="fork it instead: the fork begins at the checkpoint")
         target, row = await find(task, to)  # each time anew: gc may have taken it
         if not row.valid:
             raise Conflict(f"checkpoint {row.seq} was set aside as invalid", do="choose a valid one")
         raw = patched(target.raw, patch) if patch is not None else None
-        roller = task._tasks._roller
-        entries = await roller(task, row.seq, undo) if roller is not None else None
+        entries = await keep(row.seq, undo)
         if undo and entries is not None:
-            now = await refusals.current_row(store, task.id, task.uid)  # undoing has changed it
+            now = await current_row(store, task.id, task.uid)  # undoing has changed it
         event = task._event("rolled back" if verb == "rollback" else "resumed", {"to": row.seq})
         params: dict[str, Any] = {
             **NO_FRAME,
@@ -143,8 +143,13 @@ async def rollback(
 _MAY_GO_BACK = frozenset({"pending", "running", "paused", "failed"})
 
 
-async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, Any]) -> Task:
-    row = await refusals.current_row(task._store, task.id, task.uid)
+async def fork_columns(task: TaskCore, at: str | None, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What a fork of the task begins with: the arguments of its creation.
+
+    Raises:
+        NotFound: there is no such checkpoint.
+    """
+    row = await current_row(task._store, task.id, task.uid)
     if at is not None:
         snapshot, frame = await find(task, at)
     else:
@@ -152,23 +157,22 @@ async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, An
     state = snapshots.contents(patched(snapshot.raw, changes))["state"]
     origin = {"forked_from": task.id, "uid": task.uid, "checkpoint": frame.seq}
     record, _ = await records.load(task._store, row)
-    return await task._tasks._create_from(
-        new_id,
-        state=state,
-        cause="fork",
-        origin=origin,
-        name=record.name,
-        description=record.description,
-        agent=record.agent,
-        tags=record.tags,
-        config=record.config,
-    )
+    return {
+        "state": state,
+        "cause": "fork",
+        "origin": origin,
+        "name": record.name,
+        "description": record.description,
+        "agent": record.agent,
+        "tags": record.tags,
+        "config": record.config,
+    }
 
 
-async def invalidate_if(task: Task, predicate: Callable[[Checkpoint], bool | Awaitable[bool]]) -> Sequence[str]:
+async def invalidate_if(task: TaskCore, predicate: Callable[[Checkpoint], bool | Awaitable[bool]]) -> Sequence[str]:
     store = task._store
     while True:
-        row = await refusals.current_row(store, task.id, task.uid)
+        row = await current_row(store, task.id, task.uid)
         stale: list[int] = []
         good = 0
         async for frame, raw in _walk(store, task.uid):
@@ -182,32 +186,12 @@ async def invalidate_if(task: Task, predicate: Callable[[Checkpoint], bool | Awa
         if not stale:
             return []
         target = good if row.state_seq in stale else row.state_seq
-        if await _invalidate(task, row, target, stale, "invalidated"):
+        if await task._invalidate(row, target, stale, "invalidated"):
             await task.record()
             return [checkpoint_id(task.uid, seq) for seq in stale]
 
 
-async def set_aside(task: Task, row: TaskRow, target: int, damaged: Sequence[str]) -> None:
-    """Mark what could not be read, so that it is named in the history and never tried again."""
-    seqs = [seq for name in damaged if (seq := seq_of(task.uid, name)) is not None]
-    await _invalidate(task, row, target, seqs, "damaged")
-
-
-async def _invalidate(task: Task, row: TaskRow, target: int, seqs: Sequence[int], kind: str) -> bool:
-    params = {
-        **task._event(kind, {"checkpoints": list(seqs), "state": target}),
-        "target": target,
-        "seqs": json.dumps(list(seqs)),
-        "version": row.version,
-    }
-    done = await task._store.verb("invalidate", task.uid, params, key=task.id) is not None
-    hold = leases.held(task._store, task.uid)
-    if hold is not None:
-        hold.snapshot = None
-    return done
-
-
-async def pin(task: Task, checkpoint: str, pinned: bool) -> None:
+async def pin(task: TaskCore, checkpoint: str, pinned: bool) -> None:
     _, row = await find(task, checkpoint)
     if await task._store.verb("pin", task.uid, {"target": row.seq, "pinned": int(pinned)}, key=task.id) is None:
         raise NotFound("checkpoint", checkpoint, task._store.place)  # gc was quicker

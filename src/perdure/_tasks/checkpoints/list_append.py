@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perdure._ground import codec
 from perdure._ground import deltas as frames
 from perdure._ground import list_splice as splicing
 from perdure._model import Checkpoint, checkpoint_id, merge
 from perdure._tasks.checkpoints import checkpoint_write as checkpointing
-from perdure._tasks.checkpoints import snapshots, unseen_changes
 from perdure._tasks.checkpoints.checkpoint_write import Made
-from perdure._tasks.checkpoints.snapshots import Snapshot
-from perdure._tasks.upkeep import outline
+from perdure._tasks.core import TaskCore
+from perdure._tasks.state import snapshots, unseen_changes
+from perdure._tasks.state.snapshots import Snapshot
+from perdure._tasks.task_walk import outline
 from perdure.errors import InvalidInput, NotStorable, TooLarge
-
-if TYPE_CHECKING:
-    from perdure._tasks.task import Task
 
 _CAUSE = "append"
 
 
 async def append(
-    task: Task, path: str | Sequence[str | int], item: Any, *, label: str = "", cause: str = _CAUSE
+    task: TaskCore, path: str | Sequence[str | int], item: Any, *, label: str = "", cause: str = _CAUSE
 ) -> Checkpoint:
     """The checkpoint with the item at the end of the list.
 
@@ -80,7 +78,7 @@ def _with_item(state: Any, left: splicing.Path, item: Any, keys: splicing.Path) 
 _NOTHING = object()
 
 
-def _spliced(task: Task, before: Snapshot, keys: splicing.Path, item: bytes, state: Any) -> Made | None:
+def _spliced(task: TaskCore, before: Snapshot, keys: splicing.Path, item: bytes, state: Any) -> Made | None:
     """The list made longer in the bytes; None where it is not there, or other parts must not be carried along."""
     raw, path = before.raw, ("state", *keys)
     is_tagged = not codec.is_plain(raw)
@@ -115,7 +113,7 @@ def _companions(before: Snapshot) -> dict[str, Any]:
     return {name: found[name] for name in unseen_changes.OWN if name in found}
 
 
-def _written_anew(task: Task, before: Snapshot, state: Any) -> Made:
+def _written_anew(task: TaskCore, before: Snapshot, state: Any) -> Made:
     """A whole checkpoint: the list is begun, or stands where it cannot be lengthened."""
     raw, copy = codec.round_trip({**_companions(before), "state": state})
     if len(raw) > snapshots.MAX_STATE:
@@ -127,7 +125,7 @@ def _shown(keys: splicing.Path) -> str:
     return ".".join(map(str, keys))
 
 
-async def causes_of(task: Task) -> dict[str, str]:
+async def causes_of(task: TaskCore) -> dict[str, str]:
     """What the checkpoints that led to the task's state were made for, and their ids."""
     rows = await outline(task._store, task.uid)
     return {row.cause: checkpoint_id(task.uid, row.seq) for row in rows if not row.superseded}

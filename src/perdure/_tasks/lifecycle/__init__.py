@@ -5,35 +5,20 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "dependencies": (
-            "Blocked",
-            "blocked_by",
-            "blockers",
-            "dependencies_of",
-            "has_to_wait",
-            "read_blocked",
-        ),
         "dependency_outcomes": (
             "fail_circle",
             "settle",
         ),
+        "failure": ("fail",),
         "status_moves": (
             "explain",
             "move",
         ),
-        "task_drafts": (
-            "begin",
-            "begun",
-            "draft_of",
-        ),
         "time_limit": (
-            "config_of",
-            "deadline_of",
+            "check_time",
             "fail_overdue",
+            "take_lease",
         ),
     },
-    modules=(
-        "status_moves",
-        "task_drafts",
-    ),
+    modules=("status_moves",),
 )

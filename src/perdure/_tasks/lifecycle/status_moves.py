@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from perdure._ground.exception_text import message_of
-from perdure._ground.traceback_text import trace_of
 from perdure._model import FINISHED, MOVES, Status
 from perdure._tasks import leases, refusals
-from perdure._tasks.checkpoints import NO_FRAME, Snapshot, snapshots, unseen_changes
+from perdure._tasks.core import TaskCore
 from perdure._tasks.leases import Hold
-from perdure.errors import InvalidInput, LeaseLost
-
-if TYPE_CHECKING:
-    from perdure._tasks.task import Task
+from perdure._tasks.state import NO_FRAME, Snapshot, snapshots, unseen_changes
+from perdure._tasks.task_row import current_row
+from perdure.errors import LeaseLost
 
 _EVENTS = {
     "begin": "ready",
@@ -38,7 +34,7 @@ _NO_COLUMNS: dict[str, Any] = {
 }
 
 
-async def move(task: Task, verb: str, *, hold: Hold | None = None, raw: bytes | None = None, **what: Any) -> None:
+async def move(task: TaskCore, verb: str, *, hold: Hold | None = None, raw: bytes | None = None, **what: Any) -> None:
     """Make the move, with a snapshot if one is given.
 
     Raises:
@@ -59,7 +55,7 @@ async def move(task: Task, verb: str, *, hold: Hold | None = None, raw: bytes | 
 
 
 async def try_move(
-    task: Task,
+    task: TaskCore,
     verb: str,
     *,
     hold: Hold | None = None,
@@ -102,9 +98,9 @@ async def try_move(
     return True
 
 
-async def explain(task: Task, verb: str, hold: Hold | None) -> None:
+async def explain(task: TaskCore, verb: str, hold: Hold | None) -> None:
     """Raise why the verb was refused; return when it is worth another try."""
-    row = await refusals.current_row(task._store, task.id, task.uid)
+    row = await current_row(task._store, task.id, task.uid)
     task.status = row.status  # type: ignore[assignment]
     fence = hold.fence if hold is not None else None
     refusal = await refusals.why(task._store, row, verb, fence=fence)
@@ -116,18 +112,3 @@ async def explain(task: Task, verb: str, hold: Hold | None) -> None:
         hold.fence.close(refusal)
         leases.forget(task._store, hold)
     raise refusal
-
-
-def error_of(error: Any) -> dict[str, Any]:
-    """An error as it is kept: a mapping with a message, whatever else it says."""
-    if isinstance(error, BaseException):
-        shape = {"message": message_of(error) or type(error).__name__, "type": type(error).__name__}
-        trace = trace_of(error)
-        return {**shape, "traceback": trace} if trace else shape
-    if isinstance(error, str):
-        error = {"message": error}
-    if not isinstance(error, Mapping) or not isinstance(error.get("message"), str) or not error["message"]:
-        raise InvalidInput(
-            "an error is a mapping with a message", do='write fail({"message": "what went wrong", …}) or fail("…")'
-        )
-    return dict(error)

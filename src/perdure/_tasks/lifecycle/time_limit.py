@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
-
 from perdure._ground.clock import moment
-from perdure._model import Config
-from perdure._store import Store, TaskRow
+from perdure._tasks import leases
+from perdure._tasks.core import TaskCore
+from perdure._tasks.leases import Hold
 from perdure._tasks.lifecycle import status_moves as moves
 from perdure.errors import InvalidTransition, NotFound, TimedOut
 
-if TYPE_CHECKING:
-    from perdure._tasks.task import Task
+
+async def take_lease(task: TaskCore) -> Hold:
+    """The task's lease, for this process, unless the task's time is over.
+
+    Raises:
+        TimedOut: its time is over; it has failed.
+        LeaseHeld: another attempt is alive.
+        InvalidTransition: the task is paused, finished, or waits for others.
+    """
+    await check_time(task)
+    is_new, task._is_new = task._is_new, False
+    return await leases.take(task._store, task.id, task.uid, task._agent, is_new=is_new)
 
 
-def deadline_of(config: Config | None, began_at: int) -> int | None:
-    """The moment at which a task that began then has taken too long."""
-    if config is None or config.timeout is None:
-        return None
-    return began_at + config.timeout // timedelta(milliseconds=1)
+async def check_time(task: TaskCore) -> None:
+    """Have the task fail if its time is over.
+
+    Raises:
+        TimedOut: it was.
+    """
+    if task._deadline_at is not None and task._store.clock.now_ms() >= task._deadline_at:
+        late = await fail_overdue(task, task._deadline_at)
+        if late is not None:
+            raise late
 
 
-def config_of(store: Store, row: TaskRow) -> Config:
-    if row.config is None:
-        return Config()
-    config: Config = store.unseal(row.uid, "config", row.config, Config)
-    return config
-
-
-async def fail_overdue(task: Task, deadline_at: int) -> TimedOut | None:
+async def fail_overdue(task: TaskCore, deadline_at: int) -> TimedOut | None:
     """Have the task fail; why, or None when it had ended already."""
     message = f"task {task.id!r} was to end by {moment(deadline_at).isoformat(timespec='milliseconds')}"
     sealed = task._store.seal(task.uid, "error", {"message": message, "type": "TimedOut"})

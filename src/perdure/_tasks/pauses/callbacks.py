@@ -10,18 +10,16 @@ found by the pause. An answer that comes a second time changes nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perdure._model import Asked, hash_of_token, new_token, task_of_token
 from perdure._store import Store, TaskRow
-from perdure._tasks import records, refusals
+from perdure._tasks import records
+from perdure._tasks.core import TaskCore, attach
 from perdure._tasks.pauses import questions
 from perdure._tasks.pauses.resume_write import resume_with
+from perdure._tasks.task_row import current_row
 from perdure.errors import InvalidInput, NotFound
-
-if TYPE_CHECKING:
-    from perdure._tasks.task import Task
-    from perdure._tasks.tasks import Tasks
 
 Json = Any
 # Signals of ours: a token that was given out, and what came back by it.
@@ -45,12 +43,12 @@ async def make_token(store: Store, uid: str, task_id: str, topic: str | None = N
         "value": store.seal(uid, "answer", {"topic": topic or f"{TOPIC}{digest}"}),
     }
     if await store.verb("send_signal", uid, params, key=task_id) is None:
-        row = await refusals.current_row(store, task_id, uid)
+        row = await current_row(store, task_id, uid)
         raise InvalidInput(f"task {task_id!r} is {row.status}: nothing will call it back")
     return token
 
 
-async def token_for(task: Task) -> str:
+async def token_for(task: TaskCore) -> str:
     """A token for what the task waits for, or will."""
     store = task._store
     waiting = [
@@ -61,14 +59,13 @@ async def token_for(task: Task) -> str:
     return await make_token(store, task.uid, task.id, waiting[0] if waiting else None)
 
 
-async def deliver(tasks: Tasks, token: str, value: Json, *, by: str = "") -> bool:
+async def deliver(store: Store, token: str, value: Json, *, by: str = "") -> bool:
     """Bring an answer; True when it counts, False when one has come before or the task has ended.
 
     Raises:
         NotFound: no such token; it tells no more than that.
         InvalidInput: the value does not fit what was asked; the token is still good.
     """
-    store = tasks._store
     uid, digest = task_of_token(token), hash_of_token(token)
     rows = await store.query("get_task_by_uid", uid=uid) if uid is not None else []
     if not rows or rows[0][1] != store.namespace:
@@ -81,7 +78,7 @@ async def deliver(tasks: Tasks, token: str, value: Json, *, by: str = "") -> boo
     topic = made[0]["topic"]
     if any(one[0] == topic for one in signals):
         return False
-    await _check(tasks, row, topic, value)
+    await _check(store, row, topic, value)
     params = {
         **store.event(row.uid, "called back", {"by": by} if by else {}),
         "name": topic,
@@ -90,7 +87,7 @@ async def deliver(tasks: Tasks, token: str, value: Json, *, by: str = "") -> boo
     }
     if await store.verb("send_signal", row.uid, params, key=row.id) is None:
         return False
-    await apply_kept(await tasks._attach(row.uid))
+    await apply_kept(await attach(store, row.uid))
     return True
 
 
@@ -98,21 +95,21 @@ def _unknown(store: Store) -> NotFound:
     return NotFound("callback with this", "token", store.place, do="use the token as it was announced")
 
 
-async def _check(tasks: Tasks, row: TaskRow, topic: str, value: Json) -> None:
+async def _check(store: Store, row: TaskRow, topic: str, value: Json) -> None:
     """If the question is open already, its form is known; else the code looks when it asks."""
     asked: Asked | None = None
     text = "the callback"
-    for question in await questions.questions_of(tasks._store, row.id, row.uid):
+    for question in await questions.questions_of(store, row.id, row.uid):
         if question.topic == topic:
             asked, text = question.asked, question.text
     if asked is not None:
         questions.fitting(asked, value, text)
 
 
-async def apply_kept(task: Task) -> bool:
+async def apply_kept(task: TaskCore) -> bool:
     """A task without questions that is paused for a callback which has come: let it go on. True when it did."""
     store = task._store
-    row = await refusals.current_row(store, task.id, task.uid)
+    row = await current_row(store, task.id, task.uid)
     pause = (await records.load(store, row))[0].pause
     if pause is None or row.status != "paused" or "callback" not in pause.payload:
         return False

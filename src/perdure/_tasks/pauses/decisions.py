@@ -6,24 +6,23 @@ into its state: under `approval`, `answer` or `external`. Either way the first d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perdure._model import FINISHED, Asked, from_stored, of_pause
 from perdure._store import TaskRow
-from perdure._tasks import records, refusals
+from perdure._tasks import records
+from perdure._tasks.core import TaskCore
 from perdure._tasks.pauses import questions
 from perdure._tasks.pauses.resume_write import resume_with
+from perdure._tasks.task_row import current_row
 from perdure.errors import Conflict, NotFound
-
-if TYPE_CHECKING:
-    from perdure._tasks.task import Task
 
 Json = Any
 # Where in a task's state it is told.
 PLACES = {"approval": "approval", "input": "answer"}
 
 
-async def say(task: Task, value: Json, *, by: str, key: str | None = None, only: str | None = None) -> None:
+async def say(task: TaskCore, value: Json, *, by: str, key: str | None = None, only: str | None = None) -> None:
     """Answer what the task waits for. `only` says which kind of question is meant.
 
     Raises:
@@ -32,7 +31,7 @@ async def say(task: Task, value: Json, *, by: str, key: str | None = None, only:
         Conflict: somebody was quicker, or the task has ended.
     """
     store = task._store
-    row = await refusals.current_row(store, task.id, task.uid)
+    row = await current_row(store, task.id, task.uid)
     asked = await questions.questions_of(store, task.id, task.uid, has_ended=row.status in FINISHED)
     if only is not None:
         asked = [one for one in asked if one.asked is not None and one.asked.kind == only]
@@ -43,7 +42,7 @@ async def say(task: Task, value: Json, *, by: str, key: str | None = None, only:
     await questions.answer_question(store, question, value, by=by)
 
 
-async def _say_to_pause(task: Task, row: TaskRow, value: Json, *, by: str, only: str | None) -> None:
+async def _say_to_pause(task: TaskCore, row: TaskRow, value: Json, *, by: str, only: str | None) -> None:
     store = task._store
     pause = (await records.load(store, row))[0].pause
     asked = of_pause(pause) if pause is not None and row.status == "paused" else None
@@ -65,7 +64,7 @@ async def _say_to_pause(task: Task, row: TaskRow, value: Json, *, by: str, only:
         )
 
 
-async def _was_decided(task: Task, row: TaskRow, only: str | None) -> bool:
+async def _was_decided(task: TaskCore, row: TaskRow, only: str | None) -> bool:
     """Whether somebody was quicker, so far as can be told; else nothing was ever asked."""
     store = task._store
     if not await store.query("get_call", uid=task.uid):

@@ -8,7 +8,7 @@ record: that takes the check, and if its maker dies, somebody else makes the nex
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -29,16 +29,14 @@ from perdure._model import (
     to_stored,
 )
 from perdure._store import Row, Store, TaskRow
-from perdure._tasks import refusals
+from perdure._tasks.core import attach
 from perdure._tasks.lifecycle import status_moves as moves
 from perdure._tasks.pauses import checks
 from perdure._tasks.pauses.callbacks import apply_kept
 from perdure._tasks.pauses.decisions import told_state
 from perdure._tasks.pauses.resume_write import resume_with
+from perdure._tasks.task_row import current_row
 from perdure.errors import PerdureError
-
-if TYPE_CHECKING:
-    from perdure._tasks.tasks import Tasks
 
 Json = Any
 # The topics of questions that end by themselves: another task, and a check that any worker can make.
@@ -67,9 +65,8 @@ class DueQuestion(NamedTuple):
 # ── questions of durable functions ───────────────────────────────────────────────────────────────
 
 
-async def take_question(tasks: Tasks, due: DueQuestion, now: int, resets: dict[str, int | None]) -> bool:
+async def take_question(store: Store, due: DueQuestion, now: int, resets: dict[str, int | None]) -> bool:
     """Do what is to be done about an open question; False when somebody else has, or nothing was."""
-    store = tasks._store
     question = store.unseal(due.uid, "pause", due.question)
     asked = from_stored(question.get("asked"))
     if asked is None or due.status in FINISHED:
@@ -82,11 +79,11 @@ async def take_question(tasks: Tasks, due: DueQuestion, now: int, resets: dict[s
         params = {**store.event(due.uid, "reminded", {"question": question["question"]}), **_place(due)}
         return await store.verb("remind_pause", due.uid, {**params, "due_at": decision.due_at}, key=due.id) is not None
     if isinstance(decision, Wake):
-        return await _wake(tasks, due, question, asked, now)
+        return await _wake(store, due, question, asked, now)
     if isinstance(decision, Later):
         return await _rearm(store, due, question, asked, decision.due_at)
     if not checks.may_run_anywhere(asked.check or {}):
-        return await _wake(tasks, due, question, asked, now)
+        return await _wake(store, due, question, asked, now)
     return await _check_question(store, due, question, asked, decision)
 
 
@@ -104,10 +101,9 @@ async def _check_question(
     return await _answer(store, due, {"value": found}, "checked", told)
 
 
-async def _wake(tasks: Tasks, due: DueQuestion, question: dict[str, Any], asked: Asked, now: int) -> bool:
+async def _wake(store: Store, due: DueQuestion, question: dict[str, Any], asked: Asked, now: int) -> bool:
     """Have its code look: a paused task goes on. One that is under way is told when it comes to rest."""
-    store = tasks._store
-    row = await refusals.current_row(store, due.id, due.uid)
+    row = await current_row(store, due.id, due.uid)
     if row.status != "paused":
         is_in_the_way = now - due.due_at > IN_THE_WAY_MS
         since = question.get(WAS_DUE, due.due_at)
@@ -115,7 +111,7 @@ async def _wake(tasks: Tasks, due: DueQuestion, question: dict[str, Any], asked:
     # After the task: if the code looks between these two and pauses again, the version that was seen is over.
     if not await _is_still_due(store, due):
         return False
-    task = await tasks._attach(due.uid)
+    task = await attach(store, due.uid)
     return await resume_with(task, row, {}, {"to look at": question["question"]})
 
 
@@ -162,7 +158,7 @@ async def take_after_task(store: Store, row: Row) -> bool:
     """A question that waits for another task (a row of due_after_tasks.sql): give it what that one ended with."""
     uid, id, path, question, other_uid, _ = row
     text = store.unseal(uid, "pause", question)["question"]
-    ended = await end_of(store, await refusals.current_row(store, id, other_uid))
+    ended = await end_of(store, await current_row(store, id, other_uid))
     due = DueQuestion(uid, id, "", path, "", None, question, 0, 0)
     return await _answer(store, due, {"value": ended}, "due", {"question": text, "how": ended["status"]})
 
@@ -182,23 +178,22 @@ async def end_of(store: Store, other: TaskRow) -> dict[str, Json]:
 # ── tasks without questions ──────────────────────────────────────────────────────────────────────
 
 
-async def take_task(tasks: Tasks, uid: str, due_at: int, now: int, resets: dict[str, int | None]) -> bool:
+async def take_task(store: Store, uid: str, due_at: int, now: int, resets: dict[str, int | None]) -> bool:
     """Do what is to be done about a paused task; False when somebody else has, or nothing was."""
-    store = tasks._store
     rows = await store.query("get_task_by_uid", uid=uid)
     row = TaskRow(*rows[0]) if rows else None
     if row is None or row.status != "paused" or row.due_at != due_at or row.pause is None:
         return False
     pause: Pause = store.unseal(uid, "pause", row.pause, Pause)
     asked = of_pause(pause)
-    if "callback" in pause.payload and await apply_kept(await tasks._attach(uid)):
+    if "callback" in pause.payload and await apply_kept(await attach(store, uid)):
         return True
     decision = decide(asked, now, reset_at=resets.get(asked.provider), spread=random.random())  # noqa: S311
     if isinstance(decision, Check):
-        return await _check_task(tasks, row, pause, asked, decision)
+        return await _check_task(store, row, pause, asked, decision)
     if isinstance(decision, Later):
         return await _rearm_task(store, row, pause, decision.due_at)
-    task = await tasks._attach(uid)
+    task = await attach(store, uid)
     if isinstance(decision, Remind):
         columns: dict[str, Any] = {"pause": row.pause, "pause_reason": row.pause_reason, "due_at": decision.due_at}
         return await moves.try_move(task, "remind", data={"message": pause.message}, version=row.version, **columns)
@@ -207,9 +202,8 @@ async def take_task(tasks: Tasks, uid: str, due_at: int, now: int, resets: dict[
     return await resume_with(task, row, told_state(asked, value), {"message": pause.message, "how": how})
 
 
-async def _check_task(tasks: Tasks, row: TaskRow, pause: Pause, asked: Asked, decision: Check) -> bool:
+async def _check_task(store: Store, row: TaskRow, pause: Pause, asked: Asked, decision: Check) -> bool:
     assert asked.check is not None
-    store = tasks._store
     if not checks.may_run_anywhere(asked.check):
         checks.tell_not_allowed(row.id)
         return await _rearm_task(store, row, pause, decision.due_at)
@@ -218,7 +212,7 @@ async def _check_task(tasks: Tasks, row: TaskRow, pause: Pause, asked: Asked, de
     found = await _found(store, asked)
     if found is None:
         return True
-    task = await tasks._attach(row.uid)
+    task = await attach(store, row.uid)
     return await resume_with(task, row, told_state(asked, {"value": found}), {"message": pause.message, "how": "found"})
 
 
@@ -240,10 +234,9 @@ def awaited_task(store: Store, uid: str, sealed: bytes) -> str:
     return str((of_pause(pause).check or {}).get("task", ""))
 
 
-async def take_after_end(tasks: Tasks, uid: str) -> bool:
+async def take_after_end(store: Store, uid: str) -> bool:
     """Resume a paused task without questions whose awaited task has ended; False when somebody else has, or it has
     not ended."""
-    store = tasks._store
     rows = await store.query("get_task_by_uid", uid=uid)
     row = TaskRow(*rows[0]) if rows else None
     if row is None or row.status != "paused" or row.pause is None:
@@ -252,7 +245,7 @@ async def take_after_end(tasks: Tasks, uid: str) -> bool:
     asked = of_pause(pause)
     if "task" not in (asked.check or {}) or (found := await _found(store, asked)) is None:
         return False
-    task = await tasks._attach(uid)
+    task = await attach(store, uid)
     return await resume_with(task, row, told_state(asked, {"value": found}), {"message": pause.message, "how": "found"})
 
 
@@ -270,18 +263,17 @@ async def _rearm_task(store: Store, row: TaskRow, pause: Pause, due_at: int | No
 # ── all of one task ──────────────────────────────────────────────────────────────────────────────
 
 
-async def look_after(tasks: Tasks, uid: str) -> int | None:
+async def look_after(store: Store, uid: str) -> int | None:
     """Take what is due of one task, for a process that drives no other; when it is worth looking again, if known."""
-    store = tasks._store
     now, resets = await store.wall_ms(), await read_resets(store)
     later: list[int] = []
     rows = await store.query("get_task_by_uid", uid=uid)
     task = TaskRow(*rows[0])
     if task.due_at is not None and task.status == "paused":
         later.append(task.due_at)
-        is_over = task.pause is not None and awaited_task(store, uid, task.pause) and await take_after_end(tasks, uid)
+        is_over = task.pause is not None and awaited_task(store, uid, task.pause) and await take_after_end(store, uid)
         if task.due_at <= now and not is_over:
-            await take_task(tasks, uid, task.due_at, now, resets)
+            await take_task(store, uid, task.due_at, now, resets)
     for path, reason, topic, question, asked_at, due_at, answer, *_ in await store.query("read_pauses", uid=uid):
         if answer is not None:
             continue
@@ -289,7 +281,7 @@ async def look_after(tasks: Tasks, uid: str) -> int | None:
             later.append(due_at)
             if due_at <= now:
                 due = DueQuestion(uid, task.id, task.status, path, reason, topic, question, asked_at, due_at)
-                await take_question(tasks, due, now, resets)
+                await take_question(store, due, now, resets)
         elif (topic or "").startswith(TASK_TOPIC):
             await _look_at_task(store, uid, task.id, path, question, topic.removeprefix(TASK_TOPIC))
     return min(later, default=None)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perdure._model import FINISHED
-from perdure._tasks import refusals
+from perdure._tasks.core import TaskCore
 from perdure._tasks.pauses import questions
+from perdure._tasks.task_row import current_row
 from perdure.errors import InvalidTransition
-
-if TYPE_CHECKING:
-    from perdure._tasks.task import Task
 
 # The signal that says what is to be done from now on; the newest counts.
 INSTRUCTION = "~instruction"
 
 
-async def send(task: Task, name: str, value: Any, once: str | None = None) -> None:
+async def send(task: TaskCore, name: str, value: Any, once: str | None = None) -> None:
     """Keep a signal for the task, or give it to the call that waits for it.
 
     Raises:
@@ -33,13 +31,13 @@ async def send(task: Task, name: str, value: Any, once: str | None = None) -> No
         "once": once,
     }
     if await store.verb("send_signal", task.uid, params, key=task.id) is None:
-        row = await refusals.current_row(store, task.id, task.uid)
+        row = await current_row(store, task.id, task.uid)
         if once is not None and row.status not in FINISHED:
             return
         raise InvalidTransition(task.id, row.status, "be signalled", do="only a task that goes on takes signals")
 
 
-async def _refuse_misfit(task: Task, name: str, value: Any) -> None:
+async def _refuse_misfit(task: TaskCore, name: str, value: Any) -> None:
     """Compare the value with what the oldest call that waits for this signal takes: it is the one that gets it."""
     waiting = [one for one in await questions.questions_of(task._store, task.id, task.uid) if one.topic == name]
     if waiting:

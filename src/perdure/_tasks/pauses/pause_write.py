@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perdure._model import Pause, Reason, first_look, make_pause, of_pause
 from perdure._tasks import leases
-from perdure._tasks.checkpoints import snapshots
+from perdure._tasks.core import TaskCore
 from perdure._tasks.lifecycle import status_moves as moves
+from perdure._tasks.lifecycle import take_lease
 from perdure._tasks.pauses import callbacks
-
-if TYPE_CHECKING:
-    from perdure._tasks.task import Task
+from perdure._tasks.state import snapshots
 
 Json = Any
 
 
-async def pause(task: Task, message: str, reason: Reason, checkpoint: Json, payload: Mapping[str, Json]) -> None:
+async def pause(task: TaskCore, message: str, reason: Reason, checkpoint: Json, payload: Mapping[str, Json]) -> None:
     """What `Task.pause` promises."""
     store = task._store
+    author: dict[str, Any] = json.loads(store.presence.author())
     now = await store.wall_ms()
-    made = make_pause(reason, message, payload, now, task._tasks._author)
+    made = make_pause(reason, message, payload, now, author)
     columns = {
         "pause": store.seal(task.uid, "pause", made, Pause),
         "pause_reason": reason,
         "due_at": first_look(of_pause(made), now),
     }
     raw = snapshots.document(checkpoint)[0] if checkpoint is not None else None
-    stop = task._tasks._stopper(task)
-    # A durable function at work here keeps its lease until it has come to a stop, as one elsewhere does.
-    hold = None if stop is not None else leases.held(store, task.uid)
+    attempt = leases.attempt_under_way(store, task.uid)
+    # A durable function that runs here keeps its lease until it has stopped, as one in another process does.
+    hold = None if attempt is not None else leases.held(store, task.uid)
     if checkpoint is not None:
-        hold = await task._take()
+        hold = await take_lease(task)
     data = {"reason": reason, "message": message}
     await moves.move(task, "pause", hold=hold, raw=raw, ended="paused", data=data, **columns)
-    if stop is not None:
-        stop(made.details.get("now") is True)
+    if attempt is not None:
+        is_urgent = made.details.get("now") is True
+        attempt.loop.call_soon_threadsafe(attempt.interrupt if is_urgent else attempt.drain)
     if "callback" in made.payload:
         await callbacks.apply_kept(task)

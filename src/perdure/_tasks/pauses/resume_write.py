@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perdure._store import TaskRow
 from perdure._tasks import records, refusals
 from perdure._tasks.checkpoints import history
+from perdure._tasks.core import TaskCore
 from perdure._tasks.lifecycle import status_moves as moves
 from perdure._tasks.pauses import messages as telling
+from perdure._tasks.task_row import current_row
 from perdure.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from perdure._tasks.task import Task
 
 Json = Any
 
 
-async def resume_with(task: Task, row: TaskRow, patch: Mapping[str, Json], told: Mapping[str, Json]) -> bool:
+async def resume_with(task: TaskCore, row: TaskRow, patch: Mapping[str, Json], told: Mapping[str, Json]) -> bool:
     """Resume the task as it was seen in `row`, with `patch` merged into its state; False when it has changed."""
     if not patch:
         return await moves.try_move(task, "resume", data=dict(told), version=row.version)
     before, _, damaged = await records.newest_good(task._store, row)
     if damaged:
-        await history.set_aside(task, row, before.seq, damaged)
+        await task._set_aside(row, before.seq, damaged)
         return False  # that has changed the task; whoever asked looks again
     try:
         raw = history.patched(before.raw, patch)
@@ -33,7 +32,7 @@ async def resume_with(task: Task, row: TaskRow, patch: Mapping[str, Json], told:
     return await moves.try_move(task, "resume", raw=raw, before=before, data=dict(told), version=row.version)
 
 
-async def resume(task: Task, patch: Mapping[str, Any]) -> None:
+async def resume(task: TaskCore, patch: Mapping[str, Any]) -> None:
     """Go on from the newest state that can be read, with some keys set.
 
     Raises:
@@ -41,29 +40,46 @@ async def resume(task: Task, patch: Mapping[str, Any]) -> None:
     """
     store = task._store
     while True:
-        row = await refusals.current_row(store, task.id, task.uid)
+        row = await current_row(store, task.id, task.uid)
         refusal = await refusals.why(store, row, "resume")
         if refusal is not None:
             task.status = row.status  # type: ignore[assignment]
             raise refusal
         before, _, damaged = await records.newest_good(store, row)
         if damaged:
-            await history.set_aside(task, row, before.seq, damaged)
+            await task._set_aside(row, before.seq, damaged)
         raw = history.patched(before.raw, patch)
         data = {"set": sorted(map(str, patch))} if patch else {}
         if await moves.try_move(task, "resume", raw=raw, before=before, data=data):
             return
 
 
-async def with_instruction(task: Task, text: str, state: Mapping[str, Any] | None, checkpoint: str | None) -> None:
+async def resume_at(
+    task: TaskCore, patch: Mapping[str, Any] | None, checkpoint: str | None, keep: history.Keep
+) -> None:
+    """The same, from a checkpoint if one is named; `keep` gives the journal entries that stay then.
+
+    Raises:
+        InvalidTransition: the task is neither paused nor failed.
+        NotFound: there is no such checkpoint.
+    """
+    if checkpoint is not None:
+        await history.rollback(task, checkpoint, patch=patch or {}, verb="resume", keep=keep)
+    else:
+        await resume(task, patch or {})
+
+
+async def with_instruction(
+    task: TaskCore, text: str, patch: Mapping[str, Any] | None, checkpoint: str | None, keep: history.Keep
+) -> None:
     """The same, and tell the durable function what it is to do from now on."""
     # A failed task takes no signal, so it is told just after it was let go on; any other one before.
-    row = await refusals.current_row(task._store, task.id, task.uid)
+    row = await current_row(task._store, task.id, task.uid)
     refusal = await refusals.why(task._store, row, "resume")
     if refusal is not None:
         raise refusal
     if row.status != "failed":
         await telling.send(task, telling.INSTRUCTION, text)
-    await task.resume(state=state, checkpoint=checkpoint)
+    await resume_at(task, patch, checkpoint, keep)
     if row.status == "failed":
         await telling.send(task, telling.INSTRUCTION, text)

@@ -26,10 +26,6 @@ __getattr__ = lazy_door(
             "rotate",
         ),
         "task_rows": ("read_rows",),
-        "task_walk": (
-            "in_slices",
-            "outline",
-        ),
         "transfer": (
             "arrival",
             "check_history",

@@ -9,7 +9,6 @@ from perdure._tasks.upkeep.doctor import Finding, examine
 from perdure._tasks.upkeep.gc import Report, collect, give_back_space
 from perdure._tasks.upkeep.rotation import Rotation, keys_in_use, rotate
 from perdure._tasks.upkeep.task_rows import read_rows
-from perdure._tasks.upkeep.task_walk import in_slices, outline
 from perdure._tasks.upkeep.transfer import arrival, check_history, dump, leave, payload, rehearse, take_in
 __all__ = [
     "Audit",
@@ -25,8 +24,6 @@ __all__ = [
     "keys_in_use",
     "rotate",
     "read_rows",
-    "in_slices",
-    "outline",
     "arrival",
     "check_history",
     "dump",

@@ -20,7 +20,7 @@ from perdure._ground.clock import moment
 from perdure._model import ChainCheck, Link
 from perdure._model import verify as walk
 from perdure._store import EventRow, Store, TaskRow
-from perdure._tasks.upkeep.task_walk import every_task
+from perdure._tasks.task_walk import every_task
 from perdure.errors import InvalidInput, KeyMissing, NotFound, RecordDamaged
 
 _PAGE = 500

@@ -23,10 +23,10 @@ from perdure._ground.config import is_there
 from perdure._ground.ids import Process
 from perdure._model import FINISHED, Entry, missing_in, open_entry
 from perdure._store import FrameRow, OldReader, Store, TaskRow
-from perdure._tasks.checkpoints import snapshots
+from perdure._tasks.state import snapshots
+from perdure._tasks.task_walk import every_task, has_functions, outline
 from perdure._tasks.upkeep import audit, gc, rotation
 from perdure._tasks.upkeep.dead_processes import left_by_the_dead, see_workers
-from perdure._tasks.upkeep.task_walk import every_task, has_functions, outline
 from perdure.errors import JournalDamaged, KeyMissing, NotFound, PerdureError, RecordDamaged
 
 Level = Literal["ok", "note", "problem"]

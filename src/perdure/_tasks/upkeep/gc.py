@@ -26,9 +26,10 @@ from perdure._ground.codec import stored_json
 from perdure._ground.ids import new_uid
 from perdure._model import FINISHED, Config, Pause, Plan, open_entry, starts_a_task
 from perdure._store import EventRow, FrameRow, Store, TaskRow, Write, apart
-from perdure._tasks.checkpoints import Policy, retention, snapshots
+from perdure._tasks.checkpoints import Policy, retention
+from perdure._tasks.state import snapshots
+from perdure._tasks.task_walk import SLICE, every_task, has_functions, has_memory, has_shelf, in_slices, outline
 from perdure._tasks.upkeep.dead_processes import see_workers
-from perdure._tasks.upkeep.task_walk import SLICE, every_task, has_functions, has_memory, has_shelf, in_slices, outline
 from perdure._tasks.values import Shelf, drop_expired
 from perdure.errors import KeyMissing, NotFound, RecordDamaged
 

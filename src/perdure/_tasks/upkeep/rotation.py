@@ -18,8 +18,8 @@ from perdure._ground import crash_points as crash
 from perdure._ground import envelope
 from perdure._ground.bridge import Call
 from perdure._store import EventRow, FrameRow, Row, Store, TaskRow, ValueRow, Write
-from perdure._tasks.checkpoints import snapshots
-from perdure._tasks.upkeep.task_walk import PAGE, SLICE, has_functions, has_memory, has_shelf, in_slices
+from perdure._tasks.state import snapshots
+from perdure._tasks.task_walk import PAGE, SLICE, has_functions, has_memory, has_shelf, in_slices
 from perdure._tasks.values import bound_to
 from perdure.errors import KeyMissing, RecordDamaged
 

@@ -24,9 +24,10 @@ from perdure._ground.ids import check_id, new_uid
 from perdure._model import FINISHED, GENESIS, Link, Pause, chain, make_pause
 from perdure._model import verify as walk
 from perdure._store import Store, share
-from perdure._tasks import leases, refusals
+from perdure._tasks import leases
 from perdure._tasks.lifecycle import status_moves as moves
 from perdure._tasks.task import Task
+from perdure._tasks.task_row import current_row
 from perdure._tasks.upkeep.task_rows import Departure
 from perdure._tasks.values import bound_to
 from perdure.errors import AlreadyExists, InvalidInput, InvalidTransition, KeyMissing, PerdureError, RecordDamaged
@@ -53,14 +54,14 @@ async def leave(task: Task) -> None:
 
 async def _try_to_leave(task: Task) -> bool:
     store = task._store
-    row = await refusals.current_row(store, task.id, task.uid)
+    row = await current_row(store, task.id, task.uid)
     if row.status in FINISHED and row.status != "failed":
         if await has_left(task):
             return True
         raise InvalidTransition(task.id, row.status, "be moved", do="export it without --move: it goes on nowhere")
     if row.status == "running":
         await leases.take(store, task.id, task.uid, task._agent)  # or somebody is at work, and we are told who
-        row = await refusals.current_row(store, task.id, task.uid)
+        row = await current_row(store, task.id, task.uid)
     before = {name: getattr(row, name) for name in _COLUMNS_OF_LIFE}
     hold = leases.held(store, task.uid)
     return await moves.try_move(task, "leave", hold=hold, ended="moved", data=before, ends=True, version=row.version)

@@ -7,6 +7,7 @@ __getattr__ = lazy_door(
     {
         "handlers": (
             "Handler",
+            "Handlers",
             "HandlerRecord",
             "Undelivered",
             "events_after",

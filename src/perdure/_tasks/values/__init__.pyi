@@ -5,6 +5,7 @@ Written by tools/make_doors.py from the table in __init__.py.
 
 from perdure._tasks.values.handlers import (
     Handler,
+    Handlers,
     HandlerRecord,
     Undelivered,
     events_after,
@@ -19,6 +20,7 @@ from perdure._tasks.values.task_frames import TaskFrames, open_frames
 from perdure._tasks.values import memory_values
 __all__ = [
     "Handler",
+    "Handlers",
     "HandlerRecord",
     "Undelivered",
     "events_after",

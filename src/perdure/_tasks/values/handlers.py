@@ -8,7 +8,8 @@ its record says which. Anything that can be given events has the same shape, an 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from msgspec import Struct
@@ -38,6 +39,41 @@ class Handler(Struct, frozen=True):
         if self.event not in (EVERY, event.kind):
             return False
         return self.reason is None or (isinstance(event.data, Mapping) and event.data.get("reason") == self.reason)
+
+
+class Handlers:
+    """The handlers of one app, and the workers of this process that tell them."""
+
+    def __init__(self) -> None:
+        self._all: list[Handler] = []
+        self._served_by: list[Callable[[Handler], None]] = []
+
+    def __iter__(self) -> Iterator[Handler]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def add(self, handler: Handler) -> None:
+        """Have the workers tell this handler too.
+
+        Raises:
+            InvalidInput: another handler has its name.
+        """
+        if any(other.name == handler.name for other in self._all):
+            raise InvalidInput(f"there is a handler {handler.name!r} already", do="give this one another name=")
+        self._all.append(handler)
+        for serve in self._served_by:
+            serve(handler)
+
+    @contextmanager
+    def served_by(self, serve: Callable[[Handler], None]) -> Iterator[None]:
+        """Have `serve` called with each handler that is added while the block lasts."""
+        self._served_by.append(serve)
+        try:
+            yield
+        finally:
+            self._served_by.remove(serve)
 
 
 class HandlerRecord(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from perdure._store import Fence, Store
-from perdure._tasks.upkeep import in_slices
+from perdure._tasks.task_walk import in_slices
 from perdure.errors import InvalidInput, LeaseLost, RecordDamaged
 
 MOST_KEY_BYTES = 1024

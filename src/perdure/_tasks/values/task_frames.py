@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from perdure._ground.clock import moment
 from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.ids import check_id
 from perdure._model import Frame, Frames, Gone, check_frame
 from perdure._store import Store
+from perdure._tasks.task_row import find_row
 from perdure._tasks.values.named_values import Shelf
 from perdure.errors import NotFound
-
-if TYPE_CHECKING:
-    from perdure._tasks.tasks import Tasks
 
 _KEY = "stack"
 
@@ -105,7 +102,7 @@ class TaskFrames:
         return moment(self._store.clock.now_ms())
 
 
-async def open_frames(tasks: Tasks, task_id: str) -> Sequence[Frame]:
+async def open_frames(store: Store, task_id: str) -> Sequence[Frame]:
     """A task's open frames, the newest first; empty when there are none.
 
     Each has `.name .goal .done .next` (lists of steps), `.because`, `.step` and `.steps` (the next step's number
@@ -116,7 +113,7 @@ async def open_frames(tasks: Tasks, task_id: str) -> Sequence[Frame]:
     Raises:
         NotFound: there is no such task.
     """
-    row = await tasks._row(check_id(task_id))
+    row = await find_row(store, check_id(task_id))
     if row is None:
-        raise NotFound("task", task_id, tasks._store.place)
-    return await TaskFrames(tasks._store, task_id, row.uid).open()
+        raise NotFound("task", task_id, store.place)
+    return await TaskFrames(store, task_id, row.uid).open()

@@ -45,7 +45,7 @@ async def _view(call: Invocation, id: str, last: int, full: bool) -> View:
     events = await call.tasks.events(id)
     shown = events if full else events[max(len(events) - last, 0) :]
     now = call.now
-    blocked = await blockers(call.tasks, id)
+    blocked = await blockers(call.store, id)
     about = _about(record, now, call.place, full)
     about[:0] = _saved(record, events)
     asked = await questions_of(store_of(task), task.id, task.uid, has_ended=record.is_finished)

@@ -62,7 +62,7 @@ async def told(context: LayerContext) -> list[str]:
     lines += await _of_report(context)
     lines += await _of_streams(context)
     lines += await _of_pauses(context, record)
-    lines += [_line(_of_frame(frame)) for frame in await open_frames(tasks, task_id)]
+    lines += [_line(_of_frame(frame)) for frame in await open_frames(store_of(tasks), task_id)]
     return lines + await _of_attempts(context, record)
 
 

@@ -396,7 +396,7 @@ class DurableTaskState:
 
 
 async def _uid(context: LayerContext) -> str:
-    row = await find_row(context.tasks, context.task_id)
+    row = await find_row(store_of(context.tasks), context.task_id)
     return row.uid if row is not None else ""
 
 

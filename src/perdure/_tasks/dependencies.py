@@ -7,7 +7,6 @@ perdure/_worker/dependencies.py; who opens a task for work without a worker asks
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -15,10 +14,8 @@ from perdure._ground.codec import stored_json
 from perdure._ground.ids import check_id
 from perdure._model import Config, Policy, find_circle, what_blocks
 from perdure._store import Store, TaskRow
+from perdure._tasks.task_row import find_row
 from perdure.errors import DependencyCycle, InvalidInput, NotFound
-
-if TYPE_CHECKING:
-    from perdure._tasks.tasks import Tasks
 
 
 class Blocked(Struct, frozen=True):
@@ -32,17 +29,17 @@ class Blocked(Struct, frozen=True):
 
 async def dependencies_of(store: Store, row: TaskRow) -> dict[str, str | None]:
     """The status of each task this one depends on."""
-    found = {id: await _row(store, id) for id in _needs(row)}
+    found = {id: await find_row(store, id) for id in _needs(row)}
     return {id: other.status if other else None for id, other in found.items()}
 
 
-async def blockers(tasks: Tasks, id: str) -> Sequence[str]:
+async def blockers(store: Store, id: str) -> Sequence[str]:
     """What keeps a task from beginning, each in a few words; empty when nothing does."""
-    row = await _row(tasks._store, check_id(id))
+    row = await find_row(store, check_id(id))
     if row is None:
-        raise NotFound("task", id, tasks._store.place)
+        raise NotFound("task", id, store.place)
     is_to_begin = row.started_at is None and row.status in ("pending", "running")
-    return what_blocks(await dependencies_of(tasks._store, row)) if is_to_begin else []
+    return what_blocks(await dependencies_of(store, row)) if is_to_begin else []
 
 
 async def has_to_wait(store: Store, id: str, depends_on: Sequence[str]) -> bool:
@@ -61,7 +58,7 @@ async def has_to_wait(store: Store, id: str, depends_on: Sequence[str]) -> bool:
         name = ahead.pop()
         if name in graph:
             continue
-        row = await _row(store, name)
+        row = await find_row(store, name)
         statuses[name] = row.status if row else None
         # One that has completed waits for nobody, whatever it once depended on.
         graph[name] = _needs(row) if row and row.status != "completed" else []
@@ -90,11 +87,6 @@ async def blocked_by(store: Store, row: TaskRow) -> Blocked:
     """One task that has not begun, as `read_blocked` would give it."""
     config = store.unseal(row.uid, "config", row.config, Config) if row.config is not None else Config()
     return Blocked(row.uid, row.id, config.dependency_policy, await dependencies_of(store, row))
-
-
-async def _row(store: Store, id: str) -> TaskRow | None:
-    rows = await store.query("get_task", namespace=store.namespace, id=id)
-    return TaskRow(*rows[0]) if rows else None
 
 
 def _needs(row: TaskRow) -> list[str]:

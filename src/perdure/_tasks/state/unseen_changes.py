@@ -10,8 +10,8 @@ from typing import Any
 
 from perdure._ground import codec
 from perdure._model import Keep, Overlap, merge
-from perdure._tasks.checkpoints import snapshots
-from perdure._tasks.checkpoints.snapshots import Snapshot
+from perdure._tasks.state import snapshots
+from perdure._tasks.state.snapshots import Snapshot
 from perdure.errors import StaleVersion
 
 # The parts of a snapshot that are the task's own; others are carried by one checkpoint only.

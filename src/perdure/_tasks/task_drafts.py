@@ -7,7 +7,7 @@ is a task's own there is no draft: with a key every payload is sealed for its ta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
@@ -15,11 +15,8 @@ from perdure._ground import envelope
 from perdure._ground.ids import new_uid
 from perdure._model import digest
 from perdure._store import Write
-from perdure._tasks.checkpoints import Snapshot
-from perdure._tasks.task import Task
-
-if TYPE_CHECKING:
-    from perdure._tasks.tasks import Tasks
+from perdure._tasks.state import Snapshot
+from perdure._tasks.task import Task, TaskHome
 
 MOST = 64  # of one app; functions with options of the moment would make one each
 
@@ -33,7 +30,9 @@ class Draft(Struct):
     size: int  # without the arguments
 
 
-def keep(tasks: Tasks, alike: object, columns: Mapping[str, Any], body: bytes, snapshot: Snapshot, size: int) -> None:
+def keep(
+    tasks: TaskHome, alike: object, columns: Mapping[str, Any], body: bytes, snapshot: Snapshot, size: int
+) -> None:
     """Have later tasks that are `alike` begin as this one did."""
     if tasks._store.ring.current is None:
         if len(tasks._drafts) >= MOST:
@@ -42,13 +41,13 @@ def keep(tasks: Tasks, alike: object, columns: Mapping[str, Any], body: bytes, s
         tasks._drafts[alike] = Draft({**columns, "arguments": b""}, body, snapshot, size)
 
 
-def draft_of(tasks: Tasks, alike: object) -> Draft | None:
+def draft_of(tasks: TaskHome, alike: object) -> Draft | None:
     """The draft, if there is one that is still true; of what is like nothing (None) there is none."""
     draft = tasks._drafts.get(alike)
-    return draft if draft is not None and tasks._store.presence.is_registered else None
+    return draft if isinstance(draft, Draft) and tasks._store.presence.is_registered else None
 
 
-def begin(tasks: Tasks, draft: Draft, id: str, arguments: bytes) -> tuple[str, Write]:
+def begin(tasks: TaskHome, draft: Draft, id: str, arguments: bytes) -> tuple[str, Write]:
     """The uid of a new task by the draft, and the write that makes it and takes its lease (`leases.taking`)."""
     store, columns = tasks._store, draft.columns
     at = store.clock.now_ms()
@@ -60,7 +59,7 @@ def begin(tasks: Tasks, draft: Draft, id: str, arguments: bytes) -> tuple[str, W
     return uid, write
 
 
-def begun(tasks: Tasks, draft: Draft, id: str, uid: str) -> Task:
+def begun(tasks: TaskHome, draft: Draft, id: str, uid: str) -> Task:
     """That task, when it is written. (Sooner, thousands that wait for that would have the garbage collector look
     through thousands of handles.)"""
     return Task(tasks, (id, uid, "running"), {}, draft.snapshot)
