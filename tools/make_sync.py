@@ -170,7 +170,8 @@ def face(cls: type) -> str:
         key: value for base in reversed(cls.__mro__) for key, value in vars(base).get("__annotations__", {}).items()
     }
     parts += [attribute(key, str(value)) for key, value in told.items() if not key.startswith("_")]
-    for key, member in vars(cls).items():
+    members = {key: member for base in reversed(cls.__mro__[:-1]) for key, member in vars(base).items()}
+    for key, member in members.items():
         if key.startswith("_"):
             continue
         if isinstance(member, property):

@@ -655,13 +655,13 @@ class Task:
     def is_finished(self) -> bool:
         return self._inner.is_finished
 
-    @property
-    def frames(self) -> TaskFrames:
-        return TaskFrames(self._inner.frames)
-
     def record(self) -> TaskRecord:
         """The task as it stands in the store now."""
         return drive(self._inner.record())
+
+    @property
+    def frames(self) -> TaskFrames:
+        return TaskFrames(self._inner.frames)
 
     @contextmanager
     def attempt(self, *, take_over: bool = False) -> Iterator[Task]:

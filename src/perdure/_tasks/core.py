@@ -31,6 +31,12 @@ class StoreOwner:
 class TaskCore(StoreOwner):
     """One task; what it shows is what was last read or written through it."""
 
+    id: str
+    uid: str
+    status: Status
+    state: Any
+    created: bool
+
     def __init__(
         self, store: Store, key: Key, state: Json, snapshot: Snapshot, agent: str = "", created: bool = True
     ) -> None:
