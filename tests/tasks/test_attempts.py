@@ -10,7 +10,7 @@ from perdure import Config, Perdure
 from perdure._model import Holder, Sighting
 from perdure._tasks.attempts import after_error
 from perdure._tasks.records import load
-from perdure._tasks.refusals import current_row
+from perdure._tasks.task_row import current_row
 from perdure.errors import InvalidInput, InvalidTransition, LeaseHeld, LeaseLost, StoreUnreachable
 
 
