@@ -47,7 +47,5 @@ class AwaitedTasks:
         if ids:
             ended = await store.query("find_ended", namespace=store.namespace, ids=json.dumps(ids))
             over = {id for (id,) in ended}
-            await take_all(
-                [take_after_end(store, uid) for uid, awaited in found.items() if awaited.id in over]
-            )
+            await take_all([take_after_end(store, uid) for uid, awaited in found.items() if awaited.id in over])
         return LOOK
