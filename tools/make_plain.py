@@ -39,16 +39,16 @@ from perdure._durable.automation import Tick
 from perdure._durable.automation import reducer as reducing
 from perdure._durable.automation import schedules as scheduling
 from perdure._durable.inspect import TaskAccount, task_account
-from perdure._durable.lifecycle import line_carry_over as carrying
+from perdure._durable.lifecycle import line_carry_over
 from perdure._durable.pauses import Approval, instructions
 from perdure._durable.pauses import reasons as pauses
-from perdure._durable.pauses import signal_waits as signalling
-from perdure._durable.progress import checkpoints as savepoints
+from perdure._durable.pauses import signal_waits
+from perdure._durable.progress import checkpoints
 from perdure._durable.progress import loops as _loops
 from perdure._durable.progress import cursor as progress_cursor
 from perdure._durable.progress import plain_mark, spans
-from perdure._durable.progress import state_list as stating
-from perdure._durable.progress import thought_frames as framing
+from perdure._durable.progress import state_list
+from perdure._durable.progress import thought_frames
 from perdure._durable.streams import HasTasks, Marker, Prefix, StreamPart
 from perdure._durable.streams import stream_reader as readers
 from perdure._durable.streams import streamed_calls as streams
@@ -230,13 +230,13 @@ def generate() -> str:
     parts = [
         HEAD,
         namespace("pauses", "pause", reasons, waits),
-        namespace("signalling", "signals", signal_waits, ("next",)),
-        namespace("savepoints", "checkpoint", checkpoints, ("last", "save")),
-        namespace("stating", "state", state_list, ("append",)),
-        namespace("framing", "frames", thought_frames, ("push", "acknowledge", "resume", "drop")),
+        namespace("signal_waits", "signals", signal_waits, ("next",)),
+        namespace("checkpoints", "checkpoint", checkpoints, ("last", "save")),
+        namespace("state_list", "state", state_list, ("append",)),
+        namespace("thought_frames", "frames", thought_frames, ("push", "acknowledge", "resume", "drop")),
         namespace("_loops", "loops", loops, ("each", "batches", "files", "lines", "blocks", "run_script"), APPENDING),
         APPENDING_FACE,
-        function("carrying", "carry_over", carry_over),
+        function("line_carry_over", "carry_over", carry_over),
         function("instructions", "instruction", instruction),
         function("scheduling", "scheduled", scheduled),
         TAIL,

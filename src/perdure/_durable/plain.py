@@ -16,16 +16,12 @@ from perdure._durable.automation import Tick
 from perdure._durable.automation import reducer as reducing
 from perdure._durable.automation import schedules as scheduling
 from perdure._durable.inspect import TaskAccount, task_account
-from perdure._durable.lifecycle import line_carry_over as carrying
-from perdure._durable.pauses import Approval, instructions
+from perdure._durable.lifecycle import line_carry_over
+from perdure._durable.pauses import Approval, instructions, signal_waits
 from perdure._durable.pauses import reasons as pauses
-from perdure._durable.pauses import signal_waits as signalling
-from perdure._durable.progress import checkpoints as savepoints
+from perdure._durable.progress import checkpoints, plain_mark, spans, state_list, thought_frames
 from perdure._durable.progress import cursor as progress_cursor
 from perdure._durable.progress import loops as _loops
-from perdure._durable.progress import plain_mark, spans
-from perdure._durable.progress import state_list as stating
-from perdure._durable.progress import thought_frames as framing
 from perdure._durable.streams import HasTasks, Marker, Prefix, StreamPart
 from perdure._durable.streams import stream_reader as readers
 from perdure._durable.streams import streamed_calls as streams
@@ -168,7 +164,7 @@ class signals:
         One that does not fit is refused to its sender. One that was sent before this call and does not fit is set
         aside, and `perdure where` tells it.
         """
-        found: T = waited(signalling.next(name, type))
+        found: T = waited(signal_waits.next(name, type))
         return found
 
 
@@ -178,7 +174,7 @@ class checkpoint:
     @staticmethod
     def last(first: T) -> T:
         """The state that was saved last, as the type of `first`; `first` if there is none. Call it before any step."""
-        found: T = waited(savepoints.last(first))
+        found: T = waited(checkpoints.last(first))
         return found
 
     @staticmethod
@@ -192,7 +188,7 @@ class checkpoint:
             InvalidInput: other asyncio tasks of the function still run; a state cannot describe where they are.
             NotStorable, TooLarge: nothing was written.
         """
-        waited(savepoints.save(state, label=label))
+        waited(checkpoints.save(state, label=label))
 
 
 class state:
@@ -208,7 +204,7 @@ class state:
             InvalidInput: the value at the path is not a list, or it is called inside a step.
             NotStorable, TooLarge: nothing was written.
         """
-        waited(stating.append(path, item))
+        waited(state_list.append(path, item))
 
 
 class frames:
@@ -225,22 +221,22 @@ class frames:
         expires: Duration | None = "1d",
     ) -> Frame:
         """Set a line of thought aside, with its finished steps and its next ones."""
-        return waited(framing.push(name, goal=goal, done=done, next=next, because=because, expires=expires))
+        return waited(thought_frames.push(name, goal=goal, done=done, next=next, because=because, expires=expires))
 
     @staticmethod
     def acknowledge(name: str) -> None:
         """Note that the interruption is dealt with."""
-        waited(framing.acknowledge(name))
+        waited(thought_frames.acknowledge(name))
 
     @staticmethod
     def resume(name: str | None = None) -> Frame | None:
         """Take up a frame again: the named one, or the newest; None when there is none."""
-        return waited(framing.resume(name))
+        return waited(thought_frames.resume(name))
 
     @staticmethod
     def drop(name: str, *, why: str) -> None:
         """Give a frame up, with a reason that is stored."""
-        waited(framing.drop(name, why=why))
+        waited(thought_frames.drop(name, why=why))
 
 
 class loops:
@@ -341,7 +337,7 @@ def carry_over(*args: Any, **kwargs: Any) -> None:
         TypeError: the function does not take these arguments.
         NotStorable: one of them cannot be stored.
     """
-    waited(carrying.carry_over(*args, **kwargs))
+    waited(line_carry_over.carry_over(*args, **kwargs))
 
 
 def instruction(first: str = "") -> str:

@@ -81,9 +81,9 @@ async def where(tasks: Tasks, id: str) -> Where:
     at_work = record.attempts[-1].epoch if holder and record.attempts else None
     frames = open_calls(entries, questions, at_work=at_work, until=await may_run_until(store, task.uid, entries))
     blocked = await blockers(store_of(tasks), id)
-    nobody = await why_unclaimed(store, call[0]) if call and not holder and record.status == "running" else ""
-    if nobody and record.attempts and record.attempts[-1].ended == COULD_NOT_BEGIN:
-        nobody = f"{nobody}; {await _why_not_begun(tasks, record)}"
+    unclaimed = await why_unclaimed(store, call[0]) if call and not holder and record.status == "running" else ""
+    if unclaimed and record.attempts and record.attempts[-1].ended == COULD_NOT_BEGIN:
+        unclaimed = f"{unclaimed}; {await _why_not_begun(tasks, record)}"
     # A process that has the journal in memory continues; any other would have to read it.
     stuck = readable.damaged and not holder and record.status not in ("completed", "cancelled")
     damage = JournalDamaged(id, *readable.damaged[0]).do if stuck else ""
@@ -111,7 +111,7 @@ async def where(tasks: Tasks, id: str) -> Where:
         damaged=[position for position, _ in readable.damaged],
         next=stopped or _BLOCKED
         if stopped or blocked
-        else damage or unchecked or _next(record, questions, frames, holder, nobody),
+        else damage or unchecked or _next(record, questions, frames, holder, unclaimed),
         error=_error_of(record),
         traceback=_traceback_of(record),
         dead=dead,
@@ -207,17 +207,17 @@ def _end_of_pause(record: TaskRecord) -> str:
     return "it continues by itself, or perdure resume" if is_looked_at else "perdure resume"
 
 
-def _settled_first(frame: CallFrame, nobody: str) -> str:
+def _settled_first(frame: CallFrame, unclaimed: str) -> str:
     """What must happen before a task with an uncertain effect continues, and which worker could take it."""
     first = f"whether {frame.name} happened is settled first"
     if frame.until is not None:
         latest = f"{frame.until:%Y-%m-%d %H:%M:%S} UTC"
         first += f" when its process has ended, which may still be alive, or at {latest} at the latest"
-    return f"{first}. And {nobody}" if nobody and not nobody.startswith("a worker takes it") else first
+    return f"{first}. And {unclaimed}" if unclaimed and not unclaimed.startswith("a worker takes it") else first
 
 
 def _next(
-    record: TaskRecord, questions: Sequence[Question], frames: Sequence[CallFrame], holder: str, nobody: str
+    record: TaskRecord, questions: Sequence[Question], frames: Sequence[CallFrame], holder: str, unclaimed: str
 ) -> str:
     if record.status == "failed":
         return f"nothing by itself: `perdure resume {quote(record.id)}` begins a new attempt"
@@ -227,7 +227,7 @@ def _next(
         return questions[0].way_on if questions else _end_of_pause(record)
     uncertain = [frame for frame in frames if frame.state == "uncertain"]
     if uncertain:
-        return _settled_first(uncertain[0], nobody)
+        return _settled_first(uncertain[0], unclaimed)
     if holder:
         return "it continues where it is"
-    return nobody or "the next attempt continues after the last call that ended"
+    return unclaimed or "the next attempt continues after the last call that ended"
