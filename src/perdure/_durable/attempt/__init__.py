@@ -68,7 +68,13 @@ __getattr__ = lazy_door(
             "timeout",
         ),
         "once_per_task": ("once",),
-        "recorded_calls": ("recorded_call",),
+        "recorded_calls": (
+            "Policy",
+            "RecordedCall",
+            "recorded_call",
+            "walk",
+            "walk_here",
+        ),
         "replay_tests": (
             "always_replay",
             "is_same_again",

@@ -17,7 +17,7 @@ from perdure._durable.attempt.loop_watchdog import LoopWatchdog, Watched
 from perdure._durable.attempt.lost_lease import STOPPED, find_lost, stand_down, stop
 from perdure._durable.attempt.nondeterminism import ReplayFilter, get_logger, is_replaying, now, timeout
 from perdure._durable.attempt.once_per_task import once
-from perdure._durable.attempt.recorded_calls import recorded_call
+from perdure._durable.attempt.recorded_calls import Policy, RecordedCall, recorded_call, walk, walk_here
 from perdure._durable.attempt.replay_tests import always_replay, is_same_again, replays_always
 from perdure._durable.attempt.retry import Retry, failed_try, wait_until
 from perdure._durable.attempt.run_on_loop import Aside
@@ -73,7 +73,11 @@ __all__ = [
     "now",
     "timeout",
     "once",
+    "Policy",
+    "RecordedCall",
     "recorded_call",
+    "walk",
+    "walk_here",
     "always_replay",
     "is_same_again",
     "replays_always",

@@ -350,17 +350,23 @@ class Attempt(Unwinding):
             self.late.warned[name] = None
             log.warning("the step %s held the event loop for %.0f ms; make it async", name, took * 1000)
 
-    async def hand_out(self, position: int) -> None:
-        """Return when it is this result's turn to reach the code."""
+    async def hand_out(self, position: int, *, absorbs: bool = False) -> None:
+        """Return when it is this result's turn to reach the code. `absorbs`: its call survives a cancellation, as it
+        did when it was recorded."""
         if self.always_replay and position > self.cursor.last:
             self.is_restarting = True
             await self.suspend(f"~replay {position}")
         if self.ordered > 1:
-            await self.gate.turn(position)
+            await self.gate.turn(position, absorbs=absorbs)
             if self.pausing:
                 self.look_for_unwinding()
         else:
             self.passed(position)
+
+    def restart_if_always_replayed(self) -> None:
+        """A plain call has ended, which cannot be unwound: the next call that can is."""
+        if self.always_replay:
+            self.is_restarting = True
 
     def passed(self, position: int) -> None:
         """A result has reached the code, or never will."""

@@ -18,11 +18,12 @@ from uuid import UUID
 from uuid import uuid4 as draw_uuid4
 
 from perdure._durable.attempt.attempt import Attempt
-from perdure._durable.attempt.scopes import current
+from perdure._durable.attempt.recorded_calls import Policy, RecordedCall, refuse_divergence, walk_here
+from perdure._durable.attempt.scopes import Scope, current
 from perdure._ground import codec
 from perdure._ground.durations import Duration, require_seconds
 from perdure._model import Entry
-from perdure._replay import Cut, Diverged, Recorded, digest
+from perdure._replay import Cut, Recorded, digest
 
 T = TypeVar("T")
 
@@ -56,22 +57,23 @@ def _once(op: str, as_type: type[T], draw: Callable[[Attempt | None], T]) -> T:
     scope = current.get()
     if scope is None:
         return draw(None)
-    attempt = scope.attempt
     if scope.is_body:
-        return draw(attempt)
-    attempt.check()
-    answer = scope.track.ask(f"recorded.{op}", b"")
-    if type(answer) is Diverged:
-        raise attempt.poison(attempt.diverged(answer))
-    if type(answer) is Recorded:
-        attempt.replayed += 1
-        assert answer.entry.value is not None
-        found: T = codec.decode(answer.entry.value, as_type)
-        return found
-    data, value = codec.round_trip(draw(attempt), as_type)
-    attempt.record(Entry("result", op, answer.path, b"", data, at=attempt.store.clock.now_ms(), epoch=attempt.epoch))
-    drawn: T = value
+        return draw(scope.attempt)
+    drawn: T = walk_here(_Draw(scope, op, as_type, draw))
     return drawn
+
+
+class _Draw(RecordedCall):
+    """A value that is drawn once."""
+
+    policy = Policy(is_plain=True, flush=False, waits_to_start=False, is_under_way=False)
+
+    def __init__(self, scope: Scope, op: str, as_type: Any, draw: Callable[[Attempt | None], Any]) -> None:
+        super().__init__(scope, f"recorded.{op}", b"")
+        self.op, self.as_type, self._draw = op, as_type, draw
+
+    def make(self) -> Any:
+        return self._draw(self.attempt)
 
 
 # ── saying things once ───────────────────────────────────────────────────────────────────────────
@@ -126,8 +128,7 @@ class timeout:
         attempt.check()
         self._asked = digest((self._seconds,), {})
         self._path, found = scope.track.look("timeout", self._asked)
-        if type(found) is Diverged:
-            raise attempt.poison(attempt.diverged(found))
+        refuse_divergence(attempt, found)
         self._inner = asyncio.timeout(None)
         await self._inner.__aenter__()
         if type(found) is Recorded:

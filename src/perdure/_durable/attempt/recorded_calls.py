@@ -1,74 +1,331 @@
-"""The walk of a recorded call: ask the journal, do it if it is not there, record how it ended, hand it out."""
+"""The walk that every recorded call takes: ask the journal, make the call if it is not there, record how it ended.
+
+    ask the scope's track
+        recorded   wait for its turn, and give what the journal has
+        diverged   close the attempt: the code asks for something else than it did
+        cut        wait until the code cancels the call, as it did before
+        fresh      make the call, record how it ended, wait for its turn, give it to the code
+
+A kind of call is a subclass of RecordedCall: it says how the call is made, what its entry looks like, and how an entry
+is read. Its Policy says which way the walk takes. An async call is awaited with `walk`, a plain one is made with
+`walk_here`. Two hot loops do the same unrolled, for speed: async steps (step_walk.py) and async effects
+(effects/effect_decorator.py). tests/replay/test_one_walk.py compares their journals with those of this walk.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from functools import partial
-from typing import Any
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from time import perf_counter
+from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from perdure._durable.attempt.attempt import Attempt
-from perdure._durable.attempt.call import cut_off, never
-from perdure._durable.attempt.scopes import Scope
+from perdure._durable.attempt.call import Note, cut_off, never
+from perdure._durable.attempt.scopes import Scope, current
+from perdure._durable.attempt.threads import two_threads
 from perdure._durable.values import declared_here, decode_error, encode_error
 from perdure._ground import codec
 from perdure._model import Entry
-from perdure._replay import Cut, Diverged, Recorded
-from perdure.errors import StoreUnavailable
+from perdure._replay import Answer, Cut, Diverged, Recorded
+from perdure._store import Write
+from perdure.errors import StoreUnavailable, TooLarge
+
+T = TypeVar("T")
+_counting = Lock()  # of plain calls under way, each in a thread of its own
+
+
+class Policy(Struct, frozen=True):
+    """Which way a kind of call takes through the walk."""
+
+    is_plain: bool = False  # made in the caller's thread and handed out at once; else awaited, and handed out in order
+    has_scope: bool = False  # its body is a scope of its own, in which nothing is numbered
+    flush: bool | None = True  # its entry is waited for; None: if the body took long; False: it rides along
+    waits_to_start: bool = True  # it begins when the attempt may start a body: not while the attempt ends
+    is_under_way: bool = True  # the attempt is not unwound before it has ended
+    is_alone: bool = False  # its scope makes no other plain call meanwhile
+    is_timed: bool = False  # its entry says how long the body took
+    counts: bool = True  # as replayed, in the attempt's report
+
+
+class RecordedCall:
+    """One call on its way. A subclass says how the call is made and read."""
+
+    policy: Policy = Policy()
+    op = "child"
+    as_type: Any = Any
+    is_in_step = False  # made by a step's body: it has no turn
+    position: int | None = None  # of its entry
+    value: Any = None
+    data: bytes | None = None  # the value as the journal keeps it
+    copy: Any = None  # the value as the caller gets it
+    error: BaseException | None = None
+    trouble: bytes | None = None  # the error as the journal keeps it
+    note: Note | None = None  # kept beside it
+    took = 0.0  # seconds
+
+    def __init__(self, scope: Scope, name: str, asked: bytes) -> None:
+        self.scope, self.name, self.asked = scope, name, asked
+        self.attempt: Attempt = scope.attempt
+        self.path = ""
+
+    def declared(self) -> Sequence[type[BaseException]]:
+        """The exceptions that are rebuilt as they were."""
+        return ()
+
+    # ── what the journal has ────────────────────────────────────────────────────────────────────
+
+    def ask(self) -> Answer:
+        return self.scope.track.ask(self.name, self.asked, self.is_in_step)
+
+    async def take_turn(self, found: Recorded) -> None:
+        """Wait until it is the turn of a recorded result."""
+        if not self.policy.is_plain and not self.is_in_step:
+            await self.attempt.hand_out(found.position)
+
+    def read(self, entry: Entry) -> Any:
+        """What the caller gets of a recorded call."""
+        if entry.error is not None:
+            raise decode_error(entry.error, self.declared())
+        assert entry.value is not None
+        return codec.decode(entry.value, self.as_type)
+
+    async def wait_for_cancellation(self, found: Cut) -> None:
+        """The code has cancelled this call before, and does so again."""
+        await never(self.attempt, found.position)
+
+    # ── a call that is made now ─────────────────────────────────────────────────────────────────
+
+    def make(self) -> Any:
+        """The value of the call; of an async call, a coroutine that gives it."""
+        raise NotImplementedError
+
+    def keep(self) -> None:
+        """Encode the value. What cannot be kept is an error of the call."""
+        self.data, self.copy = codec.round_trip(self.value, self.as_type)
+
+    def fail(self, raised: BaseException) -> None:
+        """Keep an exception as the call's result. Raises it again if it is not the call's own."""
+        if isinstance(raised, StoreUnavailable):
+            # Nobody knows how the call ended. Another attempt makes it again.
+            raise self.attempt.poison(raised) from None
+        if not isinstance(raised, Exception):
+            raise raised
+        self.attempt.fence.check()
+        self.error, self.trouble = raised, encode_error(raised, self.declared())
+
+    def entry(self) -> Entry:
+        """How the call ended, as the journal keeps it."""
+        attempt = self.attempt
+        now, took_ms = attempt.store.clock.now_ms(), int(self.took * 1000) if self.policy.is_timed else 0
+        ended = self.data, self.trouble
+        return Entry("result", self.op, self.path, self.asked, *ended, now, took_ms, attempt.epoch, self.note)
+
+    def shortened(self, problem: TooLarge) -> Entry:
+        """The entry in place of one that is too large."""
+        raise problem
+
+    def is_waited_for(self) -> bool:
+        return self.attempt.is_worth_waiting(self.took, self.policy.flush)
+
+    def record(self) -> Write | None:
+        """Put into the journal how the call ended. Returns the write if the call waits for it."""
+        attempt, entry, waits = self.attempt, self.entry(), self.is_waited_for()
+        try:
+            position, write = attempt.record(entry, waits)
+        except TooLarge as problem:
+            entry = self.shortened(problem)
+            position, write = attempt.record(entry, waits)
+        self.position = position
+        if self.is_in_step:
+            attempt.cursor.learn(position, entry)
+        elif not self.policy.is_plain and (waits or attempt.ordered > 1):
+            attempt.gate.expect(position)
+        self.after_record(position, entry)
+        return write if waits else None
+
+    def after_record(self, position: int, entry: Entry) -> None:
+        """The entry is on its way to the disk."""
+
+    async def hand_out(self) -> None:
+        """Wait until it is this result's turn to reach the code."""
+        if self.is_in_step or self.position is None:
+            return
+        if not self.policy.is_plain:
+            await self.attempt.hand_out(self.position)
+        elif self.policy.is_alone:
+            self.attempt.restart_if_always_replayed()
+
+    async def cancelled(self) -> None:
+        """The call was cancelled. If that was the code, record it, and wait for the cancellation's turn."""
+        attempt = self.attempt
+        if attempt.is_ending:
+            return
+        if self.position is not None and not self.is_in_step:
+            attempt.passed(self.position)
+        await self.cut_off()
+
+    async def cut_off(self) -> None:
+        await cut_off(self.attempt, self.op, self.path, self.asked, in_body=self.is_in_step)
+
+    def give(self) -> Any:
+        """What the caller gets of a call that was made now."""
+        if self.trouble is not None:
+            raise decode_error(self.trouble, self.declared())
+        return self.copy
+
+
+# ── the walk ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def walk(call: RecordedCall) -> Any:
+    """The result of an async call: from the journal, or made now and recorded."""
+    found = await _walk(call)
+    return call.give() if found is None else call.read(found)
+
+
+def walk_here(call: RecordedCall) -> Any:
+    """The result of a plain call: from the journal, or made now in this thread and recorded."""
+    found = _finish(_walk(call))
+    return call.give() if found is None else call.read(found)
+
+
+def refuse_divergence(attempt: Attempt, found: Answer | None) -> None:
+    """
+    Raises:
+        ReplayDiverged: the code asks for something else than the journal has. The attempt is closed.
+    """
+    if isinstance(found, Diverged):
+        raise attempt.poison(attempt.diverged(found))
+
+
+async def _walk(call: RecordedCall) -> Entry | None:
+    """The entry of a call that was recorded; None if the call was made now."""
+    attempt, policy = call.attempt, call.policy
+    attempt.check()
+    answer = call.ask()
+    if type(answer) is Cut and policy.is_plain and not call.is_in_step:
+        # It was async then. A plain call cannot wait to be cancelled.
+        answer = Diverged(answer.position, f"{call.name}, cut off", f"{call.name} as a plain function")
+    if isinstance(answer, Diverged):
+        raise attempt.poison(attempt.diverged(answer))
+    call.path = answer.path
+    if type(answer) is Recorded:
+        attempt.replayed += policy.counts
+        await call.take_turn(answer)
+        return answer.entry
+    if type(answer) is Cut and not call.is_in_step:
+        await call.wait_for_cancellation(answer)
+    await _make_and_record(call)
+    return None
+
+
+async def _make_and_record(call: RecordedCall) -> None:
+    attempt, policy = call.attempt, call.policy
+    if policy.is_alone:
+        if call.scope.is_busy:
+            raise two_threads(call.name)
+        call.scope.is_busy = not call.is_in_step
+    try:
+        if policy.waits_to_start and not call.is_in_step:  # before it is under way: nothing begins any more
+            if policy.is_plain:
+                attempt.may_start_here()
+            else:
+                await attempt.may_start()
+        with _under_way(attempt, policy):
+            await _make(call)
+            write = call.record()
+            if write is not None:
+                if policy.is_plain:
+                    attempt.wait_here(write)
+                else:
+                    await write
+                    attempt.check()
+        await call.hand_out()
+    except asyncio.CancelledError:
+        await call.cancelled()
+        raise
+    finally:
+        if policy.is_alone:
+            call.scope.is_busy = False
+
+
+async def _make(call: RecordedCall) -> None:
+    policy, token = call.policy, None
+    if policy.has_scope:
+        task = None if policy.is_plain else asyncio.current_task()
+        token = current.set(Scope(call.attempt, call.path, True, task))
+    began = perf_counter()
+    try:
+        call.value = call.make() if policy.is_plain else await call.make()
+        call.keep()
+    except BaseException as raised:
+        call.fail(raised)
+    finally:
+        call.took = perf_counter() - began
+        if token is not None:
+            current.reset(token)
+
+
+@contextmanager
+def _under_way(attempt: Attempt, policy: Policy) -> Iterator[None]:
+    """Until the block ends, the attempt is not unwound."""
+    if not policy.is_under_way or (policy.is_plain and not attempt.is_elsewhere()):
+        yield
+    elif not policy.is_plain:
+        with attempt.not_at_rest():
+            yield
+    else:
+        with _counting:
+            attempt.inline += 1
+        try:
+            yield
+        finally:
+            with _counting:
+                attempt.inline -= 1
+            if attempt.pausing or attempt.draining:
+                attempt.look_for_unwinding()
+
+
+def _finish(work: Coroutine[Any, Any, T]) -> T:
+    """The result of the walk of a plain call, which waits for nothing. Unlike `drive`, this leaves it to the call's
+    body whether hops block."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    work.close()
+    raise RuntimeError(f"{work!r} is the walk of a plain call, and waited")
+
+
+# ── a call that is made by an async function ─────────────────────────────────────────────────────
+
+
+class _FunctionCall(RecordedCall):
+    """What an async function gives, recorded before the code gets it."""
+
+    policy = Policy(counts=False)
+
+    def __init__(self, scope: Scope, name: str, asked: bytes, as_type: Any, body: Any, takes_path: bool) -> None:
+        super().__init__(scope, name.replace("|", "/").replace("#", "%"), asked)
+        self.as_type, self._body, self._takes_path = as_type, body, takes_path
+
+    def declared(self) -> Sequence[type[BaseException]]:
+        return declared_here()
+
+    def make(self) -> Any:
+        return self._body(self.path) if self._takes_path else self._body()
 
 
 async def recorded_call(
     scope: Scope, name: str, as_type: Any, body: Any, *, asked: bytes = b"", takes_path: bool = False
 ) -> Any:
-    """The value of `body`, from the journal if it is there, else run now and recorded before it is given.
+    """The value of `body`, from the journal if it is there, else made now and recorded before it is given.
 
-    With `takes_path` it is told the call's place in the journal, which is the same in every attempt.
+    With `takes_path` the body is given the call's path in the journal, which is the same in every attempt.
     """
-    attempt: Attempt = scope.attempt
-    attempt.check()
-    answer = scope.track.ask(name.replace("|", "/").replace("#", "%"), asked)
-    if type(answer) is Recorded:
-        await attempt.hand_out(answer.position)
-        return _read(answer.entry, as_type)
-    if type(answer) is Diverged:
-        raise attempt.poison(attempt.diverged(answer))
-    if type(answer) is Cut:
-        return await never(attempt, answer.position)
-    position = None
-    try:
-        await attempt.may_start()  # before it counts as under way: nothing begins any more
-        with attempt.not_at_rest():
-            entry = await _ended(
-                attempt, answer.path, asked, as_type, partial(body, answer.path) if takes_path else body
-            )
-            position, write = attempt.record(entry, urgent=True)
-            if attempt.ordered > 1:
-                attempt.gate.expect(position)
-            await write
-            attempt.check()
-        await attempt.hand_out(position)
-    except asyncio.CancelledError:
-        if position is not None:
-            attempt.passed(position)
-        await cut_off(attempt, "child", answer.path, asked)
-        raise
-    return _read(entry, as_type)
-
-
-async def _ended(attempt: Attempt, path: str, asked: bytes, as_type: Any, body: Any) -> Entry:
-    value, trouble = None, None
-    try:
-        value = await body()
-    except StoreUnavailable as error:
-        raise attempt.poison(error) from None  # nobody knows how the call ended; another attempt makes it again
-    except Exception as raised:
-        attempt.fence.check()
-        trouble = encode_error(raised, declared_here())
-    data = None if trouble is not None else codec.encode(value, as_type)
-    return Entry("result", "child", path, asked, data, trouble, at=attempt.store.clock.now_ms(), epoch=attempt.epoch)
-
-
-def _read(entry: Entry, as_type: Any) -> Any:
-    if entry.error is not None:
-        raise decode_error(entry.error, declared_here())
-    assert entry.value is not None
-    return codec.decode(entry.value, as_type)
+    return await walk(_FunctionCall(scope, name, asked, as_type, body, takes_path))

@@ -1,34 +1,35 @@
-"""The walk of a step: ask the journal, run the body if it must be, record how it ended, hand it out."""
+"""The walk of a step: ask the journal, run the body if it is not there, record how it ended, hand it out.
+
+A plain step takes the general walk (recorded_calls.py). An async step takes the same walk, unrolled here for speed.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Lock
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
 from perdure._durable.attempt.attempt import SHORTEST_WAIT, Attempt
-from perdure._durable.attempt.call import Call, cut_off, never, on_another_loop
+from perdure._durable.attempt.call import Call, never, on_another_loop
 from perdure._durable.attempt.current_task import running_effect
+from perdure._durable.attempt.recorded_calls import Policy, RecordedCall, walk_here
 from perdure._durable.attempt.retry import attempts_of
 from perdure._durable.attempt.scopes import Scope, current
-from perdure._durable.attempt.threads import refuse_lost_thread, two_threads, watch_coroutines_of
+from perdure._durable.attempt.threads import refuse_lost_thread, watch_coroutines_of
 from perdure._durable.attempt.unwinding import Paused, is_leaving
 from perdure._durable.values import decode_error
 from perdure._ground.bridge import drive
 from perdure._model import Entry
 from perdure._replay import Cut, Diverged, Fresh, Recorded, plain_digest
-from perdure._store import Write
 from perdure.errors import InvalidInput, TooLarge
 
-_counting = Lock()  # of plain steps under way, each in a thread of its own
 _ABSORBED: dict[str, str | int | float | None] = {"absorbed": 1}
 
 
 def async_step(call: Call) -> Callable[..., Any]:
+    """An async step: a hot loop, whose slow twin is `walk(StepCall(…))`. Both write the same entries."""
     function, name, digest, read = call.function, call.name, call.digest, call.read
     is_plain, told_plainly = call.is_plain, call.told_plainly
     here, enter, leave = current.get, current.set, current.reset
@@ -64,7 +65,8 @@ def async_step(call: Call) -> Callable[..., Any]:
         path = answer.path
         if attempt.draining:
             await attempt.may_start()  # before it counts as under way: nothing begins any more
-        ending: _Ending | None = None
+        ending: StepCall | None = None
+        was_cut: asyncio.CancelledError | None = None
         attempt.bodies += 1
         try:
             began = perf_counter()
@@ -86,8 +88,8 @@ def async_step(call: Call) -> Callable[..., Any]:
                 else:
                     value = await attempts_of(attempt, path, call, asked, args, kwargs)
             except BaseException as raised:
-                ending = _Ending(call, attempt, path, asked)
-                ending.ended_by(raised, task.cancelling() > before)
+                ending = StepCall(scope, call, asked, args, kwargs, path, before)
+                ending.fail(raised)
             finally:
                 took = perf_counter() - began
                 del attempt.under_way[path]
@@ -99,28 +101,34 @@ def async_step(call: Call) -> Callable[..., Any]:
                     kept = _keep(call, attempt, path, asked, value, took)
                     if kept is not None:
                         return kept[1]
-                ending = _Ending(call, attempt, path, asked)
+                ending = StepCall(scope, call, asked, args, kwargs, path, before)
                 ending.value = value
             ending.took = took
-            if ending.was_cut is None:
-                ending.absorbed = task.cancelling() > before
-                write = ending.record("step")
-                if write is not None:
-                    await write
-                    attempt.check()
+            ending.absorbed = task.cancelling() > before
+            write = ending.record()
+            if write is not None:
+                await write
+                attempt.check()
         except asyncio.CancelledError as raised:
             if attempt.is_ending:
                 raise
-            ending = ending or _Ending(call, attempt, path, asked)
-            ending.was_cut = raised
+            was_cut = raised
+            ending = ending or StepCall(scope, call, asked, args, kwargs, path)
         finally:
             attempt.bodies -= 1
             if attempt.pausing or attempt.stopping:
                 attempt.look_for_unwinding()
-        if ending.was_cut is not None or attempt.ordered > 1 or attempt.always_replay:
-            await _hand_out(attempt, ending)
-        else:
-            attempt.passed(ending.position)
+        if was_cut is not None:
+            await ending.cancelled()
+            raise was_cut  # itself: anyio knows its own by what it says
+        if attempt.ordered > 1 or attempt.always_replay:
+            try:
+                await ending.hand_out()
+            except asyncio.CancelledError:
+                await ending.cancelled()
+                raise
+        elif (gate := attempt.made_gate) is not None and ending.position is not None:
+            gate.passed(ending.position)
         return ending.copy if ending.trouble is None else ending.give()
 
     watch_coroutines_of(stepped)
@@ -169,47 +177,63 @@ def _keep(call: Call, attempt: Attempt, path: str, asked: bytes, value: Any, too
     return kept
 
 
-async def _hand_out(attempt: Attempt, ending: _Ending) -> None:
-    if ending.was_cut is not None:
-        await ending.cut_off()
-        raise ending.was_cut  # itself: anyio knows its own by what it says
-    try:
-        await attempt.hand_out(ending.position)
-    except asyncio.CancelledError:
-        if not attempt.is_ending:
-            await ending.cut_off()
-        raise
+class StepCall(RecordedCall):
+    """A step as the general walk takes it."""
 
+    op = "step"
+    policy = Policy(has_scope=True, flush=None, is_timed=True)
+    absorbed = False  # the code has cancelled it, and it ended all the same
 
-class _Ending:
-    """How a step's body ended, on its way to the journal and to the caller."""
+    def __init__(
+        self,
+        scope: Scope,
+        call: Call,
+        asked: bytes,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        path: str = "",
+        before: int = 0,
+    ) -> None:
+        self.scope, self.attempt, self.name = scope, scope.attempt, call.name
+        self.call, self.asked, self.args, self.kwargs = call, asked, args, kwargs
+        self.path = path
+        self.before = before  # how often its task had been cancelled when it began
 
-    __slots__ = (
-        "absorbed", "asked", "attempt", "call", "copy", "error", "path", "position", "took", "trouble", "value",
-        "was_cut",
-    )  # fmt: skip
+    def declared(self) -> Sequence[type[BaseException]]:
+        return self.call.raises
 
-    def __init__(self, call: Call, attempt: Attempt, path: str, asked: bytes) -> None:
-        self.call, self.attempt, self.path, self.asked = call, attempt, path, asked
-        self.value: Any = None
-        self.copy: Any = None
-        self.error: BaseException | None = None
-        self.trouble: bytes | None = None
-        self.was_cut: asyncio.CancelledError | None = None
-        self.absorbed = False
-        self.position = 0
-        self.took = 0.0
+    async def take_turn(self, found: Recorded) -> None:
+        attempt = self.attempt
+        if attempt.ordered > 1:
+            await _turn(attempt, found)
+        else:
+            attempt.passed(found.position)
 
-    def ended_by(self, raised: BaseException, is_cancelled: bool) -> None:
-        """The body has raised: an error of the step, its cancellation, or something that is not for it to record."""
+    def read(self, entry: Entry) -> Any:
+        return self.call.read(entry)
+
+    async def make(self) -> Any:
+        attempt, call, task = self.attempt, self.call, asyncio.current_task()
+        if task is None or task.get_loop() is not attempt.loop:
+            raise on_another_loop(call.name)
+        self.before = task.cancelling()
+        attempt.fresh += 1
+        attempt.under_way[self.path] = (call, self.args, self.kwargs)
+        try:
+            if call.is_plain:
+                return await call.function(*self.args, **self.kwargs)
+            return await attempts_of(attempt, self.path, call, self.asked, self.args, self.kwargs)
+        finally:
+            del attempt.under_way[self.path]
+            self.absorbed = task.cancelling() > self.before
+
+    def fail(self, raised: BaseException) -> None:
+        """Keep an error of the step. Raises its cancellation, and what is not for the step to record."""
         attempt = self.attempt
         if isinstance(raised, asyncio.CancelledError):
-            if attempt.is_ending:
+            if attempt.is_ending or self._times_cancelled() > self.before:
                 raise raised
-            if is_cancelled:
-                self.was_cut = raised
-            else:
-                self.error = raised  # something that it awaited was cancelled, not the step
+            self.error = raised  # something that it awaited was cancelled, not the step
         elif not isinstance(raised, Exception) and is_leaving(raised):
             attempt.leave(raised)
             raise raised
@@ -218,33 +242,33 @@ class _Ending:
         else:
             self.error = raised
 
-    def record(self, op: str) -> Write | None:
-        """Put it into the journal; the write, if it is worth waiting for."""
+    def _times_cancelled(self) -> int:
+        task = asyncio.current_task()
+        return 0 if task is None else task.cancelling()
+
+    def keep(self) -> None:
+        if self.attempt.is_over:
+            raise asyncio.CancelledError  # the function has ended without it
+
+    def entry(self) -> Entry:
         attempt, call = self.attempt, self.call
-        data: bytes | None
         if self.error is None and (kept := call.plainly(self.value)) is not None:
-            data, self.copy = kept
+            self.data, self.copy = kept
         else:
-            data, self.trouble, self.copy = call.end_or_refuse(self.value, self.error)
-        wait = attempt.is_worth_waiting(self.took, call.flush)
+            self.data, self.trouble, self.copy = call.end_or_refuse(self.value, self.error)
         note = attempt.touched.pop(self.path, None) if attempt.touched else None
         if self.absorbed:
             note = {**(note or {}), **_ABSORBED}
-        how = attempt.store.clock.now_ms(), int(self.took * 1000), attempt.epoch, note
-        try:
-            entry = Entry("result", op, self.path, self.asked, data, self.trouble, *how)
-            self.position, write = attempt.record(entry, urgent=wait)
-        except TooLarge as problem:  # an error of the step, now as in replay
-            _, self.trouble, self.copy = self.call.end(None, problem)
-            entry = Entry("result", op, self.path, self.asked, None, self.trouble, *how)
-            self.position, write = attempt.record(entry, urgent=wait)
-        if op == "step" and (wait or attempt.ordered > 1):
-            attempt.gate.expect(self.position)
-        return write if wait else None
+        self.note = note
+        return super().entry()
 
-    async def cut_off(self) -> None:
-        self.attempt.passed(self.position)
-        await cut_off(self.attempt, "step", self.path, self.asked)
+    def shortened(self, problem: TooLarge) -> Entry:
+        """That it is too large is an error of the step, now as in replay."""
+        self.data, self.trouble, self.copy = self.call.end(None, problem)
+        return super().entry()
+
+    def is_waited_for(self) -> bool:
+        return self.attempt.is_worth_waiting(self.took, self.call.flush)
 
     def give(self) -> Any:
         if self.trouble is not None:
@@ -255,8 +279,48 @@ class _Ending:
 # ── plain functions ──────────────────────────────────────────────────────────────────────────────
 
 
+class PlainStepCall(StepCall):
+    """A step that is a plain function."""
+
+    op = "inline"
+    policy = Policy(is_plain=True, has_scope=True, is_alone=True, flush=None, is_timed=True)
+
+    async def take_turn(self, found: Recorded) -> None:
+        if found.entry.op == "step":  # it was async then, and had its place in the order
+            self.attempt.passed(found.position)
+
+    def make(self) -> Any:
+        attempt, call = self.attempt, self.call
+        attempt.fresh += 1
+        attempt.under_way[self.path] = (call, self.args, self.kwargs)
+        try:
+            if call.is_plain:
+                return call.function(*self.args, **self.kwargs)
+            return drive(attempts_of(attempt, self.path, call, self.asked, self.args, self.kwargs))
+        finally:
+            del attempt.under_way[self.path]
+
+    def fail(self, raised: BaseException) -> None:
+        attempt = self.attempt
+        if not isinstance(raised, Exception) and is_leaving(raised):
+            attempt.leave(raised)
+            raise raised
+        if attempt.fence.closed is not None:
+            raise attempt.fence.closed from raised
+        self.error = raised
+
+    def keep(self) -> None:
+        pass
+
+    def after_record(self, position: int, entry: Entry) -> None:
+        self.attempt.warn_if_slow(self.call.name, self.took)
+
+    async def cancelled(self) -> None:
+        pass  # not by the code: a plain call cannot be cut off
+
+
 def sync_step(call: Call) -> Callable[..., Any]:
-    """A plain `def`: done where it is called. On an event loop it holds it up, as any plain call does."""
+    """A plain `def`: made where it is called. On an event loop it holds the loop up, as any plain call does."""
     function, name = call.function, call.name
     if call.timeout is not None:
         raise InvalidInput(f"the plain function {name} has a timeout, and nothing can cut it off", do="make it async")
@@ -270,85 +334,7 @@ def sync_step(call: Call) -> Callable[..., Any]:
             elif scope.attempt.stopping:
                 _refuse(scope.attempt)
             return function(*args, **kwargs)
-        attempt = scope.attempt
-        attempt.check()
-        asked = call.digest(args, kwargs)
-        answer = scope.track.ask(name, asked)
-        if type(answer) is Recorded:
-            attempt.replayed += 1
-            if answer.entry.op == "step":  # it was async then, and had its place in the order
-                attempt.passed(answer.position)
-            return call.read(answer.entry)
-        if type(answer) is Cut:  # it was async then; a plain call cannot wait to be cancelled
-            answer = Diverged(answer.position, f"{name}, cut off", f"{name} as a plain function")
-        if type(answer) is Diverged:
-            raise attempt.poison(attempt.diverged(answer))
-        if scope.is_busy:
-            raise two_threads(name)
-        scope.is_busy = True
-        try:
-            return _run_here(call, attempt, answer.path, asked, args, kwargs)
-        finally:
-            scope.is_busy = False
+        scope.attempt.check()
+        return walk_here(PlainStepCall(scope, call, call.digest(args, kwargs), args, kwargs))
 
     return stepped
-
-
-def _run_here(
-    call: Call, attempt: Attempt, path: str, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    attempt.may_start_here()
-    with _under_way(attempt):
-        ending = _ended_here(call, attempt, path, asked, args, kwargs)
-    if attempt.always_replay:
-        attempt.is_restarting = True
-    return ending.give()
-
-
-@contextmanager
-def _under_way(attempt: Attempt) -> Iterator[None]:
-    """A plain step in a thread of its own holds the unwinding up, as an async one does."""
-    if not attempt.is_elsewhere():
-        yield
-        return
-    with _counting:
-        attempt.inline += 1
-    try:
-        yield
-    finally:
-        with _counting:
-            attempt.inline -= 1
-        if attempt.pausing or attempt.draining:
-            attempt.look_for_unwinding()
-
-
-def _ended_here(
-    call: Call, attempt: Attempt, path: str, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> _Ending:
-    """Run it, and record how it ended."""
-    attempt.fresh += 1
-    ending = _Ending(call, attempt, path, asked)
-    token = current.set(Scope(attempt, path, is_body=True))
-    attempt.under_way[path] = (call, args, kwargs)
-    began = perf_counter()
-    try:
-        if call.is_plain:
-            ending.value = call.function(*args, **kwargs)
-        else:
-            ending.value = drive(attempts_of(attempt, path, call, asked, args, kwargs))
-    except BaseException as raised:
-        if not isinstance(raised, Exception) and is_leaving(raised):
-            attempt.leave(raised)
-            raise
-        if attempt.fence.closed is not None:
-            raise attempt.fence.closed from raised
-        ending.error = raised
-    finally:
-        ending.took = perf_counter() - began
-        del attempt.under_way[path]
-        current.reset(token)
-    write = ending.record("inline")
-    attempt.warn_if_slow(call.name, ending.took)
-    if write is not None:
-        attempt.wait_here(write)
-    return ending

@@ -17,27 +17,26 @@ import functools
 import inspect
 import os
 import sys
+from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
 
 from perdure._durable.attempt import (
-    Attempt,
     Retry,
     Scope,
     current,
     never,
     on_another_loop,
     running_effect,
-    two_threads,
+    walk_here,
     watch_coroutines_of,
 )
-from perdure._durable.effects.declaration import LONGEST, Bare, EffectCall, key_of, remember
-from perdure._durable.effects.effect_walk import Walk
-from perdure._ground.bridge import drive
+from perdure._durable.effects.declaration import LONGEST, Bare, EffectCall, Outcome, key_of, remember
+from perdure._durable.effects.effect_walk import EffectWalk, Walk, intent_of, take_turn
 from perdure._ground.durations import Duration
 from perdure._model import Entry
-from perdure._replay import Cut, Diverged, Fresh, Recorded, Uncertain, plain_digest
+from perdure._replay import Cut, Diverged, Fresh, Recorded, plain_digest
 from perdure.errors import InvalidInput, NoTask, PerdureError
 
 P = ParamSpec("P")
@@ -174,6 +173,7 @@ class _Bound:
 
 
 def _called_on_loop(call: EffectCall) -> Callable[..., Any]:
+    """An async effect: a hot loop, whose slow twin is `walk(EffectWalk(…))`. Both write the same entries."""
     name, digest, told_plainly = call.name, call.digest, call.told_plainly
 
     async def effected(*args: Any, **kwargs: Any) -> Any:
@@ -192,13 +192,13 @@ def _called_on_loop(call: EffectCall) -> Callable[..., Any]:
             if type(answer) is Recorded:
                 attempt.replayed += 1
                 if not is_body:
-                    await _turn(attempt, answer)
+                    await take_turn(attempt, answer)
                 return call.read(answer.entry)
             if type(answer) is Diverged:
                 raise attempt.poison(attempt.diverged(answer))
             if type(answer) is Cut and not is_body:
                 return await never(attempt, answer.position)
-            intent = _intent_of(attempt, answer)
+            intent = intent_of(attempt, answer)
         if attempt.is_elsewhere():
             raise on_another_loop(name)
         path = answer.path
@@ -206,57 +206,37 @@ def _called_on_loop(call: EffectCall) -> Callable[..., Any]:
         walk = Walk(
             call, attempt, path, asked, args, kwargs, key, spelled is not None and not call.has_secrets, is_body
         )
-        return await walk.go(intent)
+        try:
+            outcome = await walk.run(intent)
+            if outcome is None:
+                kept = walk.keep()
+                if kept is not None:
+                    return kept[1]
+                outcome = Outcome(walk.value)
+            return await walk.ended(outcome)
+        except CancelledError:
+            await walk.cancelled()
+            raise
 
     watch_coroutines_of(effected)
     effected.__name__ = effected.__qualname__ = name  # by which a task of its own is named
     return effected
 
 
-async def _turn(attempt: Attempt, answer: Recorded) -> None:
-    if answer.entry.op == "effect" and attempt.ordered > 1:
-        await attempt.gate.turn(answer.position, absorbs="absorbed" in (answer.entry.note or {}))
-        if attempt.pausing:
-            attempt.look_for_unwinding()
-    else:  # it was had at once when it was recorded, or is the only one
-        attempt.passed(answer.position)
-
-
 def _called_here(call: EffectCall) -> Callable[..., Any]:
-    """A plain `def`: done where it is called, which holds an event loop up as any plain call does."""
+    """A plain `def`: made where it is called, which holds an event loop up as any plain call does."""
 
     def effected(*args: Any, **kwargs: Any) -> Any:
         scope = _scope_here()
         if scope is None or _effect_here(None) is not None:
             raise _refusal(call, scope)
-        attempt: Attempt = scope.attempt
+        attempt = scope.attempt
         attempt.check()
         attempt.effects[call.name] = call
         spelled = plain_digest(args) if call.told_plainly and not kwargs else None
         asked = spelled or call.digest(args, kwargs)
-        answer = scope.track.ask(call.name, asked, in_body=scope.is_body)
-        if type(answer) is Recorded:
-            attempt.replayed += 1
-            if not scope.is_body:
-                attempt.passed(answer.position)
-            return call.read(answer.entry)
-        if type(answer) is Cut and not scope.is_body:  # it was async then; a plain call cannot wait to be cancelled
-            answer = Diverged(answer.position, f"{call.name}, cut off", f"{call.name} as a plain function")
-        if type(answer) is Diverged:
-            raise attempt.poison(attempt.diverged(answer))
-        path, is_body = answer.path, scope.is_body
-        key = key_of(attempt.uid, attempt.line, path, asked)
         is_spelled = spelled is not None and not call.has_secrets
-        walk = Walk(
-            call, attempt, path, asked, args, kwargs, key, is_spelled, is_body, is_inline=True, op="effect.inline"
-        )
-        if scope.is_busy:
-            raise two_threads(call.name)
-        scope.is_busy = not is_body
-        try:
-            return drive(walk.go(_intent_of(attempt, answer)))
-        finally:
-            scope.is_busy = False
+        return walk_here(EffectWalk(scope, call, asked, args, kwargs, is_spelled=is_spelled))
 
     return effected
 
@@ -269,10 +249,3 @@ def _refusal(call: EffectCall, scope: Scope | None) -> PerdureError:
         kept="it did not run",
         do="call it beside the other one, or as a plain function: .plain(…)",
     )
-
-
-def _intent_of(attempt: Attempt, answer: Any) -> Entry | None:
-    if type(answer) is Uncertain:
-        return answer.intent
-    # A step that was cut off may be run again, and meets the effect that was cut with it.
-    return attempt.cursor.intent(answer.path) if type(answer) is Cut else None

@@ -21,6 +21,8 @@ from typing import Any
 from perdure._durable.attempt import (
     Attempt,
     Note,
+    Policy,
+    RecordedCall,
     Retry,
     Scope,
     current,
@@ -36,7 +38,9 @@ from perdure._durable.effects.declaration import EffectCall, Outcome, is_own_cor
 from perdure._durable.effects.running_effects import Limited, at_work_of
 from perdure._durable.values import decode_error
 from perdure._ground import crash_points as crash
+from perdure._ground.bridge import drive
 from perdure._model import Entry
+from perdure._replay import Answer, Cut, Recorded, Uncertain
 from perdure._store import Write
 from perdure.errors import EffectUncertain, NotStorable, ResultNotStorable, TooLarge
 
@@ -73,6 +77,8 @@ class Walk(Limited, eq=False):
     failed: Mapping[str, str | int | float | None] = NO_MARKS  # how the try before ended, if there was one
     is_open: bool = False  # it may have happened, and nobody knows
     again: str = ""  # why it is run once more; Outcome has the words
+    value: Any = None  # what its body gave
+    took_ms: int = 0  # of its last try
     recorded: tuple[int, Entry] | None = None  # its outcome, and where it stands
     _before: int = 0  # how often the task had been cancelled when it began
     _position: int | None = None  # while its result waits to be handed out
@@ -85,6 +91,14 @@ class Walk(Limited, eq=False):
 
     async def go(self, intent: Entry | None = None) -> Any:
         """The effect's result; `intent` is what an earlier attempt has left."""
+        try:
+            return await self.ended(await self.run(intent) or Outcome(self.value))
+        except asyncio.CancelledError:
+            await self.cancelled()
+            raise
+
+    async def run(self, intent: Entry | None = None) -> Outcome | None:
+        """How the effect ended; None when its body gave `value`. `intent` is what an earlier attempt has left."""
         # One coroutine from the intent to the outcome: each more would be a fiftieth of what a small effect costs.
         attempt, call = self.attempt, self.call
         task, cancelled = None, 0
@@ -92,95 +106,93 @@ class Walk(Limited, eq=False):
         if not self.is_inline:
             task = self.task = _current_task(attempt.loop)
             cancelled = self._before = 0 if task is None else task.cancelling()
-        try:
-            if intent is not None:
-                outcome = await self._take_up(intent)
-                if not outcome.again:
-                    return await self.ended(outcome)
-                self.again = outcome.again
-                attempt.check()
-                cancelled = self._times_cancelled()
-            while True:
+        if intent is not None:
+            outcome = await self._take_up(intent)
+            if not outcome.again:
+                return outcome
+            self.again = outcome.again
+            attempt.check()
+            cancelled = self._times_cancelled()
+        while True:
+            if task is None:
+                attempt.may_start_here()
+            elif attempt.stopping or attempt.draining:
+                # Not for entries that are not on disk yet, as a step does: its own intent goes there after them.
+                await attempt.may_start()
+            # From its intent to its outcome no attempt is unwound: what is under way ends, and is recorded.
+            at_work.walks.add(self)
+            try:
+                self.tries += 1
+                if self.marks:
+                    self.marks = NO_MARKS
+                before = at_work.boottime()
+                if crash.armed:
+                    crash.place("effect.before_intent")
+                write = self._intend(at_work.now_ms())
                 if task is None:
-                    attempt.may_start_here()
-                elif attempt.stopping or attempt.draining:
-                    # Not for entries that are not on disk yet, as a step does: its own intent goes there after them.
-                    await attempt.may_start()
-                # From its intent to its outcome no attempt is unwound: what is under way ends, and is recorded.
-                at_work.walks.add(self)
+                    attempt.wait_here(write)
+                else:
+                    await write
+                # Its commit was fenced. Only after a long stop (a laptop's lid) can the lease have gone since.
+                if attempt.fence.closed is not None or crash.armed or at_work.boottime() - before > _NO_STOP_SECONDS:
+                    await self._make_sure(before)
+                if self.again:
+                    settling.withdraw(self)
+                if len(attempt.fence.unflushed) > _MANY:
+                    attempt.behind()  # it is not; asked, it lets go of the writes that are on disk
+                attempt.fresh += 1
+                self.is_open, trouble = True, None  # a body that knows better says so
+                began, limits = at_work.limits.time(), at_work.limits
+                scope = _enter(Scope(attempt, self.path, True, task))  # in which nothing is numbered
+                running = _begin_effect(self)
                 try:
-                    self.tries += 1
-                    if self.marks:
-                        self.marks = NO_MARKS
-                    before = at_work.boottime()
-                    if crash.armed:
-                        crash.place("effect.before_intent")
-                    write = self._intend(at_work.now_ms())
                     if task is None:
-                        attempt.wait_here(write)
+                        value = call.function(*self.args, **self.kwargs)
                     else:
-                        await write
-                    # Its commit was fenced. Only after a long stop (a laptop's lid) can the lease have gone since.
-                    if (
-                        attempt.fence.closed is not None
-                        or crash.armed
-                        or at_work.boottime() - before > _NO_STOP_SECONDS
-                    ):
-                        await self._make_sure(before)
-                    if self.again:
-                        settling.withdraw(self)
-                    if len(attempt.fence.unflushed) > _MANY:
-                        attempt.behind()  # it is not; asked, it lets go of the writes that are on disk
-                    attempt.fresh += 1
-                    self.is_open, trouble = True, None  # a body that knows better says so
-                    began, limits = at_work.limits.time(), at_work.limits
-                    scope = _enter(Scope(attempt, self.path, True, task))  # in which nothing is numbered
-                    running = _begin_effect(self)
-                    try:
-                        if task is None:
-                            value = call.function(*self.args, **self.kwargs)
-                        else:
-                            when = self.when = began + call.limit_seconds
-                            if when < limits.earliest:
-                                limits.set_for(when)
-                            value = await call.function(*self.args, **self.kwargs)
-                            if self.is_late:
-                                self.take_back(cancelled)
-                    except BaseException as error:
-                        value, trouble = None, self._trouble(error, cancelled)
-                    finally:
-                        _end_effect(running)
-                        _leave(scope)
-                    if crash.armed and (trouble is None or trouble.is_known):
-                        crash.place("effect.done")
+                        when = self.when = began + call.limit_seconds
+                        if when < limits.earliest:
+                            limits.set_for(when)
+                        value = await call.function(*self.args, **self.kwargs)
+                        if self.is_late:
+                            self.take_back(cancelled)
+                except BaseException as error:
+                    value, trouble = None, self._trouble(error, cancelled)
                 finally:
-                    at_work.walks.discard(self)
-                    if attempt.pausing or attempt.stopping:
-                        attempt.look_for_unwinding()
-                    if attempt.fence.closed is not None:
-                        stand_down(attempt)
-                took = int((limits.time() - began) * 1000)
-                if trouble is None:
-                    kept = self._keep(value, took)
-                    return kept[1] if kept is not None else await self.ended(Outcome(value), took)
-                if not trouble.is_known:
-                    trouble = await settling.settle(self, trouble.error)
-                is_again = trouble.again or (
-                    trouble.error is not None
-                    and trouble.may_retry
-                    and await self.wait_for_another(call.retry, trouble.error)
-                )
-                if not is_again:
-                    return await self.ended(trouble, took)
-                self.again = trouble.again
-                attempt.check()
-                cancelled = self._times_cancelled()
-        except asyncio.CancelledError:
-            if self._was_cancelled() and not attempt.is_ending:
-                await self._cut_off()
-            elif self.is_open and attempt.has_returned():  # then no next attempt will settle it
-                settling.ask_later(self, EffectUncertain(call.name, "the function returned while it ran"))
-            raise  # at the end of an attempt it leaves its intent, which the next one settles
+                    _end_effect(running)
+                    _leave(scope)
+                if crash.armed and (trouble is None or trouble.is_known):
+                    crash.place("effect.done")
+            finally:
+                at_work.walks.discard(self)
+                if attempt.pausing or attempt.stopping:
+                    attempt.look_for_unwinding()
+                if attempt.fence.closed is not None:
+                    stand_down(attempt)
+            self.took_ms = int((limits.time() - began) * 1000)
+            if trouble is None:
+                self.value = value
+                return None
+            if not trouble.is_known:
+                trouble = await settling.settle(self, trouble.error)
+            is_again = trouble.again or (
+                trouble.error is not None
+                and trouble.may_retry
+                and await self.wait_for_another(call.retry, trouble.error)
+            )
+            if not is_again:
+                return trouble
+            self.again = trouble.again
+            attempt.check()
+            cancelled = self._times_cancelled()
+
+    async def cancelled(self) -> None:
+        """The walk was cancelled: by the code, or because its attempt ends."""
+        attempt = self.attempt
+        if self._was_cancelled() and not attempt.is_ending:
+            await self._cut_off()
+        elif self.is_open and attempt.has_returned():  # then no next attempt will settle it
+            settling.ask_later(self, EffectUncertain(self.call.name, "the function returned while it ran"))
+        # At the end of an attempt it leaves its intent, which the next one settles.
 
     def _was_cancelled(self) -> bool:
         """Whether the code has cancelled the call, and not something that its body awaited."""
@@ -297,7 +309,7 @@ class Walk(Limited, eq=False):
 
     # ── outcome ─────────────────────────────────────────────────────────────────────────────────
 
-    def _keep(self, value: Any, took: int) -> tuple[bytes, Any] | None:
+    def keep(self) -> tuple[bytes, Any] | None:
         """Record what most effects come to: a value, in a function of one scope, where it goes out at once. Its bytes
         and what the caller gets; None when it is something else, and nothing was recorded."""
         attempt, task = self.attempt, self.task
@@ -305,12 +317,12 @@ class Walk(Limited, eq=False):
             return None
         if task is not None and task.cancelling() > self._before:
             return None
-        kept = self.call.plainly(value)
+        kept = self.call.plainly(self.value)
         if kept is None:
             return None
         note: Note = {"key": self.key, "tries": self.tries}
         now = attempt.store.clock.now_ms()
-        entry = Entry("result", self.op, self.path, self.asked, kept[0], None, now, took, attempt.epoch, note)
+        entry = Entry("result", self.op, self.path, self.asked, kept[0], None, now, self.took_ms, attempt.epoch, note)
         try:
             position, _ = attempt.record(entry)
         except TooLarge:
@@ -321,40 +333,15 @@ class Walk(Limited, eq=False):
             attempt.made_gate.passed(position)
         return kept
 
-    async def ended(self, outcome: Outcome, took: int = 0) -> Any:
+    async def ended(self, outcome: Outcome) -> Any:
         """Record the outcome. It is on its way at once, and nobody waits for it before the next intent, which takes it
         along if it comes within the time of a commit: a chain of effects costs one commit each, not two."""
-        call, attempt = self.call, self.attempt
-        note = self._note()
-        if outcome.settled:
-            note["settled"] = outcome.settled
-        if outcome.is_open:
-            note["open"] = 1
-        if self._was_cancelled():  # and it ended all the same; so it does in a replay
-            note["absorbed"] = 1
-        how = attempt.store.clock.now_ms(), took, attempt.epoch, note
-        data, trouble, copy = self._as_bytes(outcome)
-        try:
-            entry = Entry("result", self.op, self.path, self.asked, data, trouble, *how)
-            position, _ = attempt.record(entry)
-        except TooLarge as problem:
-            _, trouble, _ = call.end(None, ResultNotStorable(call.name, "", str(problem.what)))
-            entry = Entry("result", self.op, self.path, self.asked, None, trouble, *how)
-            position, _ = attempt.record(entry)
-        self.is_open, self.recorded = False, (position, entry)
-        crash.place("effect.recorded")
-        if self.is_body:
-            attempt.cursor.learn(position, entry)
-        settling.tell_inbox(self, outcome)
-        if self.is_body:
-            pass
-        elif self.is_inline or attempt.ordered > 1 or attempt.always_replay:
-            await self._hand_out(position)
-        else:
-            attempt.passed(position)
-        if trouble is not None:
-            raise decode_error(trouble, call.raises) from outcome.error
-        return copy
+        end = EffectEnd(self, outcome)
+        end.record()
+        self._position = end.position
+        await end.hand_out()
+        self._position = None
+        return end.give()
 
     def _as_bytes(self, outcome: Outcome) -> tuple[bytes | None, bytes | None, Any]:
         try:
@@ -366,19 +353,10 @@ class Walk(Limited, eq=False):
             where, why = (problem.path, problem.problem) if isinstance(problem, NotStorable) else ("", str(problem))
             return self.call.end(None, ResultNotStorable(self.call.name, where, why))
 
-    async def _hand_out(self, position: int) -> None:
-        attempt = self.attempt
-        if self.is_inline:
-            attempt.is_restarting = attempt.is_restarting or attempt.always_replay
-            return
-        self._position = position
-        await attempt.hand_out(position)
-        self._position = None
-
     async def _cut_off(self) -> None:
         """The code was cancelled while it waited: a replay cancels it there again, and never runs the body."""
         attempt = self.attempt
-        if self._position is not None:
+        if self._position is not None and not self.is_inline:
             attempt.passed(self._position)
         if self.is_open:
             settling.ask_later(self, None)
@@ -405,3 +383,136 @@ class Walk(Limited, eq=False):
         else:
             with self.attempt.not_at_rest():
                 await write
+
+
+# ── the general walk ─────────────────────────────────────────────────────────────────────────────
+
+
+class EffectEnd(RecordedCall):
+    """The outcome of an effect, as the general walk records it."""
+
+    op = "effect"
+    policy = Policy(flush=False, waits_to_start=False, is_under_way=False)
+    plain_policy = Policy(is_plain=True, is_alone=True, flush=False, waits_to_start=False, is_under_way=False)
+
+    def __init__(self, walk: Walk, outcome: Outcome) -> None:
+        self.attempt, self.name, self.asked, self.path = walk.attempt, walk.call.name, walk.asked, walk.path
+        self.walk, self.call, self.op, self.is_in_step = walk, walk.call, walk.op, walk.is_body
+        if walk.is_inline:
+            self.policy = self.plain_policy
+        self.outcome = outcome
+
+    def entry(self) -> Entry:
+        walk, outcome = self.walk, self.outcome
+        note = walk._note()
+        if outcome.settled:
+            note["settled"] = outcome.settled
+        if outcome.is_open:
+            note["open"] = 1
+        if walk._was_cancelled():  # and it ended all the same; so it does in a replay
+            note["absorbed"] = 1
+        self.note, self.error = note, outcome.error
+        self._now = self.attempt.store.clock.now_ms()
+        self.data, self.trouble, self.copy = walk._as_bytes(outcome)
+        return self._entry()
+
+    def shortened(self, problem: TooLarge) -> Entry:
+        trouble = ResultNotStorable(self.call.name, "", str(problem.what))
+        self.data, self.trouble, _ = self.call.end(None, trouble)
+        return self._entry()
+
+    def _entry(self) -> Entry:
+        how = self._now, self.walk.took_ms, self.attempt.epoch, self.note
+        return Entry("result", self.op, self.path, self.asked, self.data, self.trouble, *how)
+
+    def after_record(self, position: int, entry: Entry) -> None:
+        self.walk.is_open, self.walk.recorded = False, (position, entry)
+        crash.place("effect.recorded")
+        settling.tell_inbox(self.walk, self.outcome)
+
+    def give(self) -> Any:
+        if self.trouble is not None:
+            raise decode_error(self.trouble, self.call.raises) from self.outcome.error
+        return self.copy
+
+
+class EffectWalk(EffectEnd):
+    """A whole effect in the general walk: a plain one, and the slow twin of an async one."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        call: EffectCall,
+        asked: bytes,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        is_spelled: bool,
+    ) -> None:
+        self.scope, self.attempt, self.call, self.name, self.asked = scope, scope.attempt, call, call.name, asked
+        self.args, self.kwargs, self._is_spelled, self.is_in_step = args, kwargs, is_spelled, scope.is_body
+        self.op = "effect" if call.is_async else "effect.inline"
+        if not call.is_async:
+            self.policy = self.plain_policy
+        self._intent: Entry | None = None
+
+    def ask(self) -> Answer:
+        answer = super().ask()
+        self._intent = intent_of(self.attempt, answer)
+        return answer
+
+    async def take_turn(self, found: Recorded) -> None:
+        if self.is_in_step:
+            return
+        if self.policy.is_plain:
+            self.attempt.passed(found.position)
+        else:
+            await take_turn(self.attempt, found)
+
+    def read(self, entry: Entry) -> Any:
+        return self.call.read(entry)
+
+    def make(self) -> Any:
+        attempt, call = self.attempt, self.call
+        key = key_of(attempt.uid, attempt.line, self.path, self.asked)
+        self.walk = Walk(
+            call,
+            attempt,
+            self.path,
+            self.asked,
+            self.args,
+            self.kwargs,
+            key,
+            self._is_spelled,
+            self.is_in_step,
+            is_inline=self.policy.is_plain,
+            op=self.op,
+        )
+        going = self.walk.run(self._intent)
+        return drive(going) if self.policy.is_plain else going
+
+    def keep(self) -> None:
+        self.outcome = self.value or Outcome(self.walk.value)
+
+    def fail(self, raised: BaseException) -> None:
+        raise raised  # an error of the effect is an outcome; this one ends more than the effect
+
+    async def cancelled(self) -> None:
+        self.walk._position = self.position
+        await self.walk.cancelled()
+
+
+def intent_of(attempt: Attempt, answer: Answer) -> Entry | None:
+    """What an earlier attempt has left of an effect that has not ended."""
+    if type(answer) is Uncertain:
+        return answer.intent
+    # A step that was cut off may be run again, and meets the effect that was cut with it.
+    return attempt.cursor.intent(answer.path) if type(answer) is Cut else None
+
+
+async def take_turn(attempt: Attempt, answer: Recorded) -> None:
+    """Wait until it is the turn of a recorded outcome."""
+    if answer.entry.op == "effect" and attempt.ordered > 1:
+        await attempt.hand_out(answer.position, absorbs="absorbed" in (answer.entry.note or {}))
+    else:  # it was had at once when it was recorded, or is the only one
+        attempt.passed(answer.position)

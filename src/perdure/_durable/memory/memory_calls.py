@@ -14,20 +14,20 @@ Owns what is recorded of such a call. perdure/memory has the layers and their ca
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from perdure._durable.attempt import Scope, current, cut_off, never
+from perdure._durable.attempt import Policy, RecordedCall, Scope, current, walk
 from perdure._durable.attempt import now as recorded_now
 from perdure._durable.memory.memory_tape import OP, WRITE, Answer, MemoryCall
-from perdure._durable.values import declared_here, decode_error, encode_error
+from perdure._durable.values import declared_here, decode_error
 from perdure._ground import codec
 from perdure._ground import crash_points as crash
 from perdure._model import Entry, scope_of
-from perdure._replay import Cut, Diverged, Recorded, digest
+from perdure._replay import Cut, Recorded, digest
 from perdure.errors import InvalidInput, LeaseLost, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -93,26 +93,9 @@ async def memory_call(
     if _is_older(scope):
         with _as_before():
             return await body()
-    asked = _told(arguments)
-    answer = scope.track.ask(name.replace("|", "/").replace("#", "%"), asked, in_body=scope.is_body)
-    if type(answer) is Diverged:
-        raise attempt.poison(attempt.diverged(answer))
-    if type(answer) is Recorded:
-        if not scope.is_body:
-            await attempt.hand_out(answer.position)
-            attempt.replayed += 1
-        own = await _again(scope, answer.path, asked, answer.entry, body, lost)
-        given: Any = own if gives_its_own and answer.entry.error is None else _result(answer.entry, as_type)
-        return given  # type: ignore[no-any-return]
-    if type(answer) is Cut and not scope.is_body:
-        await _again(scope, answer.path, asked, None, body, lost)
-        result: T = await never(attempt, answer.position)
-        return result
-    call = MemoryCall(attempt, answer.path, asked, {}, is_whole=False, is_in_step=scope.is_body)
-    made_here = await _first_time(scope, call, body, as_type, is_kept=not gives_its_own, flush=flush)
-    if call.lost:
-        lost(call.lost)
-    return made_here
+    call = _LayersCall(scope, name, _told(arguments), as_type, body, lost, gives_its_own, flush)
+    given: T = await walk(call)
+    return given
 
 
 class _Written:
@@ -178,74 +161,98 @@ def unrecorded() -> Iterator[None]:
             current.reset(token)
 
 
-async def _again(
-    scope: Scope, path: str, asked: bytes, entry: Entry | None, body: Callable[[], Awaitable[Any]], lost: Any
-) -> Any:
-    """Run the layers' code with the answers it got when the call was recorded."""
-    tails = {} if entry is None or entry.value is None else codec.decode(entry.value, _Kept)[1]
-    call = MemoryCall(scope.attempt, path, asked, tails, is_whole=True, is_in_step=scope.is_body)
-    with _running(scope, call):
-        try:
-            return await body()
-        except Exception:
-            return None  # the journal has the outcome
-        finally:
-            if call.lost:
-                lost(call.lost)
-
-
 _Kept = tuple[bytes | None, dict[str, list[Answer]]]
 
 
-async def _first_time(
-    scope: Scope, call: MemoryCall, body: Callable[[], Awaitable[T]], as_type: Any, *, is_kept: bool, flush: bool
-) -> T:
-    attempt, position = call.attempt, None
-    try:
-        if not scope.is_body:
-            await attempt.may_start()
-        with attempt.not_at_rest():
-            attempt.fresh += 1
-            value, trouble = None, None
+class _LayersCall(RecordedCall):
+    """A call that uses layers of memory: their code runs in a replay too, with the answers that it got before."""
+
+    op = OP
+    policy = Policy(counts=False)
+
+    def __init__(
+        self,
+        scope: Scope,
+        name: str,
+        asked: bytes,
+        as_type: Any,
+        body: Callable[[], Awaitable[Any]],
+        lost: Callable[[set[str]], None],
+        gives_its_own: bool,
+        flush: bool,
+    ) -> None:
+        super().__init__(scope, name.replace("|", "/").replace("#", "%"), asked)
+        self.as_type, self.is_in_step = as_type, scope.is_body
+        self._body, self._lost, self._gives_its_own, self._flush = body, lost, gives_its_own, flush
+
+    def declared(self) -> Sequence[type[BaseException]]:
+        return declared_here()
+
+    # ── in a replay ─────────────────────────────────────────────────────────────────────────────
+
+    async def take_turn(self, found: Recorded) -> None:
+        await super().take_turn(found)
+        if not self.is_in_step:
+            self.attempt.replayed += 1
+        self.value = await self._again(found.entry)
+
+    async def wait_for_cancellation(self, found: Cut) -> None:
+        await self._again(None)
+        await super().wait_for_cancellation(found)
+
+    async def _again(self, entry: Entry | None) -> Any:
+        """Run the layers' code with the answers it got when the call was recorded."""
+        tails = {} if entry is None or entry.value is None else codec.decode(entry.value, _Kept)[1]
+        call = MemoryCall(self.attempt, self.path, self.asked, tails, is_whole=True, is_in_step=self.is_in_step)
+        with _running(self.scope, call):
             try:
-                with _running(scope, call):
-                    value = await body()
-            except StoreUnavailable as error:
-                raise attempt.poison(error) from None  # the outcome is unknown; another attempt makes the call again
-            except LeaseLost:
-                raise
-            except Exception as raised:
-                attempt.fence.check()
-                trouble = encode_error(raised, declared_here())
-            attempt.fence.check()
-            result = codec.encode(value, as_type) if is_kept and trouble is None else None
-            kept = codec.encode((result, call.new_answers()), _Kept)
-            now = attempt.store.clock.now_ms()
-            # The answers are kept beside an error too: the layers got that far.
-            entry = Entry("result", OP, call.path, call.asked, kept, trouble, now, 0, attempt.epoch)
-            crash.place("memory.before_entry")
-            position, write = attempt.record(entry, urgent=flush)
-            crash.place("memory.recorded")
-            if scope.is_body:
-                attempt.cursor.learn(position, entry)
-            elif attempt.ordered > 1:
-                attempt.gate.expect(position)
-            if flush:
-                await write
-                attempt.check()
-        if not scope.is_body:
-            await attempt.hand_out(position)
-    except asyncio.CancelledError:
-        if attempt.is_ending:
-            raise
-        if position is not None and not scope.is_body:
-            attempt.passed(position)
-        await cut_off(attempt, OP, call.path, call.asked, in_body=scope.is_body)
-        raise
-    if trouble is None and not is_kept:
-        return value  # type: ignore[return-value]
-    found: T = _result(entry, as_type)
-    return found
+                return await self._body()
+            except Exception:
+                return None  # the journal has the outcome
+            finally:
+                if call.lost:
+                    self._lost(call.lost)
+
+    def read(self, entry: Entry) -> Any:
+        return self.value if self._gives_its_own and entry.error is None else _result(entry, self.as_type)
+
+    # ── the first time ──────────────────────────────────────────────────────────────────────────
+
+    async def make(self) -> Any:
+        self.attempt.fresh += 1
+        self._call = MemoryCall(self.attempt, self.path, self.asked, {}, is_whole=False, is_in_step=self.is_in_step)
+        with _running(self.scope, self._call):
+            return await self._body()
+
+    def keep(self) -> None:
+        pass  # it is kept together with the answers, also beside an error
+
+    def fail(self, raised: BaseException) -> None:
+        if isinstance(raised, LeaseLost):
+            raise raised
+        super().fail(raised)
+
+    def entry(self) -> Entry:
+        self.attempt.fence.check()
+        is_kept = not self._gives_its_own and self.error is None
+        result = codec.encode(self.value, self.as_type) if is_kept else None
+        # The answers are kept beside an error too: the layers got that far.
+        self.data = codec.encode((result, self._call.new_answers()), _Kept)
+        crash.place("memory.before_entry")
+        self._entry = super().entry()
+        return self._entry
+
+    def is_waited_for(self) -> bool:
+        return self._flush
+
+    def after_record(self, position: int, entry: Entry) -> None:
+        crash.place("memory.recorded")
+
+    def give(self) -> Any:
+        given = self.read(self._entry)
+        if self._call.lost:
+            self._lost(self._call.lost)
+        return given
 
 
 def _result(entry: Entry, as_type: Any) -> Any:

@@ -18,10 +18,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from perdure._durable.attempt import Attempt, Paused, Scope, current, poison
-from perdure._ground import codec
+from perdure._durable.attempt import Attempt, Paused, Policy, RecordedCall, Scope, current, walk_here
 from perdure._model import CARRIED, Budget, Entry
-from perdure._replay import Diverged, Recorded, digest
+from perdure._replay import digest
 from perdure._store import Store
 from perdure.errors import BudgetExhausted, InvalidInput, NoTask
 
@@ -56,7 +55,7 @@ def spend(*, tokens: int = 0, money: float = 0.0) -> None:
     if scope.is_body:
         scope.attempt.part(BudgetAccount).charge(note, "spent", f"{scope.path}|spent")
     else:
-        _once(scope, "budgets.spend", (tokens, money), None, note)
+        walk_here(_Once(scope, "budgets.spend", digest((tokens, money), {}), None, note))
 
 
 def check() -> None:
@@ -78,7 +77,7 @@ def spent() -> Spent:
     now = scope.attempt.part(BudgetAccount).spent()
     if scope.is_body:
         return now
-    found: Spent = _once(scope, "budgets.spent", (), now, None)
+    found: Spent = walk_here(_Once(scope, "budgets.spent", digest((), {}), now, None))
     return found
 
 
@@ -92,22 +91,22 @@ def _scope(name: str) -> Scope:
     return scope
 
 
-def _once(scope: Scope, name: str, args: tuple[Any, ...], value: Any, note: Note | None) -> Any:
-    """Record a value the first time; return the recorded one in replay."""
-    attempt, asked = scope.attempt, digest(args, {})
-    answer = attempt.cursor.ask(scope.path, name, asked)
-    as_type = type(value)
-    if isinstance(answer, Diverged):
-        raise poison(attempt, attempt.diverged(answer))
-    if type(answer) is Recorded:
-        assert answer.entry.value is not None
-        return codec.decode(answer.entry.value, as_type)
-    now = attempt.store.clock.now_ms()
-    data = codec.encode(value, as_type)
-    attempt.record(Entry("result", "inline", answer.path, asked, data, at=now, epoch=attempt.epoch, note=note))
-    if note:
-        attempt.part(BudgetAccount).add(note)
-    return value
+class _Once(RecordedCall):
+    """A value that is recorded the first time, and read afterwards."""
+
+    op = "inline"
+    policy = Policy(is_plain=True, flush=False, waits_to_start=False, is_under_way=False, counts=False)
+
+    def __init__(self, scope: Scope, name: str, asked: bytes, given: Any, note: Note | None) -> None:
+        super().__init__(scope, name, asked)
+        self.as_type, self._given, self.note = type(given), given, note
+
+    def make(self) -> Any:
+        return self._given
+
+    def after_record(self, position: int, entry: Entry) -> None:
+        if self.note:
+            self.attempt.part(BudgetAccount).add(self.note)
 
 
 # ── the account ──────────────────────────────────────────────────────────────────────────────────

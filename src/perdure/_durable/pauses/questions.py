@@ -6,19 +6,15 @@ Owns the way from a call to its recorded answer. What is asked, and what is made
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec import Struct
 
-from perdure._durable.attempt import Attempt, Paused, current, cut, never, stack_here
-from perdure._durable.values import decode_error, encode_error
-from perdure._ground import codec
-from perdure._model import Asked, Entry, make_pause, to_stored
-from perdure._replay import Cut, Diverged, Recorded
+from perdure._durable.attempt import Attempt, Paused, Policy, RecordedCall, Scope, current, cut, stack_here, walk
+from perdure._model import Asked, make_pause, to_stored
 from perdure._store import Write
-from perdure.errors import InvalidInput, LeaseLost, NoTask, StoreUnavailable
+from perdure.errors import InvalidInput, LeaseLost, NoTask
 
 
 class Open(Struct, frozen=True):
@@ -151,77 +147,49 @@ def close_question(attempt: Attempt, path: str, kind: str, answer: dict[str, Any
 
 # ── a recorded call ──────────────────────────────────────────────────────────────────────────────
 
+Put = Callable[[Attempt, str], Awaitable[Any]]
 
-async def recorded(name: str, asked: bytes, put: Callable[[Attempt, str], Awaitable[Any]], as_type: Any = Any) -> Any:
-    """What `put` answers with, from the journal if it is there; recorded when it is first given to the code.
+
+class _PauseCall(RecordedCall):
+    """A call that waits for an answer."""
+
+    policy = Policy(waits_to_start=False)
+
+    def __init__(self, scope: Scope, name: str, asked: bytes, put: Put, as_type: Any) -> None:
+        super().__init__(scope, name, asked)
+        self.op, self.as_type, self._put = name, as_type, put
+
+    async def make(self) -> Any:
+        # The answer itself is on disk. That it was handed to the code may follow, as a short step's result does.
+        self._is_kept = self.path in self.attempt.answers and self.attempt.ordered == 1
+        return await self._put(self.attempt, self.path)
+
+    def fail(self, raised: BaseException) -> None:
+        super().fail(raised)
+        close_questions(self.attempt, self.path, "given up", {"expired": True})
+
+    def is_waited_for(self) -> bool:
+        return not self._is_kept
+
+    async def cut_off(self) -> None:
+        attempt = self.attempt
+        # First the cut: a question that is open for nobody does no harm, one that nobody can answer would.
+        place = cut(attempt, self.op, self.path, self.asked)
+        close_questions(attempt, self.path, "withdrawn", {"withdrawn": True})
+        if place is not None and (attempt.ordered > 1 or attempt.always_replay):
+            await attempt.hand_out(place[0])
+
+
+async def recorded(name: str, asked: bytes, put: Put, as_type: Any = Any) -> Any:
+    """The answer that `put` gives, from the journal if it is there; recorded when the code first gets it.
 
     An exception of `put` is recorded as well. A call that the code itself cancels is recorded as cut, and its
-    question is closed.
+    question is closed. Until its answer reaches the gate the call is under way: if the attempt were unwound before
+    that, it would wait for others although the code could go on.
     """
     scope = current.get()
     if scope is None:
         raise NoTask(name)
     if scope.is_body:
         raise InvalidInput(f"{name} is called inside a step", do="pause between steps")
-    attempt = scope.attempt
-    attempt.check()
-    answer = scope.track.ask(name, asked)
-    if type(answer) is Recorded:
-        attempt.replayed += 1
-        await attempt.hand_out(answer.position)
-        return _read(answer.entry, as_type)
-    if type(answer) is Diverged:
-        raise attempt.poison(attempt.diverged(answer))
-    if type(answer) is Cut:
-        return await never(attempt, answer.position)
-    path = answer.path
-    position = 0
-    # What was answered is on disk as the answer. That it was handed to the code may follow, as a short step's result.
-    is_kept = path in attempt.answers and attempt.ordered == 1
-    try:
-        # A call under way, until its answer comes to the gate: unwound before that, the attempt would wait for others
-        # with an answer that the code was to go on with.
-        with attempt.not_at_rest():
-            entry, copy = await _put(attempt, name, path, asked, put, as_type)
-            position, write = attempt.record(entry, urgent=not is_kept)
-            if attempt.ordered > 1:
-                attempt.gate.expect(position)
-            if not is_kept:
-                await write
-            attempt.fence.check()
-        await attempt.hand_out(position)
-    except asyncio.CancelledError:
-        if not attempt.is_ending:
-            attempt.passed(position)
-            # First the cut: a question that is open for nobody does no harm, one that nobody can answer would.
-            place = cut(attempt, name, path, asked)
-            close_questions(attempt, path, "withdrawn", {"withdrawn": True})
-            if place is not None and (attempt.ordered > 1 or attempt.always_replay):
-                await attempt.hand_out(place[0])
-        raise
-    if entry.error is not None:
-        raise decode_error(entry.error, ())
-    return copy
-
-
-async def _put(
-    attempt: Attempt, name: str, path: str, asked: bytes, put: Callable[[Attempt, str], Awaitable[Any]], as_type: Any
-) -> tuple[Entry, Any]:
-    data = trouble = copy = None
-    try:
-        data, copy = codec.round_trip(await put(attempt, path), as_type)
-    except StoreUnavailable as error:
-        raise attempt.poison(error) from None  # it may have been asked or not; another attempt looks
-    except Exception as raised:
-        attempt.fence.check()  # ours to raise again, not the call's to record
-        trouble = encode_error(raised, ())
-        close_questions(attempt, path, "given up", {"expired": True})
-    now = attempt.store.clock.now_ms()
-    return Entry("result", name, path, asked, data, trouble, at=now, epoch=attempt.epoch), copy
-
-
-def _read(entry: Entry, as_type: Any) -> Any:
-    if entry.error is not None:
-        raise decode_error(entry.error, ())
-    assert entry.value is not None
-    return codec.decode(entry.value, as_type)
+    return await walk(_PauseCall(scope, name, asked, put, as_type))

@@ -22,12 +22,12 @@ import time
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
-from perdure._durable.attempt import Attempt, Paused, Retry, Scope, current, cut_off, never, poison
+from perdure._durable.attempt import Attempt, Paused, Policy, RecordedCall, Retry, Scope, current, cut_off, never
 from perdure._durable.streams.stream_writer import Marker, Prefix, Produce, Pump, StoredPieces
 from perdure._durable.values import decode_error, encode_error
 from perdure._ground import codec
 from perdure._ground.durations import Duration, require_timedelta
-from perdure._model import Entry, name_of
+from perdure._model import name_of
 from perdure._replay import Answer, Cut, Diverged, Fresh, Recorded, digest
 from perdure.errors import InvalidInput
 
@@ -122,7 +122,7 @@ class _Walk:
         self._asked = digest((name,), {})
         self._answer = self._ask(called)
         if isinstance(self._answer, Diverged):
-            raise poison(attempt, attempt.diverged(self._answer))
+            raise attempt.poison(attempt.diverged(self._answer))
         self._path = self._answer.path
         self.kept = attempt.part(_Streams).at(self._path)
         self._pump = Pump(attempt, self._path, self.kept, produce, silence, retry)
@@ -194,25 +194,13 @@ class _Walk:
         self._is_over = True
         if self._scope.is_body and error is not None:
             raise error  # not recorded: the step's next try continues after the stored pieces
-        took = time.perf_counter() - self._began
-        trouble = encode_error(error, ()) if error is not None else None
-        value = codec.encode(self.kept.length) if trouble is None else None
-        now = attempt.store.clock.now_ms()
-        entry = Entry(
-            "result", "streamed", self._path, self._asked, value, trouble, now, int(took * 1000), attempt.epoch
-        )
-        wait = attempt.is_worth_waiting(took, None)
-        position, write = attempt.record(entry, urgent=wait)
-        if self._scope.is_body:
-            attempt.cursor.learn(position, entry)
-        elif attempt.ordered > 1:
-            attempt.gate.expect(position)
-        if wait:
+        end = _StreamEnd(self._scope, self._path, self._asked, self.kept.length, error, self._began)
+        write = end.record()
+        if write is not None:
             await write
             attempt.fence.check()
-        if not self._scope.is_body:
-            await attempt.hand_out(position)
-        return _raise(trouble, error)
+        await end.hand_out()
+        return _raise(end.trouble, error)
 
     async def _end_again(self, answer: Recorded) -> str:
         self._is_over = True
@@ -223,6 +211,22 @@ class _Walk:
 
     def stop(self) -> None:
         self._pump.stop()
+
+
+class _StreamEnd(RecordedCall):
+    """The end of a stream, as the general walk records it."""
+
+    op = "streamed"
+    policy = Policy(flush=None, is_timed=True)
+
+    def __init__(
+        self, scope: Scope, path: str, asked: bytes, length: int, error: BaseException | None, began: float
+    ) -> None:
+        super().__init__(scope, name_of(path), asked)
+        self.path, self.is_in_step, self.error = path, scope.is_body, error
+        self.took = time.perf_counter() - began
+        self.data = codec.encode(length) if error is None else None
+        self.trouble = encode_error(error, ()) if error is not None else None
 
 
 def _raise(trouble: bytes | None, cause: BaseException | None) -> str:
