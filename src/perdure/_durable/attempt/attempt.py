@@ -363,11 +363,6 @@ class Attempt(Unwinding):
         else:
             self.passed(position)
 
-    def restart_if_always_replayed(self) -> None:
-        """A plain call has ended, which cannot be unwound: the next call that can is."""
-        if self.always_replay:
-            self.is_restarting = True
-
     def passed(self, position: int) -> None:
         """A result has reached the code, or never will."""
         if self.made_gate is not None:

@@ -15,8 +15,7 @@ is read. Its Policy says which way the walk takes. An async call is awaited with
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Coroutine, Sequence
 from threading import Lock
 from time import perf_counter
 from typing import Any, TypeVar
@@ -30,7 +29,7 @@ from perdure._durable.attempt.threads import two_threads
 from perdure._durable.values import declared_here, decode_error, encode_error
 from perdure._ground import codec
 from perdure._model import Entry
-from perdure._replay import Answer, Cut, Diverged, Recorded
+from perdure._replay import Answer, Cut, Diverged, Fresh, Recorded
 from perdure._store import Write
 from perdure.errors import StoreUnavailable, TooLarge
 
@@ -152,12 +151,8 @@ class RecordedCall:
 
     async def hand_out(self) -> None:
         """Wait until it is this result's turn to reach the code."""
-        if self.is_in_step or self.position is None:
-            return
-        if not self.policy.is_plain:
+        if self.position is not None and not self.is_in_step:
             await self.attempt.hand_out(self.position)
-        elif self.policy.is_alone:
-            self.attempt.restart_if_always_replayed()
 
     async def cancelled(self) -> None:
         """The call was cancelled. If that was the code, record it, and wait for the cancellation's turn."""
@@ -204,90 +199,91 @@ def refuse_divergence(attempt: Attempt, found: Answer | None) -> None:
 
 async def _walk(call: RecordedCall) -> Entry | None:
     """The entry of a call that was recorded; None if the call was made now."""
+    # One coroutine: for a plain step each more would be a twentieth of its cost.
     attempt, policy = call.attempt, call.policy
+    is_plain, is_in_step = policy.is_plain, call.is_in_step
     attempt.check()
     answer = call.ask()
-    if type(answer) is Cut and policy.is_plain and not call.is_in_step:
-        # It was async then. A plain call cannot wait to be cancelled.
-        answer = Diverged(answer.position, f"{call.name}, cut off", f"{call.name} as a plain function")
-    if isinstance(answer, Diverged):
-        raise attempt.poison(attempt.diverged(answer))
-    call.path = answer.path
-    if type(answer) is Recorded:
-        attempt.replayed += policy.counts
-        await call.take_turn(answer)
-        return answer.entry
-    if type(answer) is Cut and not call.is_in_step:
-        await call.wait_for_cancellation(answer)
-    await _make_and_record(call)
-    return None
-
-
-async def _make_and_record(call: RecordedCall) -> None:
-    attempt, policy = call.attempt, call.policy
+    if type(answer) is not Fresh:
+        if type(answer) is Cut and is_plain and not is_in_step:
+            # It was async then. A plain call cannot wait to be cancelled.
+            answer = Diverged(answer.position, f"{call.name}, cut off", f"{call.name} as a plain function")
+        if isinstance(answer, Diverged):
+            raise attempt.poison(attempt.diverged(answer))
+        call.path = answer.path
+        if type(answer) is Recorded:
+            attempt.replayed += policy.counts
+            await call.take_turn(answer)
+            return answer.entry
+        if type(answer) is Cut and not is_in_step:
+            await call.wait_for_cancellation(answer)
+    path = call.path = answer.path
     if policy.is_alone:
         if call.scope.is_busy:
             raise two_threads(call.name)
-        call.scope.is_busy = not call.is_in_step
+        call.scope.is_busy = not is_in_step
     try:
-        if policy.waits_to_start and not call.is_in_step:  # before it is under way: nothing begins any more
-            if policy.is_plain:
+        if policy.waits_to_start and not is_in_step:  # before it is under way: nothing begins any more
+            if is_plain:
                 attempt.may_start_here()
             else:
                 await attempt.may_start()
-        with _under_way(attempt, policy):
-            await _make(call)
+        is_counted = policy.is_under_way and (not is_plain or attempt.is_elsewhere())
+        if is_counted:
+            _begin(attempt, is_plain)
+        try:
+            token = None
+            if policy.has_scope:
+                token = current.set(Scope(attempt, path, True, None if is_plain else asyncio.current_task()))
+            began = perf_counter()
+            try:
+                call.value = call.make() if is_plain else await call.make()
+                call.keep()
+            except BaseException as raised:
+                call.fail(raised)
+            finally:
+                call.took = perf_counter() - began
+                if token is not None:
+                    current.reset(token)
             write = call.record()
-            if write is not None:
-                if policy.is_plain:
-                    attempt.wait_here(write)
-                else:
-                    await write
-                    attempt.check()
-        await call.hand_out()
+            if write is not None and is_plain:
+                attempt.wait_here(write)
+            elif write is not None:
+                await write
+                attempt.check()
+        finally:
+            if is_counted:
+                _end(attempt, is_plain)
+        if not is_plain:
+            await call.hand_out()
+        elif attempt.always_replay and policy.is_alone and not is_in_step:
+            attempt.is_restarting = True  # as it cannot be unwound itself, the next call is
     except asyncio.CancelledError:
         await call.cancelled()
         raise
     finally:
         if policy.is_alone:
             call.scope.is_busy = False
+    return None
 
 
-async def _make(call: RecordedCall) -> None:
-    policy, token = call.policy, None
-    if policy.has_scope:
-        task = None if policy.is_plain else asyncio.current_task()
-        token = current.set(Scope(call.attempt, call.path, True, task))
-    began = perf_counter()
-    try:
-        call.value = call.make() if policy.is_plain else await call.make()
-        call.keep()
-    except BaseException as raised:
-        call.fail(raised)
-    finally:
-        call.took = perf_counter() - began
-        if token is not None:
-            current.reset(token)
+def _begin(attempt: Attempt, is_plain: bool) -> None:
+    """From here on the attempt is not unwound."""
+    if not is_plain:
+        attempt.bodies += 1
+        return
+    with _counting:
+        attempt.inline += 1
 
 
-@contextmanager
-def _under_way(attempt: Attempt, policy: Policy) -> Iterator[None]:
-    """Until the block ends, the attempt is not unwound."""
-    if not policy.is_under_way or (policy.is_plain and not attempt.is_elsewhere()):
-        yield
-    elif not policy.is_plain:
-        with attempt.not_at_rest():
-            yield
+def _end(attempt: Attempt, is_plain: bool) -> None:
+    if not is_plain:
+        attempt.bodies -= 1
     else:
         with _counting:
-            attempt.inline += 1
-        try:
-            yield
-        finally:
-            with _counting:
-                attempt.inline -= 1
-            if attempt.pausing or attempt.draining:
-                attempt.look_for_unwinding()
+            attempt.inline -= 1
+    if attempt.pausing or attempt.stopping or attempt.draining:
+        attempt.look_for_unwinding()
 
 
 def _finish(work: Coroutine[Any, Any, T]) -> T:

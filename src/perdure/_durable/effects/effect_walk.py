@@ -339,7 +339,7 @@ class Walk(Limited, eq=False):
         end = EffectEnd(self, outcome)
         end.record()
         self._position = end.position
-        await end.hand_out()
+        await end.hand_out()  # an inline one is here only while the task is being ended, and has no turn
         self._position = None
         return end.give()
 
@@ -413,7 +413,10 @@ class EffectEnd(RecordedCall):
             note["absorbed"] = 1
         self.note, self.error = note, outcome.error
         self._now = self.attempt.store.clock.now_ms()
-        self.data, self.trouble, self.copy = walk._as_bytes(outcome)
+        if outcome.error is None and (kept := self.call.plainly(outcome.value)) is not None:
+            self.data, self.copy = kept
+        else:
+            self.data, self.trouble, self.copy = walk._as_bytes(outcome)
         return self._entry()
 
     def shortened(self, problem: TooLarge) -> Entry:
