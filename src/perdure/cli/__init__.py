@@ -1,11 +1,10 @@
-"""The command `perdure`: read what was typed, do it, say how it went, and give the exit code.
+"""The command `perdure`: parse the arguments, run the command, print the answer, return the exit code.
 
-A command is one file in commands/, named as it is typed, with a `command` in it; the first line of its
-docstring is its line in `perdure --help`. It is imported when it is called, so that `--help` opens no store
-and loads none of what a store needs.
+Each command is one file in commands/ with the command's name and an object `command`. The first line of its docstring
+is its line in `perdure --help`. It is imported when it is called, so `--help` opens no store and imports no engine.
 
-Owns the walk from arguments to exit code. What a command is, is in verbs.py; what an invocation has at hand in
-invocation.py; how values are read and shown in inputs.py, values.py and drawing.py; errors in failing.py.
+Owns the walk from arguments to exit code. base/ has the class of all commands, their arguments, the invocation and the
+errors; output/ prints values; processes/ has the terminal, the worker and the supervisor.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do what the arguments say; the exit code is the process's answer, the output is already written."""
+    """Run the command that the arguments name; returns the exit code."""
     args = list(sys.argv[1:] if argv is None else argv)
     try:
         _cope_with_any_terminal()
         return _run(args)
     except BrokenPipeError:
-        # `perdure tasks | head -1`: all was done, and the reader has seen enough.
+        # `perdure tasks | head -1`: the command is done, and the reader has closed the pipe.
         _leave_stdout()
         return 0
     except (Exception, KeyboardInterrupt) as error:
@@ -45,7 +44,7 @@ def _run(args: list[str]) -> int:
         code = root.run(args, invocation)
     except BaseException as error:
         try:
-            if type(error).__name__ == "NotFound":  # in a store that is not there, that is what to tell
+            if type(error).__name__ == "NotFound":  # if the store itself is missing, say that instead
                 invocation.require_store()
         finally:
             invocation.close(after=error)
@@ -57,14 +56,14 @@ def _run(args: list[str]) -> int:
 
 
 def _cope_with_any_terminal() -> None:
-    """A character the terminal does not have is shown as its number, and is no reason to fail."""
+    """Print a character that the terminal lacks as its number, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _leave_stdout() -> None:
-    """What cannot be written now cannot be written later: else the interpreter tries at its end, and complains."""
+    """Discard output that cannot be written, or the interpreter tries again when it exits and complains."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

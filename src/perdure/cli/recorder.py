@@ -1,8 +1,8 @@
-"""The program that writes down how a command under `perdure run` ended: python -m perdure.cli.recorder.
+"""The program that records how a command under `perdure run` ended: python -m perdure.cli.recorder.
 
-It is held by the keeper, beside the command. It looks at the task and at the command a few times a second: a paused
-task's command is stopped, a resumed one's goes on, a cancelled one's is ended. When the command has ended, the task
-is completed or failed, or, if it was so asked, the command is started again as a new attempt.
+The keeper holds it beside the command. Ten times a second it reads the task and the command. It stops the command of a
+paused task (SIGSTOP), continues it on resume and ends it on cancel. When the command has ended, it completes or fails
+the task or, depending on `--restart`, starts the command again as a new attempt.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from perdure.errors import Conflict, NotFound, PerdureError
 
 _LOOK_SECONDS = 0.1
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
-# Whoever started us starts the command next; if they died, nobody will.
+# `perdure run` starts the recorder, then the command. If it died in between, the command never starts.
 _PATIENCE_LOOKS = 600
 
 
@@ -32,7 +32,7 @@ class Recorder:
         self._restarts = 0
 
     async def record(self) -> None:
-        """Until the task has reached an end."""
+        """Run until the task has ended."""
         await self._hold()
         me = await running.found(self._rt, running.RECORDER)
         assert me is not None
@@ -52,14 +52,14 @@ class Recorder:
             command = await self._again(command, me)
 
     async def _hold(self) -> None:
-        """Have the lease, unless somebody works on the task, or nobody may now."""
+        """Take the lease, unless another process has it or the task is paused."""
         await self._lease.aclose()
         self._lease = AsyncExitStack()
         with suppress(Conflict):
             await self._lease.enter_async_context(self._task.attempt())
 
     async def _awaited(self, me: Record) -> Record | None:
-        """The command of this attempt: one that was made after us."""
+        """The command of this attempt: the one that was started after this recorder."""
         for _ in range(_PATIENCE_LOOKS):
             command = await running.found(self._rt, running.COMMAND)
             if command is not None and command.uid > me.uid:
@@ -68,7 +68,7 @@ class Recorder:
         return None
 
     async def _until_end(self, command: Record) -> Record | None:
-        """The command once it has ended; None when the task was ended otherwise."""
+        """Wait until the command has ended; None if the task was ended first."""
         while command.is_alive:
             try:
                 status = (await self._task.record()).status
@@ -91,7 +91,7 @@ class Recorder:
                 await self._hold()
 
     async def _again(self, command: Record, me: Record) -> Record:
-        """A new attempt, a little later each time."""
+        """Start a new attempt; each one waits longer than the one before."""
         pause = min(_FIRST_PAUSE * 2**self._restarts, _LONGEST_PAUSE)
         self._restarts += 1
         await self._hold()
@@ -99,11 +99,11 @@ class Recorder:
         return await running.rebuilt(self._rt, command, me)
 
     async def _end(self, what: str, value: object) -> None:
-        """Write the outcome down, unless the command has done so itself."""
+        """Record the outcome, unless the command has ended its task itself."""
         while not (await self._task.record()).is_finished:
             try:
                 await (self._task.complete(value) if what == "complete" else self._task.fail(value))
-            except Conflict:  # what the command left behind still has the lease, or somebody has just paused it
+            except Conflict:  # a child of the command still has the lease, or a person has just paused the task
                 await Nap(_LOOK_SECONDS * 5)
         await self._lease.aclose()
 

@@ -1,8 +1,8 @@
-"""The program that tells the keeper which tasks have ended: it reads the store, which the keeper cannot.
+"""The program that tells the keeper which tasks have ended, since the keeper cannot read the store.
 
-Standard input: a list of tasks' uids, in JSON. Standard output: of those that have ended, how, and how many seconds
-ago; "gone" for those the store does not know. Where the store is, PERDURE_URL says. Nothing is written, and nothing
-said if the store cannot be read.
+Standard input: the uids of tasks, as a JSON list. Standard output: the status of each ended task and how many seconds
+ago it ended, or "gone" for a uid that the store does not know. PERDURE_URL names the store. The program writes nothing
+to the store, and prints nothing to standard output if it cannot read the store.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every command is made with: arguments, options, the app, errors."""
+"""What all commands share: arguments, options, the app, errors."""
 
 from perdure._ground.lazy_door import lazy_door
 

@@ -1,7 +1,6 @@
-"""What a person types, as values: JSON, lengths of time, moments, key=value, the id of a task.
+"""Parse arguments: JSON, durations, moments, key=value, the id of a task.
 
-Each reader is given to click as the `type=` of an option. It refuses what it does not understand as a usage
-error that says where it stopped understanding.
+Each parser is the `type=` of a click option. It raises a usage error that says what is wrong and where.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def json_value(text: str) -> Any:
-    """JSON as it stands, `@file`, or `-` for standard input."""
+    """Parse JSON: the text itself, `@file`, or `-` for standard input."""
     content, where = _content(text)
     try:
         return parse_json(content)
@@ -34,10 +33,10 @@ def json_value(text: str) -> Any:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """The same, and it is an object."""
+    """Like `json_value`, but the value must be an object."""
     found = json_value(text)
     if not isinstance(found, dict):
-        raise click.BadParameter("a JSON object is needed here, such as '{\"approved\": true}'")
+        raise click.BadParameter("this must be a JSON object, such as '{\"approved\": true}'")
     return found
 
 
@@ -54,7 +53,7 @@ def _content(text: str) -> tuple[str | bytes, str]:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value, by the letter of JSON.
+    """Parse JSON strictly.
 
     Raises:
         ValueError: the message says what is wrong and at which line and column.
@@ -65,17 +64,17 @@ def parse_json(text: str | bytes) -> Any:
         what = error.msg[:1].lower() + error.msg[1:]
         raise ValueError(f"{what} at line {error.lineno} column {error.colno} (character {error.pos})") from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"byte {error.start} is no UTF-8") from None
+        raise ValueError(f"byte {error.start} is not UTF-8") from None
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError("the nesting is too deep") from None
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is a number JSON does not have")
+    raise ValueError(f"JSON has no number {name}")
 
 
 def json_option(*names: str, help: str, **how: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """An option that takes JSON, with the three ways to give it named in its help."""
+    """An option that takes JSON; its help shows the three ways to give it."""
     how = {"type": json_value, "metavar": "JSON|@FILE|-", **how}
     return click.option(*names, help=help, **how)
 
@@ -84,7 +83,7 @@ def json_option(*names: str, help: str, **how: Any) -> Callable[[Callable[..., A
 
 
 def pair(text: str) -> tuple[str, str]:
-    """`key=value`; what the value is, is for the command to say."""
+    """Parse `key=value`; the command parses the value."""
     key, sign, value = text.partition("=")
     if not sign or not key:
         raise click.BadParameter(f"{text!r} is not of the form key=value")
@@ -96,7 +95,7 @@ def pairs_option(*names: str, help: str) -> Callable[[Callable[..., Any]], Calla
 
 
 def patch_of(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """`--set key=value …`: values are JSON where they can be read as that, else text."""
+    """The pairs of `--set key=value …`: a value is JSON, or else text."""
     return {key: json_or_text(text) for key, text in pairs}
 
 
@@ -111,7 +110,7 @@ def json_or_text(text: str) -> Any:
 
 
 def length(text: str) -> timedelta:
-    """A length of time, as everywhere in perdure: 500ms, 30s, 10m, 1h30m, 2d."""
+    """Parse a duration: 500ms, 30s, 10m, 1h30m, 2d."""
     found = parse_duration(text)
     if found is None:
         raise click.BadParameter(f"{text!r} is {problem_with_duration(_number(text))}; write {EXAMPLES}")
@@ -126,16 +125,14 @@ def _number(text: str) -> float | str:
 
 
 def since(text: str) -> timedelta | datetime:
-    """So long ago, or a moment in ISO 8601: in UTC, as we print them, unless it says otherwise."""
+    """Parse a duration before now, or a moment in ISO 8601, which is in UTC unless it has an offset."""
     found = parse_duration(text)
     if found is not None:
         return found
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is neither a length of time (7d) nor a moment (2026-03-01T12:00Z)"
-        ) from None
+        raise click.BadParameter(f"{text!r} is neither a duration (7d) nor a moment (2026-03-01T12:00Z)") from None
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
@@ -145,7 +142,7 @@ def since(text: str) -> timedelta | datetime:
 def id_argument(
     name: str = "id", metavar: str = "ID", *, required: bool = True
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The id of a task; the shell completes those that are in the store."""
+    """The id of a task; the shell completes the ids in the store."""
     return click.argument(name, metavar=metavar, required=required, shell_complete=_known_ids)
 
 
@@ -156,6 +153,6 @@ def _known_ids(context: click.Context, _: click.Parameter, begun: str) -> list[C
 
     try:
         found = drive(context.find_root().obj.tasks.list(limit=1000))
-    except PerdureError:  # nothing to offer; the command itself will say what is wrong
+    except PerdureError:  # complete nothing; the command itself reports the error
         return []
     return [CompletionItem(record.id, help=record.status) for record in found if record.id.startswith(begun)]

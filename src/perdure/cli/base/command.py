@@ -1,12 +1,12 @@
-"""What a command of perdure is: a click command that may be async, with the options every command has.
+"""The class of all commands: a click command that may be async and has the options of every command.
 
     @click.command(cls=Verb)
     @click.argument("id")
     @click.pass_obj
     async def command(call: Invocation, id: str) -> None:
 
-`--store`, `--namespace`, `--json` and `--no-color` may stand before or after the command's name. A command of
-commands (`perdure keys list`) is a `VerbGroup`.
+`--store`, `--namespace`, `--json` and `--no-color` may stand before or after the command's name. A command with
+subcommands (`perdure keys list`) is a `VerbGroup`.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ SECTIONS = {
         "memory",
         "units",
     ),
-    "Do a task's work": ("open", "create", "checkpoint", "progress", "complete", "fail", "run", "attach"),
+    "Work on a task": ("open", "create", "checkpoint", "progress", "complete", "fail", "run", "attach"),
     "Steer": ("pause", "resume", "approve", "reject", "answer", "signal", "take", "cancel", "rollback", "fork"),
     "Wait and stop": ("wait", "callback", "kill-switch"),
-    "Keep in order": ("pin", "archive", "delete", "gc", "export", "import", "keys", "audit", "doctor", "lint"),
+    "Maintain": ("pin", "archive", "delete", "gc", "export", "import", "keys", "audit", "doctor", "lint"),
     "Serve": ("worker", "up", "drain", "keep", "schedule", "trigger", "event", "handlers"),
     "More": ("demo", "bench"),
 }
@@ -52,7 +52,7 @@ SECTIONS = {
 
 def _everywhere() -> list[click.Parameter]:
     def note(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-        # Absent, it leaves alone what was said before the command's name.
+        # An absent option must not overwrite one given before the command's name.
         if value not in (None, False) and isinstance(context.obj, Invocation) and parameter.name:
             setattr(context.obj, parameter.name, value)
 
@@ -60,15 +60,20 @@ def _everywhere() -> list[click.Parameter]:
         return click.Option(names, expose_value=False, is_eager=True, callback=note, **how)
 
     return [
-        option("--store", "store_url", metavar="URL", help="The store: a path, sqlite:///… or postgresql://…"),
-        option("--namespace", metavar="NAME", help="The namespace of the tasks."),
+        option(
+            "--store",
+            "store_url",
+            metavar="URL",
+            help="The store: a path, sqlite:///… or postgresql://… (default: PERDURE_URL, else the nearest .perdure/).",
+        ),
+        option("--namespace", metavar="NAME", help="The namespace of the tasks (default: default)."),
         option("--json", "json", is_flag=True, help="Print one JSON document."),
-        option("--no-color", "no_color", is_flag=True, help="Plain text, as with NO_COLOR set."),
+        option("--no-color", "no_color", is_flag=True, help="Print plain text without colours, as with NO_COLOR set."),
     ]
 
 
 class Verb(click.Command):
-    """A command that does something with tasks; async ones are driven without an event loop."""
+    """A command. An async one is driven without an event loop."""
 
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
@@ -101,12 +106,12 @@ def _write_options(
 
 
 class VerbGroup(click.Group):
-    """A command of commands: `@command.command("list")` makes one of its verbs."""
+    """A command with subcommands: `@command.command("list")` adds one."""
 
     command_class = Verb
 
     def __init__(self, *args: Any, **how: Any) -> None:
-        # `perdure keys` alone is a usage error in three lines, not a page.
+        # `perdure keys` alone is a usage error of three lines, not a help page.
         super().__init__(*args, **{"no_args_is_help": False, **how})
         self.params.extend(_everywhere())
 
@@ -115,7 +120,7 @@ class VerbGroup(click.Group):
 
 
 class Root(VerbGroup):
-    """All commands, each imported from its file when it is called."""
+    """All commands. Each is imported from its file when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_files())
@@ -146,7 +151,7 @@ class Root(VerbGroup):
                 formatter.write_dl([(name, _first_line(files[name])) for name in names], col_max=14)
 
     def run(self, args: list[str], invocation: Invocation) -> int:
-        """Parse and do; errors go to the caller as exceptions, all of them."""
+        """Parse the arguments and run the command. All errors are raised."""
         try:
             with self.make_context("perdure", [*args], obj=invocation) as context:
                 self.invoke(context)
@@ -156,7 +161,7 @@ class Root(VerbGroup):
 
 
 def _files() -> dict[str, str]:
-    """Every command's name and the module it is in; `import_.py` is the command `import`."""
+    """Each command's name and its module; `import_.py` is the command `import`."""
     modules = [name[:-3] for name in os.listdir(_COMMANDS) if name.endswith(".py") and name[:2] != "__"]
     return {module.rstrip("_").replace("_", "-"): module for module in modules}
 
@@ -188,14 +193,14 @@ Exit codes: 0 ok, 1 task failed, 2 usage, 3 not found, 4 conflict or stale,
     epilog=_EXIT_CODES,
 )
 @click.option(
-    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="The version."
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Print the version."
 )
 @click.pass_context
 def root(context: click.Context) -> None:
     """Keep long-running agents going through crashes.
 
-    The store is the nearest .perdure/ upwards, like git's; PERDURE_URL or --store names another.
-    `perdure COMMAND --help` tells more.
+    The store is the nearest .perdure/ in this folder or above it, as with git. PERDURE_URL or --store names another.
+    `perdure COMMAND --help` explains a command.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

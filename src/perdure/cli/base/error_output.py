@@ -1,11 +1,11 @@
-"""From an exception to three lines on stderr and an exit code.
+"""Print an exception as three lines on stderr, and choose the exit code.
 
     perdure: no task 'x' in /srv/agent/.perdure/perdure.db
       kept: nothing was changed
-      do:   `perdure tasks` lists what is there; PERDURE_URL or --store chooses another store
+      do:   `perdure tasks` lists the tasks; PERDURE_URL or --store chooses another store
 
-With --json it is one JSON object instead, also on stderr, so that stdout stays clean for pipes. A traceback
-is shown only when PERDURE_DEBUG is set.
+With --json the error is one JSON object instead, also on stderr, so that stdout stays clean for pipes. A traceback is
+printed only when PERDURE_DEBUG is set.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from perdure.cli.output import safe
 from perdure.errors import PerdureError
 
 USAGE, INTERRUPTED = 2, 130
-# As in sysexits.h: a script never takes a defect of perdure, or a full disk, for a task that failed.
+# As in sysexits.h, so that a script can tell a defect of perdure or a full disk from a failed task.
 DEFECT, NOT_WRITTEN = 70, 74
+_ACKNOWLEDGED = "every write that was acknowledged before"
 
 
 class Failure(NamedTuple):
-    """What a person or a script is told."""
+    """An error, as a person or a script gets it."""
 
     type: str
     what: str
@@ -38,7 +39,7 @@ class Failure(NamedTuple):
 
 
 def report(error: BaseException, args: Sequence[str]) -> int:
-    """Write the error to stderr, in the form the arguments asked for; returns the exit code."""
+    """Write the error to stderr, as text or as JSON; returns the exit code."""
     if os.environ.get("PERDURE_DEBUG"):
         import traceback
 
@@ -58,37 +59,39 @@ def report(error: BaseException, args: Sequence[str]) -> int:
 
 
 def explain(error: BaseException, args: Sequence[str] = ()) -> Failure:
-    """What happened, what was kept, what to do: for every kind of exception."""
+    """Say what happened, what was kept and what to do, for any exception."""
     kind = type(error).__name__
     if isinstance(error, PerdureError):
         values = {name: value for name, value in vars(error).items() if name not in ("what", "kept", "do")}
         values = {name: value for name, value in values.items() if not name.startswith("_")}
-        kept = error.kept or "all that was acknowledged before"
+        kept = error.kept or _ACKNOWLEDGED
         return Failure(kind, error.what, kept, _in_shell_words(error.do) or _help(args), error.exit_code, values)
     if isinstance(error, click.ClickException):
         do = _help(args, getattr(error, "ctx", None))
         if isinstance(error, click.NoSuchOption):
-            do += "; an id or a text that begins with - goes after --"
-        return Failure("Usage", _sentence(error.format_message()), "nothing was done", do, USAGE, {})
+            do += "; put an id or a text that starts with - after --"
+        return Failure("Usage", _sentence(error.format_message()), "nothing was changed", do, USAGE, {})
     if isinstance(error, KeyboardInterrupt | click.Abort):
-        kept = "all that was acknowledged before; a write under way is in as a whole or not at all"
-        return Failure("Interrupted", "interrupted", kept, "look with `perdure show`, then go on", INTERRUPTED, {})
+        kept = f"{_ACKNOWLEDGED}; the last write was done completely or not at all"
+        return Failure(
+            "Interrupted", "interrupted", kept, "`perdure show` shows the state of the task", INTERRUPTED, {}
+        )
     if isinstance(error, OSError) and error.filename is None:  # stdout is written by its number
-        what = f"the answer could not be written: {error.strerror or error}"
-        do = "make room, or send the output elsewhere; `perdure show` tells where the task stands"
-        return Failure(kind, what, "all that was acknowledged before", do, NOT_WRITTEN, {})
+        what = f"cannot write the answer: {error.strerror or error}"
+        do = "free some space, or write the output elsewhere; `perdure show` shows the state of the task"
+        return Failure(kind, what, _ACKNOWLEDGED, do, NOT_WRITTEN, {})
     return Failure(
         kind,
-        f"perdure itself went wrong: {kind}: {error}",
-        "all that was acknowledged before",
-        "PERDURE_DEBUG=1 shows where; please report it with that",
+        f"this is a defect of perdure: {kind}: {error}",
+        _ACKNOWLEDGED,
+        "set PERDURE_DEBUG=1 to print the traceback, and report it",
         DEFECT,
         {},
     )
 
 
 def wants_json(args: Sequence[str]) -> bool:
-    """Whether --json is among the options, also when they could not be parsed."""
+    """Whether --json is given, even if the arguments cannot be parsed."""
     words = list(args)
     return "--json" in (words[: words.index("--")] if "--" in words else words)
 
@@ -97,16 +100,16 @@ def _help(args: Sequence[str], context: click.Context | None = None) -> str:
     path = context.command_path if context is not None else "perdure"
     if context is None:
         path = " ".join(["perdure", *(word for word in args[:1] if word.isidentifier())])
-    return f"`{path} --help` shows how it is called"
+    return f"`{path} --help` shows the arguments and options"
 
 
 def _sentence(text: str) -> str:
-    """A message of click's in the way of ours: no capital, no full stop, one line."""
+    """A message of click in our form: no capital, no full stop, one line."""
     line = " ".join(text.split()).removesuffix(".")
     return line[:1].lower() + line[1:] if line[1:2].islower() else line
 
 
-# The hints of errors.py speak Python; at a prompt the same advice is a command.
+# errors.py gives advice in Python; in a shell the same advice is a command.
 _SHELL_WORDS = (
     ("open() attaches to it", "`perdure open` attaches to it"),
     ("open(again=True)", "`perdure open --again`"),

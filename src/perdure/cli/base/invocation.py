@@ -1,4 +1,4 @@
-"""One call of `perdure`: which store, how to answer, and the app once a command needs it."""
+"""One call of `perdure`: its store, its form of answer, and the app once a command needs it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Invocation:
-    """What the options of every command said; commands get it by `@click.pass_obj`."""
+    """The options of every command; a command gets it with `@click.pass_obj`."""
 
     def __init__(self) -> None:
         self.store_url: str | None = None
@@ -30,7 +30,7 @@ class Invocation:
 
     @property
     def app(self) -> Perdure:
-        """The app, opened by the first command that asks. Nothing is made on disk before a write."""
+        """The app, opened when a command first asks for it. Nothing is created on disk before a write."""
         if self._app is None:
             if self.store_url is not None and not self.store_url.strip():
                 raise click.UsageError("--store is empty")
@@ -53,12 +53,12 @@ class Invocation:
 
     @property
     def place(self) -> str:
-        """Where the store is, as a person would name it."""
+        """The place of the store, as a person would name it."""
         return self.store.place
 
     @property
     def now(self) -> datetime:
-        """The moment by the clock the store goes by."""
+        """The current moment by the store's clock."""
         from perdure._ground.clock import moment
 
         return moment(self.store.clock.now_ms())
@@ -70,10 +70,10 @@ class Invocation:
     # ── answering ───────────────────────────────────────────────────────────────────────────────
 
     def answer(self, value: Any, *blocks: drawing.Block) -> None:
-        """Say what came out: `value` as JSON with --json, else `blocks` for a person.
+        """Print the answer: `value` as JSON with --json, else `blocks` for a person.
 
         Raises:
-            NotFound: --store named a file that is not there, and nothing has made it.
+            NotFound: --store names a file that does not exist.
         """
         self.require_store()
         if self.json:
@@ -83,18 +83,18 @@ class Invocation:
             drawing.draw(blocks, may_colour=self.may_colour)
 
     def answer_items(self, items: Any, *blocks: drawing.Block, cursor: str | None = None) -> None:
-        """Like `answer`, for a list: `cursor` says where the rest begins."""
+        """Like `answer`, for a list; `cursor` is where the next page starts."""
         self.answer({"items": list(items), "cursor": cursor}, *blocks)
 
     def note(self, text: str) -> None:
-        """A remark beside the answer, for people only."""
+        """Print a remark for people to stderr."""
         if not self.json and sys.stderr is not None:
             print(drawing.safe_lines(text), file=sys.stderr)
 
     def require_store(self) -> None:
         """
         Raises:
-            NotFound: --store names a file that is not there.
+            NotFound: --store names a file that does not exist.
         """
         if self._app is None or self.store_url is None or self.store.address.engine != "sqlite":
             return
@@ -102,13 +102,13 @@ class Invocation:
         if not os.path.lexists(target):
             from perdure.errors import NotFound
 
-            do = "mend the path after --store; `perdure open` or the first program that writes there makes a new store"
+            do = "correct the path after --store; `perdure open`, or a program that writes there, creates a new store"
             raise NotFound("store", target, os.path.dirname(target) or ".", do=do)
 
     # ── end ─────────────────────────────────────────────────────────────────────────────────────
 
     def close(self, after: BaseException | None = None) -> None:
-        """Give back the leases this process took; an error on the way out does not hide the first one."""
+        """Release the leases of this process. An error while closing does not hide the error `after`."""
         if self._app is None:
             return
         from perdure._ground.bridge import drive
@@ -127,7 +127,7 @@ def _can_write_all(out: TextIO | None) -> bool:
 
 
 def tell_warnings_safely() -> None:
-    """What perdure logs may quote a record, so it is made safe for the terminal like everything else."""
+    """Print warnings of perdure's log in a form that is safe for the terminal, as they may quote a record."""
     import logging
 
     class Warnings(logging.Handler):

@@ -1,6 +1,6 @@
-"""Find the app or function a person names: `my.module:app`, `path/to/file.py:app`, or either without `:app`.
+"""Import the app or function that an argument names: `my.module:app`, `path/to/file.py:app`, or without `:app`.
 
-Importing runs code: of a module whose name a person has typed. No name found in a store is ever imported.
+Importing runs code, so perdure imports only a module that a person has typed, never a name found in a store.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def load_app(target: str) -> Perdure:
-    """The app, with the user's module imported as their own programs import it: from the current folder first.
+    """Import the app; modules are searched in the current folder first.
 
     Raises:
-        click.UsageError: there is no such module, it cannot be imported, or what it names is no app.
+        click.UsageError: the module does not exist, cannot be imported, or the name is not an app.
     """
     from perdure._app import Perdure
 
@@ -32,16 +32,16 @@ def load_app(target: str) -> Perdure:
     app = getattr(module, name or "app", None)
     if not isinstance(app, Perdure):
         apps = [key for key, value in vars(module).items() if isinstance(value, Perdure)]
-        there = f"it has {', '.join(apps)}" if apps else "it has no app: write `app = Perdure()` in it"
-        raise click.UsageError(f"{name or 'app'!r} in {place} is no app of perdure; {there}")
+        there = f"the module has {', '.join(apps)}" if apps else "the module has no app: write `app = Perdure()` in it"
+        raise click.UsageError(f"{name or 'app'!r} in {place} is not an app (an object of Perdure); {there}")
     return app
 
 
 def load_function(target: str) -> DurableFunction[..., Any]:
-    """The durable function a person names: `my.module:digest` or `agent.py:digest`.
+    """Import the durable function `my.module:digest` or `agent.py:digest`.
 
     Raises:
-        click.UsageError: there is no such module, it cannot be imported, or what it names is no durable function.
+        click.UsageError: the module does not exist, cannot be imported, or the name is not a durable function.
     """
     from perdure._durable import DurableFunction
 
@@ -50,13 +50,13 @@ def load_function(target: str) -> DurableFunction[..., Any]:
     for part in name.split("."):
         found = getattr(found, part, None)
     if not isinstance(found, DurableFunction):
-        raise click.UsageError(f"{name!r} in {place} is no durable function: it needs @durable")
+        raise click.UsageError(f"{name!r} in {place} is not a durable function: decorate it with @durable")
     return found
 
 
 def _load(place: str) -> ModuleType:
     if not place:
-        raise click.UsageError("name the module or file that it is in: my.module:app or agent.py:app")
+        raise click.UsageError("give the module or file too: my.module:app or agent.py:app")
     try:
         return _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
     except click.ClickException:
@@ -65,8 +65,8 @@ def _load(place: str) -> ModuleType:
         raise click.UsageError(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
     except (Exception, SystemExit) as error:
         raise click.UsageError(
-            f"{place} cannot be imported: {type(error).__name__}: {error}; what it does as a program, but not when it "
-            'is imported, goes under `if __name__ == "__main__":`'
+            f"{place} cannot be imported: {type(error).__name__}: {error}; put code that "
+            'runs the program under `if __name__ == "__main__":`'
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Answer what a task waits for: a question, or whether an effect happened."""
+"""Answer a task's question, or say whether an effect happened."""
 
 from __future__ import annotations
 
@@ -13,20 +13,24 @@ from perdure.cli.output import words
 @click.command(cls=Verb)
 @id_argument()
 @click.argument("answer")
-@json_option("--value", help="With done: what the effect's result was.")
-@click.option("--key", help="Which of several: the effect's key, as `perdure effects` shows it.")
-@click.option("--by", default="", help="Who says so; you, if nothing else is said.")
+@json_option("--value", help="With the answer done: the effect's result (default: null).")
+@click.option(
+    "--key",
+    metavar="KEY",
+    help="Answer for the effect with this key; `perdure effects` lists the keys (default: the open question).",
+)
+@click.option("--by", default="", metavar="NAME", help="Who answers (default: your user name).")
 @click.pass_obj
 async def command(call: Invocation, id: str, answer: str, value: Any, key: str | None, by: str) -> None:
-    """Answer what a task waits for. The first answer stands, and the task goes on.
+    """Answer a task's question, or say whether an effect happened. The first answer counts; the task then resumes.
 
-    To a question the ANSWER is JSON, or text. Of an effect whose outcome nobody knows, it says what you found at
-    the target, where the effect is known by its key:
+    The ANSWER to a question is JSON, or else text. When the outcome of an effect is unknown, look for the effect's key
+    at its target (the payment provider, the mail server …), then answer with one of:
 
     \b
-    done     it happened; --value gives its result
-    retry    it did not happen; have it done
-    fail     the task is told that it failed
+    done     the effect happened; --value gives its result
+    retry    the effect did not happen; perdure calls it again
+    fail     the effect failed; the task's code gets the error
     perdure answer order-42 done --value '{"receipt": "ch_812"}'
     """
     task = await call.tasks.handle(id)

@@ -1,4 +1,4 @@
-"""Say yes to what a task asks for."""
+"""Approve what a task asks for."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from perdure.cli.output import words
 
 @click.command(cls=Verb)
 @id_argument()
-@click.option("--comment", default="", help="Why; the task's code gets it.")
-@json_option("--edited", help="What you made of what may be edited.")
-@click.option("--by", default="", help="Who decides; you, if nothing else is said.")
+@click.option("--comment", default="", metavar="TEXT", help="Your reason, given to the task's code (default: none).")
+@json_option("--edited", help="Your edited version of what the task offered for editing (default: unchanged).")
+@click.option("--by", default="", metavar="NAME", help="Who decides (default: your user name).")
 @click.pass_obj
 async def command(call: Invocation, id: str, comment: str, edited: Any, by: str) -> None:
-    """Approve what a task asks for. The first decision stands, and the task goes on.
+    """Approve what a task asks for. The first decision counts; the task then resumes.
 
     \b
     perdure approve deploy --comment "after the demo"

@@ -1,4 +1,4 @@
-"""Put a finished task out of sight."""
+"""Hide a finished task from `perdure tasks`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perdure.cli.output import words
 @id_argument()
 @click.pass_obj
 async def command(call: Invocation, id: str) -> None:
-    """Put a finished task out of sight: `perdure tasks --archived` still lists it."""
+    """Hide a finished task from `perdure tasks`. `perdure tasks --archived` still lists it."""
     task = await call.tasks.handle(id)
     await task.archive()
     record = await task.record()

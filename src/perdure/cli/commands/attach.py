@@ -1,4 +1,4 @@
-"""Show a kept terminal, and type into it."""
+"""Show a task's terminal and type into it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 @click.command(cls=Verb)
 @id_argument()
 @click.argument("unit", required=False)
-@click.option("--take", is_flag=True, help="Take the right to type from whoever has it.")
-@click.option("--events", is_flag=True, help="Print what happens to the task instead, until it has come to its end.")
+@click.option("--take", is_flag=True, help="Take the right to type from the person who has it.")
+@click.option("--events", is_flag=True, help="Print the task's events as they happen, until the task ends.")
 @click.pass_obj
 def command(call: Invocation, id: str, unit: str | None, take: bool, events: bool) -> None:
-    """Show the terminal of a task's command or shell, and type into it. Ctrl-] detaches; nothing ends by that.
+    """Show the terminal of a task's command or shell and type into it. Ctrl-] detaches; the command keeps running.
 
-    Many may watch; one types. Without UNIT it is what `perdure run` started, or the task's only terminal.
+    Several people can watch; one can type. Without UNIT, perdure shows the command that `perdure run` started, or else
+    the task's only terminal.
     """
     from perdure._ground.bridge import drive
 
@@ -38,7 +39,7 @@ def command(call: Invocation, id: str, unit: str | None, take: bool, events: boo
         drive(found.take())
     code = Attached(found).show()
     if code is None:
-        call.note(f"detached; `perdure attach {id}` comes back to it")
+        call.note(f"detached; `perdure attach {id}` shows the terminal again")
         return
     raise click.exceptions.Exit(code if code >= 0 else 128 - code)
 
@@ -50,7 +51,7 @@ async def _found(call: Invocation, id: str, name: str | None) -> Command:
     rt = await call.app.runtime(id)
     units = [one for one in await running.terminals(rt) if name is None or one.name == name]
     if not units:
-        raise NotFound("terminal", name or id, "the keeper", do=f"`perdure units {id}` lists what is kept")
+        raise NotFound("terminal", name or id, "the keeper", do=f"`perdure units {id}` lists the task's units")
     chosen = [one for one in units if one.name == running.COMMAND] if name is None else units
     if not chosen and len(units) > 1:
         names = ", ".join(one.name for one in units)

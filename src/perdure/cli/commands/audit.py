@@ -1,4 +1,4 @@
-"""Check that nobody has rewritten what happened."""
+"""Check that the recorded events were not changed."""
 
 from __future__ import annotations
 
@@ -18,25 +18,30 @@ def heads(path: str) -> dict[str, Any]:
     except (OSError, ValueError) as problem:
         raise click.BadParameter(f"cannot read {path}: {problem}") from None
     if not isinstance(found, dict):
-        raise click.BadParameter(f"{path} is no export of heads")
+        raise click.BadParameter(f"{path} was not written by `perdure audit export`")
     return found
 
 
 @click.group(cls=VerbGroup)
 def command() -> None:
-    """Check that nobody has rewritten what happened.
+    """Check that the recorded events were not changed.
 
-    Whoever can write to the store can forge a whole chain of events. So export the heads now and then, keep them
-    where the agent cannot write, and verify against them.
+    The events of a task form a chain of hashes. A program that can write to the store can forge a whole chain, so
+    export the chain heads regularly, keep them where the agent cannot write, and verify against them.
     """
 
 
 @command.command("verify")
 @click.argument("ids", metavar="[ID]…", nargs=-1)
-@click.option("--heads", type=heads, metavar="FILE", help="Compare with what `perdure audit export` wrote.")
+@click.option(
+    "--heads",
+    type=heads,
+    metavar="FILE",
+    help="Compare with this file from `perdure audit export` (default: check the chains alone).",
+)
 @click.pass_obj
 async def verify(call: Invocation, ids: tuple[str, ...], heads: dict[str, Any] | None) -> None:
-    """Check the events of some tasks, or of all; exit code 1 when something was changed."""
+    """Check the events of the tasks ID, or of all tasks. Exit code 1 when an event was changed."""
     from perdure._tasks import verify as check
 
     found = await check(call.store, ids or None, heads=heads)
@@ -57,18 +62,23 @@ async def verify(call: Invocation, ids: tuple[str, ...], heads: dict[str, Any] |
     ]
     if found.broken:
         rows = [(Cell(broken.task_id, "strong"), broken.problem) for broken in found.broken]
-        blocks.append(Table(("task", "the first record that does not fit"), rows, "what does not fit"))
-    blocks += [line(Cell("not seen: ", "faint"), unseen) for unseen in found.unseen]
+        blocks.append(Table(("task", "first record that does not match"), rows, "changed"))
+    blocks += [line(Cell("not checked: ", "faint"), unseen) for unseen in found.unseen]
     call.answer(answer, *blocks)
     if not found.is_whole:
         raise click.exceptions.Exit(1)
 
 
 @command.command("export")
-@click.option("--out", type=click.Path(dir_okay=False, writable=True), metavar="FILE", help="Write it to a file.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, writable=True),
+    metavar="FILE",
+    help="Write to this file (default: standard output).",
+)
 @click.pass_obj
 async def export(call: Invocation, out: str | None) -> None:
-    """Write the head of every task's chain as JSON, to be kept outside the store."""
+    """Write the head of every task's event chain as JSON. Keep it outside the store."""
     from perdure._tasks import export_heads
     from perdure.cli.output import as_json
 

@@ -1,4 +1,4 @@
-"""Measure perdure against its budgets, beside the bare disk and database."""
+"""Measure perdure on this machine, beside the bare disk and database."""
 
 from __future__ import annotations
 
@@ -17,20 +17,40 @@ _COLUMNS = ("what", "perdure", "prototype", "floor", "ratio", "budget", "")
 
 
 @click.command(cls=Verb)
-@click.option("--engine", type=click.Choice([*bench.ENGINES, "all"]), default="sqlite", show_default=True)
-@click.option("--url", metavar="URL", help="A PostgreSQL server to measure on; databases are made there and dropped.")
-@click.option("--folder", type=click.Path(exists=True, file_okay=False, path_type=Path), help="On which disk.")
-@click.option("--quick", is_flag=True, help="Fewer rounds and smaller samples, in a few seconds.")
-@click.option("--only", type=click.Choice(bench.NAMES), multiple=True, help="Only this line; may be given again.")
-@click.option("--check", is_flag=True, help="Exit with 1 if a budget is missed.")
+@click.option(
+    "--engine",
+    type=click.Choice([*bench.ENGINES, "all"]),
+    default="sqlite",
+    show_default=True,
+    help="Measure this engine.",
+)
+@click.option(
+    "--url",
+    metavar="URL",
+    help="Measure on this PostgreSQL server, in databases that bench creates and drops (default: a server of its own).",
+)
+@click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Measure the disk of this folder (default: the disk of temporary files).",
+)
+@click.option("--quick", is_flag=True, help="Take fewer rounds and smaller samples, for a result in a few seconds.")
+@click.option(
+    "--only",
+    type=click.Choice(bench.NAMES),
+    multiple=True,
+    help="Measure only this line; repeatable (default: all lines).",
+)
+@click.option("--check", is_flag=True, help="Exit with code 1 if a budget is missed.")
 @click.pass_obj
 def command(
     call: Invocation, engine: str, url: str | None, folder: Path | None, quick: bool, only: tuple[str, ...], check: bool
 ) -> None:
-    """Measure perdure on this machine: each figure beside its floor, which is measured in the same run.
+    """Measure perdure on this machine. Each figure stands beside its floor, measured in the same run.
 
-    The floor is what the bare library and disk need for the like; the ratio says what perdure adds, on any
-    machine. Nothing is done to your store: bench makes its own, and removes it.
+    The floor is the time that the bare library and disk need for the same work. The ratio of the two is what perdure
+    adds, on any machine. bench does not touch your store: it creates its own and removes it.
 
     \b
     perdure bench --quick
@@ -38,7 +58,7 @@ def command(
     perdure bench --engine postgres --url postgresql://localhost/postgres --check
     """
     if call.store_url is not None:
-        raise click.UsageError("bench makes a store of its own; --folder or --url say where")
+        raise click.UsageError("bench creates its own store; choose the place with --folder or --url")
     progress = _Progress(is_shown=not call.json and sys.stderr is not None and sys.stderr.isatty())
     engines = bench.ENGINES if engine == "all" else (engine,)
     try:
@@ -79,13 +99,13 @@ def _blocks(report: Report) -> list[Block]:
         blocks.append(Table(_COLUMNS, [_row(figure) for figure in section.figures], title=title))
         remarks = dict.fromkeys(remark for figure in section.figures for remark in _remarks(figure))
         blocks += [line(Cell(f"  {remark}", "faint")) for remark in remarks]
-    blocks += [line(Cell(f"{engine} was left out: {why}", "changed")) for engine, why in report.left_out.items()]
+    blocks += [line(Cell(f"{engine} was not measured: {why}", "changed")) for engine, why in report.left_out.items()]
     machine = report.machine
     blocks.append(
         line(
             Cell(
                 f"Python {machine['python']}, {machine['system']}, {machine['cores']} cores, load {machine['load']}; "
-                f"medians of rounds taken in turns{', quick' if report.quick else ''}; --json tells more",
+                f"medians of interleaved rounds{', quick' if report.quick else ''}; --json shows more",
                 "faint",
             )
         )

@@ -1,4 +1,4 @@
-"""Answer a task by a token, as another system does."""
+"""Deliver the answer of another system to a task."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from perdure.cli.output import line
 
 @click.command(cls=Verb)
 @click.argument("token")
-@json_option("--value", help="What the other system says.")
-@click.option("--by", default="", help="Who says so.")
-@click.option("--new", is_flag=True, help="TOKEN is a task's id: make a token for it, shown once.")
+@json_option("--value", help="The answer of the other system (default: null).")
+@click.option("--by", default="", metavar="NAME", help="The name of the other system (default: none).")
+@click.option("--new", is_flag=True, help="Take TOKEN as a task's id, create a token for that task and print it once.")
 @click.pass_obj
 async def command(call: Invocation, token: str, value: Any, by: str, new: bool) -> None:
-    """Bring what another system answers, by the TOKEN it was given. The first answer counts; a second one changes
-    nothing, and is no error. A TOKEN of `-` is read from standard input, so that it stands in no list of processes.
+    """Deliver the answer of another system to the task that TOKEN belongs to.
+
+    The first answer counts. A second one changes nothing and is not an error. With a TOKEN of `-` the token is read
+    from standard input, so that no process list shows it.
 
     \b
     perdure callback --new deploy             # then: perdure pause deploy … --set callback=prd-cb-…
@@ -32,5 +34,5 @@ async def command(call: Invocation, token: str, value: Any, by: str, new: bool) 
     if token == "-":
         token = sys.stdin.readline().strip()
     counted = await call.tasks.deliver(token, value, by=by)
-    said = "it counts" if counted else "nothing has changed: an answer had come before, or the task has ended"
+    said = "delivered" if counted else "nothing changed: the task was answered before, or has ended"
     call.answer({"counted": counted}, line(said))

@@ -1,4 +1,4 @@
-"""End a task for good."""
+"""Cancel a task."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perdure.cli.output import words
 @id_argument()
 @click.pass_obj
 async def command(call: Invocation, id: str) -> None:
-    """End a task for good; an attempt that is at work can no longer write."""
+    """Cancel a task. It cannot be resumed, and a process that works on it can no longer write."""
     task = await call.tasks.handle(id)
     await task.cancel()
     record = await task.record()

@@ -1,4 +1,4 @@
-"""Store a task's state, so that it outlives this process."""
+"""Store a task's state as a checkpoint."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from perdure.cli.output import Cell, line, words
 
 @click.command(cls=Verb)
 @id_argument()
-@json_option("--state", required=True, help="The whole new state; it replaces the one before.")
-@click.option("--label", default="", help="A word for people.")
-@json_option("--plan", help="What the agent means to do.")
-@json_option("--memory", help="What the agent keeps in mind.")
-@json_option("--partial", help="What is done half.")
+@json_option("--state", required=True, help="The whole new state. It replaces the state before.")
+@click.option(
+    "--label", default="", metavar="TEXT", help="A name that people recognise the checkpoint by (default: none)."
+)
+@json_option("--plan", help="The agent's plan (default: none).")
+@json_option("--memory", help="The agent's memory (default: none).")
+@json_option("--partial", help="Half-finished results (default: none).")
 @click.pass_obj
 async def command(call: Invocation, /, id: str, state: Any, **what: Any) -> None:
-    """Store a task's state, so that it outlives this process, and make it the one to go on from.
+    """Store a task's state as a checkpoint. The next attempt continues from it.
 
     \b
     perdure checkpoint nightly-report --state '{"done": 15}' --label "half of it"

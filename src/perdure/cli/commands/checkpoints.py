@@ -1,4 +1,4 @@
-"""List a task's checkpoints, or show the state at one of them."""
+"""List a task's checkpoints, or show the state of one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from perdure.errors import NotFound
 @click.argument("checkpoint", required=False)
 @click.pass_obj
 async def command(call: Invocation, id: str, checkpoint: str | None) -> None:
-    """List a task's checkpoints, oldest first; with CHECKPOINT, a number or an id, show the state there."""
+    """List a task's checkpoints, oldest first. With CHECKPOINT (a number or an id), show the state of that one."""
     task = await call.tasks.handle(id)
     found = [one async for one in task.checkpoints()]
     if checkpoint is None:

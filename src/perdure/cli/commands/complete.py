@@ -1,4 +1,4 @@
-"""Say that a task has reached its end."""
+"""Mark a task as completed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from perdure.cli.output import words
 
 @click.command(cls=Verb)
 @id_argument()
-@json_option("--result", help="What came out of it.")
+@json_option("--result", help="The task's result (default: null).")
 @click.pass_obj
 async def command(call: Invocation, id: str, result: Any) -> None:
-    """Say that a task has reached its end. Saying so again with the same result changes nothing."""
+    """Mark a task as completed. Repeating it with the same result changes nothing."""
     task = await call.tasks.handle(id)
     await task.complete(result)
     record = await task.record()

@@ -1,4 +1,4 @@
-"""Create a task that must not exist yet."""
+"""Create a task; fail if it exists."""
 
 from __future__ import annotations
 
@@ -14,24 +14,47 @@ from perdure.cli.output import words
 
 @click.command(cls=Verb)
 @id_argument()
-@json_option("--state", default="{}", help="The state it begins with; {} by default.")
+@json_option("--state", default="{}", help="The first state (default: {}).")
 @click.option(
-    "--status", type=click.Choice(("pending", "running")), default="running", help="How it begins; running by default."
+    "--status",
+    type=click.Choice(("pending", "running")),
+    default="running",
+    show_default=True,
+    help="The first status.",
 )
-@click.option("--name", default="", help="A title for people.")
-@click.option("--description", default="", help="What it is about.")
-@click.option("--agent", default="", help="The agent it belongs to.")
-@pairs_option("--tag", "tags", help="A tag; may be repeated.")
-@click.option("--depends-on", metavar="ID", multiple=True, help="A task that has to complete first; may be repeated.")
+@click.option("--name", default="", metavar="TEXT", help="A title (default: none).")
+@click.option("--description", default="", metavar="TEXT", help="What the task is about (default: none).")
+@click.option("--agent", default="", metavar="NAME", help="The agent that the task belongs to (default: none).")
+@pairs_option("--tag", "tags", help="A tag; repeatable (default: none).")
 @click.option(
-    "--dependency-policy", type=click.Choice(POLICIES), help="When one of those fails: wait for it, fail too, skip."
+    "--depends-on", metavar="ID", multiple=True, help="Wait until this task has completed; repeatable (default: none)."
 )
-@click.option("--max-retries", type=int, help="Further attempts after one that ended in an error.")
-@click.option("--timeout", type=length, metavar="2h", help="How long the task may take.")
-@click.option("--on-failure", type=click.Choice(("retry", "pause", "fail")), help="What an error leads to.")
-@click.option("--checkpoint-interval", type=length, metavar="5m", help="Checkpoint by itself so often.")
-@click.option("--keep-last", type=int, metavar="N", help="Have gc keep the last N checkpoints.")
-@click.option("--keep-for", type=length, metavar="7d", help="Have gc keep checkpoints for so long.")
+@click.option(
+    "--dependency-policy",
+    type=click.Choice(POLICIES),
+    help="What the task does when one of those fails (default: wait).",
+)
+@click.option(
+    "--max-retries", type=int, metavar="N", help="How many attempts may follow one that ended in an error (default: 3)."
+)
+@click.option("--timeout", type=length, metavar="2h", help="How long the task may take (default: no limit).")
+@click.option(
+    "--on-failure",
+    type=click.Choice(("retry", "pause", "fail")),
+    help="What perdure does after an exception (default: fail a durable function, retry another task).",
+)
+@click.option(
+    "--checkpoint-interval", type=length, metavar="5m", help="Checkpoint automatically this often (default: never)."
+)
+@click.option(
+    "--keep-last", type=int, metavar="N", help="Let `perdure gc` keep only the newest N checkpoints (default: all)."
+)
+@click.option(
+    "--keep-for",
+    type=length,
+    metavar="7d",
+    help="Let `perdure gc` remove checkpoints older than this (default: never).",
+)
 @click.pass_obj
 async def command(
     call: Invocation,
@@ -46,7 +69,7 @@ async def command(
     depends_on: tuple[str, ...],
     **config: int | str | timedelta | None,
 ) -> None:
-    """Create a task that must not exist yet (exit 4 if it does); `perdure open` makes or finds one."""
+    """Create a task; fail with exit code 4 if it exists. `perdure open` creates a task or attaches to it."""
     task = await call.tasks.create(
         id,
         state=state,

@@ -1,4 +1,4 @@
-"""Watch an agent die in the middle of everything, and go on."""
+"""Watch an agent being killed half-way and continuing."""
 
 from __future__ import annotations
 
@@ -21,15 +21,19 @@ _COLOURS = {"note": "cyan", "bad": "red"}
 
 
 @click.command(cls=Verb)
-@click.option("--database", type=click.Choice(["postgres", "sqlite"]), help="What the agent migrates.")
+@click.option(
+    "--database",
+    type=click.Choice(["postgres", "sqlite"]),
+    help="The database that the agent migrates (default: postgres if its server is installed, else sqlite).",
+)
 @click.pass_obj
 def command(call: Invocation, database: str | None) -> int:
-    """Watch an agent die in the middle of everything, and go on.
+    """Watch an agent being killed half-way and continuing.
 
-    It clones, installs, starts a dev server, opens a shell that asks for a password, reads two fifths of a file,
-    pays for three model calls and does nine of ten statements of a migration. Then it is killed. The same command
-    again goes on, in the same transaction. At the end you see what came back, and how one can tell.
-    Exit 1 if something did not.
+    The agent clones a repository, installs it, starts a dev server, opens a shell that asks for a password, reads two
+    fifths of a file, pays for three model calls and runs nine of ten statements of a migration. Then it is killed.
+    The same command continues it, in the same transaction. A table at the end shows what came back, with the proof.
+    Exit code 1 if something did not come back.
     """
     from perdure.demo import perform, running_world, set_stage, traces_of_password
 
@@ -80,7 +84,7 @@ def _account(call: Invocation, proofs: list[Proof], traces: int) -> int:
     ]
     password = Cell("yes", "added") if not traces else Cell("NO", "removed")
     rows.append(["the password", "typed once", f"found in {traces} files", password])
-    call.answer(None, Table(["what", "before the kill", "after", "as it should be"], rows, title="What came back"))
+    call.answer(None, Table(["what", "before the kill", "after", "correct"], rows, title="What came back"))
     return 0 if good else 1
 
 

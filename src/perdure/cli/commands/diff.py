@@ -17,10 +17,10 @@ _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 @click.argument("after")
 @click.pass_obj
 async def command(call: Invocation, id: str, before: str, after: str) -> None:
-    """Show what changed from checkpoint BEFORE to checkpoint AFTER, each a number or an id."""
+    """Show what changed from checkpoint BEFORE to checkpoint AFTER (each a number or an id)."""
     task = await call.tasks.handle(id)
     changes = await task.diff(before, after)
-    lines = [_line(change) for change in changes] or [line("nothing differs")]
+    lines = [_line(change) for change in changes] or [line("no difference")]
     call.answer_items(changes, *lines)
 
 

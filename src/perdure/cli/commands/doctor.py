@@ -1,4 +1,4 @@
-"""Look for what is wrong, and say what to do about it."""
+"""Look for problems, and say how to solve them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _STYLES = {"ok": "completed", "note": "paused", "problem": "failed"}
 
 
 @click.command(cls=Verb)
-@click.option("--quiet", is_flag=True, help="Only what is not as it should be.")
+@click.option("--quiet", is_flag=True, help="Show only problems and notes.")
 @click.option(
     "--adopt-copy",
     is_flag=True,
-    help="First make the page checksums of a SQLite file that another program has copied (VACUUM INTO, .backup).",
+    help="First compute the page checksums of a SQLite file that another program copied (VACUUM INTO, .backup).",
 )
 @click.pass_obj
 async def command(call: Invocation, quiet: bool, adopt_copy: bool) -> None:
-    """Look for what is wrong, and say what to do about it.
+    """Look for problems in the store and its keeper, and say how to solve them.
 
-    Reads everything and, without --adopt-copy, changes nothing. Exit code 1 when there is a problem; notes mend
-    themselves, or are mended by what they say.
+    doctor reads everything and changes nothing (except with --adopt-copy). Exit code 1 when there is a problem. A note
+    is not a problem: perdure solves it by itself, or you can with the command that the note names.
     """
     from perdure._tasks import examine
 

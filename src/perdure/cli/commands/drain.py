@@ -1,4 +1,4 @@
-"""Ask workers to leave: their tasks come to a safe point and go on elsewhere."""
+"""Ask workers to stop; other workers continue their tasks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from perdure.cli.output import line
 
 @click.command(cls=Verb)
 @click.argument("pids", nargs=-1, type=int, metavar="[PID …]")
-@click.option("--host", help="Only workers of this host.")
-@click.option("--timeout", type=length, default="30s", show_default=True, help="Wait so long for them (exit 6).")
+@click.option("--host", metavar="NAME", help="Only workers of this host (default: all hosts).")
+@click.option(
+    "--timeout", type=length, default="30s", show_default=True, help="How long to wait for them; then exit code 6."
+)
 @click.pass_obj
 async def command(call: Invocation, pids: tuple[int, ...], host: str | None, timeout: timedelta) -> None:
-    """Ask workers to leave: all, or those with these pids. They take no new tasks, let those under way come to
-    their next safe point, and give them back; other workers go on with them at once.
+    """Ask all workers, or those with these PIDs, to stop.
+
+    A worker that was asked takes no new tasks, brings its running tasks to their next safe point, gives them back and
+    exits. Other workers continue them at once.
     """
     from perdure._worker import drain_workers
 

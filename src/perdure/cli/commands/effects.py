@@ -1,4 +1,4 @@
-"""List what a task has done to the world, or what is uncertain anywhere."""
+"""List the effects of a task, or all uncertain effects."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _COLOURS = {"done": "completed", "failed": "failed", "uncertain": "paused", "und
 @id_argument(required=False)
 @click.pass_obj
 async def command(call: Invocation, id: str | None) -> None:
-    """List the effects of a task, with the key its target knows each of them by.
+    """List the effects of a task, each with the key that its target knows it by.
 
-    Without an ID: all effects that nobody knows the outcome of, across tasks, and that wait for a person.
+    Without an ID, list the effects of all tasks whose outcome is unknown and that wait for a person.
 
     \b
     perdure effects order-42 --json > ledger.json
@@ -35,9 +35,9 @@ async def command(call: Invocation, id: str | None) -> None:
         call.answer_items(found, _ledger(found) if found else line(f"{id} has no effects"))
         return
     waiting = await call.app.effects.list()
-    call.answer_items(waiting, _inbox(waiting, call.now) if waiting else line(f"nothing is uncertain in {call.place}"))
+    call.answer_items(waiting, _inbox(waiting, call.now) if waiting else line(f"no uncertain effects in {call.place}"))
     if waiting:
-        call.note("look at the target by the key, then: perdure answer ID done|retry|fail")
+        call.note("look for the key at the target, then: perdure answer ID done|retry|fail")
 
 
 def _failed(one: EffectRecord) -> str:
@@ -67,7 +67,7 @@ def _inbox(effects: Sequence[UncertainEffect], now: datetime) -> Table:
             words.short(one.call),
             words.age(one.since, now),
             Cell(one.key, "faint"),
-            Cell(words.short(one.why if one.is_waited_for else f"{one.why}; the task has gone on"), "faint"),
+            Cell(words.short(one.why if one.is_waited_for else f"{one.why}; the task continued without it"), "faint"),
         )
         for one in effects
     ]

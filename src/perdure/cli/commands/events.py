@@ -1,4 +1,4 @@
-"""List what happened to a task, in order, and who did it."""
+"""List what happened to a task, and who did it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from perdure.cli.output import follow as following
 
 @click.command(cls=Verb)
 @id_argument()
-@click.option("--last", type=click.IntRange(1), help="Only the last so many.")
-@click.option("--follow", is_flag=True, help="Go on with what happens, until the task has come to its end.")
+@click.option("--last", type=click.IntRange(1), metavar="N", help="Only the last N events (default: all).")
+@click.option("--follow", is_flag=True, help="Keep printing new events until the task ends.")
 @click.pass_obj
 async def command(call: Invocation, id: str, last: int | None, follow: bool) -> None:
-    """List what happened to a task, in order, and who did it."""
+    """List what happened to a task, oldest first, and who did it."""
     if follow:
         await following(call, id, last=last, is_over=lambda status: status in FINISHED)
         return

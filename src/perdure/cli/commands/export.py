@@ -1,4 +1,4 @@
-"""Write a task to a file, to go on with it elsewhere or to keep it."""
+"""Write a task to a file, to continue it elsewhere or to archive it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from perdure.cli.output import words
 @click.command(cls=Verb)
 @id_argument()
 @click.argument("file", type=click.Path(dir_okay=False))
-@click.option("--move", is_flag=True, help="End the task here, so that it goes on in one place only.")
-@click.option("--workspace/--no-workspace", default=True, help="Whether the files of its newest save travel too.")
+@click.option("--move", is_flag=True, help="End the task here, so that it runs in one place only.")
+@click.option("--workspace/--no-workspace", default=True, help="Include the files of the newest save (default: yes).")
 @click.pass_obj
 async def command(call: Invocation, id: str, file: str, move: bool, workspace: bool) -> None:
-    """Write a task to a file, to go on with it elsewhere or to keep it.
+    """Write a task to a file, to continue it elsewhere or to archive it.
 
     \b
     perdure export deploy deploy.perdure --move

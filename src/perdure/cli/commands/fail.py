@@ -1,4 +1,4 @@
-"""Say that a task has failed, and how."""
+"""Mark a task as failed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from perdure.cli.output import words
 @click.command(cls=Verb)
 @id_argument()
 @click.argument("message")
-@json_option("--error", type=json_object, help="More about it: an object, kept with the message.")
+@json_option(
+    "--error", type=json_object, help="More about the error: a JSON object, stored with the message (default: none)."
+)
 @click.pass_obj
 async def command(call: Invocation, id: str, message: str, error: dict[str, Any] | None) -> None:
-    """Say that a task has failed, and how. `perdure resume` begins a new attempt of it.
+    """Mark a task as failed with MESSAGE. `perdure resume` starts a new attempt.
 
     \b
     perdure fail nightly-report "2 tests failed" --error '{"failedTests": ["a", "b"]}'

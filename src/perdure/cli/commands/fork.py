@@ -1,4 +1,4 @@
-"""Begin a new task with the state of another, or with what a durable function has done so far."""
+"""Start a new task from the state or journal of another."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from perdure.errors import AlreadyExists
 @click.command(cls=Verb)
 @id_argument()
 @click.argument("new", required=False)
-@click.option("--at", metavar="N|STEP", help="Begin at this checkpoint, or after this step, instead of the newest.")
-@pairs_option("--set", "pairs", help="An argument, or a key of the state, to set: JSON, else text; may be repeated.")
+@click.option("--at", metavar="N|STEP", help="Start at this checkpoint, or after this step (default: the newest).")
+@pairs_option(
+    "--set", "pairs", help="Set an argument, or a key of the state: JSON, else text; repeatable (default: none)."
+)
 @click.pass_obj
 async def command(
     call: Invocation, id: str, new: str | None, at: str | None, pairs: tuple[tuple[str, str], ...]
 ) -> None:
-    """Begin a task NEW with the state of task ID, which stays as it is; without NEW it is ID-fork, ID-fork-2 and so on.
+    """Start task NEW (default: ID-fork, ID-fork-2 …) from the state of task ID. Task ID does not change.
 
-    Of a durable function the fork goes on after a step, named by its number, its path or its name as `perdure
-    journal` lists them; 0 begins anew. Steps and effects up to there stay done and are not repeated.
+    The fork of a durable function continues after the step that --at names by its number, path or name, as `perdure
+    journal` lists them; 0 starts from the beginning. Steps and effects up to there are not repeated.
 
     \b
     perdure fork report report-fr --at summarise#6 --set language=fr
@@ -38,7 +40,7 @@ async def command(
 
 
 async def _free(task: Task, at: str | None, changes: dict[str, Any]) -> Task:
-    """The fork, under the first id that nobody has."""
+    """Fork under the first free id."""
     number = 1
     while True:
         try:

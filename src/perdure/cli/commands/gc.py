@@ -1,4 +1,4 @@
-"""Remove old checkpoints and finished tasks, and give the space back."""
+"""Remove old checkpoints and finished tasks, and free the space."""
 
 from __future__ import annotations
 
@@ -18,18 +18,44 @@ def size(text: str) -> int:
     """`500000`, `500kB`, `20M`, `1GB`."""
     found = _SIZE.fullmatch(text)
     if found is None:
-        raise click.BadParameter(f"{text!r} is no size; write 500kB, 20MB or 1GB")
+        raise click.BadParameter(f"{text!r} is not a size; write 500kB, 20MB or 1GB")
     return int(found[1]) * _FACTORS[found[2]]
 
 
 @click.command(cls=Verb)
-@click.option("--keep-last", type=click.IntRange(1), metavar="N", help="Of each task, the last so many checkpoints.")
-@click.option("--keep-for", type=length, metavar="7d", help="Checkpoints for so long, the newest for ever.")
-@click.option("--keep-bytes", type=size, metavar="20MB", help="Of each task, checkpoints up to so many bytes.")
-@click.option("--finished-for", type=length, metavar="30d", help="Delete tasks that ended so long ago.")
-@click.option("--archived-for", type=length, metavar="7d", help="Delete tasks that were archived so long ago.")
-@click.option("--dry-run", is_flag=True, help="Say what would go, and change nothing.")
-@click.option("--shrink/--no-shrink", default=None, help="Give the space to the disk; else when it is worth it.")
+@click.option(
+    "--keep-last",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Keep the newest N checkpoints of each task (default: all).",
+)
+@click.option(
+    "--keep-for",
+    type=length,
+    metavar="7d",
+    help="Remove checkpoints older than this, never the newest (default: none).",
+)
+@click.option(
+    "--keep-bytes",
+    type=size,
+    metavar="20MB",
+    help="Keep the newest checkpoints of each task up to this size (default: no limit).",
+)
+@click.option(
+    "--finished-for", type=length, metavar="30d", help="Delete tasks that ended longer ago than this (default: none)."
+)
+@click.option(
+    "--archived-for",
+    type=length,
+    metavar="7d",
+    help="Delete tasks that were archived longer ago than this (default: none).",
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be removed, and change nothing.")
+@click.option(
+    "--shrink/--no-shrink",
+    default=None,
+    help="Shrink the file of a SQLite store, or do not (default: when enough space is free).",
+)
 @click.pass_obj
 async def command(
     call: Invocation,
@@ -41,10 +67,11 @@ async def command(
     dry_run: bool,
     shrink: bool | None,
 ) -> None:
-    """Remove what is no longer to be kept.
+    """Remove old checkpoints and finished tasks, and free the space.
 
-    Without an option: what the tasks' own configs say, and what dead processes left behind. Never the state of a
-    task, nor a pinned or labelled checkpoint, nor anything an unfinished task needs. Deleted tasks leave a tombstone.
+    Without options, gc removes what the tasks' own configs allow and what dead processes left behind. It never removes
+    the state of a task, a pinned or labelled checkpoint, or data that an unfinished task needs. A deleted task leaves
+    a tombstone.
     """
     from perdure._runtime import tidy_cuts
     from perdure._tasks import Policy, collect
@@ -64,15 +91,15 @@ async def command(
     parts += [f"{report.chunks:,} orphaned chunks"] if report.chunks else []
     parts += [f"{report.forgotten:,} expired memories"] if report.forgotten else []
     parts += [f"{report.workers:,} dead workers"] if report.workers else []
-    parts += [f"{len(cuts):,} cuts of workspaces"] if cuts else []
-    verb = "would go" if dry_run else "removed"
+    parts += [f"{len(cuts):,} saved workspaces"] if cuts else []
+    verb = "would remove" if dry_run else "removed"
     said = f"{verb}: {', '.join(parts)}; {'about ' if dry_run else ''}{max(report.bytes, 0):,} bytes"
     blocks: list[Block] = [line(said)]
     if report.file_bytes:
         blocks.append(line(f"the store is {report.file_bytes:,} bytes smaller"))
     if report.held_back:
         rows = [(Cell(held.task_id, "strong"), held.why) for held in report.held_back]
-        blocks.append(Table(("task", "why"), rows, "left alone"))
+        blocks.append(Table(("task", "why"), rows, "not removed"))
     answer = {
         **counts,
         "dry_run": dry_run,

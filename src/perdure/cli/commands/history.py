@@ -13,7 +13,7 @@ from perdure.errors import NotFound
 @id_argument()
 @click.pass_obj
 async def command(call: Invocation, id: str) -> None:
-    """List every task that ever had an id, newest first: `open --again` puts a new one in an old one's place."""
+    """List every task that ever had an id, newest first. `perdure open --again` starts a new task under an old id."""
     found = await call.tasks.history(id)
     if not found:
         raise NotFound("task", id, call.place)

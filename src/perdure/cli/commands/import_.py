@@ -1,4 +1,4 @@
-"""Take in a task that `perdure export` wrote to a file."""
+"""Read a task from a file that `perdure export` wrote."""
 
 from __future__ import annotations
 
@@ -10,12 +10,22 @@ from perdure.cli.output import blocks as drawing
 
 @click.command(cls=Verb)
 @click.argument("file", type=click.Path(dir_okay=False))
-@click.option("--map", "pairs", multiple=True, metavar="OLD=NEW", help="Where a folder is here; may be repeated.")
-@click.option("--unsigned", is_flag=True, help="Take a bundle that is not signed, though this store has a key.")
-@click.option("--trust", is_flag=True, help="Let what nobody signed start and change things: you know who made it.")
+@click.option(
+    "--map",
+    "pairs",
+    multiple=True,
+    metavar="OLD=NEW",
+    help="Folder OLD of the other machine is NEW here; repeatable (default: the same paths).",
+)
+@click.option("--unsigned", is_flag=True, help="Accept an unsigned bundle although this store has a key.")
+@click.option(
+    "--trust",
+    is_flag=True,
+    help="Allow an unsigned bundle to start programs and change files. Only for a bundle you made yourself.",
+)
 @click.pass_obj
 async def command(call: Invocation, file: str, pairs: tuple[str, ...], unsigned: bool, trust: bool) -> None:
-    """Take in a task that `perdure export` wrote to a file.
+    """Read a task from a file that `perdure export` wrote.
 
     \b
     perdure import deploy.perdure --map /srv/app=/home/ada/app
@@ -24,11 +34,11 @@ async def command(call: Invocation, file: str, pairs: tuple[str, ...], unsigned:
 
     paths = dict(_pair(pair) for pair in pairs)
     came = await bring_in(call.tasks, file, paths=paths, unsigned=unsigned, trust=trust)
-    call.answer(came, drawing.line(f"task {came.task_id!r} came in from {came.host}"))
+    call.answer(came, drawing.line(f"imported task {came.task_id!r} from {came.host}"))
     for note in came.notes:
         call.note(f"note: {note}")
     if came.is_copy:
-        call.note("note: it is a copy, and paused: it may still be going on where it came from")
+        call.note("note: the task is a copy and is paused, because the original may still be running")
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""List what a durable function has done, call by call."""
+"""List the recorded calls of a durable function."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _STYLES = {"done": "completed", "raised": "failed", "cut": "faint", "open": "pau
 
 @click.command(cls=Verb)
 @id_argument()
-@click.option("--last", type=click.IntRange(1), help="Only the last so many.")
+@click.option("--last", type=click.IntRange(1), metavar="N", help="Only the last N calls (default: all).")
 @click.pass_obj
 async def command(call: Invocation, id: str, last: int | None) -> None:
-    """List what a durable function has done, call by call, in the order its code was told.
+    """List the recorded calls of a durable function, in the order in which its code got their results.
 
-    The number or the step is what `perdure fork --at` takes.
+    `perdure fork --at` takes the number or the step of a call.
     """
     from perdure._durable import journal_of
 
@@ -37,4 +37,4 @@ async def command(call: Invocation, id: str, last: int | None) -> None:
         for one in shown
     ]
     table = Table(("n", "step", "kind", "state", "at", "took", ""), rows)
-    call.answer_items(shown, table if rows else line(f"{id} has done nothing yet"))
+    call.answer_items(shown, table if rows else line(f"{id} has no recorded calls yet"))

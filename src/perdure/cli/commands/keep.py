@@ -1,4 +1,4 @@
-"""See, replace or stop the keeper of live things."""
+"""Show, replace or stop the keeper that holds shells and services."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from perdure.cli.output import Fields, line, words
 
 @click.group(cls=VerbGroup)
 def command() -> None:
-    """See, replace or stop the keeper of live things.
+    """Show, replace or stop the keeper that holds shells and services.
 
-    It is started by whoever needs it first, one for each user and store, and outlives them.
+    The first process that needs a keeper starts it: one for each user and store. It outlives that process.
     """
 
 
 @command.command("status")
 @click.pass_obj
 async def status(call: Invocation) -> None:
-    """Where the keeper lives, what it holds, and what would end it."""
+    """Show where the keeper runs, what it holds, and what would end it."""
     from perdure._runtime import keeper_control as keeping
 
     found = await keeping.status(call.store)
     if found is None:
-        call.answer(None, line("no keeper lives for this store; the first shell or service starts one"))
+        call.answer(None, line("no keeper runs for this store; the first shell or service starts one"))
         return
     pairs = {
         "keeper": f"process {found.pid}, under anchor {found.anchor}, {words.size(found.memory)} of memory",
@@ -34,7 +34,9 @@ async def status(call: Invocation) -> None:
         "live": found.live,
         "ends with": found.ends_with,
         "unreadable": "; ".join(found.unreadable),
-        "note": "it runs another perdure than this one; `perdure keep restart` replaces it" if found.is_other else "",
+        "note": "the keeper runs another version of perdure; `perdure keep restart` replaces it"
+        if found.is_other
+        else "",
     }
     call.answer(found, Fields([(name, [text]) for name, text in pairs.items() if text]))
 
@@ -42,19 +44,28 @@ async def status(call: Invocation) -> None:
 @command.command("restart")
 @click.pass_obj
 async def restart(call: Invocation) -> None:
-    """Replace the keeper by this perdure's. Units notice nothing; who is attached connects anew."""
+    """Replace the keeper with this version of perdure. Units keep running; attached terminals reconnect."""
     from perdure._runtime import keeper_control as keeping
 
     was_there = await keeping.replace(call.store)
-    call.answer({"replaced": was_there}, line("the keeper was replaced" if was_there else "no keeper lives"))
+    call.answer(
+        {"replaced": was_there}, line("the keeper was replaced" if was_there else "no keeper runs for this store")
+    )
 
 
 @command.command("stop")
-@click.option("--units", "units_too", is_flag=True, help="End the units too. Without it, a keeper with units stays.")
+@click.option(
+    "--units",
+    "units_too",
+    is_flag=True,
+    help="End the units too. Without it, a keeper that holds units is not stopped.",
+)
 @click.pass_obj
 async def stop(call: Invocation, units_too: bool) -> None:
-    """Stop the keeper, and with --units all that it holds."""
+    """Stop the keeper; with --units, end everything that it holds."""
     from perdure._runtime import keeper_control as keeping
 
     was_there = await keeping.stop(call.store, units_too=units_too)
-    call.answer({"stopped": was_there}, line("the keeper was stopped" if was_there else "no keeper lives"))
+    call.answer(
+        {"stopped": was_there}, line("the keeper was stopped" if was_there else "no keeper runs for this store")
+    )

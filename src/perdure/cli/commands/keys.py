@@ -1,4 +1,4 @@
-"""Make keys, see which are in use, and change them."""
+"""Generate, list and rotate the keys that seal records."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ from perdure.cli.output import Cell, Line, Table, line
 
 @click.group(cls=VerbGroup)
 def command() -> None:
-    """Make keys, see which are in use, and change them.
+    """Generate, list and rotate the keys that seal records.
 
     PERDURE_KEY names the keys: env:NAME, file:/path, keyring:service/user or the key itself, separated by commas.
-    The word sealed-only among them has records refused that are not sealed, as if they were damaged.
-    The first seals what is written; all of them open what was.
+    perdure seals new records with the first key and opens records with all of them. With the word sealed-only in the
+    list, perdure treats a record that is not sealed as damaged.
     """
 
 
 @command.command("generate")
-@click.option("--id", "key_id", metavar="NAME", help="The key's id; one is made up otherwise.")
+@click.option("--id", "key_id", metavar="NAME", help="The key's id (default: a random id).")
 @click.option(
-    "--out", type=click.Path(dir_okay=False), metavar="FILE", help="Write it to a new file only you can read."
+    "--out",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write the key to a new file that only you can read (default: print it).",
 )
 @click.pass_obj
 def generate(call: Invocation, key_id: str | None, out: str | None) -> None:
-    """Make a new key. It is shown once and stored nowhere: without it, what it seals cannot be read."""
+    """Generate a key. perdure prints it once and does not store it. Without it, the records it seals cannot be read."""
     from perdure._ground import crypto
 
     text = crypto.generate(key_id)
@@ -40,13 +43,13 @@ def generate(call: Invocation, key_id: str | None, out: str | None) -> None:
             file.write(text + "\n")
     except OSError as error:
         raise click.UsageError(f"cannot write {out}: {error.strerror}") from None
-    call.answer({"id": name, "file": out}, line(f"key {name} is in {out}; use it by PERDURE_KEY=file:{out}"))
+    call.answer({"id": name, "file": out}, line(f"key {name} is in {out}; to use it, set PERDURE_KEY=file:{out}"))
 
 
 @command.command("list")
 @click.pass_obj
 async def list_(call: Invocation) -> None:
-    """List the keys that records are sealed with, and those at hand."""
+    """List the keys that seal records, and the keys that PERDURE_KEY names."""
     from perdure._runtime import keys_of_cuts
     from perdure._tasks import keys_in_use
 
@@ -68,7 +71,9 @@ async def list_(call: Invocation) -> None:
         (Cell(str(item["id"]), "strong"), f"{item['records']:,}", f"{item['cuts']:,}", _about(item)) for item in items
     ]
     table = (
-        Table(("key", "records", "workspace cuts", ""), rows) if rows else line("no key is at hand, and none is in use")
+        Table(("key", "records", "saved workspaces", ""), rows)
+        if rows
+        else line("PERDURE_KEY names no key, and no record is sealed")
     )
     call.answer({"items": items, "unsealed": plain}, table, line(f"{plain:,} records are not sealed"))
 
@@ -82,13 +87,13 @@ def _about(item: dict[str, object]) -> Cell:
 
 
 @command.command("rotate")
-@click.option("--to-none", is_flag=True, help="Leave all records unsealed.")
+@click.option("--to-none", is_flag=True, help="Unseal all records.")
 @click.pass_obj
 async def rotate(call: Invocation, to_none: bool) -> None:
-    """Seal every record under the first key of PERDURE_KEY, beside tasks that go on.
+    """Seal every record with the first key of PERDURE_KEY, while tasks keep running.
 
-    Give the old key after the new one until this says that it is no longer needed: PERDURE_KEY=NEW,OLD. Exit code 1
-    when some records could not be sealed anew; they are named.
+    Keep the old key in the list (PERDURE_KEY=NEW,OLD) until rotate says that it is no longer needed. Exit code 1 when
+    some records could not be sealed again; rotate lists them.
     """
     from perdure._tasks import rotate as reseal
 
@@ -96,20 +101,20 @@ async def rotate(call: Invocation, to_none: bool) -> None:
     if to_none:
         store.ring.current = None
     elif store.ring.current is None:
-        raise click.UsageError("there is no key to seal records under: set PERDURE_KEY, or say --to-none")
+        raise click.UsageError("there is no key to seal records with: set PERDURE_KEY, or give --to-none")
     done = await reseal(store)
     left = {name: count for name, count in done.in_use.items() if name != done.key}
     stuck = [stuck._asdict() for stuck in done.stuck]
     under = f"under {done.key}" if done.key else "unsealed"
     blocks: list[Line | Table] = [
-        line(f"{done.resealed:,} records sealed anew, {done.in_use.get(done.key, 0):,} {under}")
+        line(f"{done.resealed:,} records sealed again, {done.in_use.get(done.key, 0):,} {under}")
     ]
     for name in store.ring.ids:
         if name != done.key and name not in left:
             blocks.append(line(f"key {name} is no longer needed"))
     if left:
         named = ", ".join(f"{count:,} {f'under {name}' if name else 'unsealed'}" for name, count in left.items())
-        blocks.append(line(Cell("left: ", "failed"), f"{named}; end the processes that use it, and rotate again"))
+        blocks.append(line(Cell("left: ", "failed"), f"{named}; stop the processes that use it, and rotate again"))
     if stuck:
         blocks.append(Table(("record", "why"), [(each["record"], each["why"]) for each in stuck], "cannot be opened"))
     call.answer({"key": done.key, "resealed": done.resealed, "in_use": done.in_use, "stuck": stuck}, *blocks)

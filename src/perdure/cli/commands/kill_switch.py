@@ -1,4 +1,4 @@
-"""Stop tasks from outside, whatever their code does, and let them go on."""
+"""Stop tasks from outside, whatever their code does."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @click.group(cls=VerbGroup)
 def command() -> None:
-    """Stop a task, or all of them, from outside, and let them go on.
+    """Stop one task or all tasks from outside, and release them again.
 
-    From a quarter of a second after the flip no step, effect or model call of a stopped task begins, and no
-    worker takes it; an effect under way ends and is recorded. A status never changes by it.
+    From 250 ms after the switch is turned on, a stopped task starts no step, effect or model call, and no worker takes
+    it. An effect that is running finishes and is recorded. The switch never changes a task's status.
 
     \b
     perdure kill-switch on --why "it mails customers"
@@ -28,10 +28,10 @@ def command() -> None:
 
 @command.command("on")
 @id_argument(required=False)
-@click.option("--why", default="", help="What people are shown.")
+@click.option("--why", default="", metavar="TEXT", help="The reason, shown to people (default: none).")
 @click.pass_obj
 async def on(call: Invocation, id: str | None, why: str) -> None:
-    """Stop the task ID; without one, all tasks of the namespace."""
+    """Stop the task ID, or without ID all tasks of the namespace."""
     await call.app.kill_switch.on(id, why=why)
     await _tell(call)
 
@@ -40,7 +40,7 @@ async def on(call: Invocation, id: str | None, why: str) -> None:
 @id_argument(required=False)
 @click.pass_obj
 async def off(call: Invocation, id: str | None) -> None:
-    """Let the task ID go on; without one, turn off the switch for all. The switches of single tasks stay."""
+    """Release the task ID, or without ID turn off the switch for all tasks. Switches of single tasks stay on."""
     await call.app.kill_switch.off(id)
     await _tell(call)
 

@@ -1,4 +1,4 @@
-"""Look over tasks and code for what will hurt after a crash."""
+"""Check tasks and code for mistakes that hurt after a crash."""
 
 from __future__ import annotations
 
@@ -12,18 +12,25 @@ from perdure.cli.output import Block, Cell, line
 
 @click.command(cls=Verb)
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option("--resume", metavar="MODULE:FUNCTION", help="Have this try to go on with each task, in a clean process.")
-@click.option("--code-only", is_flag=True, help="Only the files; open no store.")
+@click.option(
+    "--resume",
+    metavar="MODULE:FUNCTION",
+    help="Also let this function try to continue each task, in a fresh process (default: not tried).",
+)
+@click.option("--code-only", is_flag=True, help="Check only files; do not open a store.")
 @click.pass_obj
 async def command(call: Invocation, paths: tuple[Path, ...], resume: str | None, code_only: bool) -> None:
-    """Look over tasks and code for what will hurt after a crash.
+    """Check tasks and code for mistakes that hurt after a crash.
 
-    In the store: ids that say nothing, long gaps between checkpoints, secrets in a state, tasks that can be cleaned
-    up, and, with --resume, states that are not enough to go on with. In PATHS (files or folders, read and never
-    run): effects without key or verify, ids, create() where open() is meant, unrecorded time and randomness, calls
-    that block an async function (time.sleep, requests, subprocess.run, sqlite3), and sockets, child processes,
-    threads and signals in a durable function outside a step.
-    Changes nothing. Exit code 1 when there is a finding.
+    In the store, lint finds ids that say nothing, gaps of more than 10 minutes between checkpoints, secrets in a state,
+    tasks that ended more than 7 days ago, and, with --resume, states that are not enough to continue from.
+
+    In PATHS (files or folders, which lint reads and never runs), it finds effects without key or verify, ids that say
+    nothing, create() where open() is meant, unrecorded time and randomness, calls that block an async function
+    (time.sleep, requests, subprocess.run, sqlite3), and sockets, child processes, threads and signals in a durable
+    function outside a step.
+
+    lint changes nothing. Exit code 1 when there is a finding.
     """
     from perdure.cli.lint import check_files, check_tasks
 

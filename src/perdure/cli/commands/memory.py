@@ -1,4 +1,4 @@
-"""What a model is told of a task: its state, its plan, what is open."""
+"""Show what a model is told about a task."""
 
 from __future__ import annotations
 
@@ -15,12 +15,19 @@ if TYPE_CHECKING:
 
 @click.command(cls=Verb)
 @click.argument("id")
-@click.option("--budget", type=click.IntRange(1), default=4000, show_default=True, help="Tokens, at most.")
+@click.option(
+    "--budget",
+    type=click.IntRange(1),
+    default=4000,
+    show_default=True,
+    metavar="TOKENS",
+    help="Show at most this many tokens.",
+)
 @click.pass_obj
 def command(call: Invocation, id: str, budget: int) -> None:
-    """What a model is told of a task: its state, its plan, what is open.
+    """Show what a model is told about a task: its state, its plan, and what is open.
 
-    The layers perdure brings along, as they are kept in the store; layers of your own are not known here. Changes
+    It shows the layers that perdure provides, as they are stored. It does not know layers of your own. It changes
     nothing.
     """
     from perdure._ground.bridge import on_a_loop

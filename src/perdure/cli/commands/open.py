@@ -1,4 +1,4 @@
-"""Open a task: make it if there is none, else leave it as it is."""
+"""Create a task, or attach to it if it exists."""
 
 from __future__ import annotations
 
@@ -12,16 +12,20 @@ from perdure.cli.output import plain, words
 
 @click.command(cls=Verb)
 @id_argument()
-@json_option("--state", help="The state it begins with; {} by default. One that exists keeps its own.")
-@click.option("--again", is_flag=True, help="Begin a finished one anew; the old one stays in `perdure history`.")
+@json_option("--state", help="The first state of a new task (default: {}). An existing task keeps its own.")
+@click.option(
+    "--again",
+    is_flag=True,
+    help="If the task has finished, start a new one under its id; `perdure history` lists the old one.",
+)
 @click.pass_obj
 async def command(call: Invocation, id: str, state: Any, again: bool) -> None:
-    """Open a task: make it if there is none, else leave it as it is. Never changes a status.
+    """Create a task, or attach to it if it exists. open never changes the status of a task.
 
     \b
     perdure open nightly-report --state '{"done": 0}'
     """
     task = await call.tasks.open(id, state=state, again=again)
     record = await task.record()
-    note = "" if not task.created else "made now"
+    note = "" if not task.created else "created"
     call.answer({**plain(record), "created": task.created}, words.task_line(record, note))

@@ -1,4 +1,4 @@
-"""Pause a task for a reason, without holding a process."""
+"""Pause a task; it holds no process until it is resumed."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ _TAKEN = {"message", "reason", "checkpoint"}
 @id_argument()
 @click.argument("message", default="")
 @click.option(
-    "--reason", type=click.Choice(REASONS), default="human_input", show_default=True, help="What kind of wait it is."
+    "--reason", type=click.Choice(REASONS), default="human_input", show_default=True, help="The kind of pause."
 )
-@click.option("--now", is_flag=True, help="Reach into the call that is under way; else at the next safe point.")
-@pairs_option("--set", "fields", help="A field of the pause, such as expires=2d or job=812; may be repeated.")
-@json_option("--state", help="A checkpoint to store in the same write.")
+@click.option("--now", is_flag=True, help="Interrupt the running call (default: pause at the next safe point).")
+@pairs_option(
+    "--set", "fields", help="A field of the pause, such as expires=2d or job=812; repeatable (default: none)."
+)
+@json_option("--state", help="Store this state as a checkpoint in the same write (default: none).")
 @click.pass_obj
 async def command(
     call: Invocation,
@@ -38,13 +40,13 @@ async def command(
     fields: tuple[tuple[str, str], ...],
     state: Any,
 ) -> None:
-    """Pause a task: MESSAGE says what it waits for. It holds no process until it is resumed.
+    """Pause a task; MESSAGE says what it waits for. It holds no process until it is resumed.
 
-    A durable function at work stops at its next safe point, also in another process; with --now at once: a step is
-    run again when it is resumed, an effect is settled first.
+    A running durable function stops at its next safe point, also in another process. With --now it stops at once: an
+    interrupted step runs again after the resume; the outcome of an interrupted effect is settled first.
 
     \b
-    perdure pause deploy                    # until somebody resumes it
+    perdure pause deploy                    # until a person resumes it
     perdure pause deploy "Ship to production?" --reason human_approval --set expires=2d --set default=reject
     perdure pause deploy "CI is running" --reason external_dependency --set system=ci --set job=812
     perdure pause deploy "until the night" --reason scheduled_wait --set duration=8h
@@ -62,7 +64,7 @@ def payload_of(fields: Iterable[tuple[str, str]]) -> dict[str, Any]:
     payload = patch_of(fields)
     for key, text in fields:
         if key in _TAKEN or not key.isidentifier():
-            raise click.BadParameter(f"a pause takes no field {key!r}", param_hint="--set")
+            raise click.BadParameter(f"a pause has no field {key!r}", param_hint="--set")
         if key in _TEXTS or (key in _TIMES and parse_duration(text) is not None):
             payload[key] = text
     return payload

@@ -1,4 +1,4 @@
-"""Have gc leave a checkpoint alone."""
+"""Pin a checkpoint, so that gc never removes it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from perdure.cli.output import Cell, line
 @click.command(cls=Verb)
 @id_argument()
 @click.argument("checkpoint")
-@click.option("--off", is_flag=True, help="No longer.")
+@click.option("--off", is_flag=True, help="Unpin the checkpoint.")
 @click.pass_obj
 async def command(call: Invocation, id: str, checkpoint: str, off: bool) -> None:
-    """Have gc leave a checkpoint, a number or an id, alone."""
+    """Pin a CHECKPOINT (a number or an id), so that gc never removes it."""
     task = await call.tasks.handle(id)
     await task.pin(checkpoint, pinned=not off)
     said = f": checkpoint {checkpoint} is {'no longer ' if off else ''}pinned"

@@ -1,4 +1,4 @@
-"""Say how far an operation of a task has come."""
+"""Record the progress of an operation of a task."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from perdure.cli.output import words
 @click.command(cls=Verb)
 @id_argument()
 @click.argument("operation")
-@click.option("--done", type=int, help="How many are done.")
-@click.option("--total", type=int, help="How many there are.")
-@click.option("--percent", type=float, help="How much is done, 0 to 100.")
-@json_option("--cursor", help="Where the next attempt goes on.")
+@click.option("--done", type=int, metavar="N", help="How many items are done (default: unknown).")
+@click.option("--total", type=int, metavar="N", help="How many items there are (default: unknown).")
+@click.option(
+    "--percent", type=float, metavar="0-100", help="How much is done, in percent (default: from --done and --total)."
+)
+@json_option("--cursor", help="Where the next attempt continues (default: none).")
 @click.pass_obj
 async def command(call: Invocation, /, id: str, operation: str, **how_far: Any) -> None:
-    """Say how far an operation of a task has come.
+    """Record the progress of an OPERATION of a task.
 
     \b
     perdure progress nightly-report copy --done 15 --total 42

@@ -1,4 +1,4 @@
-"""Say no to what a task asks for."""
+"""Reject what a task asks for."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from perdure.cli.output import words
 
 @click.command(cls=Verb)
 @id_argument()
-@click.option("--comment", default="", help="Why; the task's code gets it.")
-@click.option("--by", default="", help="Who decides; you, if nothing else is said.")
+@click.option("--comment", default="", metavar="TEXT", help="Your reason, given to the task's code (default: none).")
+@click.option("--by", default="", metavar="NAME", help="Who decides (default: your user name).")
 @click.pass_obj
 async def command(call: Invocation, id: str, comment: str, by: str) -> None:
-    """Reject what a task asks for. The first decision stands, and the task goes on, or fails, as its code says.
+    """Reject what a task asks for. The first decision counts. The task's code gets `Rejected` and continues or fails.
 
     \b
     perdure reject deploy --comment "not on a Friday"

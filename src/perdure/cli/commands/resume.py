@@ -1,4 +1,4 @@
-"""Let a paused or failed task go on."""
+"""Resume a paused or failed task."""
 
 from __future__ import annotations
 
@@ -19,20 +19,36 @@ if TYPE_CHECKING:
 
 @click.command(cls=Verb)
 @id_argument(required=False)
-@click.option("--all", "is_all", is_flag=True, help="Every failed task, or those that the filters below choose.")
-@click.option("--status", type=click.Choice(["failed", "paused"]), help="With --all: these (default: failed).")
-@click.option("--reason", type=click.Choice(REASONS), help="With --all: those paused for this reason.")
-@click.option("--agent", help="With --all: those of this agent.")
-@pairs_option("--tag", "tags", help="With --all: those with this tag; may be repeated.")
-@click.option("--since", type=since, metavar="7d|MOMENT", help="With --all: those made since then.")
-@click.option("--error", "error", metavar="TEXT", help="With --all: those whose error or pause contains this text.")
-@click.option("--dry-run", is_flag=True, help="With --all: tell which tasks would go on, and change nothing.")
-@pairs_option("--set", "pairs", help="A key of the state to set: JSON, else text; may be repeated.")
-@json_option("--state", type=json_object, help="Several keys at once, as an object merged over the state.")
-@click.option("--checkpoint", metavar="N", help="Go on from this checkpoint instead of the last.")
-@click.option("--instruction", help="What a durable function is to do from now on; what it has done stays done.")
-@click.option("--anyway", is_flag=True, help="Go on although the world is not as it was at the last save.")
-@click.option("--plan", "only_plan", is_flag=True, help="Tell what would come back and how, and change nothing.")
+@click.option(
+    "--all", "is_all", is_flag=True, help="Resume every failed task, or the tasks that the filters below choose."
+)
+@click.option(
+    "--status",
+    type=click.Choice(["failed", "paused"]),
+    help="With --all: tasks with this status (default: failed, or paused with --reason).",
+)
+@click.option("--reason", type=click.Choice(REASONS), help="With --all: tasks paused for this reason (default: any).")
+@click.option("--agent", metavar="NAME", help="With --all: tasks of this agent (default: any).")
+@pairs_option("--tag", "tags", help="With --all: tasks with this tag; repeatable (default: any).")
+@click.option(
+    "--since", type=since, metavar="7d|MOMENT", help="With --all: tasks created since then (default: any time)."
+)
+@click.option(
+    "--error", "error", metavar="TEXT", help="With --all: tasks whose error or pause contains this text (default: any)."
+)
+@click.option("--dry-run", is_flag=True, help="With --all: list the tasks that would resume, and change nothing.")
+@pairs_option("--set", "pairs", help="Set a key of the state: JSON, else text; repeatable (default: none).")
+@json_option(
+    "--state", type=json_object, help="Set several keys of the state: a JSON object, merged over it (default: none)."
+)
+@click.option("--checkpoint", metavar="N", help="Continue from checkpoint number N (default: the newest).")
+@click.option(
+    "--instruction",
+    metavar="TEXT",
+    help="What a durable function does from now on; finished steps stay finished (default: none).",
+)
+@click.option("--anyway", is_flag=True, help="Resume even if the environment has changed since the last save.")
+@click.option("--plan", "only_plan", is_flag=True, help="Show what would come back and how, and change nothing.")
 @click.pass_obj
 async def command(
     call: Invocation,
@@ -48,7 +64,7 @@ async def command(
     only_plan: bool,
     **filters: Any,
 ) -> None:
-    """Let a paused or failed task go on.
+    """Resume a paused or failed task.
 
     \b
     perdure resume deploy --set approved=true --set by=ada
@@ -80,14 +96,14 @@ async def command(
 def _refuse_mixture(id: str | None, is_all: bool, dry_run: bool, filters: dict[str, Any], *, single: bool) -> None:
     """
     Raises:
-        UsageError: neither a task nor --all is named, or both are, or an option that goes with the other one.
+        UsageError: neither a task nor --all is given, or both are, or an option does not belong to the one given.
     """
     if (id is None) == (not is_all):
-        raise click.UsageError("name one task, or say --all")
+        raise click.UsageError("give the id of one task, or --all")
     if id is not None and (dry_run or any(filters.values())):
-        raise click.UsageError("the filters and --dry-run go with --all; of one task, --plan tells what would happen")
+        raise click.UsageError("the filters and --dry-run need --all; for one task, --plan shows what would happen")
     if id is None and single:
-        raise click.UsageError("--checkpoint and --plan go with one task")
+        raise click.UsageError("--checkpoint and --plan need the id of one task")
 
 
 async def _resume_all(
@@ -104,7 +120,7 @@ async def _resume_all(
     error: str | None,
     agent: str | None,
 ) -> None:
-    """Each on its own: one that is refused keeps none of the others from going on, and is told with its reason."""
+    """Resume each task on its own: a refused task does not stop the others, and is listed with the reason."""
     made_since = call.now - since if isinstance(since, timedelta) else since
     wanted: Any = status or ("paused" if reason else "failed")
     found = [
@@ -118,8 +134,8 @@ async def _resume_all(
         told.append({"id": record.id, "status": record.status, "error": _said(record), "refused": refused})
     rows = [(Cell(one["id"], "strong"), one["status"], words.short(one["error"]), one["refused"]) for one in told]
     done = sum(not one["refused"] for one in told)
-    verb = "would go on" if dry_run else "went on"
-    title = f"{done} of {len(told)} tasks {verb}" if told else "no task fits"
+    verb = "would resume" if dry_run else "resumed"
+    title = f"{done} of {len(told)} tasks {verb}" if told else "no task matches"
     table = Table(("task", "was", "because of", "refused"), rows, title=title)
     call.answer({"items": told, "resumed": 0 if dry_run else done}, table if told else line(title))
     if done < len(told):
@@ -138,7 +154,7 @@ async def _every(call: Invocation, /, **filters: Any) -> AsyncIterator[TaskRecor
 
 
 def _said(record: TaskRecord) -> str:
-    """What it failed with, or waits for, in one line."""
+    """The error or the pause of a task, in one line."""
     if record.status != "failed":
         return words.standing(record)
     kind = record.error.get("type") if isinstance(record.error, Mapping) else None
@@ -146,7 +162,7 @@ def _said(record: TaskRecord) -> str:
 
 
 async def _resume_one(call: Invocation, id: str, patch: dict[str, Any], instruction: str | None, anyway: bool) -> str:
-    """Let it go on; why it could not, if so."""
+    """Resume one task; returns why it was refused, or an empty text."""
     try:
         task = await call.tasks.handle(id)
         if not anyway:
@@ -159,7 +175,7 @@ async def _resume_one(call: Invocation, id: str, patch: dict[str, Any], instruct
 
 
 async def _start_command(call: Invocation, id: str) -> None:
-    """What `perdure run` held for the task goes on by itself, or, if it has ended, is begun anew."""
+    """Start the command of `perdure run` again if it has ended; one that still runs continues by itself."""
     from perdure._runtime import command_runs as running
     from perdure._runtime import keeper_control as keeping
 
@@ -168,7 +184,11 @@ async def _start_command(call: Invocation, id: str) -> None:
 
 
 async def _refuse_a_changed_world(task: Task, checkpoint: str | None) -> None:
-    """What was to be checked before going on, as far as this process can look at it."""
+    """Check the saved fingerprints that this process can check.
+
+    Raises:
+        Incompatible: the environment has changed since the last save.
+    """
     if checkpoint is not None or not await _has_saved(task):
         return
     from perdure._runtime import plan_for

@@ -1,4 +1,4 @@
-"""Run any command as a task that outlives this terminal."""
+"""Run a command as a task that outlives this terminal."""
 
 from __future__ import annotations
 
@@ -47,19 +47,21 @@ class _Run(Verb):
     type=click.Choice(["never", "on-failure", "on-kill"]),
     default="never",
     show_default=True,
-    help="When to start it again by itself.",
+    help="When to start the command again automatically.",
 )
-@click.option("--detach", is_flag=True, help="Start it, and leave at once.")
-@click.option("--again", is_flag=True, help="Begin anew if the task has ended; the old one is kept in its history.")
+@click.option("--detach", is_flag=True, help="Start the command and return at once.")
+@click.option(
+    "--again", is_flag=True, help="If the task has ended, start a new one; `perdure history` lists the old one."
+)
 @click.pass_obj
 def command(call: Invocation, id: str, argv: tuple[str, ...], restart: str, detach: bool, again: bool) -> None:
-    """Run any command as a task that outlives this terminal. Exits with the command's exit code.
+    """Run a command as a task that outlives this terminal. perdure exits with the command's exit code.
 
     \b
     perdure run demo -- python count.py
 
-    The command is held by the keeper: close the terminal, and `perdure attach demo` comes back to it. If it is
-    killed, the task has failed as interrupted, and `perdure resume demo` begins a new attempt. Ctrl-] detaches.
+    The keeper holds the command. Close the terminal, or detach with Ctrl-]; `perdure attach demo` shows the command
+    again. If the command is killed, the task fails as interrupted, and `perdure resume demo` starts a new attempt.
     """
     from perdure._ground.bridge import drive
     from perdure.cli.processes import Attached
@@ -67,12 +69,12 @@ def command(call: Invocation, id: str, argv: tuple[str, ...], restart: str, deta
     command = argv[1:] if argv[0] == "--" else argv
     unit = drive(_begun(call, id, command, restart, again))
     if detach:
-        told = f"{id} runs on by itself (pid {unit.record.pid}); `perdure attach {quote(id)}` shows it"
+        told = f"{id} runs in the background (pid {unit.record.pid}); `perdure attach {quote(id)}` shows it"
         call.answer({"task": id, "pid": unit.record.pid}, line(told))
         return
     code = Attached(unit, start=0).show()
     if code is None:
-        call.note(f"detached; `perdure attach {id}` comes back to it")
+        call.note(f"detached; `perdure attach {id}` shows the terminal again")
         return
     drive(_recorded(call, id))
     raise click.exceptions.Exit(code if code >= 0 else 128 - code)
@@ -83,9 +85,11 @@ async def _begun(call: Invocation, id: str, argv: tuple[str, ...], restart: str,
 
     task = await call.tasks.open(id, state={}, again=again)
     if task.is_finished or task.is_paused:
-        do = f"`perdure run --again {id} -- …` begins anew, and keeps the old one in its history; or choose another id"
+        do = (
+            f"`perdure run --again {id} -- …` starts a new task and keeps the old one in its history; or use another id"
+        )
         if task.status in ("failed", "paused"):
-            do = f"`perdure resume {id}` goes on with it"
+            do = f"resume it: `perdure resume {id}`"
         raise InvalidTransition(id, task.status, "run a command", do=do)
     try:
         return await _started(call, id, argv, restart)
@@ -93,8 +97,8 @@ async def _begun(call: Invocation, id: str, argv: tuple[str, ...], restart: str,
         await task.fail({"message": f"the command could not be started: {error.why}", "kind": "not started"})
         raise InvalidInput(
             f"the command could not be started: {error.why}",
-            kept=f"task {id!r}, as failed",
-            do=f"mend the command, then `perdure run --again {id} -- …`",
+            kept=f"task {id!r}, marked as failed",
+            do=f"correct the command, then `perdure run --again {id} -- …`",
         ) from None
 
 
@@ -113,7 +117,7 @@ async def _started(call: Invocation, id: str, argv: tuple[str, ...], restart: st
 
 
 async def _recorded(call: Invocation, id: str) -> None:
-    """Until the outcome is on record, which takes a moment longer than the command."""
+    """Wait until the outcome is recorded, which takes a moment longer than the command."""
     from perdure._ground.bridge import Nap
 
     task = await call.tasks.handle(id)

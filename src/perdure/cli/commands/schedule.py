@@ -1,4 +1,4 @@
-"""Start durable functions again and again: list, add, pause, remove."""
+"""Start durable functions by the clock."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 @click.group(cls=VerbGroup)
 def command() -> None:
-    """Start durable functions again and again: list, add, pause, remove.
+    """Start durable functions by the clock.
 
-    Workers start the runs (`perdure worker`); each tick once, however many there are.
+    Workers (`perdure worker`) start the runs. Each tick starts one run, however many workers there are.
     """
 
 
 @command.command("list")
 @click.pass_obj
 async def list_(call: Invocation) -> None:
-    """List the schedules, with when each comes round next."""
+    """List the schedules, each with its next run."""
     found = await call.app.schedules.list()
     rows = [
         (
@@ -47,10 +47,10 @@ async def list_(call: Invocation) -> None:
 @click.argument("id", metavar="ID")
 @click.pass_obj
 async def show(call: Invocation, id: str) -> None:
-    """Show a schedule: when, how far it has come, what its last run has left to the next."""
+    """Show a schedule: its times, its runs, and the state that its last run left for the next."""
     found = await call.app.schedules.get(id)
     if found is None:
-        raise NotFound("schedule", id, call.place, do="`perdure schedule list` shows what is there")
+        raise NotFound("schedule", id, call.place, do="`perdure schedule list` lists all schedules")
     call.answer(found, _line(call, found), Fields(_about(call, found)))
 
 
@@ -58,11 +58,19 @@ async def show(call: Invocation, id: str) -> None:
 @click.argument("id", metavar="ID")
 @click.argument("function", metavar="MODULE:FUNCTION")
 @click.argument("arguments", metavar="[JSON]…", nargs=-1)
-@click.option("--cron", metavar="EXPRESSION", help='Minute, hour, day, month, weekday: "0 9 * * 1-5".')
-@click.option("--tz", default="UTC", show_default=True, help="The time zone of --cron.")
-@click.option("--every", type=length, metavar="10m", help="So far apart, counted from now.")
-@click.option("--missed", type=click.Choice(MISSED), default="once", show_default=True, help="Ticks without a worker.")
-@click.option("--overlap", is_flag=True, help="Runs need not wait for the one before.")
+@click.option(
+    "--cron", metavar="EXPRESSION", help='When to run: minute, hour, day, month, weekday, such as "0 9 * * 1-5".'
+)
+@click.option("--tz", default="UTC", show_default=True, metavar="ZONE", help="The time zone of --cron.")
+@click.option("--every", type=length, metavar="10m", help="Run this often, counted from now.")
+@click.option(
+    "--missed",
+    type=click.Choice(MISSED),
+    default="once",
+    show_default=True,
+    help="How many runs make up for ticks that passed without a worker.",
+)
+@click.option("--overlap", is_flag=True, help="Start a run even if the one before has not ended.")
 @click.pass_obj
 async def add(
     call: Invocation,
@@ -75,12 +83,12 @@ async def add(
     missed: Missed,
     overlap: bool,
 ) -> None:
-    """Start a durable function by the clock; said again, it changes the schedule.
+    """Add a schedule that starts a durable function, or change the schedule ID.
 
-    The function is imported from here, as python would; arguments are JSON, or text where they are not.
+    The function is imported from the current folder, as python would. Each argument is JSON, or else text.
     """
     if (cron is None) == (every is None):
-        raise click.UsageError("say when: either --cron or --every")
+        raise click.UsageError("give either --cron or --every")
     draft = call.app.schedule(id, load_function(function), *map(json_or_text, arguments))
     if cron is not None:
         made = await draft.cron(cron, tz=tz, missed=missed, overlap=overlap)
@@ -94,7 +102,7 @@ async def add(
 @click.argument("id", metavar="ID")
 @click.pass_obj
 async def pause(call: Invocation, id: str) -> None:
-    """Start nothing until it is resumed; runs under way go on."""
+    """Pause a schedule. Running tasks continue."""
     made = await call.app.schedules.pause(id)
     call.answer(made, _line(call, made))
 
@@ -103,7 +111,7 @@ async def pause(call: Invocation, id: str) -> None:
 @click.argument("id", metavar="ID")
 @click.pass_obj
 async def resume(call: Invocation, id: str) -> None:
-    """Go on with the next tick; those while it was paused are not made up for."""
+    """Resume a schedule with its next tick. Ticks that passed during the pause are not made up for."""
     made = await call.app.schedules.resume(id)
     call.answer(made, _line(call, made))
 
@@ -112,7 +120,7 @@ async def resume(call: Invocation, id: str) -> None:
 @click.argument("id", metavar="ID")
 @click.pass_obj
 async def remove(call: Invocation, id: str) -> None:
-    """Start nothing any more; the tasks it has started stay."""
+    """Remove a schedule. The tasks it started stay."""
     await call.app.schedules.remove(id)
     call.answer({"id": id, "removed": True}, line(Cell(id, "strong"), ": removed"))
 
@@ -139,7 +147,7 @@ def _about(call: Invocation, found: Schedule) -> list[tuple[str, list[Any]]]:
         ("missed", [found.missed]),
     ]
     if found.open:
-        pairs.append(("under way", list(found.open)))
+        pairs.append(("running", list(found.open)))
     if found.last_at is not None:
         pairs.append(("last", [words.moment(found.last_at, call.now)]))
     return [*pairs, ("state", list(words.whole(found.state, None)))]

@@ -1,4 +1,4 @@
-"""Show where a task stands, what it waits for, what happened to it."""
+"""Show a task: its state, what it waits for, and its events."""
 
 from __future__ import annotations
 
@@ -24,12 +24,19 @@ Pairs = list[tuple[str, Sequence[Piece]]]
 
 @click.command(cls=Verb)
 @id_argument()
-@click.option("--last", default=10, show_default=True, type=click.IntRange(0), help="So many checkpoints and events.")
-@click.option("--full", is_flag=True, help="The whole state, and every checkpoint and event.")
-@click.option("--watch", "is_watched", is_flag=True, help="Go on showing it while it changes, until its end.")
+@click.option(
+    "--last",
+    default=10,
+    show_default=True,
+    type=click.IntRange(0),
+    metavar="N",
+    help="Show the last N checkpoints and events.",
+)
+@click.option("--full", is_flag=True, help="Show the whole state, and every checkpoint and event.")
+@click.option("--watch", "is_watched", is_flag=True, help="Keep showing the task until it ends.")
 @click.pass_obj
 async def command(call: Invocation, id: str, last: int, full: bool, is_watched: bool) -> None:
-    """Show a task: its record, what it waits for, its attempts, checkpoints and events."""
+    """Show a task: its state, what it waits for, its attempts, checkpoints and events."""
     if is_watched:
         await watch(call, lambda: _view(call, id, last, full), lambda value: value["status"] in FINISHED)
         return
@@ -62,7 +69,7 @@ async def _view(call: Invocation, id: str, last: int, full: bool) -> View:
 
 
 def _asks(question: Question, pause: Pause | None) -> list[Piece]:
-    """A question, with where its effect failed, unless the pause below is about that."""
+    """A question, with the traceback of its effect, unless the pause below shows the same one."""
     trace = str(question.details.get("traceback") or "")
     if pause is not None and pause.details.get("traceback") == trace:
         trace = ""
@@ -70,7 +77,7 @@ def _asks(question: Question, pause: Pause | None) -> list[Piece]:
 
 
 async def _report(task: Task) -> RestoreReport | None:
-    """How what it had around it last came back, if it ever had to."""
+    """The report of the last restore of the task's runtime, if there was one."""
     if not await has_carried(task, "restore"):
         return None
     from perdure._runtime import last_report
@@ -79,14 +86,14 @@ async def _report(task: Task) -> RestoreReport | None:
 
 
 async def _dead(task: Task) -> str:
-    """Who was at work on it last and has died, though nobody has noticed yet."""
+    """The last worker of the task, if it has died and the reaper has not noticed yet."""
     from perdure._durable import who_works_on
 
     return (await who_works_on(store_of(task), task.uid))[1]
 
 
 def _saved(record: TaskRecord, events: Sequence[Event]) -> Pairs:
-    """What its last attempt did not have to do again."""
+    """The work that the last attempt did not repeat."""
     if not record.is_finished or not events or len(record.attempts) < 2:
         return []
     from perdure._durable import savings_in
@@ -117,7 +124,7 @@ def _about(record: TaskRecord, now: datetime, place: str, full: bool) -> Pairs:
         pairs.append(("result", words.whole(record.result, most)))
     pairs.append(("state", words.whole(record.state, most)))
     if record.damaged:
-        pairs.append(("damaged", [Cell(f"{', '.join(record.damaged)}; checkpoints before are used", "failed")]))
+        pairs.append(("damaged", [Cell(f"{', '.join(record.damaged)}; perdure uses the checkpoints before", "failed")]))
     moments = {"created": record.created_at, "started": record.started_at, "updated": record.updated_at}
     moments |= {"finished": record.finished_at, "archived": record.archived_at}
     pairs += [(name, [words.moment(when, now)]) for name, when in moments.items() if when is not None]
@@ -148,9 +155,9 @@ def _pause(pause: Pause, now: datetime) -> list[Piece]:
     trace = said.pop("traceback", "")
     lines += [f"{name}: {words.short(value)}" for name, value in said.items()]
     if pause.due_at is not None:
-        lines.append(f"goes on by itself {words.moment(pause.due_at, now)}")
+        lines.append(f"resumes automatically {words.moment(pause.due_at, now)}")
     elif pause.next_look_at is not None:
-        lines.append(f"looked at next {words.moment(pause.next_look_at, now)}")
+        lines.append(f"next check {words.moment(pause.next_look_at, now)}")
     if pause.expires_at is not None:
         lines.append(f"expires {words.moment(pause.expires_at, now)}")
     if isinstance(trace, str) and trace:
@@ -171,7 +178,7 @@ def _attempts(attempts: Sequence[Attempt], dead: str) -> list[Block]:
 
 def _end(attempt: Attempt, dead: str) -> str:
     if attempt.ended_at is None:
-        return "its process has died" if dead else "at work"
+        return "its process has died" if dead else "running"
     return f"{words.clock_time(attempt.ended_at)} {attempt.ended}"
 
 
@@ -211,7 +218,7 @@ def _events(events: Sequence[Event], count: int) -> list[Block]:
 
 
 def _without_trace(data: Any) -> Any:
-    """What an event tells, but for the traceback: that is shown with the error, and by --json."""
+    """The data of an event without its traceback, which is shown with the error and by --json."""
     return {name: value for name, value in data.items() if name != "traceback"} if isinstance(data, Mapping) else data
 
 

@@ -1,4 +1,4 @@
-"""Send a running durable function a word it waits for."""
+"""Send a signal to a durable function."""
 
 from __future__ import annotations
 
@@ -14,10 +14,17 @@ from perdure.cli.output import Cell, line
 @id_argument()
 @click.argument("name", metavar="NAME")
 @click.argument("value", metavar="[JSON]", type=json_or_text, default="null")
-@click.option("--once", metavar="WHY", help="A name for what it is sent for: sent again for the same, it is kept once.")
+@click.option(
+    "--once",
+    metavar="WHY",
+    help="The cause of the signal. Signals with the same cause are stored once (default: every signal is stored).",
+)
 @click.pass_obj
 async def command(call: Invocation, id: str, name: str, value: Any, once: str | None) -> None:
-    """Send a durable function the word it waits for by `signals.next(NAME, …)`; it is kept if nobody waits yet."""
+    """Send a signal to a durable function, which gets it from `signals.next(NAME, …)`.
+
+    perdure stores the signal until the function asks for it.
+    """
     task = await call.tasks.handle(id)
     await task.signal(name, value, once=once)
     call.answer({"id": id, "signal": name, "value": value}, line(Cell(id, "strong"), f": sent {name}"))

@@ -14,15 +14,17 @@ from perdure.cli.output import Cell, Table, View, bar, line, plain, watch, words
 
 
 @click.command(cls=Verb)
-@click.option("--status", type=click.Choice(STATUSES), help="Only those with this status.")
-@click.option("--reason", type=click.Choice(REASONS), help="Only those paused for this reason.")
-@click.option("--agent", help="Only those of this agent.")
-@pairs_option("--tag", "tags", help="Only those with this tag; may be repeated.")
-@click.option("--since", type=since, metavar="7d|MOMENT", help="Only those made since then.")
-@click.option("--limit", default=100, show_default=True, help="At most so many.")
-@click.option("--cursor", help="Go on where the page before ended.")
-@click.option("--archived", is_flag=True, help="Archived ones too.")
-@click.option("--watch", "is_watched", is_flag=True, help="Go on showing them while they change, until Ctrl-C.")
+@click.option("--status", type=click.Choice(STATUSES), help="Only tasks with this status (default: any).")
+@click.option("--reason", type=click.Choice(REASONS), help="Only tasks paused for this reason (default: any).")
+@click.option("--agent", metavar="NAME", help="Only tasks of this agent (default: any).")
+@pairs_option("--tag", "tags", help="Only tasks with this tag; repeatable (default: any).")
+@click.option("--since", type=since, metavar="7d|MOMENT", help="Only tasks created since then (default: any time).")
+@click.option("--limit", default=100, show_default=True, metavar="N", help="List at most N tasks.")
+@click.option(
+    "--cursor", metavar="CURSOR", help="Start after the page that printed this cursor (default: the newest task)."
+)
+@click.option("--archived", is_flag=True, help="List archived tasks too.")
+@click.option("--watch", "is_watched", is_flag=True, help="Keep showing the list until Ctrl-C.")
 @click.pass_obj
 async def command(call: Invocation, /, is_watched: bool, **filters: Any) -> None:
     """List tasks, newest first."""
@@ -32,7 +34,7 @@ async def command(call: Invocation, /, is_watched: bool, **filters: Any) -> None
     value, blocks = await _view(call, **filters)
     call.answer(value, *blocks)
     if value["cursor"]:
-        call.note(f"there are more: perdure tasks --cursor {value['cursor']}")
+        call.note(f"more tasks: perdure tasks --cursor {value['cursor']}")
 
 
 async def _view(
@@ -41,19 +43,19 @@ async def _view(
     moment = call.now - since if isinstance(since, timedelta) else since
     page = await call.tasks.list(tags=dict(tags), since=moment, **filters)
     left = await _left(call, page.items)
-    block = _table(page.items, left, call.now) if page.items else line(f"no tasks to show in {call.place}")
+    block = _table(page.items, left, call.now) if page.items else line(f"no tasks in {call.place}")
     items = [{**plain(record), "worker_died": record.uid in left} for record in page.items]
     return {"items": items, "cursor": page.cursor}, [block]
 
 
 async def _left(call: Invocation, records: Sequence[TaskRecord]) -> dict[str, str]:
-    """Those that are called running and whose process has died, by uid: what there is to say of them."""
+    """The running tasks whose worker has died, by uid, each with a remark."""
     if not any(record.status == "running" for record in records):
         return {}
     from perdure._tasks import left_by_the_dead
 
     return {
-        left.uid: f"nobody works on it: pid {left.by.process.pid} on {left.by.process.host} has died"
+        left.uid: f"its worker (pid {left.by.process.pid} on {left.by.process.host}) has died"
         for left in await left_by_the_dead(call.store)
     }
 

@@ -1,4 +1,4 @@
-"""Have tasks begin, or go on, when a file changes, is dropped, or an event comes in."""
+"""Start or signal tasks when an event or a file arrives."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 @click.group(cls=VerbGroup)
 def command() -> None:
-    """Have tasks begin, or go on, when a file changes, is dropped, or an event comes in.
+    """Start or signal tasks when an event arrives, a file changes, or a file is put in a folder.
 
-    Workers act on it (`perdure worker`); the same event once, however many there are and however often it is told.
+    Workers (`perdure worker`) run the triggers. They act on an event once, however many workers there are and however
+    often it is sent.
     """
 
 
@@ -28,7 +29,7 @@ def rate(text: str) -> tuple[int, timedelta]:
     number, _, per = text.partition("/")
     found = parse_duration(per)
     if not number.isascii() or not number.isdigit() or found is None:
-        raise click.BadParameter(f"{text!r} is no rate; write 10/1m for ten a minute")
+        raise click.BadParameter(f"{text!r} is not a rate; write 10/1m for ten per minute")
     return int(number), found
 
 
@@ -36,12 +37,21 @@ def rate(text: str) -> tuple[int, timedelta]:
 @click.argument("id", metavar="ID")
 @click.argument("function", metavar="[MODULE:FUNCTION]", required=False)
 @click.argument("arguments", metavar="[JSON]…", nargs=-1)
-@click.option("--event", metavar="NAME", help="When an event of this name is sent in.")
-@click.option("--file", "path", metavar="PATH", help="When this file changes.")
-@click.option("--directory", metavar="PATH", help="For each file that is put in this folder.")
-@click.option("--pattern", default="*", show_default=True, help="With --directory: names that count.")
-@click.option("--rate", type=rate, metavar="10/1m", help="At most so many in a length of time; the others wait.")
-@click.option("--task", metavar="ID", help="Signal this task instead of starting one; {field} is one of the event's.")
+@click.option("--event", metavar="NAME", help="Act when an event of this name is sent.")
+@click.option("--file", "path", metavar="PATH", help="Act when this file changes.")
+@click.option("--directory", metavar="PATH", help="Act on each file that is put in this folder.")
+@click.option(
+    "--pattern", default="*", show_default=True, metavar="GLOB", help="With --directory: only files whose names match."
+)
+@click.option(
+    "--rate",
+    type=rate,
+    metavar="10/1m",
+    help="Act at most this often, such as 10 times per minute; further events wait (default: no limit).",
+)
+@click.option(
+    "--task", metavar="ID", help="Signal this task instead of starting one; {field} stands for a field of the event."
+)
 @click.option("--signal", metavar="NAME", help="With --task: the signal's name.")
 @click.pass_obj
 async def add(
@@ -58,14 +68,14 @@ async def add(
     task: str | None,
     signal: str | None,
 ) -> None:
-    """Start a function, or signal a task, when something happens; said again, it changes the trigger.
+    """Add a trigger that starts a function or signals a task, or change the trigger ID.
 
-    The function gets the arguments, and then what the event carries, or the file's path.
+    The function gets the arguments, followed by the event's data or the file's path.
     """
     if (function is None) == (task is None) or (task is None) != (signal is None):
-        raise click.UsageError("name either a function to start, or --task and --signal")
+        raise click.UsageError("give either a function to start, or --task and --signal")
     if sum(given is not None for given in (event, path, directory)) != 1:
-        raise click.UsageError("say when: one of --event, --file and --directory")
+        raise click.UsageError("give one of --event, --file and --directory")
     triggers = call.app.triggers
     if function is not None:
         draft = triggers.start(id, load_function(function), *map(json_or_text, arguments))
@@ -96,7 +106,7 @@ async def list_(call: Invocation) -> None:
 @click.argument("id", metavar="ID")
 @click.pass_obj
 async def pause(call: Invocation, id: str) -> None:
-    """Act on nothing; events wait until it is resumed."""
+    """Pause a trigger. Events wait until it is resumed."""
     await call.app.triggers.pause(id)
     call.answer({"id": id, "is_paused": True}, line(Cell(id, "strong"), ": paused"))
 
@@ -105,7 +115,7 @@ async def pause(call: Invocation, id: str) -> None:
 @click.argument("id", metavar="ID")
 @click.pass_obj
 async def resume(call: Invocation, id: str) -> None:
-    """Act again, also on what has come in meanwhile."""
+    """Resume a trigger. It also acts on events that arrived during the pause."""
     await call.app.triggers.resume(id)
     call.answer({"id": id, "is_paused": False}, line(Cell(id, "strong"), ": resumed"))
 
@@ -114,7 +124,7 @@ async def resume(call: Invocation, id: str) -> None:
 @click.argument("id", metavar="ID")
 @click.pass_obj
 async def remove(call: Invocation, id: str) -> None:
-    """Act on nothing any more; the tasks it has started stay."""
+    """Remove a trigger. The tasks it started stay."""
     await call.app.triggers.remove(id)
     call.answer({"id": id, "removed": True}, line(Cell(id, "strong"), ": removed"))
 

@@ -1,4 +1,4 @@
-"""List the live things kept for tasks: shells, services, files, sessions."""
+"""List the shells, services, files and sessions kept for tasks."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 @click.command(cls=Verb)
 @id_argument(required=False)
-@click.option("--all", "with_ended", is_flag=True, help="Also those that have ended.")
-@click.option("--forget", is_flag=True, help="Remove what is kept of those that have ended.")
-@click.option("--release", metavar="NAME", help="End this unit of the task for good, and forget its marks.")
-@click.option("--sweep", is_flag=True, help="End those whose task has ended.")
+@click.option("--all", "with_ended", is_flag=True, help="List ended units too.")
+@click.option("--forget", is_flag=True, help="Forget ended units and their output.")
+@click.option("--release", metavar="NAME", help="End this unit of the task and forget it and its marks.")
+@click.option("--sweep", is_flag=True, help="End units whose task has ended.")
 @click.pass_obj
 async def command(
     call: Invocation, id: str | None, with_ended: bool, forget: bool, release: str | None, sweep: bool
 ) -> None:
-    """List the live things kept for tasks, or for one task.
+    """List the shells, services, files and sessions kept for all tasks, or for task ID.
 
-    `perdure attach ID NAME` shows a shell's or command's terminal.
+    `perdure attach ID NAME` shows the terminal of a shell or command.
     """
     from perdure._runtime import keeper_checkup as checkup
     from perdure._runtime import keeper_control as keeping
@@ -49,7 +49,7 @@ async def command(
         await keeping.forget(store, found)
     shown = [one for one in found if one.is_alive or (with_ended and not forget)]
     rows = [(one.owner["task"], one.name, one.kind, _process(one), _state(one), _doing(one)) for one in shown]
-    table = Table(("task", "name", "kind", "pid", "", "doing"), rows) if rows else line("nothing is kept alive")
+    table = Table(("task", "name", "kind", "pid", "", "doing"), rows) if rows else line("no units")
     call.answer_items([keeping.shown(one) for one in shown], table)
 
 
@@ -63,7 +63,7 @@ def _state(record: Record) -> str:
     if not record.is_alive:
         return str(record.facts.get("why") or ending(record.ended))
     waiting = record.about.get("waiting")
-    return f"waits for a {waiting}" if waiting else "lives"
+    return f"waits for a {waiting}" if waiting else "alive"
 
 
 def _doing(record: Record) -> str:

@@ -1,4 +1,4 @@
-"""Keep some workers going: one that dies is started again."""
+"""Run several workers, and restart one that dies."""
 
 from __future__ import annotations
 
@@ -9,23 +9,50 @@ import click
 
 from perdure.cli.base import Invocation, Verb, length
 
-# Between the grace of a drain and the end of a worker that does not leave.
+# How much longer than the grace of a drain a worker may take before it is killed.
 _MORE_SECONDS = 5.0
 
 
 @click.command(cls=Verb)
 @click.argument("target", metavar="MODULE:APP")
-@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
-@click.option("--concurrency", type=click.IntRange(1), default=100, show_default=True, help="Tasks at a time in each.")
-@click.option("--queue", "queues", multiple=True, metavar="NAME", help="Take tasks of this queue (repeat).")
-@click.option("--grace", type=length, default="10s", show_default=True, help="How long a drain waits for safe points.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="How many worker processes to run.",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="How many tasks each worker runs at a time.",
+)
+@click.option(
+    "--queue",
+    "queues",
+    multiple=True,
+    metavar="NAME",
+    help="Take tasks of this queue; repeatable (default: the queue default and those that app.queue() names).",
+)
+@click.option(
+    "--grace",
+    type=length,
+    default="10s",
+    show_default=True,
+    metavar="10s",
+    help="How long a drain waits for tasks to reach a safe point.",
+)
 @click.pass_obj
 def command(
     call: Invocation, target: str, workers: int, concurrency: int, queues: tuple[str, ...], grace: timedelta
 ) -> Any:
-    """Keep some workers going: one that dies is started again, after a little longer each time.
+    """Run several workers of MODULE:APP, and restart one that dies, after 0.2 s at first and 30 s at most.
 
-    SIGTERM and Ctrl-C drain them all. A worker that left because of `perdure drain` is not started again.
+    SIGTERM and Ctrl-C drain all workers. A worker that stopped because of `perdure drain` is not restarted.
     """
     import sys
 

@@ -1,4 +1,4 @@
-"""What was a task in the middle of? Its last step, what is under way, what it waits for."""
+"""Show what a task is doing: its last step, what runs, what it waits for."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _SHOWN = 200  # characters of the arguments
 @id_argument()
 @click.pass_obj
 async def command(call: Invocation, id: str) -> None:
-    """What was a task in the middle of? Its last step, what is under way, what it waits for, what comes next."""
+    """Show what a task is doing, or was doing when it died.
+
+    where shows the last step, the running call, what the task waits for, and what comes next.
+    """
     from perdure._durable import where
 
     found = await where(call.tasks, id)
@@ -43,7 +46,7 @@ def _lines(found: Where) -> list[tuple[str, str]]:
         ("status", found.status),
         ("error", found.error),
         ("raised", found.traceback),
-        ("function", found.function or "none: a task with checkpoints"),
+        ("function", found.function or "none: this task has only checkpoints"),
         ("arguments", _arguments(found)),
         ("done", _done(found)),
         *(("returned", text) for text in found.returned),
@@ -53,7 +56,7 @@ def _lines(found: Where) -> list[tuple[str, str]]:
         ("progress", _progress(found)),
         *(("waits for", text) for text in found.waits_for),
         *(("set aside", text) for text in found.thoughts),
-        ("worked on by", found.holder or (f"nobody: {found.dead} has died" if found.dead else "nobody")),
+        ("worked on by", found.holder or (f"no process: {found.dead} has died" if found.dead else "no process")),
         ("next", found.next),
         *((f"its task {child.id}", text) for child in found.children for text in _in_one_line(child)),
     ]
@@ -61,7 +64,7 @@ def _lines(found: Where) -> list[tuple[str, str]]:
 
 def _done(found: Where) -> str:
     calls = f"{found.done} call{'' if found.done == 1 else 's'}"
-    return f"{calls}; the last was {found.last_path}" if found.done else "nothing recorded"
+    return f"{calls}; the last was {found.last_path}" if found.done else "no calls recorded"
 
 
 def _arguments(found: Where) -> str:
@@ -74,7 +77,7 @@ def _arguments(found: Where) -> str:
 
 
 def _frame_lines(frame: CallFrame) -> Iterator[tuple[str, str]]:
-    """A call under way: the functions around it, each further in, then the call itself."""
+    """A running call: the functions around it, each indented further, then the call itself."""
     indents = ["  " * depth for depth in range(len(frame.stack) + 1)]
     around = [f"{indent}{one}" for indent, one in zip(indents, frame.stack, strict=False)]
     call = f": {frame.call}" if frame.call else ""
@@ -86,18 +89,18 @@ def _frame_lines(frame: CallFrame) -> Iterator[tuple[str, str]]:
         yield "failed before" if frame.state == "under way" else "because", frame.error
     yield "raised", frame.traceback
     if frame.until is not None:
-        yield "until", f"{words.clock_time(frame.until)} at the latest its process may still be at it"
+        yield "until", f"{words.clock_time(frame.until)}; until then its process may still be running it"
 
 
 def _in_one_line(child: Where) -> Iterator[str]:
-    """A task that this one has started: where that one is."""
+    """What a child task is doing, one text for each field."""
     for name, text in _lines(child):
         if text and name not in ("function", "worked on by"):
             yield f"{name}: {text}"
 
 
 async def _units(call: Invocation, id: str) -> list[Kept]:
-    """What is kept alive for it, if anything is: nothing is started to find that out."""
+    """The units kept for the task. Looking starts no keeper."""
     if sys.platform == "win32":
         return []
     from perdure._runtime import kept_for

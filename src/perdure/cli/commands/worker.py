@@ -1,4 +1,4 @@
-"""Carry on tasks of the durable functions in your module."""
+"""Run the tasks of your durable functions."""
 
 from __future__ import annotations
 
@@ -14,12 +14,41 @@ from perdure.cli.base import Invocation, Verb, length
 
 @click.command(cls=Verb)
 @click.argument("target", metavar="MODULE:APP")
-@click.option("--concurrency", type=click.IntRange(1), default=100, show_default=True, help="Tasks at a time.")
-@click.option("--queue", "queues", multiple=True, metavar="NAME", help="Take tasks of this queue (repeat).")
-@click.option("--grace", type=length, default="10s", show_default=True, help="How long a drain waits for safe points.")
-@click.option("--stalled-after", type=length, default="15m", show_default=True, help="Flag attempts without progress.")
-@click.option("--restart-stalled", is_flag=True, help="Give the tasks of stalled attempts to others.")
-@click.option("--spawn", metavar="COMMAND", help="Run this, with a task's id, when a worker was lost.")
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="How many tasks to run at a time.",
+)
+@click.option(
+    "--queue",
+    "queues",
+    multiple=True,
+    metavar="NAME",
+    help="Take tasks of this queue; repeatable (default: the queue default and those that app.queue() names).",
+)
+@click.option(
+    "--grace",
+    type=length,
+    default="10s",
+    show_default=True,
+    metavar="10s",
+    help="How long a drain waits for tasks to reach a safe point.",
+)
+@click.option(
+    "--stalled-after",
+    type=length,
+    default="15m",
+    show_default=True,
+    metavar="15m",
+    help="Report an attempt that makes no progress for this long.",
+)
+@click.option("--restart-stalled", is_flag=True, help="Give the tasks of stalled attempts to other workers.")
+@click.option(
+    "--spawn", metavar="COMMAND", help="When a worker is lost, run COMMAND with the id of its task (default: nothing)."
+)
 @click.pass_obj
 def command(
     call: Invocation,
@@ -31,11 +60,11 @@ def command(
     restart_stalled: bool,
     spawn: str | None,
 ) -> Any:
-    """Carry on tasks of the durable functions in your module.
+    """Run the tasks of the durable functions in your module.
 
-    MODULE:APP is my.module:app or agent.py:app. Without --queue it takes tasks of the default queue and of those that
-    `app.queue(…)` names. SIGTERM, Ctrl-C and `perdure drain` let tasks come to their next
-    safe point, give them back and end the worker; others go on with them. Exit 7 when there is no store to begin with.
+    MODULE:APP is my.module:app or agent.py:app. SIGTERM, Ctrl-C and `perdure drain` stop the worker: it brings its
+    tasks to their next safe point and gives them back, and other workers continue them. Exit code 7 when the store
+    cannot be reached at the start.
     """
     import shlex
 

@@ -1,4 +1,4 @@
-"""What `perdure lint` looks for: in code by its syntax, in stored tasks by their records. Runs nothing it reads."""
+"""The rules of `perdure lint`, for source code (by its syntax) and for stored tasks. lint runs no code it reads."""
 
 from perdure.cli.lint.code import check_files
 from perdure.cli.lint.findings import Finding

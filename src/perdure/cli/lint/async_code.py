@@ -1,8 +1,8 @@
-"""Calls in async code that block its event loop, and calls in durable functions that a replay cannot repeat.
+"""Find calls in async code that block its event loop, and calls in durable functions that a replay cannot repeat.
 
-A function of the same file that is called by its name counts as a part of its caller, and so on. Steps and effects do
-not: what they call is not replayed. By syntax alone, so a call through an object's attribute is seldom seen; what
-is left, the log of a worker names when it happens.
+A function of the same file that is called by its name counts as a part of its caller. Steps and effects do not, since
+their calls are not replayed. The check uses syntax alone, so it seldom sees a call through an object's attribute. A
+worker logs the remaining ones when they happen.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _UNREPLAYED = {
     **dict.fromkeys(("threading.Thread", "asyncio.wrap_future"), "a thread"),
     **dict.fromkeys(("signal.signal",), "a signal"),
 }
-# Of an event loop, whatever it is called.
+# Methods of an event loop, whatever its variable is named.
 _OF_LOOP = {
     **dict.fromkeys(("create_connection", "create_server", "create_datagram_endpoint"), "a socket"),
     **dict.fromkeys(("sock_recv", "sock_recv_into", "sock_recvfrom", "sock_sendall", "sock_connect"), "a socket"),
@@ -51,7 +51,7 @@ _OF_LOOP = {
 
 
 def check_async_code(path: Path, tree: ast.Module) -> Iterator[Finding]:
-    """What there is to say of the async functions of a file, each line once."""
+    """The findings in the async functions of a file, each line once."""
     module = _Module(tree)
     seen: set[tuple[str, int]] = set()
     for finding, line in [*_blocking(path, module), *_unreplayed(path, module)]:
@@ -66,7 +66,7 @@ def _blocking(path: Path, module: _Module) -> Iterator[tuple[Finding, int]]:
             for call, name in module.calls_in(root, of_steps=True):
                 do = module.how_not_to_block(name)
                 if do:
-                    what = f"{name}() in the async function {root.name} holds up every task of its process"
+                    what = f"{name}() in the async function {root.name} blocks every task of its process"
                     yield Finding("blocks", f"{path}:{call.lineno}", what, do), call.lineno
 
 
@@ -76,12 +76,14 @@ def _unreplayed(path: Path, module: _Module) -> Iterator[tuple[Finding, int]]:
             for call, name in module.calls_in(root, of_steps=False):
                 kind = module.kind_of_waker(name)
                 if kind:
-                    what = f"{name}() in the durable function {root.name} waits for {kind}, which no replay can repeat"
+                    what = (
+                        f"{name}() in the durable function {root.name} waits for {kind}, which a replay cannot repeat"
+                    )
                     yield Finding("not-replayed", f"{path}:{call.lineno}", what, "do it in a step"), call.lineno
 
 
 class _Module:
-    """The functions of a file, and what its names mean."""
+    """The functions of a file, and the imports behind its names."""
 
     def __init__(self, tree: ast.Module) -> None:
         nodes = list(ast.walk(tree))
@@ -102,7 +104,7 @@ class _Module:
         return {dotted_name(one).rpartition(".")[2] for one in named}
 
     def calls_in(self, root: Function, *, of_steps: bool) -> Iterator[tuple[ast.Call, str]]:
-        """The calls a function makes, itself or through others of the file, each with the name it was imported by."""
+        """The calls of a function, directly or through others of the file, each with its imported name."""
         left, met = [root], {root}
         while left:
             for call in _own_calls(left.pop()):
@@ -115,7 +117,7 @@ class _Module:
 
     def _is_apart(self, target: Function, of_steps: bool) -> bool:
         if isinstance(target, ast.AsyncFunctionDef) and of_steps:
-            return True  # it is looked at by itself
+            return True  # it is checked by itself
         return not of_steps and bool(self.decorators(target) & (_RECORDED | {"durable"}))
 
     def _resolved(self, name: str) -> str:
@@ -136,7 +138,7 @@ class _Module:
 
 
 def _own_calls(function: Function) -> Iterator[ast.Call]:
-    """The calls in a function's own lines: those of a lambda or of a function inside it are made elsewhere."""
+    """The calls in a function's own body, without those of a lambda or function inside it."""
     left: list[ast.AST] = list(function.body)
     while left:
         node = left.pop()
@@ -147,7 +149,7 @@ def _own_calls(function: Function) -> Iterator[ast.Call]:
 
 
 def dotted_name(node: ast.expr) -> str:
-    """`a.b.c` of an expression, as far as it is one."""
+    """The dotted name `a.b.c` of an expression; empty when it has none."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):

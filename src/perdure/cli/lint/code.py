@@ -1,4 +1,4 @@
-"""Read Python files, by their syntax alone, for what will hurt after a crash. Nothing in them is run."""
+"""Check the syntax of Python files for mistakes that hurt after a crash, without running them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perdure.cli.lint.findings import Finding
 from perdure.cli.lint.ids import check_task_id
 
 _WITH_ID = {"run", "start", "open", "create", "memory", "runtime", "schedule"}
-# In the body of a durable function these give something else at each replay.
+# In the body of a durable function these return another value at each replay.
 _UNRECORDED = {
     "time.time": "recorded.now()",
     "datetime.now": "recorded.now()",
@@ -26,7 +26,7 @@ _UNRECORDED = {
 
 
 def check_files(paths: Iterable[Path]) -> tuple[list[Finding], int]:
-    """What there is to say of the files, and of those in the folders among the paths; how many were read."""
+    """Check files and folders; returns the findings and the number of files read."""
     found: list[Finding] = []
     read = 0
     for path in _python_files(paths):
@@ -34,7 +34,7 @@ def check_files(paths: Iterable[Path]) -> tuple[list[Finding], int]:
         try:
             tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
         except (SyntaxError, UnicodeDecodeError, ValueError) as error:
-            found.append(Finding("unreadable", str(path), f"is no Python that can be read: {error}", "mend it"))
+            found.append(Finding("unreadable", str(path), f"cannot be parsed as Python: {error}", "correct it"))
             continue
         found += [one for node in ast.walk(tree) for one in _of_node(path, node)]
         found += check_async_code(path, tree)
@@ -65,8 +65,8 @@ def _of_function(path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef) -> It
             yield Finding(
                 "effect-without-key",
                 f"{path}:{node.lineno}",
-                f"the effect {node.name} has neither a key nor a way to look: cut off, it waits for a person",
-                "send idempotency_key() to the target (keyed=True), or give verify= a function that looks there",
+                f"the effect {node.name} has neither a key nor verify=: interrupted, it waits for a person",
+                "send idempotency_key() to the target (keyed=True), or give verify= a function that checks the target",
             )
         if name in ("durable", "perdure.durable"):
             yield from _of_body(path, node)
@@ -79,7 +79,7 @@ def _is_settled(node: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call | N
         return True
     if isinstance(keyed, ast.Constant) and keyed.value is True:
         return True
-    if asked is not None:  # somebody has thought about it
+    if asked is not None:  # the author has decided
         return True
     calls = [dotted_name(inner.func) for inner in ast.walk(node) if isinstance(inner, ast.Call)]
     return any(name.endswith(("idempotency_key", "idempotency_headers")) for name in calls)
@@ -92,7 +92,7 @@ def _of_body(path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterat
             yield Finding(
                 "not-recorded",
                 f"{path}:{inner.lineno}",  # type: ignore[attr-defined]
-                f"{name}() in the durable function {node.name} gives something else when it is replayed",
+                f"{name}() in the durable function {node.name} returns another value when it is replayed",
                 f"call {_UNRECORDED[name]}, or do it in a step",
             )
 
@@ -109,12 +109,17 @@ def _of_call(path: Path, node: ast.Call) -> Iterator[Finding]:
         if wrong:
             yield Finding("id", where, f"the id {first.value!r} {wrong}", 'name the work: f"invoice-{number}"')
     elif first is not None and _is_random(first):
-        yield Finding("id", where, "the id is random: a restart begins a second task", "build it from what it is about")
+        yield Finding(
+            "id",
+            where,
+            "the id is random, so a restart begins a second task",
+            "build the id from the subject of the task",
+        )
     if node.func.attr == "create" and owner.endswith("tasks"):
         yield Finding(
             "existing-task",
             where,
-            "create() fails when the task is there, and after a restart it is",
+            "create() fails when the task exists, as it does after a restart",
             "open() creates or attaches; look at task.created",
         )
 

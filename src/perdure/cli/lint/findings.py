@@ -1,4 +1,4 @@
-"""One thing a lint found: the rule, where, what, and what to do."""
+"""One finding of a lint: the rule, the place, the problem, and what to do."""
 
 from __future__ import annotations
 

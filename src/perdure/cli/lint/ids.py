@@ -1,4 +1,4 @@
-"""Whether an id tells a person what its task is about. Pure."""
+"""Check whether an id says what its task is about. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHORTEST = 4
 def check_task_id(task_id: str) -> str:
     """What is wrong with the id; empty when it is fine."""
     if _HEX.fullmatch(task_id):
-        return "is random: nobody will know what it was, or find it again after a restart"
+        return "is random: it does not say what the task is about, and a restarted program cannot find it"
     words = [word for word in re.split(r"[^A-Za-z]+", task_id) if word]
     if not words and task_id.isascii():
         return "is a number: it does not say what the task is about"

@@ -1,4 +1,4 @@
-"""Read the tasks of a store for what will hurt: ids, gaps between checkpoints, secrets, what was left lying."""
+"""Check the tasks of a store: ids, gaps between checkpoints, secrets, tasks that ended long ago."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perdure.cli.lint.findings import Finding
 from perdure.cli.lint.ids import check_task_id
 from perdure.memory import verify_resumable
 
-# So long without a checkpoint, and a crash costs more than anybody likes to do again.
+# A crash after so long without a checkpoint costs too much repeated work.
 GAP = timedelta(minutes=10)
 OLD = timedelta(days=7)
 _MOST_NAMED = 5
@@ -22,7 +22,7 @@ _MOST_TASKS = 10_000
 
 
 async def check_tasks(tasks: Tasks, now: datetime, resume: str | None = None) -> tuple[list[Finding], int]:
-    """What there is to say of the tasks of a namespace, and how many there are; `resume` tries to go on with each."""
+    """Check the tasks of a namespace; returns the findings and the number of tasks. `resume` tries to continue each."""
     found: list[Finding] = []
     old: list[str] = []
     seen, cursor = 0, None
@@ -58,7 +58,7 @@ def _of_record(record: TaskRecord) -> Iterator[Finding]:
 
 
 def secrets_in(value: Any, path: str = "", name: str = "") -> list[str]:
-    """Where in a value something stands that looks like a secret."""
+    """The paths in a value where a text looks like a secret."""
     if isinstance(value, Mapping):
         return [
             found for key, item in value.items() for found in secrets_in(item, f"{path}.{key}".lstrip("."), str(key))
@@ -71,7 +71,7 @@ def secrets_in(value: Any, path: str = "", name: str = "") -> list[str]:
 
 
 async def _of_checkpoints(task: Task, record: TaskRecord, now: datetime) -> list[Finding]:
-    """Gaps of an agent that makes checkpoints itself; a durable function's journal has none."""
+    """Gaps between the checkpoints of an agent. A durable function has a journal instead."""
     if record.started_at is None or await store_of(task).query("get_call", uid=task.uid):
         return []
     moments = [record.started_at] + [checkpoint.timestamp async for checkpoint in task.checkpoints()]
@@ -82,7 +82,7 @@ async def _of_checkpoints(task: Task, record: TaskRecord, now: datetime) -> list
     if widest <= GAP:
         return []
     minutes = int(widest.total_seconds() // 60)
-    what = f"{minutes} minutes without a checkpoint; a crash then costs all of that"
+    what = f"{minutes} minutes without a checkpoint; a crash would cost all of them"
     return [Finding("checkpoint-gap", record.id, what, "make a checkpoint after each piece of work worth keeping")]
 
 
@@ -90,7 +90,7 @@ async def _of_resuming(task: Task, resume: str) -> list[Finding]:
     verdict = await verify_resumable(task.state, resume)
     if verdict.is_resumable:
         return []
-    what = f"its state is not enough to go on with: {verdict.problem}"
+    what = f"its state is not enough to continue from: {verdict.problem}"
     return [Finding("not-self-contained", task.id, what, "put what is missing into the checkpoint")]
 
 
@@ -99,4 +99,6 @@ def _cleanup(old: list[str]) -> list[Finding]:
         return []
     named = ", ".join(old[:_MOST_NAMED]) + (f" and {len(old) - _MOST_NAMED} more" if len(old) > _MOST_NAMED else "")
     what = f"{len(old)} tasks ended more than {OLD.days} days ago: {named}"
-    return [Finding("cleanup", "store", what, f"perdure gc --finished-for {OLD.days}d, once their results are taken")]
+    return [
+        Finding("cleanup", "store", what, f"perdure gc --finished-for {OLD.days}d, after you have read their results")
+    ]

@@ -1,7 +1,7 @@
-"""What a person sees: lines, tables and fields, in plain text or, on a terminal with rich, in colour.
+"""Print lines, tables and fields, as plain text or, on a terminal with rich, in colour.
 
-Ids, messages, labels and states come from agents, and an agent repeats what it has read. Every piece of text
-therefore passes `safe` on its way out, here and nowhere else: it stays text and cannot act on the terminal.
+Ids, messages, labels and states come from agents, and an agent repeats what it has read. Every text therefore passes
+`safe` here before it is printed, so that it cannot control the terminal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from perdure.cli.output.json_values import HIDDEN
 
 
 class Cell(NamedTuple):
-    """Text with a style named by what it means: a status, `faint`, `added`, …"""
+    """A text and its style, named by its meaning: a status, `faint`, `added`, …"""
 
     text: str
     style: str = ""
@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows under headings; the last column takes what width is left."""
+    """Rows under headings; the last column takes the remaining width."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Piece]]
@@ -54,12 +54,12 @@ def line(*pieces: Piece) -> Line:
 
 
 def safe(text: str) -> str:
-    """The text with every character that would act on a terminal shown as its escape."""
+    """The text, with an escape for every character that would control a terminal."""
     return HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def safe_lines(text: str) -> str:
-    """The same for a text of several lines: the lines after the first are indented."""
+    """Like `safe`, for several lines; the lines after the first are indented."""
     first, *rest = text.split("\n")
     return "\n".join([safe(first), *(f"  {safe(line)}" for line in rest)])
 
@@ -77,7 +77,7 @@ def draw(blocks: Sequence[Block], *, may_colour: bool) -> None:
 
 
 def _in_lines(block: Block) -> Block:
-    """The block with its texts broken where they say so; where there is room for one line only, in one line."""
+    """Break the texts of fields at their line breaks, and put the texts of lines and tables on one line."""
     if isinstance(block, Line):
         return Line([_one_line(piece) for piece in block.pieces])
     if isinstance(block, Table):
@@ -131,7 +131,7 @@ def _padded(text: str, width: int) -> str:
 
 
 def _width(text: str) -> int:
-    """The columns a terminal takes for it."""
+    """How many columns the text takes on a terminal."""
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)

@@ -1,6 +1,6 @@
-"""The same blocks in colour, by rich. Imported only for a terminal, and only when rich is installed.
+"""Print blocks in colour with rich. Imported only for a terminal, and only if rich is installed.
 
-Text is given to rich as Text, never as a string: a string would be searched for [markup].
+rich gets every text as Text, never as str, because it would interpret [markup] in a str.
 """
 
 from __future__ import annotations

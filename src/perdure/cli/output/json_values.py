@@ -1,7 +1,7 @@
-"""Values as JSON: field names are the record's attribute names, whatever a state holds.
+"""Values as JSON; the field names are the attribute names of the record.
 
-A moment is ISO 8601 in UTC, a length of time its seconds, bytes are base64. What JSON has no word for
-(a NaN, a class of the agent's own) is described in text: reading a record never fails for what is in it.
+A moment is ISO 8601 in UTC, a duration is its seconds, bytes are base64. A value that JSON lacks (a NaN, an object of
+the agent's own class) becomes a describing text, so that every record can be printed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 from typing import Any
 
-# Characters that act on a terminal or reorder what it shows: C0, C1, bidi and invisible ones, lone surrogates.
+# Characters that control a terminal or reorder its text: C0, C1, bidi and invisible ones, lone surrogates.
 HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -25,14 +25,14 @@ HIDDEN = re.compile(
 
 
 def as_json(value: Any, indent: int | None = None, *, ascii: bool = False) -> str:
-    """One JSON document, free of characters a terminal would act on."""
+    """One JSON document without characters that control a terminal."""
     text = json.dumps(plain(value), ensure_ascii=ascii, indent=indent, allow_nan=False)
-    # JSON's own line breaks aside, what is hidden stands inside strings, where \u… means the same.
+    # Except for JSON's own line breaks, hidden characters are inside strings, where \u… means the same.
     return HIDDEN.sub(lambda found: found[0] if found[0] == "\n" else json.dumps(found[0])[1:-1], text)
 
 
 def plain(value: Any) -> Any:
-    """The value in JSON's own types."""
+    """The value in JSON's types."""
     if isinstance(value, Enum):
         return plain(value.value)
     if value is None or isinstance(value, bool | str):
@@ -80,9 +80,9 @@ def _other(value: Any) -> Any:
 
 
 def _names(kind: type[Any]) -> list[str]:
-    """A record's fields and what it works out from them (remaining, is_paused, …); of what is no record, none."""
+    """The fields and properties (remaining, is_paused, …) of a record class; empty for any other class."""
     if hasattr(kind, "__dataclass_fields__"):
-        import dataclasses  # which `--help` does not load, nor msgspec
+        import dataclasses  # not at the top: `--help` must load neither dataclasses nor msgspec
 
         fields = [field.name for field in dataclasses.fields(kind)]
     else:

@@ -1,7 +1,7 @@
-"""Show something again and again while it changes: `--watch`, `--follow`.
+"""Show a task while it changes: `--watch`, `--follow`.
 
-On a terminal the screen is drawn anew; elsewhere, and with --json, each change is printed once, one document a line.
-Watching takes nothing: any number of people may look at a task that one process works on.
+On a terminal the screen is redrawn. Elsewhere, and with --json, each change is printed once, one document per line.
+Watching takes no lease, so any number of people can watch a task while one process works on it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from perdure.cli.base import Invocation
 from perdure.cli.output import blocks as drawing
 from perdure.cli.output import json_values as values
 
-# Between two looks.
+# The time between two reads of the store.
 LOOK_SECONDS = 0.25
 _HOME = "\x1b[H\x1b[2J"
 _BAR = 20
@@ -24,7 +24,7 @@ View = tuple[Any, Sequence[drawing.Block]]
 
 
 async def watch(call: Invocation, view: Callable[[], Awaitable[View]], is_over: Callable[[Any], bool]) -> None:
-    """Show what `view` gives, until it is over; Ctrl-C ends it at any time."""
+    """Show what `view` returns until `is_over`; Ctrl-C ends it at any time."""
     shown = ""
     while True:
         value, blocks = await view()
@@ -52,7 +52,7 @@ def _is_terminal(call: Invocation) -> bool:
 
 
 def bar(percent: float | None) -> str:
-    """`[########------------]  40 %`; empty when nothing is known."""
+    """`[########------------]  40 %`; empty when the percentage is unknown."""
     if percent is None:
         return ""
     full = round(_BAR * percent / 100)
@@ -60,12 +60,12 @@ def bar(percent: float | None) -> str:
 
 
 async def follow(call: Invocation, id: str, *, last: int | None, is_over: Callable[[str], bool]) -> None:
-    """Print a task's events as they happen, one a line, until it has come to its end."""
+    """Print a task's events as they happen, one per line, until the task ends."""
     from perdure.cli.output import words
 
     seen: int | None = None
     while True:
-        task = await call.tasks.handle(id)  # first: what ends it is then among the events that are read next
+        task = await call.tasks.handle(id)  # before the events, so that they include the one that ends the task
         events = await call.tasks.events(id)
         if seen is None:
             seen = 0 if last is None else max(len(events) - last, 0)

@@ -1,4 +1,4 @@
-"""How a restore's plan is said to a person: what is kept, rebuilt, lost, run again and skipped."""
+"""Print the plan of a restore: what is kept, rebuilt, lost, run again and skipped."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def blocks(plan: RestorePlan) -> list[Block]:
-    """The plan, drawn."""
-    unsaved = "what the keeper holds for it" if plan.units else "nothing was saved of what lived around it"
+    """The plan of a restore, as blocks."""
+    unsaved = "not saved; the units that the keeper holds" if plan.units else "its runtime was never saved"
     head = f"from checkpoint {plan.checkpoint}" if plan.checkpoint else unsaved
     found: list[Block] = [line(f"task {plan.task_id}: {head}")]
     if plan.units:
@@ -25,14 +25,14 @@ def blocks(plan: RestorePlan) -> list[Block]:
         *(("missing", [f"{reference}: {why}"]) for reference, why in plan.missing),
         *(("damaged", [name]) for name in plan.damaged),
         *(("run again", [name]) for name in plan.rerun),
-        ("skipped", [f"{plan.skipped} calls that ended are not run again"]),
+        ("skipped", [f"{plan.skipped} finished calls are not run again"]),
         *([("then", list(plan.then))] if plan.then else []),
     ]
     return [*found, Fields(pairs)]
 
 
 def report(found: RestoreReport) -> Table:
-    """How everything came back, drawn."""
+    """The report of a restore, as a table."""
     rows = [[each.name, each.level, _why(each.verdict)] for each in found.units]
     rows += [["", "warning", text] for text in (*found.warnings, *found.credentials)]
     return Table(["unit", "came back", "because"], rows, title=f"restored on {found.host}")

@@ -1,4 +1,4 @@
-"""How records are said to a person: when, who, how much, and why a task stands where it stands."""
+"""Texts for people: moments, authors, sizes, errors, and a task in one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perdure.cli.output.json_values import as_json, iso, plain
 if TYPE_CHECKING:
     from perdure._model import Pause, Progress, TaskRecord
 
-# Columns a value may take and still be read at a glance.
+# How many columns a value may take on one line.
 _FITS = 80
 _STEPS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
@@ -35,12 +35,12 @@ def moment(when: datetime | None, now: datetime) -> str:
 
 
 def clock_time(when: datetime | None) -> str:
-    """A moment for a column: to the second, in UTC."""
+    """A moment for a table: to the second, in UTC."""
     return "" if when is None else iso(when)[:19] + "Z"
 
 
 def length(time: timedelta) -> str:
-    """The two largest units of it."""
+    """A duration in its two largest units."""
     rest, parts = int(time.total_seconds()), []
     for size, unit in _STEPS:
         number, rest = divmod(rest, size)
@@ -70,14 +70,14 @@ def who(author: Mapping[str, Any] | None) -> str:
 
 
 def short(value: Any, most: int = 120) -> str:
-    """A value on one line, cut when it is long."""
+    """A value on one line, shortened to `most` characters."""
     text = in_one_line(value) if isinstance(value, str) else without_breaks(as_json(value))
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def whole(value: Any, most: int | None) -> list[str]:
-    """A value as JSON over several lines: a line for each key, or, with `most` None, all there is."""
-    if isinstance(value, str) and "\n" in value:  # a text of several lines is read as one, not as JSON
+    """A value as JSON on several lines: one line per key, `most` lines; with `most` None, the whole value."""
+    if isinstance(value, str) and "\n" in value:  # a text of several lines is printed as it is, not as JSON
         found = value.split("\n")
         return found if most is None or len(found) <= most else [*found[:most], _more(len(found) - most)]
     compact = without_breaks(as_json(value))
@@ -99,7 +99,7 @@ def _more(count: int) -> str:
 
 
 def error_lines(error: Any, most: int | None) -> list[str]:
-    """An error as a person reads it: what was raised, whatever else its record says, and where it was raised."""
+    """An error as lines: type and message, the other fields of its record, the traceback."""
     if not isinstance(error, Mapping) or not isinstance(error.get("message"), str):
         return whole(plain(error), most)
     said = ": ".join(str(error[name]) for name in ("type", "message") if error.get(name))
@@ -123,7 +123,7 @@ def error_message(error: Any) -> str:
 
 
 def standing(record: TaskRecord) -> str:
-    """In one line, what there is to say about a task besides its status."""
+    """One line about a task, besides its status."""
     if record.pause is not None and record.is_paused:
         return f"{record.pause.reason}: {record.pause.message}{_until(record.pause)}"
     if record.status == "failed":
@@ -137,7 +137,7 @@ def standing(record: TaskRecord) -> str:
 
 def _until(pause: Pause) -> str:
     if pause.due_at is not None:
-        return f" (goes on {clock_time(pause.due_at)})"
+        return f" (resumes {clock_time(pause.due_at)})"
     return f" (expires {clock_time(pause.expires_at)})" if pause.expires_at is not None else ""
 
 

@@ -1,4 +1,4 @@
-"""Keep some worker processes going: one that dies is started again, after longer each time it dies young."""
+"""Run worker processes, and restart one that dies; each early death doubles the wait before the restart."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 FIRST_WAIT, LONGEST_WAIT = 0.2, 30.0
-# One that has lived so long has not died of its start.
+# A worker that lived this long (in seconds) did not die because of its start.
 GROWN_UP = 10.0
 _LOOK = 0.05
 
-# A line for a person, and the same for a program.
+# Prints a line for people, or a value for programs.
 Say = Callable[[str, dict[str, object]], None]
 
 
@@ -27,7 +27,7 @@ class Child:
     started: float = 0.0
     wait: float = FIRST_WAIT
     due: float = 0.0
-    has_left: bool = False  # it ended of its own accord, as after a drain
+    has_left: bool = False  # it stopped by itself, as after a drain
 
 
 class Supervisor:
@@ -37,7 +37,7 @@ class Supervisor:
         self._signal = 0
 
     def run(self) -> int:
-        """Until a signal comes, or every worker has left of its own accord; the exit code."""
+        """Run until a signal arrives or every worker has stopped by itself; returns the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._heard)
         while not self._signal and not all(child.has_left for child in self._children):
@@ -62,12 +62,12 @@ class Supervisor:
         child.process = None
         if code == 0:
             child.has_left = True
-            self._say(f"worker {child.number} has left", {"event": "left", "worker": child.number})
+            self._say(f"worker {child.number} has stopped", {"event": "left", "worker": child.number})
             return
         child.wait = FIRST_WAIT if now - child.started > GROWN_UP else min(child.wait * 2, LONGEST_WAIT)
         child.due = now + child.wait
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        line = f"worker {child.number} ended ({how}); starting it again in {child.wait:.1f} s"
+        line = f"worker {child.number} ended ({how}); restarting it in {child.wait:.1f} s"
         self._say(line, {"event": "ended", "worker": child.number, "code": code})
 
     def _start(self, child: Child, now: float) -> None:
@@ -77,7 +77,7 @@ class Supervisor:
         self._say(f"worker {child.number} started (pid {child.process.pid})", event)
 
     def _end(self) -> None:
-        """Have all leave in order; those that do not within their grace are ended."""
+        """Ask all workers to stop, and kill those that have not stopped within their grace."""
         left = [child.process for child in self._children if child.process is not None]
         for process in left:
             process.send_signal(signal.SIGTERM)
@@ -95,7 +95,7 @@ def worker_argv(target: str, options: Sequence[str]) -> list[str]:
 
 
 def _end_with_parent() -> None:
-    """A supervisor that is killed leaves no workers behind that nobody looks after."""
+    """Let the workers of a killed supervisor stop too."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
         if os.getppid() == 1:

@@ -1,4 +1,4 @@
-"""A person at a kept terminal: raw keys in, its output out, until it ends or they detach."""
+"""Connect a person to a kept terminal: pass keys in and output out, until it ends or the person detaches."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _FAILED = 1
 
 
 class Attached:
-    """One person's view of a command or shell; a writer too, unless another is."""
+    """One person's view of a command or shell. The person can type unless another person does."""
 
     def __init__(self, unit: Command, *, start: int | None = None) -> None:
         self._unit = unit
         about = unit.record.about
-        # What a person has not seen: all that is kept, of which a screenful would be lost otherwise.
+        # Start with all kept output, so that the person misses nothing.
         self._at = max(0, int(about.get("begin", 0))) if start is None else start
         self._errors_at = 0
         self._may_write = True
 
     def show(self) -> int | None:
-        """Until it ends (its exit code) or the person detaches (None)."""
+        """Show it until it ends (returns its exit code) or the person detaches (returns None)."""
         is_person = sys.stdin is not None and sys.stdin.isatty() and self._unit.is_terminal
         with _raw(0) if is_person else contextlib.nullcontext():
             detached = threading.Event()
@@ -86,9 +86,9 @@ class Attached:
                     drive(self._unit.type(data))
             except UnitHeld as held:
                 self._may_write = False
-                _write(2, f"\r\n[{held.what}: you are watching; --take takes it over]\r\n".encode())
+                _write(2, f"\r\n[{held.what}: you are watching; `perdure attach --take` takes over]\r\n".encode())
             except PerdureError:
-                return  # it has ended; who prints says so
+                return  # it has ended; _print reports that
 
     def _resize(self) -> None:
         size = os.get_terminal_size(0)
@@ -101,8 +101,8 @@ class Attached:
 
 
 def _unseen() -> int:
-    """It has ended, and nobody knows how: that is no success."""
-    _write(2, b"\r\n[it has ended; how, nobody saw]\r\n")
+    """It has ended with an unknown exit code, which does not count as success."""
+    _write(2, b"\r\n[it has ended; its exit code is unknown]\r\n")
     return _FAILED
 
 
@@ -110,7 +110,7 @@ def _unseen() -> int:
 def _raw(fd: int) -> Iterator[None]:
     before = termios.tcgetattr(fd)
     try:
-        tty.setraw(fd, termios.TCSADRAIN)  # what was typed ahead is not thrown away
+        tty.setraw(fd, termios.TCSADRAIN)  # keep what was typed ahead
         yield
     finally:
         termios.tcsetattr(fd, termios.TCSADRAIN, before)

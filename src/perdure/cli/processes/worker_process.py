@@ -1,4 +1,4 @@
-"""A worker as a process of its own: says what it does, and leaves in order when it is told to."""
+"""The process of `perdure worker`: prints what it does, and drains when it is asked to stop."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 async def work(call: Invocation, app: Perdure, settings: Settings) -> int:
-    """Carry on tasks until a signal or `perdure drain` asks to leave; the exit code.
+    """Run tasks until a signal or `perdure drain` asks the worker to stop; returns the exit code.
 
     Raises:
-        StoreUnavailable: the store cannot be reached to begin with. Once it was, its absence is ridden out.
+        StoreUnavailable: the store cannot be reached at the start. Later the worker waits for the store to return.
     """
     from perdure._worker import Worker
 
@@ -35,20 +35,20 @@ async def work(call: Invocation, app: Perdure, settings: Settings) -> int:
     teller = Teller(call, app)
     worker.observe(teller.heard)
     signals = _leave_on_signals(worker)
-    # What is loaded by now stays: the garbage collector need not look through it again and again. With tasks of one
-    # step it would spend a tenth of the time on that.
+    # All loaded modules stay, so the garbage collector need not scan them. With tasks of one step that takes a tenth of
+    # the time.
     gc.collect()
     gc.freeze()
     async with worker, teller:
         teller.say_ready(settings)
         await worker.drained.wait()
     await app.close()
-    teller.say({"event": "left"}, "left: tasks that were under way go on elsewhere")
+    teller.say({"event": "left"}, "stopped: other workers continue the tasks that were running")
     return 130 if signals and signals[0] == signal.SIGINT else 0
 
 
 def _leave_on_signals(worker: Worker) -> list[int]:
-    """The first signal drains; a second one does not wait for safe points."""
+    """The first signal drains the worker; the second stops it without waiting for safe points."""
     came: list[int] = []
 
     def leave(number: int) -> None:
@@ -63,7 +63,7 @@ def _leave_on_signals(worker: Worker) -> list[int]:
 
 
 class Teller:
-    """One line for each attempt that starts or ends."""
+    """Prints one line for each attempt that starts or ends."""
 
     def __init__(self, call: Invocation, app: Perdure) -> None:
         self._call, self._app = call, app
