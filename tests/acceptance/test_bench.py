@@ -115,7 +115,7 @@ def test_a_server_out_of_reach_is_said_in_three_lines() -> None:
 
 def test_bench_keeps_away_from_a_store_in_use() -> None:
     done = bench("--store", "somewhere.db")
-    assert done.returncode == 2 and "store of its own" in done.stderr
+    assert done.returncode == 2 and "its own store" in done.stderr
 
 
 # ── judging ──────────────────────────────────────────────────────────────────────────────────────

@@ -202,11 +202,11 @@ with Perdure() as app, app.tasks.open("nightly-copy").attempt():
 def test_a_list_does_not_call_a_task_running_whose_process_has_died(shell: Shell) -> None:
     holder = shell.begin(HOLDER, python=("-c",), stdin=subprocess.PIPE)
     assert holder.stdout is not None and holder.stdout.readline() == "at work\n"
-    assert "nobody works on it" not in shell.run("tasks").stdout
+    assert "its worker" not in shell.run("tasks").stdout
     assert not shell.json("tasks")["items"][0]["worker_died"]
     holder.kill()
     holder.communicate()
-    assert f"nobody works on it: pid {holder.pid} on " in shell.run("tasks").stdout
+    assert f"its worker (pid {holder.pid} on " in shell.run("tasks").stdout
     assert shell.json("tasks")["items"][0]["worker_died"]
 
 
@@ -235,7 +235,7 @@ def test_an_id_may_begin_with_a_dash(shell: Shell) -> None:
     assert shell.run("open", "--", "-rf").returncode == 0
     assert "-rf: running" in shell.run("show", "--", "-rf").stdout
     mistaken = shell.run("show", "-rf")
-    assert mistaken.returncode == 2 and "goes after --" in mistaken.stderr
+    assert mistaken.returncode == 2 and "starts with - after --" in mistaken.stderr
 
 
 def test_the_shell_completes_commands_and_ids(shell: Shell, app: sync.Perdure) -> None:
@@ -274,7 +274,7 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> Shell:
         (2, "checkpoint running --state @missing.json", "cannot read missing.json"),
         (2, "checkpoint running --state NaN", "NaN"),
         (2, "wait running --timeout 5", "500ms, 30s, 10m, 1h30m or 2d"),
-        (2, "tasks --since yesterday", "neither a length of time"),
+        (2, "tasks --since yesterday", "neither a duration"),
         (2, "tasks --limit 0", "between 1 and 1000"),
         (2, "pause running why --reason bored", "human_approval"),
         (2, "pause running why --reason scheduled_wait", "until="),

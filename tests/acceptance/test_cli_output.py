@@ -182,7 +182,7 @@ def test_the_help_of_a_command_opens_no_store(shell: Shell) -> None:
 
 def test_help_lists_every_command_with_a_line_of_its_own(shell: Shell) -> None:
     listed = shell.run("--help").stdout
-    for name, about in {"tasks": "List tasks", "wait": "Wait until", "fork": "Begin a new task"}.items():
+    for name, about in {"tasks": "List tasks", "wait": "Wait until", "fork": "Start a new task"}.items():
         assert any(line.split()[:1] == [name] and about in line for line in listed.splitlines())
 
 

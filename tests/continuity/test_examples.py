@@ -43,18 +43,18 @@ def test_the_commands_of_the_guide_take_a_task_to_another_store(tmp_path: Path) 
     run(here, *perdure, "create", "deploy", "--state", '{"n": 1}')
     told = run(here, *perdure, "export", "deploy", "../deploy.perdure", "--move")
     assert "deploy.perdure" in told and "not forgery" in told
-    assert "came in from" in run(there, *perdure, "import", "../deploy.perdure", "--map", f"{here}={there}")
+    assert "imported task" in run(there, *perdure, "import", "../deploy.perdure", "--map", f"{here}={there}")
     plan = json.loads(run(there, *perdure, "resume", "--plan", "deploy", "--json"))
     assert plan["units"] == [] and plan["skipped"] == 0
-    assert "nothing was saved" in run(there, *perdure, "resume", "--plan", "deploy")
+    assert "its runtime was never saved" in run(there, *perdure, "resume", "--plan", "deploy")
     record = json.loads(run(there, *perdure, "show", "deploy", "--json"))
     assert (record["status"], record["state"]) == ("paused", {"n": 1}), "nobody signed it"
     run(there, *perdure, "resume", "deploy")
     record = json.loads(run(there, *perdure, "show", "deploy", "--json"))
     assert record["status"] == "running"
-    assert "exists already" in run(there, *perdure, "import", "../deploy.perdure", code=4)
+    assert "already exists" in run(there, *perdure, "import", "../deploy.perdure", code=4)
     (tmp_path / "deploy.perdure").write_bytes(b"x")
-    assert "is refused" in run(there, *perdure, "import", "../deploy.perdure", code=2)
+    assert "refused bundle" in run(there, *perdure, "import", "../deploy.perdure", code=2)
 
 
 @pytest.mark.parametrize("page", ["restore", "bundles", "secrets"])
@@ -73,7 +73,7 @@ def test_a_resume_on_the_command_line_is_refused_while_the_world_has_changed(tmp
     run(tmp_path, *script, code=1)
     run(tmp_path, *perdure, "pause", "read-the-lines", "for now", "--reason", "checkpoint")
     (tmp_path / "book.txt").write_text("another book")
-    assert "does not fit the world any more" in run(tmp_path, *perdure, "resume", "read-the-lines", code=4)
+    assert "the environment has changed since checkpoint" in run(tmp_path, *perdure, "resume", "read-the-lines", code=4)
     assert "paused" in run(tmp_path, *perdure, "show", "read-the-lines")
     assert "refused by" in run(tmp_path, *perdure, "resume", "--plan", "read-the-lines")
     assert "running" in run(tmp_path, *perdure, "resume", "read-the-lines", "--anyway")

@@ -263,7 +263,7 @@ def test_a_full_disk_in_the_middle_of_a_cut_is_told_and_harms_no_earlier_cut(
     for number in range(4):
         (project / f"large{number}").write_bytes(os.urandom(400_000))
     told = children.run(cut_without_space, str(project), str(workspace.home))
-    assert "could not be cut" in told and "every earlier cut" in told
+    assert "cannot save" in told and "every earlier save" in told
     assert not list(workspace.objects.folder.glob("fast_import_crash_*"))
     workspace.restore(first.id, tmp_path / "earlier").done()
     assert looks(tmp_path / "earlier") == before

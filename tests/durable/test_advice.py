@@ -176,7 +176,7 @@ async def test_resume_all_takes_what_its_filter_chooses_and_tells_first_what_tha
         await (await app.tasks.open("waiting", state={})).pause("wait for me", reason="human_input")
     at = ("--store", url)
     shown = told(capsys, "resume", "--all", "--error", "ConnectionError", "--dry-run", *at)
-    assert "2 of 2 tasks would go on" in shown and "net-1" in shown and "net-2" in shown and "code-1" not in shown
+    assert "2 of 2 tasks would resume" in shown and "net-1" in shown and "net-2" in shown and "code-1" not in shown
     assert {one["status"] for one in json.loads(told(capsys, "tasks", "--json", *at))["items"]} == {"failed", "paused"}
     went = json.loads(told(capsys, "resume", "--all", "--error", "connectionerror", "--json", *at))
     assert {one["id"] for one in went["items"]} == {"net-1", "net-2"} and went["resumed"] == 2
@@ -184,8 +184,8 @@ async def test_resume_all_takes_what_its_filter_chooses_and_tells_first_what_tha
     assert [one["id"] for one in left] == ["code-1"]
     paused = json.loads(told(capsys, "resume", "--all", "--reason", "human_input", "--json", *at))
     assert [one["id"] for one in paused["items"]] == ["waiting"]
-    assert "no task fits" in told(capsys, "resume", "--all", "--agent", "nobody", *at)
-    assert "no task fits" in told(
+    assert "no task matches" in told(capsys, "resume", "--all", "--agent", "nobody", *at)
+    assert "no task matches" in told(
         capsys, "resume", "--all", "--tag", "team=nobody", *at
     )  # code-1 has failed, without it
 

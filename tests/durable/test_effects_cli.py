@@ -75,7 +75,7 @@ async def test_an_uncertain_effect_is_found_and_settled_from_the_shell(url: str,
     assert main(["effects", "order-42", "--store", url]) == 0
     assert "charge('o-1', 500)" in capsys.readouterr().out
     assert main(["effects", "--store", url]) == 0
-    assert "nothing is uncertain" in capsys.readouterr().out
+    assert "no uncertain effects" in capsys.readouterr().out
     assert run(capsys, url, "effects", "nobody")[0] == 3
 
 

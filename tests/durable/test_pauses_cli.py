@@ -55,7 +55,7 @@ async def test_an_approval_is_shown_and_decided_once_from_the_shell(url: str, ca
     async with Perdure(url) as app:
         await until_paused(app, "deploy", deploys)
     shown = told(capsys, url, "show", "deploy")
-    assert "human_approval: Ship it?" in shown and "perdure approve" in shown and "looked at next" in shown
+    assert "human_approval: Ship it?" in shown and "perdure approve" in shown and "next check" in shown
     assert "Ship it? (human_approval, since" in told(capsys, url, "where", "deploy")
     words = ("approve", "deploy", "--by", "ada", "--comment", "go", "--edited", '"production"')
     assert run(capsys, url, *words)[0] == 0

@@ -133,7 +133,7 @@ async def test_what_the_server_cannot_say_is_uncertain_and_not_run_again(
     with pytest.raises(TransactionLost, match="uncertain: another server answers") as raised:
         await machine.go_on("block")
     assert raised.value.is_uncertain
-    assert "look at the data" in str(raised.value)
+    assert "check in the database whether it was committed" in str(raised.value)
     assert rows(machine) == [1, 2]
 
 

@@ -103,8 +103,8 @@ def test_a_module_is_found_from_the_current_folder_and_lines_may_be_json(url: st
     [
         ("no_such_module:app", "cannot be imported"),
         ("no/such/file.py:app", "there is no file"),
-        (f"{HERE}/agent.py:not_an_app", "is no app of perdure; it has app"),
-        (f"{HERE}/agent.py:missing", "is no app"),
+        (f"{HERE}/agent.py:not_an_app", "is not an app (an object of Perdure); the module has app"),
+        (f"{HERE}/agent.py:missing", "is not an app"),
     ],
 )
 def test_what_cannot_be_loaded_is_a_usage_error(url: str, target: str, told: str) -> None:
