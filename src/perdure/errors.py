@@ -333,7 +333,7 @@ class ReplayDiverged(PerdureError):
     def __init__(self, task_id: str, position: int, recorded: str, asked: str, *, do: str = "") -> None:
         self.task_id, self.position, self.recorded, self.asked = task_id, position, recorded, asked
         super().__init__(
-            f"task {task_id!r} called {asked!r}; entry {position} of its journal is {recorded!r}",
+            f"task {task_id!r} asked for {asked!r}; entry {position} of its journal is {recorded!r}",
             kept="all entries; the call did not run, and the task is paused",
             do=do
             or "restore the order of the calls, keep both versions with patched(), or publish @durable(version=2)",
