@@ -336,7 +336,7 @@ class ReplayDiverged(PerdureError):
             f"task {task_id!r} asked for {asked!r}; entry {position} of its journal is {recorded!r}",
             kept="all entries; the call did not run, and the task is paused",
             do=do
-            or "restore the order of the calls, keep both versions with patched(), or publish @durable(version=2)",
+            or "put the calls back in order, keep both ways with patched(), or publish @durable(version=2)",
         )
 
 

@@ -113,7 +113,9 @@ def test_the_guides_examples_run_as_they_stand_and_once_more(tmp_path, function,
 
 
 _PROMISES = re.compile(
-    r"last finished step|steps are not run again|is not done again|step that was cut off|step cut off", re.IGNORECASE
+    r"last finished step|steps (are|do) not run again|does not run again|is not done again|interrupted step"
+    r"|step that was (cut off|interrupted)|step cut off",
+    re.IGNORECASE,
 )
 _WINDOW = re.compile(r"#when-a-step-is-on-disk|less than about a millisecond")
 

@@ -57,7 +57,7 @@ def test_a_worker_says_what_it_does_and_leaves_on_sigterm(url: str, tmp_path: Pa
         said(worker, "hello started (attempt 1)")
         said(worker, "hello completed")
         worker.send_signal(signal.SIGTERM)
-        said(worker, "left")
+        said(worker, "stopped:")
         assert worker.wait(PATIENCE) == 0
     drive(app.close())
 
