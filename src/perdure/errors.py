@@ -335,8 +335,7 @@ class ReplayDiverged(PerdureError):
         super().__init__(
             f"task {task_id!r} asked for {asked!r}; entry {position} of its journal is {recorded!r}",
             kept="all entries; the call did not run, and the task is paused",
-            do=do
-            or "put the calls back in order, keep both ways with patched(), or publish @durable(version=2)",
+            do=do or "put the calls back in order, keep both ways with patched(), or publish @durable(version=2)",
         )
 
 
