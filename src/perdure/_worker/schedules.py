@@ -38,7 +38,7 @@ class Schedules:
     async def _serve(self, kept: Kept[Plan], now: int) -> None:
         if function_for(kept.value.function, kept.value.version, kept.value.module) is None:
             return  # another worker knows it, or one that is not deployed yet
-        plan = await scheduling.folded(self._store, kept.value)
+        plan = await scheduling.with_results(self._store, kept.value)
         ticks: list[int] = []
         if not plan.is_paused:
             ticks, plan = plan.due(now)

@@ -79,7 +79,7 @@ class Triggers:
     async def _act(self, id: str, one: Kept[Trigger], kept: Kept[Incoming], now: int) -> tuple[str | None, int]:
         """Returns what to note for this trigger, None when it is not done with the event; and when to look again."""
         trigger = one.value
-        if trigger.is_paused or not triggering.knows(trigger):
+        if trigger.is_paused or not triggering.can_act(trigger):
             return None, now + _LATER_MS
         may_at, noted = trigger.slot(kept.key, now)
         if may_at > now:
@@ -100,7 +100,7 @@ class Triggers:
         """Delete an event, but not while the file it is about still exists."""
         event = kept.value
         is_elsewhere = event.path != "" and event.host != self._host
-        if event.path and (is_elsewhere or await asyncio.to_thread(triggering.looks, event.path) is not None):
+        if event.path and (is_elsewhere or await asyncio.to_thread(triggering.file_shape, event.path) is not None):
             await self._events.change(kept, event, due_at=now + REMEMBERED_MS)
         else:
             await self._events.drop(kept)
@@ -139,14 +139,14 @@ class Triggers:
 def _look(trigger: Trigger) -> dict[str, str]:
     """The shape of each file that the trigger watches. Symbolic links are skipped: they may lead anywhere."""
     if trigger.source == "file":
-        shape = triggering.looks(trigger.path)
+        shape = triggering.file_shape(trigger.path)
         return {} if shape is None else {trigger.path: shape}
     try:
         names = sorted(os.listdir(trigger.path))
     except OSError:
         return {}
     wanted = [name for name in names if fnmatch.fnmatch(name, trigger.pattern) and not _is_unfinished(name)]
-    shapes = {path: triggering.looks(path) for path in (os.path.join(trigger.path, name) for name in wanted)}
+    shapes = {path: triggering.file_shape(path) for path in (os.path.join(trigger.path, name) for name in wanted)}
     return {path: shape for path, shape in shapes.items() if shape is not None}
 
 

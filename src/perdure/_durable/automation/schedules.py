@@ -218,7 +218,7 @@ async def fire(tasks: Tasks, id: str, plan: Plan, tick: int) -> bool:
     return True
 
 
-async def folded(store: Store, plan: Plan, *, before: str | None = None) -> Plan:
+async def with_results(store: Store, plan: Plan, *, before: str | None = None) -> Plan:
     """The plan with the results of its runs since the last look; with `before`, only of runs before that task."""
     state, still = plan.state, []
     for id in plan.open:
@@ -244,7 +244,7 @@ def _left_by(store: Store, row: TaskRow, otherwise: Any) -> Any:
 
 
 async def view(store: Store, id: str, plan: Plan) -> Schedule:
-    plan = await folded(store, plan)
+    plan = await with_results(store, plan)
     tick = None if plan.is_paused else plan.next_after(plan.last)
     return Schedule(
         id=id,
@@ -280,7 +280,7 @@ async def scheduled() -> Tick | None:
         if "schedule" not in tags or "tick" not in tags:
             return None
         kept = await shelf_of(attempt.store).get(tags["schedule"])
-        plan = await folded(attempt.store, kept.value, before=attempt.task_id) if kept else None
+        plan = await with_results(attempt.store, kept.value, before=attempt.task_id) if kept else None
         at = datetime.fromisoformat(tags["tick"])
         return Tick(schedule=tags["schedule"], at=moment(to_ms(at)), state=plan.state if plan else None)
 

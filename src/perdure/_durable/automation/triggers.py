@@ -80,7 +80,7 @@ class TriggerDraft:
     async def file(self, path: str | os.PathLike[str], *, rate: tuple[int, Duration] | None = None) -> Trigger:
         """Act whenever this file changes or appears; its present content does not count. Only on this machine."""
         where = _whole(path)
-        return await self._keep(rate, source="file", path=where, event=f"~{self._id}", seen=looks(where) or "-")
+        return await self._keep(rate, source="file", path=where, event=f"~{self._id}", seen=file_shape(where) or "-")
 
     async def directory(
         self, path: str | os.PathLike[str], *, pattern: str = "*", rate: tuple[int, Duration] | None = None
@@ -241,7 +241,7 @@ def events_of(store: Store) -> Shelf[Incoming]:
     return Shelf(store, "event", Incoming)
 
 
-def looks(path: str) -> str | None:
+def file_shape(path: str) -> str | None:
     """Tells one content of a file from another without reading it; None when it is missing or not a regular file."""
     try:
         found = os.stat(path, follow_symlinks=False)
@@ -252,7 +252,7 @@ def looks(path: str) -> str | None:
     return f"{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
 
 
-def knows(trigger: Trigger) -> bool:
+def can_act(trigger: Trigger) -> bool:
     """Whether this process can act on it: it has the function's code, or needs none."""
     return bool(trigger.signal) or function_for(trigger.function, trigger.version, trigger.module) is not None
 

@@ -7,7 +7,7 @@ __getattr__ = lazy_door(
     {
         "control_watch": (
             "BEGUN",
-            "is_among",
+            "includes_task",
             "is_halted",
             "is_live",
             "has_cancel_request",

@@ -5,7 +5,7 @@ Written by tools/make_doors.py from the table in __init__.py.
 
 from perdure._durable.control.control_watch import (
     BEGUN,
-    is_among,
+    includes_task,
     is_halted,
     is_live,
     has_cancel_request,
@@ -18,7 +18,7 @@ from perdure._durable.control.control_watch import (
 from perdure._durable.control.kill_switch import KillSwitch, Switch, why_stopped
 __all__ = [
     "BEGUN",
-    "is_among",
+    "includes_task",
     "is_halted",
     "is_live",
     "has_cancel_request",

@@ -109,10 +109,10 @@ async def is_halted(store: Store, task_id: str) -> bool:
     switches = watch.seen()
     while switches is None:
         switches = await watch.switches()
-    return is_among(switches, task_id)
+    return includes_task(switches, task_id)
 
 
-def is_among(switches: frozenset[str], task_id: str) -> bool:
+def includes_task(switches: frozenset[str], task_id: str) -> bool:
     """Whether one of the switches is for this task or for all tasks."""
     return bool(switches) and ("" in switches or task_id in switches)
 

@@ -10,7 +10,7 @@ import asyncio
 import os
 from typing import Any
 
-from perdure._durable.control import is_among, is_halted, watch_of, why_stopped
+from perdure._durable.control import includes_task, is_halted, watch_of, why_stopped
 from perdure._durable.declare import DurableFunction, function_for
 from perdure._durable.lifecycle.run_waits import Stopped, WaitNotices, stopped
 from perdure._durable.lifecycle.single_attempt import come_back, make_attempt
@@ -62,7 +62,7 @@ async def run_here(
     switches = watch.seen()
     while switches is None:
         switches = await watch.switches()
-    halted = is_among(switches, id)
+    halted = includes_task(switches, id)
     draft = draft_of(tasks, function.alike) if not halted else None
     if draft is not None:
         arguments, copies = function.signature.keep_arguments(args, kwargs)

@@ -10,7 +10,7 @@ from typing import Any
 
 from perdure._durable.declare import DurableFunction, chosen_among, namesakes_of
 from perdure._durable.journal import read_entries
-from perdure._durable.models import was_begun_with
+from perdure._durable.models import original_arguments
 from perdure._durable.values import Signature
 from perdure._ground import envelope
 from perdure._model import FINISHED
@@ -81,4 +81,4 @@ def compared(signature: Signature, arguments: bytes) -> bytes:
 
 async def _begun_with(store: Store, row: TaskRow) -> bytes:
     """The arguments the task was started with, if its line has others."""
-    return was_begun_with([entry for _, entry in await read_entries(store, row.uid, row.line)]) if row.line else b""
+    return original_arguments([entry for _, entry in await read_entries(store, row.uid, row.line)]) if row.line else b""

@@ -11,7 +11,7 @@ from perdure._durable.attempt import Attempt, Paused, current
 from perdure._durable.journal import read_entries
 from perdure._durable.lifecycle.attach_check import compared
 from perdure._durable.lifecycle.task_fork import packed
-from perdure._durable.models import carried, was_begun_with
+from perdure._durable.models import carried, original_arguments
 from perdure._ground import envelope
 from perdure._tasks import Hold, Task, event_of, store_of
 from perdure.errors import InvalidInput, LeaseLost, NoTask
@@ -60,7 +60,7 @@ async def next_line(attempt: Attempt, task: Task, hold: Hold, signature: Any, ve
     await attempt.flush()
     before = (await attempt.store.query("get_call", uid=task.uid))[0][2]
     before = envelope.unseal(before, kind="arguments", bound_to=task.uid, ring=attempt.store.ring)
-    begun_with = was_begun_with([entry for _, entry in attempt.entries]) or compared(signature, before)
+    begun_with = original_arguments([entry for _, entry in attempt.entries]) or compared(signature, before)
     data = {"line": attempt.line + 1}
     await begin_line(
         task,

@@ -11,7 +11,7 @@ __getattr__ = lazy_door(
             "open_account",
             "seal_budget",
             "spent_in",
-            "was_begun_with",
+            "original_arguments",
         ),
         "model_decorator": (
             "Price",

@@ -3,7 +3,14 @@
 Written by tools/make_doors.py from the table in __init__.py.
 """
 
-from perdure._durable.models.budget_accounts import Spent, carried, open_account, seal_budget, spent_in, was_begun_with
+from perdure._durable.models.budget_accounts import (
+    Spent,
+    carried,
+    open_account,
+    seal_budget,
+    spent_in,
+    original_arguments,
+)
 from perdure._durable.models.model_decorator import Price, Usage, model_call
 from perdure._durable.models.prompt_log import ModelCall, model_calls
 from perdure._durable.models.savings import Savings, savings_in, savings_of
@@ -13,7 +20,7 @@ __all__ = [
     "open_account",
     "seal_budget",
     "spent_in",
-    "was_begun_with",
+    "original_arguments",
     "Price",
     "Usage",
     "model_call",

@@ -187,7 +187,7 @@ def carried(entries: Iterable[Entry], begun_with: bytes = b"") -> Entry:
     return Entry("result", "spent", CARRIED, begun_with, note=note)
 
 
-def was_begun_with(entries: Sequence[Entry]) -> bytes:
+def original_arguments(entries: Sequence[Entry]) -> bytes:
     """The arguments its task was started with, recorded in a line that has others; empty for any other line."""
     return entries[0].digest if entries and entries[0].op == "spent" else b""
 
