@@ -202,9 +202,9 @@ async def test_a_result_that_cannot_be_stored_is_rolled_back(base: Base, app_url
 async def test_an_answer_to_commit_that_was_lost_is_settled_by_the_marker(
     base: Base, app_url: str, monkeypatch: Any
 ) -> None:
-    from perdure._durable.databases import markers
+    from perdure._durable.databases import commit_markers
 
-    side = markers._Psycopg if base.driver.startswith("psycopg") else markers._Sqlite
+    side = commit_markers._Psycopg if base.driver.startswith("psycopg") else commit_markers._Sqlite
     commit, lost = side.commit, []
 
     async def commit_and_lose_the_answer(self: Any) -> None:

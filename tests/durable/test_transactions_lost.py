@@ -78,9 +78,9 @@ async def test_what_may_have_been_committed_is_not_failed_because_the_database_i
     if how == "killed":
         Places(monkeypatch).at("transaction.committed", leave)
     else:
-        from perdure._durable.databases import markers
+        from perdure._durable.databases import commit_markers
 
-        side = markers._Psycopg if base.is_postgres else markers._Sqlite
+        side = commit_markers._Psycopg if base.is_postgres else commit_markers._Sqlite
         commit = side.commit
 
         async def commit_and_be_lost(self: Any) -> None:

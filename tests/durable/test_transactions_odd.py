@@ -273,7 +273,7 @@ async def test_what_was_done_after_the_marker_was_rolled_back_is_asked_about(bas
     async with Perdure(tmp_path / "p.db") as app:
         work = calling(base.db(), roll_back_and_go_on, retry=Retry(2, wait=timedelta(0)))
         assert isinstance(await until_paused(app, "t", work), Pause)
-        assert "has ended its transaction by itself" in (await app.effects.list())[0].why
+        assert "has ended its transaction itself" in (await app.effects.list())[0].why
     assert len(tries) == 1
 
 
