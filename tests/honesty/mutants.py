@@ -116,7 +116,7 @@ def _forget_keys() -> None:
 
 def _hide_restarts() -> None:
     from perdure.keeper.kinds.services import Service
-    from perdure.keeper.process.spooled_program import Spooled
+    from perdure.keeper.kinds.spooled_program import Spooled
 
     Service.found = lambda *_: {}  # type: ignore[method-assign]
     Service.about = Spooled.about  # type: ignore[method-assign]
@@ -129,13 +129,13 @@ def _forget_statements() -> None:
 
 
 def _guess_that_it_was_rolled_back() -> None:
-    from perdure.keeper.pgproxy import postmortem
+    from perdure.keeper.pgproxy.recovery import postmortem
 
     postmortem._ask_outcome = lambda *_: ("aborted", "")
 
 
 def _leave_the_backend_alone() -> None:
-    from perdure.keeper.pgproxy import postmortem
+    from perdure.keeper.pgproxy.recovery import postmortem
 
     postmortem._end_backend = lambda *_: ""
 

@@ -25,8 +25,8 @@ from perdure.demo.agent import Stage
 from perdure.demo.play import who_serves
 from perdure.demo.stage import Agent, agent_on, rows, set_stage
 from perdure.demo.world import World, running_world
-from perdure.keeper.core.access import is_below
 from perdure.keeper.process import processes
+from perdure.keeper.process.ancestry import is_below
 from tests.runtime.kit import Place, is_alive, until
 from tests.runtime.test_run import Terminal
 from tests.support import postgres

@@ -16,10 +16,10 @@ import pytest
 
 from perdure._runtime.sessions.session_processes import ask
 from perdure.keeper.core import wire as keeper_wire
-from perdure.keeper.pgproxy import wire
-from perdure.keeper.pgproxy.recipe import Recipe
-from perdure.keeper.pgproxy.recording import RecordingSession
-from perdure.keeper.pgproxy.session import Session
+from perdure.keeper.pgproxy.protocol import wire
+from perdure.keeper.pgproxy.session.recipe import Recipe
+from perdure.keeper.pgproxy.session.recording import RecordingSession
+from perdure.keeper.pgproxy.session.session import Session
 from tests.runtime.kit import Place, until
 from tests.sessions.acts import IDENTITY, one
 from tests.sessions.conftest import stage  # noqa: F401

@@ -10,7 +10,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from perdure._runtime.sessions.postgres_address import options_of
-from perdure.keeper.pgproxy import login
+from perdure.keeper.pgproxy.login import upstream as login
 from tests.security.pgserver import PASSWORD, Script, demand, make_certificate, message, serving
 
 
@@ -113,7 +113,7 @@ def test_channel_binding_is_used_where_it_can_be(keys: tuple[Path, Path], monkey
     """The server of this test checks that the exchange is bound to its own certificate."""
     with serving(Script("plus", tls=True), keys) as port:
         assert ours(port, channel_binding="require") == ""
-        monkeypatch.setattr("perdure.keeper.pgproxy.tls.binding_of", lambda link: b"x" * 32)
+        monkeypatch.setattr("perdure.keeper.pgproxy.login.tls.binding_of", lambda link: b"x" * 32)
         assert ours(port, channel_binding="require"), "somebody in between has another certificate"
 
 

@@ -20,7 +20,8 @@ import psycopg
 from perdure._runtime.sessions import postgres as sessions
 from perdure._runtime.sessions.session_processes import SessionPlace, ask
 from perdure._runtime.sessions.sqlite import open_sqlite
-from perdure.keeper.pgproxy import parking, process
+from perdure.keeper.pgproxy import process
+from perdure.keeper.pgproxy.recovery import parking
 from perdure.keeper.sqlite_holder import __main__ as sqliteholder
 from tests.support.processes import Child, Link, Nursery, say
 

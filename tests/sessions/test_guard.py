@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from perdure._runtime.sessions.postgres import PostgresSession
-from perdure.keeper.pgproxy import wire
-from perdure.keeper.pgproxy.guard import Guard, statements
-from perdure.keeper.pgproxy.session import Session
+from perdure.keeper.pgproxy.protocol import wire
+from perdure.keeper.pgproxy.protocol.guard import Guard, statements
+from perdure.keeper.pgproxy.session.session import Session
 from tests.sessions.acts import one
 from tests.sessions.kit import Stage
 

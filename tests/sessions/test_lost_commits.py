@@ -13,11 +13,12 @@ import pytest
 from perdure._durable import step
 from perdure._runtime.sessions.postgres import PostgresSession, open_postgres
 from perdure.errors import SqlFailed
-from perdure.keeper.pgproxy import endings, wire
-from perdure.keeper.pgproxy.postmortem import judge
-from perdure.keeper.pgproxy.session import Session
-from perdure.keeper.pgproxy.trace import Left, Server, Trace
-from perdure.keeper.pgproxy.witness import Witness
+from perdure.keeper.pgproxy.protocol import transaction_ends as endings
+from perdure.keeper.pgproxy.protocol import wire
+from perdure.keeper.pgproxy.recovery.postmortem import judge
+from perdure.keeper.pgproxy.recovery.trace import Left, Server, Trace
+from perdure.keeper.pgproxy.recovery.witness import Witness
+from perdure.keeper.pgproxy.session.session import Session
 from tests.replay.kit import play
 from tests.runtime.kit import until
 from tests.sessions.acts import send_and_die

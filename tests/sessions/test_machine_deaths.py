@@ -17,8 +17,8 @@ from perdure._runtime.sessions.postgres import open_postgres
 from perdure._runtime.sessions.session_processes import SessionPlace, ask
 from perdure._runtime.sessions.sqlite import open_sqlite
 from perdure.errors import TransactionLost
-from perdure.keeper.pgproxy import postmortem
-from perdure.keeper.pgproxy.trace import Server
+from perdure.keeper.pgproxy.recovery import postmortem
+from perdure.keeper.pgproxy.recovery.trace import Server
 from tests.sessions.kit import Stage
 from tests.support.processes import Link
 

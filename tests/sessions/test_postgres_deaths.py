@@ -9,8 +9,8 @@ import pytest
 
 from perdure._runtime.sessions.session_processes import ask
 from perdure.errors import SessionLost
-from perdure.keeper.pgproxy.notebook import LARGE, Notebook
-from perdure.keeper.pgproxy.parking import SocketParking
+from perdure.keeper.pgproxy.recovery.notebook import LARGE, Notebook
+from perdure.keeper.pgproxy.recovery.parking import SocketParking
 from tests.runtime.kit import until
 from tests.sessions import acts
 from tests.sessions.acts import IDENTITY, one

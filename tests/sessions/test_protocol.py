@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.keeper.pgproxy import resync, wire
-from perdure.keeper.pgproxy.blocks import Blocks
 from perdure.keeper.pgproxy.hold import Hold
-from perdure.keeper.pgproxy.notebook import IDLE, SENT, Notebook, to_json
-from perdure.keeper.pgproxy.scram import Refused, Scram
-from perdure.keeper.pgproxy.session import Session
+from perdure.keeper.pgproxy.login.scram import Refused, Scram
+from perdure.keeper.pgproxy.protocol import resync, wire
+from perdure.keeper.pgproxy.recovery.notebook import IDLE, SENT, Notebook, to_json
+from perdure.keeper.pgproxy.session.blocks import Blocks
+from perdure.keeper.pgproxy.session.session import Session
 
 # ── messages ─────────────────────────────────────────────────────────────────────────────────────
 

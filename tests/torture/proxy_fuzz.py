@@ -25,12 +25,12 @@ from typing import Any
 
 from perdure._runtime.sessions import postgres as sessions
 from perdure._runtime.sessions.session_processes import ask
-from perdure.keeper.pgproxy import wire
-from perdure.keeper.pgproxy.guard import Guard
-from perdure.keeper.pgproxy.recipe import Recipe
-from perdure.keeper.pgproxy.recording import RecordingSession
-from perdure.keeper.pgproxy.session import Session
-from perdure.keeper.pgproxy.visitor import Visitor
+from perdure.keeper.pgproxy.client_link import Visitor
+from perdure.keeper.pgproxy.protocol import wire
+from perdure.keeper.pgproxy.protocol.guard import Guard
+from perdure.keeper.pgproxy.session.recipe import Recipe
+from perdure.keeper.pgproxy.session.recording import RecordingSession
+from perdure.keeper.pgproxy.session.session import Session
 from tests.security.pgserver import WELCOME, Peer
 from tests.sessions.kit import HOLD, Stage
 from tests.support import postgres

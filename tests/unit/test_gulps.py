@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from perdure.keeper.core.read_size import Gulp
+from perdure.keeper.pgproxy.read_size import Gulp
 
 MOST = 1 << 18
 

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.keeper.kinds.marks import Mark, Marks
+from perdure.keeper.kinds.output_log import OutLog
 from perdure.keeper.kinds.shell_line import ShellLine
 from perdure.keeper.kinds.shells import Shell
-from perdure.keeper.process.output_log import OutLog, memory_file
+from perdure.keeper.process.memory_files import memory_file
 
 
 def mark(kind: str, *parts: str) -> bytes:

@@ -53,7 +53,7 @@ from perdure.keeper.core import (
     wire,
 )
 from perdure.keeper.core import log as keeper_log
-from perdure.keeper.process import CannotStart, Command, processes, spawn
+from perdure.keeper.process import CannotStart, Command, is_below, processes, spawn
 
 log = logging.getLogger("perdure.keeper")
 
@@ -165,7 +165,7 @@ class Keeper:
         if held is not None:
             with contextlib.suppress(Exception):
                 held.forget()
-        if processes.is_same(unit.pid, unit.start) and access.is_below(unit.pid, self.anchor_pid):
+        if processes.is_same(unit.pid, unit.start) and is_below(unit.pid, self.anchor_pid):
             processes.kill(processes.of_unit(unit.pid, unit.uid, self.anchor_pid))
         self._let_go(unit.uid)
         why = f"{type(error).__name__}: {shortened(str(getattr(error, 'values', error)))}"

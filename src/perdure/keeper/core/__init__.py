@@ -5,10 +5,7 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "access": (
-            "is_below",
-            "peer_of",
-        ),
+        "access": ("peer_of",),
         "anchor_client": (
             "AnchorGone",
             "Anchored",
@@ -28,14 +25,8 @@ __getattr__ = lazy_door(
             "QUESTIONS",
         ),
         "home": ("Home",),
-        "inputs": (
-            "Inputs",
-            "OWN",
-        ),
-        "json_lines": ("to_json",),
         "limits": ("Limits",),
         "listener": ("Door",),
-        "read_size": ("Gulp",),
         "records": ("Records",),
         "unit_kinds": (
             "Answer",
@@ -73,7 +64,6 @@ __getattr__ = lazy_door(
     },
     modules=(
         "access",
-        "json_lines",
         "log",
         "records",
         "untrusted",

@@ -3,7 +3,7 @@
 Written by tools/make_doors.py from the table in __init__.py.
 """
 
-from perdure.keeper.core.access import is_below, peer_of
+from perdure.keeper.core.access import peer_of
 from perdure.keeper.core.anchor_client import AnchorGone, Anchored, Exit, NotHeld
 from perdure.keeper.core.channel import Channel, ChannelRefused, TOKEN_FD
 from perdure.keeper.core.connection import Connection
@@ -11,11 +11,8 @@ from perdure.keeper.core.file_bells import Bells
 from perdure.keeper.core.finished_tasks import Finished
 from perdure.keeper.core.handlers import IN_EVERY_VERSION, QUESTIONS
 from perdure.keeper.core.home import Home
-from perdure.keeper.core.inputs import Inputs, OWN
-from perdure.keeper.core.json_lines import to_json
 from perdure.keeper.core.limits import Limits
 from perdure.keeper.core.listener import Door
-from perdure.keeper.core.read_size import Gulp
 from perdure.keeper.core.records import Records
 from perdure.keeper.core.unit_kinds import Answer, Call, Caller, Gone, Held, Kind, Refused, Soon, Verb, all_kinds
 from perdure.keeper.core.units import Registry, Unit, is_uid, shortened
@@ -35,13 +32,11 @@ from perdure.keeper.core.wire import (
     send,
 )
 from perdure.keeper.core import access
-from perdure.keeper.core import json_lines
 from perdure.keeper.core import log
 from perdure.keeper.core import records
 from perdure.keeper.core import untrusted
 from perdure.keeper.core import wire
 __all__ = [
-    "is_below",
     "peer_of",
     "AnchorGone",
     "Anchored",
@@ -56,12 +51,8 @@ __all__ = [
     "IN_EVERY_VERSION",
     "QUESTIONS",
     "Home",
-    "Inputs",
-    "OWN",
-    "to_json",
     "Limits",
     "Door",
-    "Gulp",
     "Records",
     "Answer",
     "Call",
@@ -91,7 +82,6 @@ __all__ = [
     "receive",
     "send",
     "access",
-    "json_lines",
     "log",
     "records",
     "untrusted",

@@ -26,13 +26,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from perdure.keeper.core.anchor_client import Anchored
+from perdure.keeper.process import descends, is_dead
 
 _CREDENTIALS = struct.Struct("3i")
 _NUMBER = struct.Struct("i")
 _SO_PEERPIDFD = 77
 _HAS_PROC = os.path.exists("/proc/self/stat")
-# A line of parents is that long at most, and is followed anew that often when it changes meanwhile.
-_LONGEST_LINE, _TRIES = 1000, 20
 
 
 class Stranger(Exception):
@@ -74,7 +73,7 @@ def check_descent(sock: socket.socket, pid: int, anchor: int) -> None:
         # It still lives, so what /proc has said was about this process and not about another with its pid.
         if process is not None and _has_ended(process):
             raise Stranger(f"process {pid} has ended, so it cannot be seen what had started it")
-    if is_one is None or _is_dead(pid):
+    if is_one is None or is_dead(pid):
         raise Stranger(f"process {pid} has ended, so it cannot be seen what had started it")
     if is_one:
         raise Stranger(f"process {pid} was started by a unit and has no token")
@@ -111,61 +110,6 @@ def _has_ended(pidfd: int) -> bool:
     looking = select.poll()
     looking.register(pidfd, select.POLLIN)
     return bool(looking.poll(0))
-
-
-def is_below(pid: int, ancestor: int) -> bool:
-    """Whether a process is known to have been started by another one, by way of however many others."""
-    return descends(pid, ancestor) is True
-
-
-def descends(pid: int, ancestor: int) -> bool | None:
-    """The same; None when its line of parents cannot be followed."""
-    for _ in range(_TRIES):
-        found = _follow(pid, ancestor)
-        if found is not None:
-            return found
-    return None
-
-
-def _follow(pid: int, ancestor: int) -> bool | None:
-    for _ in range(_LONGEST_LINE):
-        parent = parent_of(pid)
-        if parent == ancestor and parent:
-            return True
-        if parent is None:
-            return None  # it has just ended, and its children have other parents now
-        if parent <= 1:
-            return False
-        pid = parent
-    return None
-
-
-def parent_of(pid: int) -> int | None:
-    """The parent of a process: 0 when that is out of sight, None when the process has ended."""
-    fields = _stat(pid)
-    if fields:
-        return int(fields[1])
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return 0  # another user's, where /proc hides those: what it starts is that user's doing
-    except OSError:
-        pass
-    return None
-
-
-def _is_dead(pid: int) -> bool:
-    fields = _stat(pid)
-    return not fields or fields[0] in (b"Z", b"X")
-
-
-def _stat(pid: int) -> list[bytes]:
-    """The fields of /proc/PID/stat from the state on."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()
-    except OSError:
-        return []
 
 
 def new_token() -> socket.socket:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from perdure._ground.ids import boot_id
 from perdure.keeper.core import wire
 from perdure.keeper.core.connection import Connection
-from perdure.keeper.core.json_lines import to_json
 from perdure.keeper.core.limits import NAMES
 from perdure.keeper.core.unit_kinds import WITHOUT_SECRETS, Answer, Call, Held, Refused, Soon, hidden_argv
 from perdure.keeper.core.units import Owner, Unit
+from perdure.keeper.json_text import to_json
 from perdure.keeper.process import processes
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from perdure.keeper.core.json_lines import to_json
+from perdure.keeper.json_text import to_json
 
 VERSIONS = (1,)
 # Among the secrets of an HTTP request: its address, if that has some. No header has a name like it.

@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 
 from perdure.keeper.core import Answer, Call, Kind, Verb, untrusted
 from perdure.keeper.kinds.services import Service
+from perdure.keeper.kinds.spooled_program import Spooled, check_command
 from perdure.keeper.kinds.terminals import Terminal
-from perdure.keeper.process import Spooled, check_command, processes
+from perdure.keeper.process import processes
 
 
 class Command(Terminal):

@@ -22,7 +22,8 @@ from typing import Any, ClassVar
 
 from perdure._ground import secret_forms
 from perdure.keeper.core import REAL_URL, Answer, Call, Kind, NotHeld, Refused, Verb, untrusted
-from perdure.keeper.process import COOKIE, UNSEEN, Command, Spooled, memory_file
+from perdure.keeper.kinds.spooled_program import UNSEEN, Spooled
+from perdure.keeper.process import COOKIE, Command, memory_file
 
 # In the folder of the keeper: one of an earlier version that still runs starts the program from there.
 _FETCHER = str(Path(__file__).parents[1] / "fetcher.py")

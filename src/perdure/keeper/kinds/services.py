@@ -19,17 +19,8 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from perdure.keeper.core import Answer, Call, Kind, Refused, Unit, Verb
-from perdure.keeper.process import (
-    OWNER,
-    UNSEEN,
-    CannotStart,
-    Command,
-    Spooled,
-    check_command,
-    is_running,
-    ports,
-    processes,
-)
+from perdure.keeper.kinds.spooled_program import UNSEEN, Spooled, check_command
+from perdure.keeper.process import OWNER, CannotStart, Command, is_running, ports, processes
 
 # So many failures, each sooner than this after its start, and nobody tries any more.
 MOST_RESTARTS = 5

@@ -20,13 +20,12 @@ import signal
 import socket
 import stat
 import sys
-import tempfile
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from perdure._ground.secret_forms import hide_forms
-from perdure.keeper.core import Answer, Call, Gone, Held, Kind, Refused, Unit, Verb, is_below, untrusted
-from perdure.keeper.process import COOKIE, CannotStart, Command, processes
+from perdure.keeper.core import Answer, Call, Gone, Held, Kind, Refused, Unit, Verb, untrusted
+from perdure.keeper.process import COOKIE, CannotStart, Command, is_below, memory_file_with, processes
 
 PROGRAMS = {"postgres": "perdure.keeper.pgproxy", "sqlite": "perdure.keeper.sqlite_holder"}
 _ENV = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -75,7 +74,7 @@ class Session(Held):
         whole = bytearray(config.rstrip()[:-1])  # put together as bytes: these can be overwritten
         whole += b', "channel": ' + json.dumps(str(self.keeper.listener.getsockname())).encode() + b"}\n"
         folder = self.keeper.units.folder(self.unit)
-        told = _in_memory(whole)
+        told = memory_file_with(whole)
         whole[:] = bytes(len(whole))
         self._pipe, theirs = os.pipe()
         os.set_blocking(self._pipe, False)
@@ -275,21 +274,6 @@ class Session(Held):
 
 def _is_socket(fd: int) -> bool:
     return stat.S_ISSOCK(os.fstat(fd).st_mode)
-
-
-def _in_memory(data: bytes | bytearray) -> int:
-    """A descriptor to read it from; no file has it."""
-    if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("session", os.MFD_CLOEXEC)
-    else:
-        with tempfile.TemporaryFile() as file:
-            fd = os.dup(file.fileno())
-    written = 0
-    while written < len(data):
-        with memoryview(data) as view, view[written:] as rest:
-            written += os.write(fd, rest)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
 
 
 KINDS = (Kind("session", Session, identity=lambda recipe: recipe["config"]["folder"]),)

@@ -20,8 +20,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from perdure.keeper.core import OWN, Answer, Call, Kind, Refused, Soon, Verb, is_uid, untrusted
+from perdure.keeper.core import Answer, Call, Kind, Refused, Soon, Verb, is_uid, untrusted
 from perdure.keeper.kinds import recipes
+from perdure.keeper.kinds.inputs import OWN
 from perdure.keeper.kinds.marks import Mark, Marks
 from perdure.keeper.kinds.shell_commands import LARGEST_OUTPUT, Command, Commands, digest
 from perdure.keeper.kinds.shell_line import ShellLine

@@ -17,8 +17,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from perdure.keeper.core import Answer, Call, Gone, Held, Inputs, Refused, Soon, Verb, untrusted
-from perdure.keeper.process import COOKIE, Command, OutLog, Part
+from perdure.keeper.core import Answer, Call, Gone, Held, Refused, Soon, Verb, untrusted
+from perdure.keeper.kinds.inputs import Inputs
+from perdure.keeper.kinds.output_log import OutLog, Part
+from perdure.keeper.process import COOKIE, Command
 from perdure.keeper.process import terminal_state as ttys
 
 ROWS, COLUMNS = 40, 120

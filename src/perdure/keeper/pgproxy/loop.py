@@ -17,16 +17,15 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from perdure.keeper.core import Gulp
-from perdure.keeper.pgproxy import login, wire
-from perdure.keeper.pgproxy.calls import FENCED
+from perdure.keeper.pgproxy.client_link import Visitor
 from perdure.keeper.pgproxy.hold import Hold
 from perdure.keeper.pgproxy.login import Upstream
-from perdure.keeper.pgproxy.notebook import IDLE, LARGE, SENDING, SENT, Notebook, to_json
+from perdure.keeper.pgproxy.login import upstream as login
 from perdure.keeper.pgproxy.poller import Poller
+from perdure.keeper.pgproxy.protocol import FENCED, wire
+from perdure.keeper.pgproxy.read_size import Gulp
+from perdure.keeper.pgproxy.recovery import IDLE, LARGE, ONLY_NUMBER, SENDING, SENT, Notebook, Witness, to_json
 from perdure.keeper.pgproxy.session import Session
-from perdure.keeper.pgproxy.visitor import Visitor
-from perdure.keeper.pgproxy.witness import ONLY_NUMBER, Witness
 from perdure.keeper.session import hold_clock as clock
 
 _MOST_AT_ONCE = 1 << 18

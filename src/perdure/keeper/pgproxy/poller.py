@@ -7,7 +7,7 @@ import selectors
 import socket
 from collections.abc import Callable
 
-from perdure.keeper.pgproxy.visitor import is_ours
+from perdure.keeper.pgproxy.client_link import is_ours
 
 
 class Poller:

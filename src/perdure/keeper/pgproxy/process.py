@@ -12,19 +12,27 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from perdure.keeper.pgproxy import wire
-from perdure.keeper.pgproxy.adopt import Adopted, Unusable, adopt
-from perdure.keeper.pgproxy.blocks import Blocks
-from perdure.keeper.pgproxy.control import Control
+from perdure.keeper.pgproxy.control_socket import Control
 from perdure.keeper.pgproxy.hold import Hold
 from perdure.keeper.pgproxy.login import LoginFailed, Upstream
 from perdure.keeper.pgproxy.loop import Proxy
-from perdure.keeper.pgproxy.making import as_text, keep_recipe, kept_ledger, kept_recipe, make, take_over
-from perdure.keeper.pgproxy.notebook import Notebook
-from perdure.keeper.pgproxy.parking import Parking, parking_of
-from perdure.keeper.pgproxy.postmortem import Finding, examine
-from perdure.keeper.pgproxy.trace import NAME, Server, Trace
-from perdure.keeper.pgproxy.witness import Witness
+from perdure.keeper.pgproxy.protocol import wire
+from perdure.keeper.pgproxy.recovery import (
+    NAME,
+    Adopted,
+    Finding,
+    Notebook,
+    Parking,
+    Server,
+    Trace,
+    Unusable,
+    Witness,
+    adopt,
+    examine,
+    parking_of,
+)
+from perdure.keeper.pgproxy.session import Blocks
+from perdure.keeper.pgproxy.session_start import as_text, keep_recipe, kept_ledger, kept_recipe, make, take_over
 from perdure.keeper.session import Ledger, forget_passwords, hold_lock, listen, tell_starter
 from perdure.keeper.session import hold_clock as clock
 

@@ -5,11 +5,15 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
+        "ancestry": (
+            "descends",
+            "is_below",
+            "is_dead",
+        ),
         "isolation": ("Isolation",),
-        "output_log": (
-            "OutLog",
-            "Part",
+        "memory_files": (
             "memory_file",
+            "memory_file_with",
         ),
         "ports": ("is_taken",),
         "processes": (
@@ -22,11 +26,6 @@ __getattr__ = lazy_door(
             "Command",
             "TOKEN_FD",
             "spawn",
-        ),
-        "spooled_program": (
-            "Spooled",
-            "UNSEEN",
-            "check_command",
         ),
     },
     modules=(

@@ -12,7 +12,7 @@ import signal
 from collections.abc import Iterator
 
 from perdure.keeper.anchor import start_of
-from perdure.keeper.core import is_below
+from perdure.keeper.process.ancestry import is_below
 
 COOKIE = "PERDURE_UNIT"
 # Says whose a service is, for a keeper that has no record of it any more.

@@ -22,7 +22,7 @@ from hashlib import blake2b
 from struct import Struct
 from typing import NamedTuple
 
-from perdure.keeper.core import to_json
+from perdure.keeper.json_text import to_json
 
 LONGEST_ANSWER = 1 << 20
 _MOST_OPEN_BYTES = 64 << 20

@@ -24,7 +24,8 @@ from typing import Any
 
 import apsw
 
-from perdure.keeper.core import peer_of, to_json
+from perdure.keeper.core import peer_of
+from perdure.keeper.json_text import to_json
 from perdure.keeper.session import (
     COMMITTED,
     ROLLED_BACK,

@@ -7,7 +7,7 @@ from typing import Any
 
 import apsw
 
-from perdure.keeper.core import to_json
+from perdure.keeper.json_text import to_json
 from perdure.keeper.session import Call
 
 

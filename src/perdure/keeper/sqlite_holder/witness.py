@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from perdure.keeper.core import to_json
+from perdure.keeper.json_text import to_json
 from perdure.keeper.session import COMMITTED, ROLLED_BACK, UNCERTAIN
 
 _TRACE, _MARKER, _SCHEMA = "trace", "marker.db", "perdure_marker"

@@ -13,7 +13,7 @@ import socket
 from collections.abc import Mapping
 
 from perdure.keeper.core import peer_of
-from perdure.keeper.pgproxy import wire
+from perdure.keeper.pgproxy.protocol import wire
 
 _UTF8 = frozenset({"utf8", "utf-8", "unicode", "'utf-8'", "'utf8'", "auto"})
 _OWN = frozenset({"user", "database", "client_encoding", "application_name", "options", "replication"})

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from perdure.keeper.pgproxy import scram, wire
-from perdure.keeper.pgproxy.options import Methods
+from perdure.keeper.pgproxy.login import scram
+from perdure.keeper.pgproxy.login.options import Methods
+from perdure.keeper.pgproxy.protocol import wire
 
 _OK, _CLEARTEXT, _MD5, _SASL, _SASL_CONTINUE, _SASL_FINAL = 0, 3, 5, 10, 11, 12
 _NAMES = {

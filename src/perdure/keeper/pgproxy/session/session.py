@@ -18,12 +18,10 @@ from __future__ import annotations
 
 from collections import deque
 
-from perdure.keeper.pgproxy import calls, endings, resync, wire
-from perdure.keeper.pgproxy.blocks import Blocks
-from perdure.keeper.pgproxy.cycle import ENDING, OURS, Cycle
-from perdure.keeper.pgproxy.guard import Guard
-from perdure.keeper.pgproxy.names import Names
-from perdure.keeper.pgproxy.outcome import TRANSACTION, Outcome
+from perdure.keeper.pgproxy.protocol import TRANSACTION, Guard, Names, Outcome, calls, resync, wire
+from perdure.keeper.pgproxy.protocol import transaction_ends as endings
+from perdure.keeper.pgproxy.session.blocks import Blocks
+from perdure.keeper.pgproxy.session.cycle import ENDING, OURS, Cycle
 from perdure.keeper.session import ROLLED_BACK, UNCERTAIN, Ledger
 
 _MOST_NOTIFICATIONS = 1000

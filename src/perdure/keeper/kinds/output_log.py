@@ -13,10 +13,10 @@ import contextlib
 import ctypes
 import errno
 import os
-import tempfile
 from typing import NamedTuple
 
 from perdure.keeper.core import Anchored
+from perdure.keeper.process import memory_file
 
 KEPT = 1 << 20
 # Old pages go when so many bytes more than asked for are there.
@@ -139,13 +139,6 @@ class OutLog:
             first = (self.end - self._kept) & ~4095
             give_back(self._log, self._first, first - self._first)
             self._first = first
-
-
-def memory_file() -> int:
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("perdure", os.MFD_CLOEXEC)
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
 
 
 def give_back(fd: int, offset: int, length: int) -> None:

@@ -22,7 +22,7 @@ import zlib
 from struct import Struct
 from typing import Any
 
-from perdure.keeper.core import json_lines as jsons
+from perdure.keeper import json_text as jsons
 
 IDLE, SENDING, LARGE, SENT = range(4)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from perdure.keeper.pgproxy import wire
+from perdure.keeper.pgproxy.protocol import wire
 
 BITS = 64
 _MOST_KEPT = 1 << 17

@@ -9,9 +9,11 @@ lost, its outcome is uncertain.
 
 from __future__ import annotations
 
-from perdure.keeper.pgproxy import endings, questions, wire
+from perdure.keeper.pgproxy.login import server_queries as questions
+from perdure.keeper.pgproxy.protocol import transaction_ends as endings
+from perdure.keeper.pgproxy.protocol import wire
+from perdure.keeper.pgproxy.recovery.trace import LONGEST_STATEMENT, UNDER_WAY, Left, Server, Trace
 from perdure.keeper.pgproxy.session import Session
-from perdure.keeper.pgproxy.trace import LONGEST_STATEMENT, UNDER_WAY, Left, Server, Trace
 
 _ROW, _ERROR, _READY = b"DEZ"
 ONLY_NUMBER = "-"  # what is asked when no statement waits for the number

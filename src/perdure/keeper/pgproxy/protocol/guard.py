@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from perdure.keeper.pgproxy import wire
+from perdure.keeper.pgproxy.protocol import wire
 
 _QUERY, _PARSE, _BIND, _EXECUTE, _CLOSE = b"QPBEC"
 _MOST_TOKENS = 8  # by which a statement is known

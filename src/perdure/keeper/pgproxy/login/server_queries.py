@@ -7,10 +7,12 @@ from functools import cache
 from pathlib import Path
 from struct import pack
 
-from perdure.keeper.pgproxy import login, wire
+from perdure.keeper.pgproxy.login import upstream as login
+from perdure.keeper.pgproxy.protocol import wire
 
 _NAME = b"perdure_own"
-_FOLDER = Path(__file__).with_name("queries")
+# In the folder of the proxy: one of an earlier version that still runs reads them from there.
+_FOLDER = Path(__file__).parents[1] / "queries"
 
 
 class Failed(Exception):

@@ -5,7 +5,8 @@ The next client uses the same names for its own, so they are closed when a clien
 
 from __future__ import annotations
 
-from perdure.keeper.pgproxy import endings, wire
+from perdure.keeper.pgproxy.protocol import transaction_ends as endings
+from perdure.keeper.pgproxy.protocol import wire
 
 
 class Names:

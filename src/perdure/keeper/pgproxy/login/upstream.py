@@ -19,8 +19,9 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from perdure.keeper.core import peer_of
-from perdure.keeper.pgproxy import authentication, tls, wire
-from perdure.keeper.pgproxy import options as known
+from perdure.keeper.pgproxy.login import authentication, tls
+from perdure.keeper.pgproxy.login import options as known
+from perdure.keeper.pgproxy.protocol import wire
 
 _PATIENCE = 45.0  # seconds: a server that restarts, or a network that is away for a moment
 _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0)

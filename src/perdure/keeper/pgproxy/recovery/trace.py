@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass, field
 from struct import Struct
 from typing import Any
 
-from perdure.keeper.core import json_lines as jsons
-from perdure.keeper.pgproxy import endings
+from perdure.keeper import json_text as jsons
+from perdure.keeper.pgproxy.protocol import transaction_ends as endings
 
 NAME = "trace"
 LONGEST_STATEMENT = 200

@@ -13,11 +13,9 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from perdure.keeper.core import Answer, Call, Caller, Gone, Held, Refused, Verb, is_below, untrusted
-from perdure.keeper.process import processes
-from perdure.keeper.process.output_log import give_back
-from perdure.keeper.process.processes import COOKIE
-from perdure.keeper.process.spawner import Command
+from perdure.keeper.core import Answer, Call, Caller, Gone, Held, Refused, Verb, untrusted
+from perdure.keeper.kinds.output_log import give_back
+from perdure.keeper.process import COOKIE, Command, is_below, processes
 
 _SLACK = 1 << 20
 _CHUNK = 1 << 18

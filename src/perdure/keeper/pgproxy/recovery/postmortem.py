@@ -15,12 +15,13 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from perdure.keeper.pgproxy import endings, login, questions, wire
-from perdure.keeper.pgproxy.blocks import Blocks
 from perdure.keeper.pgproxy.login import Upstream
-from perdure.keeper.pgproxy.outcome import Outcome
-from perdure.keeper.pgproxy.recipe import Recipe
-from perdure.keeper.pgproxy.trace import UNDER_WAY, Left, Server
+from perdure.keeper.pgproxy.login import server_queries as questions
+from perdure.keeper.pgproxy.login import upstream as login
+from perdure.keeper.pgproxy.protocol import Outcome, wire
+from perdure.keeper.pgproxy.protocol import transaction_ends as endings
+from perdure.keeper.pgproxy.recovery.trace import UNDER_WAY, Left, Server
+from perdure.keeper.pgproxy.session import Blocks, Recipe
 from perdure.keeper.session import COMMITTED, ROLLED_BACK, UNCERTAIN
 
 PREPARED = "prepared"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from perdure.keeper.pgproxy import wire
-from perdure.keeper.pgproxy.cycle import OURS, Cycle
-from perdure.keeper.pgproxy.recipe import Entry, Recipe
-from perdure.keeper.pgproxy.session import Session
+from perdure.keeper.pgproxy.protocol import wire
+from perdure.keeper.pgproxy.session.cycle import OURS, Cycle
+from perdure.keeper.pgproxy.session.recipe import Entry, Recipe
+from perdure.keeper.pgproxy.session.session import Session
 
 _PARSE, _BIND, _CLOSE, _DESCRIBE, _FLUSH = b"PBCDH"
 _ROW, _COMPLETE, _ERROR, _COPY_IN, _READY = b"DCEGZ"

@@ -22,10 +22,9 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from perdure.keeper.pgproxy import wire
 from perdure.keeper.pgproxy.loop import Proxy
-from perdure.keeper.pgproxy.making import as_text
-from perdure.keeper.pgproxy.outcome import TRANSACTION, Outcome
+from perdure.keeper.pgproxy.protocol import TRANSACTION, Outcome, wire
+from perdure.keeper.pgproxy.session_start import as_text
 
 _LONGEST, _LONGEST_ERROR = 1 << 16, 1000
 _MOST_LINKS = 256

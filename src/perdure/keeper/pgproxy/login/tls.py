@@ -11,7 +11,7 @@ import socket
 import ssl
 from collections.abc import Callable, Mapping
 
-from perdure.keeper.pgproxy import wire
+from perdure.keeper.pgproxy.protocol import wire
 
 _VERSIONS = {
     "TLSv1": ssl.TLSVersion.TLSv1,

@@ -12,16 +12,11 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
-from perdure.keeper.pgproxy import calls, resync, wire
-from perdure.keeper.pgproxy.blocks import Blocks
-from perdure.keeper.pgproxy.names import Names
-from perdure.keeper.pgproxy.notebook import IDLE, LARGE, SENDING, Notebook
-from perdure.keeper.pgproxy.outcome import TRANSACTION, Outcome
-from perdure.keeper.pgproxy.parking import Parking
-from perdure.keeper.pgproxy.recipe import Recipe
-from perdure.keeper.pgproxy.recording import RecordingSession
-from perdure.keeper.pgproxy.session import Session
-from perdure.keeper.pgproxy.witness import ONLY_NUMBER
+from perdure.keeper.pgproxy.protocol import TRANSACTION, Names, Outcome, calls, resync, wire
+from perdure.keeper.pgproxy.recovery.notebook import IDLE, LARGE, SENDING, Notebook
+from perdure.keeper.pgproxy.recovery.parking import Parking
+from perdure.keeper.pgproxy.recovery.witness import ONLY_NUMBER
+from perdure.keeper.pgproxy.session import Blocks, Recipe, RecordingSession, Session
 from perdure.keeper.session import UNCERTAIN, Ledger
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from perdure.keeper.pgproxy import calls
-from perdure.keeper.pgproxy.outcome import Outcome
+from perdure.keeper.pgproxy.protocol import Outcome, calls
 
 OURS = 0  # the number of no client: cycles that the session itself asked for
 ENDING = -1  # a cycle of ours that also ends what a dead client had begun

@@ -8,18 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from perdure.keeper.pgproxy import login, wire
-from perdure.keeper.pgproxy.blocks import Blocks
 from perdure.keeper.pgproxy.login import Upstream
+from perdure.keeper.pgproxy.login import upstream as login
 from perdure.keeper.pgproxy.loop import Proxy
-from perdure.keeper.pgproxy.notebook import Notebook, to_json
-from perdure.keeper.pgproxy.parking import Parking
-from perdure.keeper.pgproxy.postmortem import Finding, server_of
-from perdure.keeper.pgproxy.rebuild import Differs, rebuild
-from perdure.keeper.pgproxy.recipe import Recipe
-from perdure.keeper.pgproxy.recording import RecordingSession
-from perdure.keeper.pgproxy.session import Session
-from perdure.keeper.pgproxy.trace import Server
+from perdure.keeper.pgproxy.protocol import wire
+from perdure.keeper.pgproxy.recovery import Differs, Finding, Notebook, Parking, Server, rebuild, server_of, to_json
+from perdure.keeper.pgproxy.session import Blocks, Recipe, RecordingSession, Session
 from perdure.keeper.session import COMMITTED, Ledger
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import socket
 from hashlib import blake2b
 
-from perdure.keeper.pgproxy import login, wire
-from perdure.keeper.pgproxy.recipe import Entry, Recipe
+from perdure.keeper.pgproxy.login import upstream as login
+from perdure.keeper.pgproxy.protocol import wire
+from perdure.keeper.pgproxy.session import Entry, Recipe
 
 
 class Differs(Exception):

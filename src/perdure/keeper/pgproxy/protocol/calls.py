@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from perdure.keeper.pgproxy import wire
-from perdure.keeper.pgproxy.outcome import Outcome
+from perdure.keeper.pgproxy.protocol import wire
+from perdure.keeper.pgproxy.protocol.outcome import Outcome
 from perdure.keeper.session import LONGEST_ANSWER, Call, Ledger, Noted
 
 KIND = 0x7E  # ~
