@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from perdure._runtime.context import unit_types
+from perdure._runtime.kinds import registry as unit_types
 from tests.continuity.restore_kit import MadeType
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from perdure import Perdure, durable, step
 from perdure._ground import crash_points as crash
 from perdure._runtime import Continuity
-from perdure._runtime.context.contexts import context_of
+from perdure._runtime.context.context import context_of
 
 KEY = "returning:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
 _apps: list[Perdure] = []

@@ -11,9 +11,9 @@ import pytest
 
 from perdure import Perdure
 from perdure._model import Verdict
-from perdure._runtime.context import unit_types
 from perdure._runtime.context.context import narrowed
 from perdure._runtime.context.fingerprints import Fingerprint
+from perdure._runtime.kinds import registry as unit_types
 from perdure._runtime.restore.continuity import Continuity
 from perdure._runtime.secrets import redaction
 from perdure._runtime.secrets.credentials import Token
@@ -192,7 +192,7 @@ async def test_a_unit_nobody_knows_is_lost_by_name_with_those_that_need_it(
         assert back.report.lost == ["unit", "needs-it"]
         stored = await rt.last_report()
         assert stored is not None and stored.for_model() == back.report.for_model()
-        assert "nobody here knows units of kind 'made'" in stored.for_model()
+        assert "units of kind 'made' are not known here" in stored.for_model()
         unit_types.register(MadeType())
 
 

@@ -13,10 +13,10 @@ import pytest
 from perdure._ground.crypto import Key, KeyRing
 from perdure._runtime import kinds
 from perdure._runtime.conformance import check_unit_type
-from perdure._runtime.context import unit_types
 from perdure._runtime.context.context import Context
 from perdure._runtime.context.unit_types import Place, UnitType
 from perdure._runtime.kinds import HttpSession, KeptWorkspace, QueuedRequest, RateLimits, RequestQueue
+from perdure._runtime.kinds import registry as unit_types
 from perdure._runtime.secrets.credentials import Token
 from perdure._runtime.workspace.cuts import Workspace
 from perdure.errors import InvalidInput

@@ -103,7 +103,7 @@ def _believe_another_file() -> None:
 
 
 def _call_the_dead_alive() -> None:
-    from perdure._runtime.units.unit import Record
+    from perdure._runtime.keeper_client.unit_record import Record
 
     Record.is_alive = property(lambda _: True)  # type: ignore[assignment, method-assign]
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from perdure import Perdure, log_line, port
-from perdure._runtime.context import contexts, unit_types
+from perdure._runtime.context import context as contexts
 from perdure._runtime.context.unit_types import UnitType
 from perdure._runtime.keeper_client import client
+from perdure._runtime.kinds import registry as unit_types
 from perdure.errors import RestoreFailed
 from tests.runtime.kit import Place, until
 

@@ -121,7 +121,7 @@ async def test_ending_a_session_ends_its_backend_and_its_process(place: Place, u
 
 
 def place_units(place: Place) -> list[object]:
-    from perdure._runtime.units.unit import Record
+    from perdure._runtime.keeper_client.unit_record import Record
 
     told = place.ask("units")["units"]
     return [type("Shown", (), {"record": Record.read(one)}) for one in told]

@@ -68,10 +68,10 @@ def fresh_process() -> Iterator[None]:
 
 
 def _forget() -> None:
-    from perdure._runtime.context import contexts
+    from perdure._runtime.context.context import forget_contexts
     from perdure._runtime.secrets import redaction
 
-    contexts.forget_contexts()
+    forget_contexts()
     redaction.forget_all()
 
 

@@ -35,15 +35,15 @@ __getattr__ = lazy_door(
             "Place",
             "UnitType",
             "context_of",
-            "register as register_unit_type",
         ),
-        "faces": ("awaited_types",),
+        "keeper_client": ("Record",),
         "kinds": (
             "HttpSession",
             "KeptWorkspace",
             "QueuedRequest",
             "RateLimits",
             "RequestQueue",
+            "register as register_unit_type",
         ),
         "restore": (
             "Continuity",
@@ -76,6 +76,7 @@ __getattr__ = lazy_door(
         ),
         "task_runtime": (
             "Runtime",
+            "awaited_types",
             "open_runtime",
             "runtime_of",
         ),
@@ -89,7 +90,6 @@ __getattr__ = lazy_door(
             "KeptSocket",
             "Output",
             "Ready",
-            "Record",
             "Service",
             "ServiceState",
             "Shell",

@@ -8,17 +8,16 @@ Written by tools/make_doors.py from the table in __init__.py.
 from perdure._runtime.bundles import Exported, Imported, bring_in, export, keys_of_cuts, tidy_cuts
 from perdure._runtime.command_runs import Command
 from perdure._runtime.conformance import check_unit_type
-from perdure._runtime.context import (
-    Context,
-    Finding,
-    Fingerprint,
-    Place,
-    UnitType,
-    context_of,
+from perdure._runtime.context import Context, Finding, Fingerprint, Place, UnitType, context_of
+from perdure._runtime.keeper_client import Record
+from perdure._runtime.kinds import (
+    HttpSession,
+    KeptWorkspace,
+    QueuedRequest,
+    RateLimits,
+    RequestQueue,
     register as register_unit_type,
 )
-from perdure._runtime.faces import awaited_types
-from perdure._runtime.kinds import HttpSession, KeptWorkspace, QueuedRequest, RateLimits, RequestQueue
 from perdure._runtime.restore import (
     Continuity,
     Cut,
@@ -48,7 +47,7 @@ from perdure._runtime.sessions import (
     StatementOutcome,
     open_postgres,
 )
-from perdure._runtime.task_runtime import Runtime, open_runtime, runtime_of
+from perdure._runtime.task_runtime import Runtime, awaited_types, open_runtime, runtime_of
 from perdure._runtime.units import (
     CommandResult,
     Kept,
@@ -59,7 +58,6 @@ from perdure._runtime.units import (
     KeptSocket,
     Output,
     Ready,
-    Record,
     Service,
     ServiceState,
     Shell,
@@ -92,13 +90,13 @@ __all__ = [
     "Place",
     "UnitType",
     "context_of",
-    "register_unit_type",
-    "awaited_types",
+    "Record",
     "HttpSession",
     "KeptWorkspace",
     "QueuedRequest",
     "RateLimits",
     "RequestQueue",
+    "register_unit_type",
     "Continuity",
     "Cut",
     "RestorePlan",
@@ -123,6 +121,7 @@ __all__ = [
     "StatementOutcome",
     "open_postgres",
     "Runtime",
+    "awaited_types",
     "open_runtime",
     "runtime_of",
     "CommandResult",
@@ -134,7 +133,6 @@ __all__ = [
     "KeptSocket",
     "Output",
     "Ready",
-    "Record",
     "Service",
     "ServiceState",
     "Shell",

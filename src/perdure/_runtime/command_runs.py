@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from perdure._ground.bridge import Nap
+from perdure._runtime.keeper_client import Record
 from perdure._runtime.task_runtime import Runtime
-from perdure._runtime.units import Record, Unit, ending, secrets_of, verdict_of
+from perdure._runtime.units import Unit, ending, secrets_of, verdict_of
 from perdure.errors import Conflict, UnitEnded
 
 COMMAND, RECORDER = "run", "run-recorder"

@@ -15,9 +15,10 @@ from perdure._ground.bridge import Call
 from perdure._ground.durations import Duration
 from perdure._ground.ids import check_id
 from perdure._model import Level, Rebuild, Verdict
-from perdure._runtime.keeper_client import Client, client_for
+from perdure._runtime.keeper_client import Client, Record, client_for
 from perdure._runtime.keeper_client import keeper_place as places
-from perdure._runtime.restore import Continuity
+from perdure._runtime.kinds import RequestQueue
+from perdure._runtime.restore import Continuity, Restored
 from perdure._runtime.secrets import Secret, environment
 from perdure._runtime.secrets import resolve as secret_value
 from perdure._runtime.sessions import (
@@ -37,7 +38,6 @@ from perdure._runtime.units import (
     KeptSocket,
     Owner,
     Ready,
-    Record,
     Rest,
     Service,
     Shell,
@@ -360,3 +360,8 @@ def runtime_of(store: Store, task_id: str, uid: str, epoch: int = 0) -> Runtime:
     """A task's runtime. Nothing is started before something is asked of it."""
     client = client_for(places.home_of(store.address), store.ring)
     return Runtime(client, Owner(store.namespace, task_id, uid, epoch, places.told_store(store.address)), store)
+
+
+def awaited_types() -> tuple[type, ...]:
+    """The classes of live things with methods that are awaited. `perdure.sync` hands out blocking faces of them."""
+    return (Unit, PostgresSession, SqliteSession, Restored, RequestQueue)

@@ -8,11 +8,9 @@ __getattr__ = lazy_door(
         "context": (
             "Context",
             "Held",
-            "narrowed",
-        ),
-        "contexts": (
             "context_of",
             "keep_context",
+            "narrowed",
         ),
         "fingerprints": (
             "Finding",
@@ -27,9 +25,6 @@ __getattr__ = lazy_door(
         "unit_types": (
             "Place",
             "UnitType",
-            "register",
-            "type_of",
-            "unknown_kind",
         ),
     },
     modules=("fingerprints",),

@@ -3,18 +3,17 @@
 Written by tools/make_doors.py from the table in __init__.py.
 """
 
-from perdure._runtime.context.context import Context, Held, narrowed
-from perdure._runtime.context.contexts import context_of, keep_context
+from perdure._runtime.context.context import Context, Held, context_of, keep_context, narrowed
 from perdure._runtime.context.fingerprints import Finding, Fingerprint, Recorded, record
 from perdure._runtime.context.paths import mapped, mapping_for
-from perdure._runtime.context.unit_types import Place, UnitType, register, type_of, unknown_kind
+from perdure._runtime.context.unit_types import Place, UnitType
 from perdure._runtime.context import fingerprints
 __all__ = [
     "Context",
     "Held",
-    "narrowed",
     "context_of",
     "keep_context",
+    "narrowed",
     "Finding",
     "Fingerprint",
     "Recorded",
@@ -23,8 +22,5 @@ __all__ = [
     "mapping_for",
     "Place",
     "UnitType",
-    "register",
-    "type_of",
-    "unknown_kind",
     "fingerprints",
 ]

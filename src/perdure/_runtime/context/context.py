@@ -16,6 +16,7 @@ from perdure._ground.ids import check_id
 from perdure._model import Verdict
 from perdure._runtime.context.fingerprints import Fingerprint
 from perdure._runtime.secrets import NO_RULES, Rules, umask_now
+from perdure._store import Store
 from perdure.errors import Conflict, InvalidInput, NotAllowed
 
 
@@ -132,3 +133,25 @@ def narrowed(saved: Iterable[str] | None, now: frozenset[str] | None) -> frozens
         return now
     before = frozenset(saved)
     return before if now is None else before & now
+
+
+# The contexts of this process: one for each task it works on.
+_contexts: dict[tuple[str, str], Context] = {}
+
+
+def context_of(store: Store, uid: str) -> Context:
+    """This process's context for a task."""
+    found = _contexts.get((store.place, uid))
+    if found is None:
+        found = Context(given={"rate_limits": {"clock": store.clock}})
+        keep_context(store, uid, found)
+    return found
+
+
+def keep_context(store: Store, uid: str, context: Context) -> None:
+    _contexts[(store.place, uid)] = context
+
+
+def forget_contexts() -> None:
+    """As in a fresh process: for tests, and after a fork."""
+    _contexts.clear()

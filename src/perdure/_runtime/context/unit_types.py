@@ -1,4 +1,4 @@
-"""What a kind of unit must know to be saved and brought back, and where kinds are found.
+"""What a kind of unit must know to be saved and brought back.
 
     class Counter(UnitType):
         kind = "counter"
@@ -6,9 +6,6 @@
         async def restore(self, recipe, place): return MyCounter(recipe["n"])
 
     register(Counter())
-
-A package may offer kinds by an entry point in the group `perdure.units`, named as the kind. A record only names a
-kind: what is not registered or installed here is not looked for anywhere else, and its units are lost, by name.
 
 `perdure._runtime.conformance` checks that a kind keeps the promises made here.
 """
@@ -18,17 +15,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from perdure._ground.crypto import KeyRing
 from perdure._model import Verdict
 from perdure._runtime.context.context import Context
-from perdure.errors import InvalidInput
 
 Json = Any
-GROUP = "perdure.units"
 
 
 @dataclass(frozen=True)
@@ -102,39 +96,3 @@ class UnitType:
 
     async def close(self, live: Any) -> None:
         """Let go of the live thing."""
-
-
-_types: dict[str, UnitType] = {}
-
-
-def register(unit_type: UnitType) -> UnitType:
-    """Make a kind known to this process.
-
-    Raises:
-        InvalidInput: it has no name, or another one has it.
-    """
-    if not unit_type.kind:
-        raise InvalidInput(f"{type(unit_type).__name__} has no kind", do="give the class a `kind`")
-    known = _types.setdefault(unit_type.kind, unit_type)
-    if type(known) is not type(unit_type):
-        raise InvalidInput(f"there are two unit types {unit_type.kind!r}", do="give each kind a name of its own")
-    return known
-
-
-def unknown_kind(kind: str) -> Verdict:
-    """Of a unit that nobody here can capture or bring back."""
-    return Verdict(
-        "lost", f"nobody here knows units of kind {kind!r}", options=("install its package, or register it",)
-    )
-
-
-def type_of(kind: str) -> UnitType | None:
-    """The unit type of this kind; None if nobody here knows it."""
-    if kind not in _types:
-        from perdure._runtime import kinds
-
-        kinds.register_all()
-    if kind not in _types:
-        for point in entry_points(group=GROUP, name=kind):
-            register(point.load()())
-    return _types.get(kind)

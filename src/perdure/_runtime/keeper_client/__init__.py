@@ -10,6 +10,7 @@ __getattr__ = lazy_door(
             "client_for",
         ),
         "pending_call": ("Ask",),
+        "unit_record": ("Record",),
     },
     modules=(
         "client",

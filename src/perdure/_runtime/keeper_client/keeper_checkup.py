@@ -11,7 +11,7 @@ from perdure._model import FINISHED
 from perdure._runtime.keeper_client import keeper_control as keeping
 from perdure._runtime.keeper_client import keeper_place as places
 from perdure._runtime.keeper_client import keeper_start as starting
-from perdure._runtime.units import Record
+from perdure._runtime.keeper_client.unit_record import Record
 from perdure._store import Store
 from perdure._tasks import Finding, Tasks
 from perdure.errors import PerdureError

@@ -16,7 +16,7 @@ from perdure._ground.bridge import Call
 from perdure._runtime.keeper_client import client
 from perdure._runtime.keeper_client import keeper_place as places
 from perdure._runtime.keeper_client import other_versions as forcing
-from perdure._runtime.units import Record
+from perdure._runtime.keeper_client.unit_record import Record
 from perdure._store import Store
 from perdure.errors import KeeperUnavailable
 from perdure.keeper import is_same_program, keeper_argv

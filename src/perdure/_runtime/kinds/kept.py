@@ -14,10 +14,11 @@ from typing import Any
 from perdure._ground.bridge import Call
 from perdure._model import Verdict
 from perdure._runtime.context import Place, UnitType
+from perdure._runtime.keeper_client import Record
 from perdure._runtime.keeper_client import client as clients
 from perdure._runtime.kinds import session_facts
 from perdure._runtime.secrets import Secret, environment
-from perdure._runtime.units import Owner, Record, opened, problem_of, restarted, verdict_of
+from perdure._runtime.units import Owner, opened, problem_of, restarted, verdict_of
 from perdure.errors import InvalidInput, SecretMissing
 from perdure.keeper import is_port_taken
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from perdure._ground.bridge import Call
 from perdure._model import Verdict
+from perdure._runtime.keeper_client import Record
 from perdure._runtime.secrets import redaction
 from perdure._runtime.sessions import ask, postgres_verdicts
-from perdure._runtime.units import Record
 from perdure.errors import SessionUnavailable
 
 

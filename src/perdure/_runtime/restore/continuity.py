@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from perdure._durable import current_attempt, once
-from perdure._runtime.context import Fingerprint, Held, context_of, mapped, type_of, unknown_kind
-from perdure._runtime.kinds import Back, HttpSession, KeptWorkspace, RateLimits, RequestQueue
+from perdure._runtime.context import Fingerprint, Held, context_of, mapped
+from perdure._runtime.kinds import Back, HttpSession, KeptWorkspace, RateLimits, RequestQueue, type_of, unknown_kind
 from perdure._runtime.restore import restore_on_claim as world
 from perdure._runtime.restore import restore_plan as plans
 from perdure._runtime.restore import restore_run as restores

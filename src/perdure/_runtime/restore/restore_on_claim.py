@@ -25,8 +25,8 @@ from perdure._runtime.context import (
     context_of,
     fingerprints,
     keep_context,
-    type_of,
 )
+from perdure._runtime.kinds import type_of
 from perdure._runtime.restore import restore_run as restores
 from perdure._runtime.restore.cut import SavedUnit
 from perdure._runtime.restore.restore_plan import Prepared, prepare

@@ -11,8 +11,8 @@ import msgspec
 
 from perdure._durable import CallFrame, Where, where
 from perdure._model import FINISHED, Checkpoint, Verdict
-from perdure._runtime.context import Context, Finding, Place, fingerprints, mapped, type_of, unknown_kind
-from perdure._runtime.kinds import all_of, found
+from perdure._runtime.context import Context, Finding, Place, fingerprints, mapped
+from perdure._runtime.kinds import all_of, found, type_of, unknown_kind
 from perdure._runtime.restore.cut import Saved, SavedUnit, from_data, in_order
 from perdure._runtime.restore.report import RestorePlan, UnitLine
 from perdure._runtime.restore.save import CAUSE, PART, place_for

@@ -18,7 +18,8 @@ from perdure._durable import carry_on_here
 from perdure._ground import crash_points as crash
 from perdure._ground.bridge import Call
 from perdure._model import Verdict
-from perdure._runtime.context import Context, Held, Place, UnitType, narrowed, type_of
+from perdure._runtime.context import Context, Held, Place, UnitType, narrowed
+from perdure._runtime.kinds import type_of
 from perdure._runtime.restore import report as reports
 from perdure._runtime.restore.cut import Cut, SavedUnit, cut_of
 from perdure._runtime.restore.report import RestoreReport, UnitLine

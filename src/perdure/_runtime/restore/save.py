@@ -19,9 +19,9 @@ import msgspec
 
 from perdure._durable import stacks_now, where
 from perdure._ground.config import Address
-from perdure._runtime.context import Context, Held, Place, record, type_of
+from perdure._runtime.context import Context, Held, Place, record
 from perdure._runtime.keeper_client import keeper_place as places
-from perdure._runtime.kinds import CONNECTIONS, all_of
+from perdure._runtime.kinds import CONNECTIONS, all_of, type_of
 from perdure._runtime.restore.cut import Cut, Saved, SavedUnit, cut_of, to_data
 from perdure._runtime.secrets import redaction
 from perdure._runtime.workspace import CUTS

@@ -44,7 +44,6 @@ __getattr__ = lazy_door(
         ),
         "unit": (
             "Owner",
-            "Record",
             "Rest",
             "U",
             "Unit",

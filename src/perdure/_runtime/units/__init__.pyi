@@ -18,7 +18,7 @@ from perdure._runtime.units.readiness import Ready, command, http, log_line, por
 from perdure._runtime.units.request import KeptRequest, request_recipe
 from perdure._runtime.units.service import Service, ServiceState, service_recipe
 from perdure._runtime.units.shell import CommandResult, Shell, exit_code, shell_command
-from perdure._runtime.units.unit import Owner, Record, Rest, U, Unit, opened, secrets_of
+from perdure._runtime.units.unit import Owner, Rest, U, Unit, opened, secrets_of
 from perdure._runtime.units.verdicts import ending, restarted, verdict_of
 __all__ = [
     "KeptFile",
@@ -47,7 +47,6 @@ __all__ = [
     "exit_code",
     "shell_command",
     "Owner",
-    "Record",
     "Rest",
     "U",
     "Unit",

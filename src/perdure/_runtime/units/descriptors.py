@@ -16,7 +16,8 @@ from typing import Any
 from zlib import crc32
 
 from perdure._model import Verdict
-from perdure._runtime.units.unit import Record, Unit
+from perdure._runtime.keeper_client import Record
+from perdure._runtime.units.unit import Unit
 from perdure.errors import InvalidInput, UnitEnded
 
 _CHUNK = 1 << 20

@@ -7,9 +7,9 @@ import shlex
 from dataclasses import dataclass
 
 from perdure._ground.config import Address
+from perdure._runtime.keeper_client import Record
 from perdure._runtime.keeper_client import client as clients
 from perdure._runtime.keeper_client import keeper_place as places
-from perdure._runtime.units.unit import Record
 from perdure._runtime.units.verdicts import verdict_of
 from perdure._store import Store
 from perdure.errors import PerdureError

@@ -11,9 +11,9 @@ from typing import Any
 from perdure import keeper
 from perdure._ground import secret_forms
 from perdure._model import Verdict
-from perdure._runtime.keeper_client import Client
+from perdure._runtime.keeper_client import Client, Record
 from perdure._runtime.secrets import Secret, redaction
-from perdure._runtime.units.unit import Owner, Record, Unit
+from perdure._runtime.units.unit import Owner, Unit
 from perdure.errors import Conflict, InvalidInput, RequestFailed, UnitEnded
 
 NOT_SENT, CUT_OFF = 3, 4

@@ -6,13 +6,13 @@ To add a kind, derive from Unit, open it with `opened`, and ask it by `self.ask(
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from perdure import keeper
 from perdure._ground.secret_forms import hide_in_command
 from perdure._model import Level, Rebuild, Verdict
-from perdure._runtime.keeper_client import Ask, Client
+from perdure._runtime.keeper_client import Ask, Client, Record
 from perdure._runtime.secrets import Secret, redaction
 from perdure.errors import SecretMissing, UnitEnded, UnitHeld
 
@@ -33,35 +33,6 @@ class Owner:
 
     def told(self) -> dict[str, str]:
         return {"namespace": self.namespace, "task": self.task, "uid": self.uid}
-
-
-@dataclass
-class Record:
-    """What the keeper tells of a unit."""
-
-    uid: str
-    kind: str
-    name: str
-    owner: Mapping[str, str]
-    recipe: Mapping[str, Any]
-    made_at: float
-    pid: int
-    epoch: int
-    ended: int | None
-    ended_at: float | None
-    facts: Mapping[str, Any]
-    about: Mapping[str, Any]
-    writer: int
-    limits: Mapping[str, float] = field(default_factory=dict)
-    start: int = 0  # with its pid, which process it is
-
-    @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Record:
-        return cls(**{name: told[name] for name in cls.__dataclass_fields__ if name in told})
-
-    @property
-    def is_alive(self) -> bool:
-        return self.ended is None
 
 
 class Unit:

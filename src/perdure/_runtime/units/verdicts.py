@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perdure._model import Verdict
-from perdure._runtime.units.unit import Record
+from perdure._runtime.keeper_client import Record
 
 # Statuses the keeper writes when it did not see the end.
 _UNSEEN = -1

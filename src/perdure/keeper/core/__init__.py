@@ -34,6 +34,7 @@ __getattr__ = lazy_door(
             "Caller",
             "Gone",
             "Held",
+            "KeeperCore",
             "Kind",
             "Refused",
             "Soon",

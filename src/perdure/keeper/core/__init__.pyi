@@ -14,7 +14,19 @@ from perdure.keeper.core.home import Home
 from perdure.keeper.core.limits import Limits
 from perdure.keeper.core.listener import Door
 from perdure.keeper.core.records import Records
-from perdure.keeper.core.unit_kinds import Answer, Call, Caller, Gone, Held, Kind, Refused, Soon, Verb, all_kinds
+from perdure.keeper.core.unit_kinds import (
+    Answer,
+    Call,
+    Caller,
+    Gone,
+    Held,
+    KeeperCore,
+    Kind,
+    Refused,
+    Soon,
+    Verb,
+    all_kinds,
+)
 from perdure.keeper.core.units import Registry, Unit, is_uid, shortened
 from perdure.keeper.core.wire import (
     AT_ONCE,
@@ -59,6 +71,7 @@ __all__ = [
     "Caller",
     "Gone",
     "Held",
+    "KeeperCore",
     "Kind",
     "Refused",
     "Soon",

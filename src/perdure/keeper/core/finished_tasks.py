@@ -17,15 +17,13 @@ import logging
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perdure.keeper.core.limits import GRACE
+from perdure.keeper.core.unit_kinds import KeeperCore
+from perdure.keeper.core.units import Unit
 from perdure.keeper.process import memory_file, processes
 from perdure.keeper.session import hold_clock as holdclock
-
-if TYPE_CHECKING:
-    from perdure.keeper.core.units import Unit
-    from perdure.keeper.daemon import Keeper
 
 log = logging.getLogger("perdure.keeper")
 
@@ -40,7 +38,7 @@ _SOURCE = str(Path(__file__).parents[3])
 
 
 class Finished:
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: KeeperCore) -> None:
         self._keeper = keeper
         self._store = ""
         self._asked_at = holdclock.seconds()

@@ -5,27 +5,39 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
 from perdure._ground.ids import boot_id
 from perdure.keeper.core import wire
 from perdure.keeper.core.connection import Connection
+from perdure.keeper.core.finished_tasks import Finished
 from perdure.keeper.core.limits import NAMES
-from perdure.keeper.core.unit_kinds import WITHOUT_SECRETS, Answer, Call, Held, Refused, Soon, hidden_argv
+from perdure.keeper.core.unit_kinds import WITHOUT_SECRETS, Answer, Call, Held, KeeperCore, Refused, Soon, hidden_argv
 from perdure.keeper.core.units import Owner, Unit
 from perdure.keeper.json_text import to_json
 from perdure.keeper.process import processes
 
-if TYPE_CHECKING:
-    from perdure.keeper.daemon import Keeper
 
-Question = Callable[["Keeper", Connection, Call], Answer | Soon]
+class AskedKeeper(KeeperCore, Protocol):
+    """The keeper, as its own questions need it."""
+
+    @property
+    def finished(self) -> Finished: ...
+
+    def admit(self, connection: Connection, token: int | None) -> None: ...
+
+    def take_up(self, units: Iterable[Unit]) -> None: ...
+
+    def replace(self) -> None: ...
+
+
+Question = Callable[[AskedKeeper, Connection, Call], Answer | Soon]
 # Of what the anchor holds for one unit.
 _MOST_FDS_OF_UNIT, _LONGEST_FD_NAME, _LONGEST_ABOUT = 256, 400, 1 << 16
 
 
-def hello(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+def hello(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
     """The first question: who speaks, and in which version. Without a common one there is still IN_EVERY_VERSION."""
     keeper.admit(connection, call.fds[0] if call.fds else None)
     connection.is_admitted = True
@@ -39,7 +51,7 @@ def hello(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     return Answer({**about, "speaks_for": connection.speaks_for, "program": keeper.argv})
 
 
-def status(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+def status(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
     units = list(keeper.units)
     memory = {
         "keeper": processes.memory_of(iter([os.getpid()])),
@@ -63,7 +75,7 @@ def status(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     )
 
 
-def shown(keeper: Keeper, unit: Unit, to: Connection | None = None, epoch: int = 0) -> dict[str, Any]:
+def shown(keeper: AskedKeeper, unit: Unit, to: Connection | None = None, epoch: int = 0) -> dict[str, Any]:
     """A unit as clients see it: its record without its environment, and what its kind says of it now. That it was
     made again is told to the attempt it was made again for, and to others until that one has heard it."""
     held, writer = keeper.held.get(unit.uid), keeper.writers.get(unit.uid)
@@ -93,7 +105,7 @@ def _about(held: Held) -> dict[str, Any]:
 # ── units ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def open_unit(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+def open_unit(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
     """The task's unit of this name. One that has ended is given as it is; if there is none it is made, or, by `find`,
     nothing is."""
     kind, name, recipe = call.get("kind", str, ""), call.get("name", str, ""), call.get("recipe", dict, {})
@@ -122,12 +134,12 @@ def open_unit(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     return Answer({"unit": told, "made": False})
 
 
-def _look(keeper: Keeper, unit: Unit) -> None:
+def _look(keeper: AskedKeeper, unit: Unit) -> None:
     if unit.is_alive and (held := keeper.held.get(unit.uid)) is not None:
         held.look()
 
 
-def rebuild(keeper: Keeper, connection: Connection, call: Call) -> Answer | Soon:
+def rebuild(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer | Soon:
     """A new unit in place of one that has ended, from its recipe; `fresh` values of it replace recorded ones. Answered
     once it is known how it came back."""
     old = _unit(keeper, call)
@@ -162,7 +174,7 @@ def rebuild(keeper: Keeper, connection: Connection, call: Call) -> Answer | Soon
     return answer
 
 
-def _make(keeper: Keeper, kind: str, name: str, owner: Owner, recipe: dict[str, Any], call: Call) -> Unit:
+def _make(keeper: AskedKeeper, kind: str, name: str, owner: Owner, recipe: dict[str, Any], call: Call) -> Unit:
     cls = keeper.kinds[kind].held
     cls.check(recipe)
     hidden = call.get("argv", list, None)
@@ -186,7 +198,7 @@ def _make(keeper: Keeper, kind: str, name: str, owner: Owner, recipe: dict[str, 
     return unit
 
 
-def list_units(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+def list_units(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
     task = call.get("task_uid", str, "")
     found = [unit for unit in keeper.units if not task or unit.owner.uid == task]
     for unit in found:
@@ -194,12 +206,12 @@ def list_units(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     return Answer({"units": [shown(keeper, unit, connection) for unit in found]})
 
 
-def recipe_of(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+def recipe_of(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
     """How a unit was made, with its environment: a save has to be able to make it again elsewhere."""
     return Answer({"recipe": _unit(keeper, call).recipe})
 
 
-def claim(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+def claim(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
     """The unit's write lease. Refused while another connection holds it, unless by `take`, or by a later attempt."""
     unit, epoch = _unit(keeper, call), call.get("epoch", int, 0)
     task_epoch, writer = call.get("task_epoch", int, 0), keeper.writers.get(unit.uid)
@@ -222,14 +234,14 @@ def claim(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     return Answer({"epoch": unit.epoch})
 
 
-def release(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+def release(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
     unit = _unit(keeper, call)
     if keeper.writers.get(unit.uid) is connection:
         del keeper.writers[unit.uid]
     return Answer()
 
 
-def let_go(keeper: Keeper, connection: Connection, call: Call) -> Answer | Soon:
+def let_go(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer | Soon:
     """End it for good: what was marked of it is forgotten, and whoever opens its name next gets a new one."""
     unit = _unit(keeper, call)
     unit.facts["released"] = True
@@ -240,7 +252,7 @@ def let_go(keeper: Keeper, connection: Connection, call: Call) -> Answer | Soon:
     return end(keeper, connection, call)
 
 
-def end(keeper: Keeper, connection: Connection, call: Call) -> Answer | Soon:
+def end(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer | Soon:
     """Have it end; by `wait`, answered once it has."""
     unit = _unit(keeper, call)
     keeper.end(unit)
@@ -249,7 +261,7 @@ def end(keeper: Keeper, connection: Connection, call: Call) -> Answer | Soon:
     return Answer({"unit": shown(keeper, unit)})
 
 
-def signal_unit(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+def signal_unit(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
     """To every process of a unit, wherever it stands."""
     unit, number = _unit(keeper, call), call.get("number", int, 0)
     if number not in {int(one) for one in signal.valid_signals()}:
@@ -260,7 +272,7 @@ def signal_unit(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     return Answer({"reached": reached})
 
 
-def forget(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+def forget(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
     unit = _unit(keeper, call)
     if unit.is_alive:
         raise Refused("alive", unit=unit.uid)
@@ -268,7 +280,7 @@ def forget(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     return Answer()
 
 
-def _unit(keeper: Keeper, call: Call) -> Unit:
+def _unit(keeper: AskedKeeper, call: Call) -> Unit:
     uid = call.get("unit", str, "")
     unit = keeper.units.get(uid)
     if unit is None:
@@ -287,7 +299,7 @@ def _owner(call: Call) -> Owner:
 # ── descriptors ──────────────────────────────────────────────────────────────────────────────────
 
 
-def put_fd(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+def put_fd(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
     """Hold a descriptor for whoever asks for it by name; the anchor has it, so the keeper's end is no end of it."""
     if len(call.fds) != 1:
         raise Refused("invalid", what=f"{len(call.fds)} descriptors came; one is put at a time")
@@ -301,7 +313,7 @@ def put_fd(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     return Answer()
 
 
-def get_fd(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+def get_fd(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
     name = _fd_name(connection, call)
     try:
         fd, about = keeper.anchored.get(name)
@@ -310,12 +322,12 @@ def get_fd(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     return Answer({"about": about}, fds=(fd,))
 
 
-def drop_fd(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+def drop_fd(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
     keeper.anchored.drop(_fd_name(connection, call))
     return Answer()
 
 
-def fd_names(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+def fd_names(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
     prefix = _fd_name(connection, Call(connection, {**call.values, "name": ""}))
     found = [[name[len(prefix) :], about] for name, about in keeper.anchored.names() if name.startswith(prefix)]
     return Answer({"names": found})
@@ -334,7 +346,7 @@ def _fd_name(connection: Connection, call: Call) -> str:
 # ── the keeper itself ────────────────────────────────────────────────────────────────────────────
 
 
-def replace(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+def replace(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
     """Go on as another program, which is tried first; units notice nothing, clients connect anew."""
     argv = [str(part) for part in call.get("argv", list, [])] or keeper.argv
     try:
@@ -347,7 +359,7 @@ def replace(keeper: Keeper, connection: Connection, call: Call) -> Answer:
     return Answer({"pid": os.getpid()})
 
 
-def stop(keeper: Keeper, connection: Connection, call: Call) -> Answer:
+def stop(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
     """End keeper and anchor. Refused while units live, unless they are to end too."""
     alive = [unit for unit in keeper.units if unit.is_alive]
     if alive and not call.get("units_too", bool, False):

@@ -21,14 +21,11 @@ import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perdure.keeper.anchor import FORMAT, start_of
 from perdure.keeper.core import access
+from perdure.keeper.core.unit_kinds import KeeperCore
 from perdure.keeper.process import processes
-
-if TYPE_CHECKING:
-    from perdure.keeper.daemon import Keeper
 
 log = logging.getLogger("perdure.keeper")
 
@@ -37,7 +34,7 @@ _NAME = "home-lock"
 
 
 class Home:
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: KeeperCore) -> None:
         self._keeper, self._path = keeper, keeper.home
         self._was_missed = False
 

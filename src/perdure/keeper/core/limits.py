@@ -7,13 +7,11 @@ a moment before it is noticed; where that matters, run the keeper in a cgroup wi
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from perdure.keeper.core.unit_kinds import KeeperCore
+from perdure.keeper.core.units import Unit
 from perdure.keeper.process import processes
-
-if TYPE_CHECKING:
-    from perdure.keeper.core.units import Unit
-    from perdure.keeper.daemon import Keeper
 
 EVERY_SECONDS = 2.0
 SECONDS, IDLE_SECONDS, MEMORY = "seconds", "idle_seconds", "memory"
@@ -21,8 +19,27 @@ GRACE = "grace"  # how long it lives on after its task: see finished_tasks.py
 NAMES = (SECONDS, IDLE_SECONDS, MEMORY, GRACE)
 
 
+class Watchful(Protocol):
+    def watch(self) -> None: ...
+
+
+class Limited(KeeperCore, Protocol):
+    """The keeper, with what is looked at whenever limits are."""
+
+    @property
+    def door(self) -> Watchful: ...
+
+    @property
+    def folder(self) -> Watchful: ...
+
+    @property
+    def finished(self) -> Watchful: ...
+
+    def tidy(self) -> None: ...
+
+
 class Limits:
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: Limited) -> None:
         self._keeper = keeper
 
     def watch(self) -> None:

@@ -13,13 +13,12 @@ import resource
 import socket
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from perdure.keeper.core.connection import Connection
 from perdure.keeper.core.file_bells import REMOVED
-
-if TYPE_CHECKING:
-    from perdure.keeper.daemon import Keeper
+from perdure.keeper.core.unit_kinds import KeeperCore
+from perdure.keeper.core.wire import Request
 
 log = logging.getLogger("perdure.keeper")
 
@@ -28,8 +27,16 @@ _MOST_WAITING = 128
 _MANY = 1 << 16  # where nothing limits them
 
 
+class Listening(KeeperCore, Protocol):
+    """The keeper, as connections need it."""
+
+    def asked(self, connection: Connection, request: Request) -> None: ...
+
+    def left(self, connection: Connection) -> None: ...
+
+
 class Door:
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: Listening) -> None:
         self._keeper = keeper
         self._path = Path(keeper.listener.getsockname())
 

@@ -32,19 +32,21 @@ import asyncio
 import json
 import os
 import signal
+import socket
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
 
 from perdure._ground.secret_forms import hide_in_command
-from perdure.keeper.core.anchor_client import NotHeld
+from perdure.keeper.core.anchor_client import Anchored, NotHeld
+from perdure.keeper.core.connection import Connection
+from perdure.keeper.core.file_bells import Bells
+from perdure.keeper.core.units import Registry, Unit
 from perdure.keeper.process import CannotStart, Isolation, memory_file
 from perdure.keeper.process import Command as Program
-
-if TYPE_CHECKING:
-    from perdure.keeper.core.units import Unit
-    from perdure.keeper.daemon import Keeper
 
 MODULES = (
     "perdure.keeper.kinds.shells",
@@ -151,6 +153,57 @@ class Call:
 Verb = Callable[[Any, Call], Answer | Soon | Awaitable[Answer]]
 
 
+class KeeperCore(Protocol):
+    """What kinds of units, and the parts of the core, may use of the keeper."""
+
+    home: Path
+    live: Path  # for what must not reach a disk
+    argv: list[str]
+    loop: asyncio.AbstractEventLoop
+    listener: socket.socket
+    anchored: Anchored
+    anchor_pid: int
+    bells: Bells
+    units: Registry
+    held: dict[str, Held]
+    writers: dict[str, Connection]
+    connections: set[Connection]
+    kinds: dict[str, Kind]
+
+    def launch(
+        self,
+        held: Held,
+        command: Program,
+        stdio: tuple[int, int, int],
+        *,
+        is_terminal: bool,
+        with_token: bool = False,
+        line: int | None = None,
+    ) -> None: ...
+
+    def save(self, unit: Unit, *, through_power_loss: bool = False) -> None: ...
+
+    def signal(self, unit: Unit, number: int) -> None: ...
+
+    def end(self, unit: Unit) -> None: ...
+
+    def end_of(self, unit: Unit) -> Soon: ...
+
+    def ended_unseen(self, unit: Unit) -> None: ...
+
+    def forget(self, unit: Unit) -> None: ...
+
+    @property
+    def hidden(self) -> list[str]: ...
+
+    def alone(self, what: str) -> AbstractContextManager[None]: ...
+
+    @staticmethod
+    def now() -> float: ...
+
+    def stop(self) -> None: ...
+
+
 class Held:
     """One live unit in the keeper."""
 
@@ -159,7 +212,7 @@ class Held:
     has_process: ClassVar[bool] = True
     is_idle_since: float = 0.0  # on the loop's clock; for the limit of silence
 
-    def __init__(self, keeper: Keeper, unit: Unit) -> None:
+    def __init__(self, keeper: KeeperCore, unit: Unit) -> None:
         self.keeper, self.unit = keeper, unit
         self.secrets: dict[str, str] = {}  # of the environment: for `start` only, and written down nowhere
         self.given = b""  # what came with the question, for `start` only
@@ -219,7 +272,7 @@ class Held:
         """Refuse a recipe nobody could follow, before anything is made."""
 
     @classmethod
-    def rebuild(cls, keeper: Keeper, old: Unit) -> dict[str, Any]:
+    def rebuild(cls, keeper: KeeperCore, old: Unit) -> dict[str, Any]:
         raise Refused("no recipe", what=f"a {old.kind} cannot be made again")
 
     def look(self) -> None:
@@ -261,7 +314,7 @@ class Held:
         """Its record is removed: close what is still open."""
 
 
-def hidden_argv(keeper: Keeper, uid: str) -> list[str] | None:
+def hidden_argv(keeper: KeeperCore, uid: str) -> list[str] | None:
     """The command line of a unit that has secrets in it, while the anchor holds it."""
     try:
         fd, _ = keeper.anchored.get(f"{uid}/{HIDDEN_ARGV}")

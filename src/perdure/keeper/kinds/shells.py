@@ -18,9 +18,9 @@ import socket
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from perdure.keeper.core import Answer, Call, Kind, Refused, Soon, Verb, is_uid, untrusted
+from perdure.keeper.core import Answer, Call, KeeperCore, Kind, Refused, Soon, Unit, Verb, is_uid, untrusted
 from perdure.keeper.kinds import recipes
 from perdure.keeper.kinds.inputs import OWN
 from perdure.keeper.kinds.marks import Mark, Marks
@@ -31,10 +31,6 @@ from perdure.keeper.kinds.terminals import Terminal
 from perdure.keeper.process import Command as Program
 from perdure.keeper.process import processes
 from perdure.keeper.process import terminal_state as ttys
-
-if TYPE_CHECKING:
-    from perdure.keeper.core import Unit
-    from perdure.keeper.daemon import Keeper
 
 log = logging.getLogger("perdure.keeper")
 
@@ -57,7 +53,7 @@ class Shell(Terminal):
 
     commands: Commands
 
-    def __init__(self, keeper: Keeper, unit: Unit) -> None:
+    def __init__(self, keeper: KeeperCore, unit: Unit) -> None:
         super().__init__(keeper, unit)
         self._is_shell = bool(unit.recipe.get("is_shell"))
         self._state = ShellState(self.place, keeper.units.folder(unit), unit.facts, keeper.units.records)
@@ -430,7 +426,7 @@ class Shell(Terminal):
     # ── the unit ────────────────────────────────────────────────────────────────────────────────
 
     @classmethod
-    def rebuild(cls, keeper: Keeper, old: Unit) -> dict[str, Any]:
+    def rebuild(cls, keeper: KeeperCore, old: Unit) -> dict[str, Any]:
         """A shell as the old one was at its last prompt; any other program anew, as it was started."""
         return recipe_again(old, keeper.units) | {"commands_of": old.uid}
 
