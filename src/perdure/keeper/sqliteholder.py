@@ -4,8 +4,7 @@ A keeper that was running before the module was renamed starts SQLite sessions a
 `python -m perdure.keeper.sqliteholder`, also after perdure was upgraded in its place.
 """
 
-from perdure.keeper.session import read_config
-from perdure.keeper.sqlite_holder.__main__ import main
+import runpy
 
 if __name__ == "__main__":
-    main(read_config())
+    runpy.run_module("perdure.keeper.sqlite_holder", run_name="__main__", alter_sys=True)
