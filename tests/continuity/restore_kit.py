@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure import Perdure
-from perdure._runtime.context import contexts
+from perdure._runtime.context import context as contexts
 from perdure._runtime.context.unit_types import Place, UnitType
 from perdure._runtime.restore.continuity import Continuity
 

@@ -19,7 +19,7 @@ from perdure._ground.crypto import KeyRing
 from perdure._runtime.bundles import bundle_file
 from perdure._runtime.bundles.bundle_file import Bundle, Header
 from perdure._runtime.bundles.task_bundle import bring_in, export
-from perdure._runtime.context import contexts
+from perdure._runtime.context import context as contexts
 from perdure._runtime.context.paths import mapped, mapping_for
 from perdure._runtime.restore.continuity import Continuity
 from perdure._store.sqlite import SqliteEngine
@@ -452,7 +452,7 @@ async def test_what_an_unsigned_bundle_would_start_or_change_is_left_alone(
         assert back.report.lost == ["environment", "file", "workspace"]
         assert rt.env == before and rt.variables == {"harmless": 1}
         assert precious.read_text() == "mine" and not (tmp_path / "autostart").exists()
-        assert "nobody signed" in back.report.for_model()
+        assert "unsigned" in back.report.for_model()
         trusted = await rt.plan(trust=True)
         assert trusted.at("rebuilt") == ["environment", "directory", "variables", "file", "workspace"]
 

@@ -11,7 +11,7 @@ import pytest
 
 from perdure import Fingerprint, Perdure, Token, durable, pause, step
 from perdure._ground.clock import MovableClock, moment
-from perdure._runtime.context import contexts
+from perdure._runtime.context import context as contexts
 from perdure._runtime.restore import restore_run as restore
 from perdure.errors import Incompatible
 from tests.continuity import returning

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from perdure import port
-from perdure._runtime.context import contexts
+from perdure._runtime.context import context as contexts
 from perdure._runtime.keeper_client import client
 from perdure._runtime.sessions.session_processes import ask as session_state
 from tests.runtime.kit import Place, is_alive, until

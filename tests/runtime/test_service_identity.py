@@ -12,7 +12,7 @@ import pytest
 
 from perdure import Perdure, port
 from perdure._runtime.bundles.task_bundle import bring_in, export
-from perdure._runtime.context import contexts
+from perdure._runtime.context import context as contexts
 from perdure.keeper.anchor import start_of
 from tests.runtime.kit import Place, is_alive, until
 from tests.runtime.test_files import agent, kill

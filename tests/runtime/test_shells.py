@@ -219,7 +219,7 @@ async def test_an_answer_waits_until_it_is_asked_for(place: Place, env: dict[str
     async with place.runtime() as rt:
         shell = await rt.shell("main", env=env)
         await waits_for(shell, "prompt")
-        with pytest.raises(errors.TimedOut, match="nobody asked"):
+        with pytest.raises(errors.TimedOut, match="did not ask"):
             await shell.answer("too early", timeout=0.1)
         answering = asyncio.create_task(shell.answer("in time"))
         assert (await shell.run("read -s X; echo ${#X}")).output == "7\n"

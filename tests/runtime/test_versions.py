@@ -144,5 +144,5 @@ async def test_a_keeper_that_hangs_is_replaced_and_its_units_live_on(
 
 def test_what_hangs_is_only_killed_if_it_is_the_keeper(place: Place, tmp_path: Path) -> None:
     place.ask("status")
-    with pytest.raises(errors.KeeperUnavailable, match="not to be found"):
+    with pytest.raises(errors.KeeperUnavailable, match="was not found"):
         forcing.kill_keeper(tmp_path)

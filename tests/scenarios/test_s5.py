@@ -12,7 +12,7 @@ import pytest
 from perdure import Perdure, Secret, redact
 from perdure._ground.clock import MovableClock
 from perdure._runtime import bring_in, export
-from perdure._runtime.context import contexts
+from perdure._runtime.context import context as contexts
 from perdure._runtime.restore import continuity
 from perdure._runtime.secrets import redaction
 from perdure._tasks import dump, verify

@@ -19,7 +19,7 @@ from perdure._ground import envelope
 from perdure._ground.clock import MovableClock
 from perdure._ground.crypto import KeyRing
 from perdure._runtime.bundles import bundle_file
-from perdure._runtime.context import contexts
+from perdure._runtime.context import context as contexts
 from perdure._runtime.restore.continuity import Continuity
 from perdure._runtime.restore.save import CAUSE, PART
 from perdure._runtime.workspace import manifest as workspace_manifest

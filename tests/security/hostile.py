@@ -17,7 +17,7 @@ from perdure._ground.crypto import KeyRing
 from perdure._runtime.bundles import bundle_file
 from perdure._runtime.bundles.bundle_file import Bundle, Header
 from perdure._runtime.bundles.task_bundle import export
-from perdure._runtime.context import contexts
+from perdure._runtime.context import context as contexts
 from perdure._runtime.restore.continuity import Continuity
 
 Rows = dict[str, list[dict[str, Any]]]

@@ -25,7 +25,7 @@ from perdure._ground.bridge import drive
 from perdure._ground.crypto import KeyRing
 from perdure._model import chain, digest
 from perdure._runtime.bundles.task_bundle import bring_in, export
-from perdure._runtime.context import contexts
+from perdure._runtime.context import context as contexts
 from perdure._runtime.restore.continuity import Continuity
 from perdure.errors import BundleRefused
 from tests.continuity.returning import around
@@ -131,12 +131,12 @@ async def test_fingerprints_nobody_signed_are_not_looked_at(
     task = await here.tasks.handle("deploy")
     rt = Continuity(here._store, task.id, task.uid)
     plan = await rt.plan()
-    assert [(found.looked, "nobody signed" in found.why) for found in plan.findings if found.name != "the user"] == [
+    assert [(found.looked, "unsigned" in found.why) for found in plan.findings if found.name != "the user"] == [
         (False, True)
     ]
     await task.resume()
     back = await rt.restore()
-    assert "nobody signed" in " ".join(back.report.warnings)
+    assert "unsigned" in " ".join(back.report.warnings)
 
 
 async def _as_if_seen(_: Any) -> tuple[Any, str]:

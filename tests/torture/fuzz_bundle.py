@@ -25,7 +25,7 @@ from perdure._durable import where
 from perdure._ground import envelope
 from perdure._ground.crypto import KeyRing
 from perdure._runtime.bundles.task_bundle import bring_in
-from perdure._runtime.context import contexts
+from perdure._runtime.context import context as contexts
 from perdure._runtime.restore.continuity import Continuity
 from perdure.errors import BundleRefused, KeyMissing, NotFound, PerdureError, RecordDamaged
 from tests.security import hostile

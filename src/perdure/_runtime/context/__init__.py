@@ -1,4 +1,4 @@
-"""What a task has around it: environment, fingerprints, kinds of units."""
+"""The surroundings of a task in this process: environment, units, fingerprints."""
 
 from perdure._ground.lazy_door import lazy_door
 

@@ -1,7 +1,7 @@
-"""What a task has around it in this process: environment, directory, variables, units, permissions.
+"""The surroundings of a task in this process: environment, directory, variables, units, permissions.
 
-A context is plain memory of this process. `save` writes it into a checkpoint, `restore` fills one from there, all of
-it or nothing. Units are kept under their names, each with those it needs (`after`), which come back before it.
+A context lives in this process's memory. `save` writes it into a checkpoint, and `restore` fills one from there, all
+of it or nothing. Units are held by name, each with the units it needs (`after`), which are restored before it.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class Held(NamedTuple):
 
 @dataclass
 class Context:
-    """What a task has around it here."""
+    """The surroundings of one task."""
 
     env: dict[str, str] = field(default_factory=lambda: dict(os.environ))
-    folder: Path | None = None  # None: wherever the process itself is
+    folder: Path | None = None  # None: the working directory of the process
     previous_cwd: Path | None = None
     umask: int = field(default_factory=umask_now)
     variables: dict[str, Any] = field(default_factory=dict)
-    messages: Any = None  # what the model has seen and said
+    messages: Any = None  # the conversation with the model
     partial_results: dict[str, Any] = field(default_factory=dict)
     permissions: frozenset[str] | None = None
     rules: Rules = NO_RULES
@@ -47,13 +47,13 @@ class Context:
     fingerprints: dict[tuple[str, str], Fingerprint] = field(default_factory=dict)
     # What a kind needs in this process to bring its unit back: functions that renew a credential, and the like.
     given: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    # Of the attempt at a durable function that it belongs to; 0 when nobody's.
+    # Epoch of the attempt it belongs to; 0 outside a durable function.
     epoch: int = 0
     # Brought back at the claim, and not yet taken up by the code.
     brought: set[str] = field(default_factory=set)
-    # What only the code can bring back or look at, once it has come to it again: saved units, recorded fingerprints.
+    # Saved units and recorded fingerprints that only the user's code can restore or check, when it reaches them again.
     waiting: dict[str, Any] = field(default_factory=dict)
-    # What a restore could not bring back, by unit: whoever opens a new one of that name is told.
+    # The verdicts on units that a restore could not bring back, by name. Opening a new one of that name reports them.
     lost: dict[str, str] = field(default_factory=dict)
     replaced: set[str] = field(default_factory=set)  # of these a new one was made
     unlooked: dict[tuple[str, str], Any] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Context:
 
     @property
     def cwd(self) -> Path:
-        """The working directory of what is started from now on."""
+        """The working directory of processes started from now on."""
         return self.folder if self.folder is not None else Path.cwd()
 
     @cwd.setter
@@ -101,10 +101,10 @@ class Context:
             self.fingerprints[(fingerprint.kind, fingerprint.name)] = fingerprint
 
     def chdir(self, path: str | Path) -> None:
-        """Another working directory for what is started from now on.
+        """Change the working directory of processes started from now on.
 
         Raises:
-            InvalidInput: there is no such folder.
+            InvalidInput: the folder does not exist.
         """
         target = Path(os.path.normpath(self.cwd / Path(path).expanduser()))
         if not target.is_dir():
@@ -128,7 +128,7 @@ class Context:
 
 
 def narrowed(saved: Iterable[str] | None, now: frozenset[str] | None) -> frozenset[str] | None:
-    """What a resumed run may do: what the saved one might and this one may; never more than either."""
+    """The permissions of a resumed attempt: what both the saved one and this one allow, never more."""
     if saved is None:
         return now
     before = frozenset(saved)

@@ -1,12 +1,12 @@
-"""What the world looked like at a checkpoint, looked at again before a restore touches anything.
+"""Record what the world looked like at a checkpoint, and compare it before a restore touches anything.
 
 A fingerprint names a part of the world (a database's schema, a file, a repository, an API, packages, the
-interpreter, the model, its tools, or anything a function can tell) and what to do if it differs:
+interpreter, the model, its tools, or the result of a function) and what to do if it differs:
 
     refuse    the restore is refused, nothing is touched
-    warn      it goes on, and the difference is told
-    rebuild   it goes on, and units that depend on it are made anew, not reattached
-    continue  it goes on; the difference is only recorded
+    warn      the restore proceeds, and reports the difference
+    rebuild   the restore proceeds, and units that depend on it are made anew, not reattached
+    continue  the restore proceeds, and only records the difference
 
 Looking is bounded: a look that raises or hangs counts as a difference, told as such.
 """
@@ -33,7 +33,7 @@ from perdure.errors import InvalidInput, PerdureError
 
 Policy = Literal["refuse", "warn", "rebuild", "continue"]
 _PATIENCE = timedelta(seconds=10)
-_UNTRUSTED = "it was not looked at: the task came in by a bundle that nobody signed"
+_UNTRUSTED = "not compared: the task was imported from an unsigned bundle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class Fingerprint:
 
     kind: str
     name: str
-    about: Mapping[str, Any]  # what a fresh process needs to look again; plain data
+    about: Mapping[str, Any]  # what a fresh process needs to compare again; plain data
     policy: Policy = "refuse"
     patience: timedelta = _PATIENCE
     look: Callable[[], Any] | None = field(default=None, compare=False)  # of this process only, never stored
 
     def __post_init__(self) -> None:
         if self.policy not in get_args(Policy):
-            raise InvalidInput(f"{self.policy!r} is no policy", do=f"choose from {', '.join(get_args(Policy))}")
+            raise InvalidInput(f"{self.policy!r} is not a policy", do=f"choose from {', '.join(get_args(Policy))}")
 
     @classmethod
     def postgres(cls, dsn: str | Secret, *, name: str = "", policy: Policy = "refuse") -> Fingerprint:
@@ -108,7 +108,7 @@ class Fingerprint:
         policy: Policy = "refuse",
         patience: Duration = _PATIENCE,
     ) -> Fingerprint:
-        """Anything a function can tell: what it gives must be the same. A fresh process gives the function again."""
+        """The result of a function, which must stay the same. A fresh process passes the function again."""
         return cls("custom", name, {}, policy, require_timedelta("patience", patience), look)
 
 
@@ -125,7 +125,7 @@ class Recorded(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a look found: `same`, or how it differs."""
+    """The result of one comparison: `same`, or how it differs."""
 
     name: str
     policy: Policy
@@ -139,7 +139,7 @@ class Finding:
 
 
 async def record(fingerprints: Sequence[Fingerprint]) -> list[Recorded]:
-    """How the world looks now. A look that fails is recorded as such, and will not pass a check later."""
+    """Record how the world looks now. A look that fails is recorded as failed, and never compares as the same."""
     found = []
     for fingerprint in fingerprints:
         value, problem = await _look(fingerprint)
@@ -178,7 +178,7 @@ async def _compare(before: Recorded, given: Fingerprint | None, is_trusted: bool
 
 
 async def _look(fingerprint: Fingerprint) -> tuple[Any, str]:
-    """What a look gives, or why it gave nothing; never longer than its patience."""
+    """The result of a look, or why it has none; never waits longer than its limit."""
     look = fingerprint.look or looks.KINDS[fingerprint.kind](fingerprint.about)
     seconds = fingerprint.patience.total_seconds()
     try:
@@ -193,7 +193,7 @@ async def _look(fingerprint: Fingerprint) -> tuple[Any, str]:
 
 
 class Bounded(Hop[Any]):
-    """A foreign function, in a thread of its own that nobody waits for longer than agreed."""
+    """Run a user's function in its own thread, and wait no longer than the limit."""
 
     __slots__ = ("_act", "_seconds")
 

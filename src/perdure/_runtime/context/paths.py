@@ -14,7 +14,7 @@ from perdure.errors import InvalidInput
 
 
 def mapping_for(old_home: str, new_home: str, given: Mapping[str, str]) -> dict[str, str]:
-    """The map of a task that came from elsewhere: what was given, and the home folder if it is another here.
+    """The path map of a task from another machine: the given pairs, and the home folder if it differs here.
 
     Raises:
         InvalidInput: a folder is not named by its whole path.

@@ -113,7 +113,7 @@ def _git(about: Mapping[str, Any]) -> Callable[[], Any]:
 def _api(about: Mapping[str, Any]) -> Callable[[], Any]:
     def look() -> str:
         if not str(about["url"]).startswith(("http://", "https://")):
-            raise InvalidInput(f"{about['url']!r} is no web address")
+            raise InvalidInput(f"{about['url']!r} is not a web address")
         with urllib.request.urlopen(about["url"], timeout=8) as answer:
             if about.get("header"):
                 return str(answer.headers[about["header"]])

@@ -27,7 +27,7 @@ Json = Any
 
 @dataclass(frozen=True)
 class Place:
-    """Where something is captured or brought back: the task, its context, and what the store can do."""
+    """Where a unit is captured or brought back: the task, its context, and the store's means."""
 
     task_id: str
     uid: str
@@ -45,7 +45,7 @@ class Place:
 
     @property
     def can_seal(self) -> bool:
-        """Whether what is captured is sealed by a key, so that it may hold a secret."""
+        """Whether captured data is sealed by a key, so that it may hold a secret."""
         return self.ring.current is not None
 
     @property
@@ -81,9 +81,9 @@ class UnitType:
         return False
 
     async def restore(self, recipe: Json, place: Place) -> Any:
-        """Bring it back; what is returned is given to `rollback` if a later unit fails.
+        """Bring it back. The result is passed to `rollback` if a later unit fails.
 
-        Whatever was begun is undone by itself when this raises.
+        An implementation that raises undoes everything it has begun.
         """
         raise NotImplementedError
 

@@ -1,10 +1,10 @@
 """A connection to the keeper that mends itself.
 
-Questions are sent by whoever asks; who reads the answers is in link.py. The keeper may be replaced or killed at any
-time: the connection is then made again, and what was not answered is asked again. That is harmless for every
-question, as the keeper knows commands and inputs by id.
+The caller sends its question; link.py says who reads the answers. The keeper may be replaced or killed at any time.
+The client then connects again and repeats every question without an answer. That is harmless, because the keeper
+knows commands and inputs by id.
 
-Owns the way to the keeper. What is asked is in the file of each kind.
+Owns the connection to the keeper. The questions themselves are in the module of each kind of unit.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from perdure._runtime.keeper_client.link import Link
 from perdure._runtime.keeper_client.pending_call import Ask
 from perdure.errors import KeeperUnavailable
 
-# How long a keeper may be away before we say so; the anchor starts a new one within a fraction of a second.
+# How long a keeper may be away before callers get an error. The anchor starts a new one within a fraction of a second.
 PATIENCE_SECONDS = 15.0
-# Some questions are answered after hours: when a command has ended. While one waits, we look this often whether the
-# keeper still answers at all.
+# Some answers take hours: until a command has ended. While a question waits, this is how often the client checks
+# that the keeper still answers.
 LOOK_SECONDS = 5.0
 _RETRY_SECONDS = 0.01
 _HELLO = 0  # the id of the first question
@@ -40,7 +40,7 @@ _NO_ANSWERS = (keeper.Request, keeper.News)
 
 
 class Client:
-    """The keeper of one store, as this process speaks to it."""
+    """This process's connection to the keeper of one store."""
 
     def __init__(self, home: Path, keys: str = "") -> None:
         self.home, self.keys = home, keys  # by which the keeper seals its records
@@ -65,7 +65,7 @@ class Client:
     # ── asking ──────────────────────────────────────────────────────────────────────────────────
 
     def submit(self, ask: Ask) -> None:
-        """Send a question, connecting first if need be, which may take a while."""
+        """Send a question. Connects first where there is no connection, which can take a while."""
         with self._mutex:
             self._check()
             self._asked[ask.request.id] = ask
@@ -79,7 +79,7 @@ class Client:
                 raise
 
     def submit_at_once(self, ask: Ask, loop: asyncio.AbstractEventLoop) -> bool:
-        """Send a question from the loop that runs here; False if that would hold the loop up."""
+        """Send a question from the running loop. Returns False when that would block the loop."""
         if not self._mutex.acquire(blocking=False):
             return False
         try:
@@ -110,13 +110,13 @@ class Client:
             link.send_soon(data, ask.loop)
         else:
             link.send(data, ask.request.fds)
-        if link.is_over:  # it ended before this was asked, and nobody may have noticed that it was
+        if link.is_over:  # it ended before this question, perhaps unnoticed
             self._lost(link)
 
     # ── connecting ──────────────────────────────────────────────────────────────────────────────
 
     def _connect_at_once(self, ask: Ask, loop: asyncio.AbstractEventLoop) -> bool:
-        """Connect to a keeper that listens, and ask in the same breath; False if that is not all it takes."""
+        """Connect to a listening keeper and send the question with the hello. False when more is needed."""
         sock = _connected_at_once(self.home)
         if sock is None:
             return False
@@ -183,8 +183,8 @@ class Client:
         return link
 
     def _watch(self, link: Link) -> None:
-        """End a link whose keeper stands still, and whose anchor has died and cannot replace it: it is then connected
-        anew, as for somebody who comes just now."""
+        """End a link whose keeper hangs and whose anchor has died, so that nothing replaces the keeper. The client
+        then connects again, as a new client would."""
         seen: int | None = None
         while not link.over.wait(LOOK_SECONDS):
             oldest = next(iter(self._asked.copy()), None)
@@ -235,7 +235,7 @@ class Client:
         link.loop.call_soon(link.close) if link.loop is not None else link.close()
 
     def _lost(self, link: Link) -> None:
-        """The keeper has gone, or we have: connect anew if anybody waits for something."""
+        """The link has ended: connect again if a question still waits."""
         if self._link is link:
             self._link = None
         if self._patience is not None:
@@ -272,7 +272,7 @@ def _hello(keys: str) -> keeper.Request:
 
 
 def _connected_at_once(home: Path) -> socket.socket | None:
-    """A connection to a keeper that listens; None if there is none, or it cannot take one more just now."""
+    """A connection to a listening keeper; None if there is no keeper, or it cannot accept one more now."""
     anchor = places.anchor_of(home)
     if anchor is None or not starting.is_anchored(home):
         return None
@@ -333,5 +333,5 @@ def client_for(home: Path, ring: KeyRing | None = None) -> Client:
 
 
 def find(home: Path, ring: KeyRing | None = None) -> Client | None:
-    """The keeper that lives there, if one does; none is started."""
+    """The keeper that lives there, or None. Starts no keeper."""
     return client_for(home, ring) if starting.is_anchored(home) else None

@@ -1,4 +1,4 @@
-"""What `perdure doctor` says of live things: where the keeper lives, what would end it, what is left behind."""
+"""The part of `perdure doctor` about live things: where the keeper lives, what would end it, what was left behind."""
 
 from __future__ import annotations
 

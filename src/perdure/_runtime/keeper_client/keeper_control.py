@@ -1,4 +1,4 @@
-"""The keeper itself, seen from outside: where it lives, what would end it, replacing it, stopping it."""
+"""Inspect, replace and stop the keeper of a store."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Keeping:
 
 
 async def status(store: Store) -> Keeping | None:
-    """The keeper of a store; None when none lives."""
+    """The state of a store's keeper; None when no keeper lives."""
     here = find(store)
     if here is None:
         return None
@@ -70,7 +70,7 @@ def has_home(store: Store) -> bool:
 
 
 def socket_of(store: Store) -> str:
-    """Where a keeper that lives is spoken to."""
+    """The path of the socket of a living keeper."""
     return os.path.join((places.anchor_of(places.home_of(store.address)) or {}).get("live", ""), "sock")
 
 
@@ -79,7 +79,7 @@ def find(store: Store) -> client.Client | None:
 
 
 async def units(store: Store) -> list[Record]:
-    """Every unit of every task, the newest last; also those that have outlived their keeper."""
+    """All units of all tasks, the newest last, including those that have outlived their keeper."""
     here = find(store)
     if here is None and await Call(lambda: has_orphans(store)):
         here = client.client_for(places.home_of(store.address), store.ring)
@@ -104,7 +104,7 @@ def _is_orphan(record: Path) -> bool:
 
 
 async def replace(store: Store) -> bool:
-    """Have the keeper go on as this perdure's, whatever it is; units notice nothing. False when none lives."""
+    """Replace the keeper, of any version, by this perdure's; units notice nothing. False when no keeper lives."""
     here = find(store)
     if here is None:
         return False
@@ -115,10 +115,10 @@ async def replace(store: Store) -> bool:
 
 
 async def stop(store: Store, *, units_too: bool) -> bool:
-    """End the keeper, and its units if so asked; False when none lives.
+    """End the keeper, and with `units_too` its units. False when no keeper lives.
 
     Raises:
-        Conflict: units live, and were not to be ended.
+        Conflict: units live, and `units_too` is not set.
     """
     here = find(store)
     if here is None and units_too and await Call(lambda: has_orphans(store)):
@@ -137,7 +137,7 @@ async def stop(store: Store, *, units_too: bool) -> bool:
 
 
 async def forget(store: Store, records: Sequence[Record]) -> None:
-    """Remove what is kept of units that have ended."""
+    """Remove the records and output of units that have ended."""
     here = find(store)
     for record in records if here is not None else ():
         if not record.is_alive and here is not None:
@@ -145,7 +145,7 @@ async def forget(store: Store, records: Sequence[Record]) -> None:
 
 
 async def end(store: Store, records: Sequence[Record]) -> None:
-    """End these units, with all they have started."""
+    """End these units and every process they have started."""
     here = find(store)
     for record in records if here is not None else ():
         if here is not None:
@@ -153,7 +153,7 @@ async def end(store: Store, records: Sequence[Record]) -> None:
 
 
 async def release(store: Store, records: Sequence[Record]) -> None:
-    """End these units for good: what was marked of them is forgotten, and their names make new ones."""
+    """End these units for good: their marks are forgotten, and the next open under their names makes new units."""
     here = find(store)
     for record in records if here is not None else ():
         if here is not None:
@@ -164,7 +164,7 @@ async def release(store: Store, records: Sequence[Record]) -> None:
 
 
 def what_would_end(anchor: int, proc: Path = Path("/proc")) -> str:
-    """In words, from the cgroup the anchor is in and from who is the first process."""
+    """A sentence, derived from the anchor's cgroup and the first process of the machine or container."""
     try:
         groups = (proc / str(anchor) / "cgroup").read_text(encoding="utf-8")
         first = (proc / "1" / "comm").read_text(encoding="utf-8").strip()
@@ -191,7 +191,7 @@ def _lingers() -> bool:
 
 
 def can_scope() -> bool:
-    """Whether a keeper that is started now would have a scope of its own."""
+    """Whether a keeper started now would get its own systemd scope."""
     return os.path.isdir("/run/systemd/system") and shutil.which("systemd-run") is not None
 
 

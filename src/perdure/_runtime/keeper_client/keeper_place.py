@@ -1,8 +1,8 @@
 """Where the keeper of a store lives: one for each user and store.
 
-Its home is beside a SQLite file, or in the user's state folder for a server; it has the records of units and
-outlives the machine's running. Its live folder has the socket and what must not reach a disk; it is in memory where
-there is such a place, its path is short, as a socket's must be, and the home says where it is.
+Its home is beside the SQLite file, or for a server in the user's state folder. The home holds the records of units
+and survives a restart of the machine. The live folder holds the socket and everything that must not reach a disk. It
+is in memory where the system has such a folder. Its path is short, as a socket's path must be; the home names it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def make_home(home: Path) -> Path:
         try:
             make_private(live)
         except KeeperUnavailable as error:
-            trouble = error  # somebody else made a folder of this name; the next place will do
+            trouble = error  # another user made a folder of this name; the next place will do
         else:
             return live
     raise trouble or KeeperUnavailable("there is no folder for the keeper's socket", do="make /tmp writable")
@@ -102,7 +102,7 @@ def make_private(folder: Path) -> None:
 
 
 def anchor_of(home: Path) -> dict[str, Any] | None:
-    """What the anchor has said about itself: pid, start and live folder; None if there never was one."""
+    """What the anchor wrote about itself: pid, start and live folder. None if there never was an anchor."""
     try:
         told = json.loads((home / "anchor.json").read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Start a keeper where there is none, so that it outlives whoever needs it first.
+"""Start a keeper where there is none, so that it outlives the process that starts it.
 
 Under systemd a process belongs to the service or session that started it, and ends with it, however often it has
 forked. So there the keeper gets a scope of its own (`systemd-run --scope`). Elsewhere a double fork is enough.
@@ -21,15 +21,15 @@ from perdure.errors import KeeperUnavailable
 from perdure.keeper import ANCHOR, keeper_argv
 
 _START_SECONDS = 30
-_MORE_STARTS = 3  # of one that was killed before it stood
-# The rest of the environment is of no concern to the keeper: each unit brings its own.
+_MORE_STARTS = 3  # of an anchor that was killed while it started
+# The keeper needs no more of the environment: each unit brings its own.
 _NEEDED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "XDG_RUNTIME_DIR")
 _NEEDED_FOR_BUS = ("DBUS_SESSION_BUS_ADDRESS",)
 _NEEDED_IN_TESTS = ("PERDURE_TEST_CLOCK",)
 
 
 def start(home: Path) -> None:
-    """Have a keeper there; whoever else starts one at the same time waits, and finds it.
+    """Start a keeper unless one lives there. A process that tries at the same time waits, and finds it.
 
     Raises:
         KeeperUnavailable: it did not start.
@@ -42,8 +42,8 @@ def start(home: Path) -> None:
 
 
 def is_anchored(home: Path) -> bool:
-    """Whether an anchor lives there: it holds a lock for as long as it does. One whose folder was removed is looked for
-    among the processes, and makes the folder again when it is spoken to."""
+    """Whether an anchor lives there: it holds a lock while it lives. If the folder was removed, the anchor is looked
+    for among the processes; it makes the folder again when a client connects."""
     try:
         with open(home / "anchor.lock", "r+", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -93,7 +93,7 @@ def _try(command: list[str], env: dict[str, str]) -> _Said:
 
 
 def scope_command(home: Path, *, is_systemd: bool | None = None, uid: int | None = None) -> list[str]:
-    """What to put before the anchor's command so that systemd does not end it with its starter; nothing elsewhere."""
+    """The command prefix that keeps systemd from ending the anchor with its starter; empty without systemd."""
     if is_systemd is None:
         is_systemd = os.path.isdir("/run/systemd/system") and shutil.which("systemd-run") is not None
     if not is_systemd:

@@ -1,7 +1,7 @@
 """One connection to the keeper, and who reads it.
 
-A single event loop that waits for answers reads them itself, without a thread between. As soon as anybody else waits
-(blocking code, a second loop), a thread reads for all: a loop that is held up must not hold up others.
+An event loop that is the only one to wait for answers reads them itself, without a thread between. As soon as
+blocking code or a second loop waits too, a thread reads for all of them, so that a busy loop cannot hold up others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Hears = Callable[["Link", keeper.Message], None]
 
 
 class Link:
-    """`hears` gets each message, `lost` the link itself, once, when it has ended; both from whoever reads."""
+    """The reader calls `hears` with each message, and `lost` once with the link when it has ended."""
 
     def __init__(self, sock: socket.socket, hears: Hears, lost: Callable[[Link], None]) -> None:
         self._sock, self._hears, self._lost = sock, hears, lost
@@ -42,12 +42,12 @@ class Link:
             try:
                 with contextlib.suppress(OSError):
                     if self._sock.send(data, socket.MSG_DONTWAIT) < len(data):
-                        self.shut()  # half a message is of no use to anybody
+                        self.shut()  # half a message is useless
             finally:
                 self._sending.release()
 
     def send(self, data: bytes, fds: tuple[int, ...] = ()) -> None:
-        """All of it; if the other end has gone, whoever reads will notice."""
+        """Send all of it. If the other end has gone, the reader notices."""
         try:
             with self._sending:
                 sent = socket.send_fds(self._sock, [data], list(fds)) if fds else self._sock.send(data)
@@ -68,7 +68,7 @@ class Link:
         self.send(b"".join(together))
 
     def read_for(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        """See to it that answers are read for somebody who waits: on this event loop, or without one."""
+        """Make sure that answers are read: on this event loop, or by a thread without one."""
         if self._has_thread or (self.loop is loop and loop is not None):
             return
         with self._mutex:
@@ -148,7 +148,7 @@ class Link:
     def _end(self) -> None:
         if not self.is_over:
             self.over.set()
-            # A loop forgets the descriptor before it is closed: its number may be somebody else's a moment later.
+            # A loop forgets the descriptor before it is closed: another file may get its number a moment later.
             if self._known_to is None or self._known_to.is_closed():
                 self._sock.close()
             self._decoder.close()
@@ -156,7 +156,7 @@ class Link:
 
 
 def _call(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> None:
-    """On this loop: at once if it is the one that runs here."""
+    """Call it on this loop: at once if that loop is running here."""
     try:
         is_here = asyncio.get_running_loop() is loop
     except RuntimeError:

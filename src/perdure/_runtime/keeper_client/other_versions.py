@@ -1,7 +1,7 @@
 """Speak to a keeper that speaks another version, or does not speak at all.
 
-What replaces, stops or looks at a keeper is the same in every version, so that none can be left behind that nobody
-gets rid of. A keeper that hangs is killed; the anchor starts another one, and its units notice nothing.
+The questions that replace, stop or inspect a keeper are the same in every version, so every keeper can be
+replaced or stopped. A keeper that hangs is killed. Its anchor starts another one, and its units notice nothing.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from perdure._runtime.keeper_client import keeper_place as places
 from perdure._runtime.keeper_client import refusals
 from perdure.errors import KeeperUnavailable
 
-# A keeper that has said nothing for so long hangs. It tries a new program before it becomes that.
+# A keeper that does not answer within this time hangs. It tests a new program before it executes it.
 PATIENCE_SECONDS = 25.0
 
 
 def ask(home: Path, verb: str, **args: Any) -> dict[str, Any]:
-    """Ask what every version understands.
+    """Ask one of the questions that every version understands.
 
     Raises:
         PerdureError: it refuses.
         TimeoutError: it does not answer.
-        OSError: there is nobody to ask.
+        OSError: no keeper listens there.
     """
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(PATIENCE_SECONDS)
@@ -47,7 +47,7 @@ def ask(home: Path, verb: str, **args: Any) -> dict[str, Any]:
 
 
 def replace(home: Path, argv: list[str]) -> None:
-    """Have a keeper of any version go on as this program; kill one that hangs."""
+    """Make a keeper of any version execute this program; kill one that hangs."""
     try:
         ask(home, "replace", argv=argv)
     except TimeoutError:
@@ -57,13 +57,13 @@ def replace(home: Path, argv: list[str]) -> None:
 
 
 def kill_keeper(home: Path) -> None:
-    """kill -9: its anchor starts it again, as the program it was."""
+    """kill -9. The anchor starts the same program again."""
     anchor = int((places.anchor_of(home) or {}).get("pid", 0))
     for pid in _children(anchor):
         if _is_keeper(pid, home):
             os.kill(pid, signal.SIGKILL)
             return
-    raise KeeperUnavailable(f"the keeper in {home} does not answer, and its process is not to be found")
+    raise KeeperUnavailable(f"the keeper in {home} does not answer, and its process was not found")
 
 
 def _children(pid: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""One question to the keeper: waited for by an event loop or by a thread, answered by whoever reads the answers."""
+"""One question to the keeper. An event loop or a thread waits for its answer; the reader of the link delivers it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Answered = keeper.Reply | keeper.Refusal | BaseException
 
 
 class Way(Protocol):
-    """What sends questions, and reads their answers."""
+    """Sends questions and reads their answers."""
 
     def submit(self, ask: Ask) -> None: ...
 
@@ -71,7 +71,7 @@ class Ask(Hop[keeper.Reply]):
         raise answer
 
     def settle(self, answer: Answered, *, on: asyncio.AbstractEventLoop | None = None) -> None:
-        """This is the answer; `on` is the loop that calls, if one does."""
+        """Deliver the answer; `on` is the loop that calls this, if a loop does."""
         self._answer = answer
         if self._done is not None:
             self._done.set()

@@ -1,4 +1,4 @@
-"""What the keeper's refusals mean to a caller."""
+"""Turn the keeper's refusals into errors for the caller."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def error_of(refusal: keeper.Refusal, request: keeper.Request | None) -> Perdure
             return KeeperUnavailable(
                 f"the keeper speaks versions {values.get('speaks')}, this perdure {list(keeper.VERSIONS)}",
                 kept="its units; nothing was asked of them",
-                do="`perdure keep restart` with the newer of the two goes on as the newer keeper; units live on",
+                do="run `perdure keep restart` with the newer of the two; units live on",
             )
         case "stranger":
             return NotAllowed(
-                f"the keeper does not speak with this process: {what}",
+                f"the keeper refuses to speak with this process: {what}",
                 kept="nothing was done",
                 do="speak to it from outside its units, or from a program that `perdure run` has started",
             )
@@ -41,7 +41,7 @@ def error_of(refusal: keeper.Refusal, request: keeper.Request | None) -> Perdure
         case "differs":
             made = f"{values.get('argv')}{values.get('how', '')}"
             return Conflict(
-                f"there is a {values.get('kind')} of this name already, made as {made}",
+                f"a {values.get('kind')} of this name already exists, made as {made}",
                 kept="the one that lives",
                 do="choose another name, or end it first: `perdure units` lists what there is",
             )
@@ -56,10 +56,10 @@ def error_of(refusal: keeper.Refusal, request: keeper.Request | None) -> Perdure
         case "uncertain":
             return EffectUncertain("the input", "the keeper was replaced while it was being written")
         case "ended" | "no unit":
-            return UnitEnded(unit, what or "it is not there any more")
+            return UnitEnded(unit, what or "it no longer exists")
         case "not asked":
             return TimedOut(
-                f"nobody asked for a secret within {values.get('seconds')} s",
+                f"the program did not ask for a secret within {values.get('seconds')} s",
                 kept="the secret was not sent",
                 do="waiting() says what the terminal waits for",
             )
@@ -76,6 +76,6 @@ def error_of(refusal: keeper.Refusal, request: keeper.Request | None) -> Perdure
 
 
 def _unit(refusal: keeper.Refusal, request: keeper.Request | None) -> str:
-    """The name of the unit that was asked, as its task knows it."""
+    """The unit's name within its task."""
     asked = {} if request is None else request.args
     return str(refusal.args.get("unit_name") or asked.get("name") or asked.get("unit") or "")

@@ -26,7 +26,7 @@ _OF_RUNS = frozenset({"command", "piped", "recorder"})
 HARMLESS = frozenset({"variables", "directory", "blob", "rate_limits"})
 _MOST_FRAMES, _LONGEST_CALL = 20, 200
 WAITS = "when the code comes to it: only that knows how"
-_UNSIGNED = "the task came in by a bundle that nobody signed: what its recipe would start or change is left to you"
+_UNSIGNED = "the task was imported from an unsigned bundle: whatever its recipe would start or change is left to you"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""Have a credential that works: the one at hand, a refreshed one, a new login, or a person's help.
+"""Get a credential that works: the current one, a refreshed one, a new login, or a person's help.
 
-After a long pause tokens have expired. They are renewed in this order, and each refusal is kept as a reason; when
-nothing helps, the task is paused for human_input with a question that names what is needed. The person puts the
-secret in its place; the answer carries none, because answers are stored.
+After a long pause tokens have expired. The ways are tried in this order, and each refusal is kept as a reason. When
+all fail, the task is paused for human_input with a question that names the missing secret. The person puts the secret
+in its place. The answer carries no secret, because answers are stored.
 """
 
 from __future__ import annotations

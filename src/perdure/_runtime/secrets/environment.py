@@ -1,10 +1,10 @@
 """The environment a task's processes have: captured without secrets, rebuilt with them.
 
-A variable is kept as it is, or, where its name or its value says that it is secret, as a reference that is resolved
-when a process is started. So what is stored can be read by anyone who may read the store, and what is started has
-what it had, or is not started and the missing variable is named.
+A variable is stored as it is. If its name or its value looks secret, a reference is stored instead, and resolved when
+a process is started. The stored environment may therefore be read by anyone who may read the store. A process either
+gets every variable it had, or is not started, and the error names the missing variable.
 
-An active virtual environment is kept by its prefix: PATH is put together from it again.
+Of an active virtual environment the prefix is stored, and PATH is rebuilt from it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from perdure._runtime.secrets import redaction
 from perdure._runtime.secrets.secret_references import Secret, resolve
 from perdure.errors import SecretMissing
 
-# What says where a process runs, not how: set anew by whoever starts it.
+# Where a process runs, not how: each process that starts another sets these.
 _OF_THE_PROCESS = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "COLUMNS", "LINES", "PERDURE_CRASH_AT"})
 # What means something on this machine and in this login only: not taken to another host.
 OF_THE_HOST = frozenset(
     {"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "SSH_AUTH_SOCK", "SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"}
     | {"DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "XDG_SESSION_ID", "HOSTNAME", "TMUX", "TMUX_PANE", "STY"}
 )
-# What a unit gets of the agent's own environment, unless its value looks secret: where programs and people are, how
-# they speak, and where tools keep what they need. All else is passed by name.
+# What a unit gets of the agent's own environment, unless its value looks secret: paths, user, language, and the
+# folders of common tools. All else is passed by name.
 INHERITED = (
     *("PATH", "MANPATH", "HOME", "USER", "LOGNAME", "SHELL", "HOSTNAME", "TMPDIR", "TMP", "TEMP", "XDG_*"),
     *("LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "TERMINFO*", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR*"),
@@ -57,7 +57,7 @@ class Rules(NamedTuple):
         return bool(value) and (redaction.is_telling(name) or redaction.looks_secret(value))
 
     def is_inherited(self, name: str, value: str) -> bool:
-        """Whether units get this variable of the agent's own environment, although nobody has passed it to them."""
+        """Whether units get this variable of the agent's own environment without being passed it."""
         if any(fnmatchcase(name, pattern) for pattern in self.inherit):
             return True
         return any(fnmatchcase(name, pattern) for pattern in INHERITED) and not self.is_secret(name, value)
@@ -81,8 +81,8 @@ class Environment(msgspec.Struct, frozen=True):
 def inherited(
     env: Mapping[str, str], rules: Rules = NO_RULES, environ: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """What a unit gets of its task's environment: what the task has set itself, and of what it merely found in its
-    process, the variables that a rule names. Keys and tokens of the agent are the agent's."""
+    """The variables a unit gets from its task: those the task has set itself, and of those it found in its process
+    the ones that a rule names. Keys and tokens of the agent stay with the agent."""
     found = os.environ if environ is None else environ
     return {name: value for name, value in env.items() if found.get(name) != value or rules.is_inherited(name, value)}
 
@@ -128,10 +128,10 @@ def missing(captured: Environment, environ: Mapping[str, str] | None = None) -> 
 
 
 def rebuild(captured: Environment, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment with its secrets, for processes to be started with; nothing comes from the resumer but those.
+    """The environment with its secrets, to start processes with. Nothing but secrets comes from the resuming process.
 
     Raises:
-        SecretMissing: a secret cannot be had; the message names the variable's reference.
+        SecretMissing: a secret cannot be fetched; the message names the variable's reference.
     """
     env = {**captured.values, **{name: resolve(reference, environ) for name, reference in captured.secrets.items()}}
     return with_virtualenv(env, captured.virtualenv)

@@ -1,12 +1,12 @@
 """Keep secrets out of what people and models read: logs, prompts, reports, bundles.
 
-Two nets. Values this process knows to be secret (it fetched them, or filtered them out of an environment) are
-replaced wherever they stand, also base64- or URL-encoded. And what looks like a secret by its form (tokens of known
-makers, private keys, passwords in addresses and assignments) is replaced whether or not
-anybody knew it. The forms are in perdure/_ground/secret_forms.py, the one list that all filters share; the known
-values are in perdure/_ground/known_secrets.py.
+There are two filters. The first replaces values that this process knows to be secret (it fetched them, or filtered
+them out of an environment) wherever they stand, also base64- or URL-encoded. The second replaces text that looks like
+a secret: tokens of known makers, private keys, passwords in addresses and assignments. The forms are in
+perdure/_ground/secret_forms.py, the one list that all filters share; the known values are in
+perdure/_ground/known_secrets.py.
 
-The second net is a guess and has holes; the first has none for values of six characters and more.
+The second filter guesses and misses some. The first misses no value of six characters or more.
 """
 
 from __future__ import annotations

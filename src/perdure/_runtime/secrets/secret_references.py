@@ -5,11 +5,11 @@
     Secret("keyring", "service/user")             secret://keyring/service/user
     Secret("command", "pass show prod/db")        secret://command/pass%20show%20prod%2Fdb
 
-What is stored is the reference; the value is fetched when it is used, by the process that uses it. Each value that
-was fetched is known to redaction.py from then on, so it shows up in no log, prompt or bundle.
+Only the reference is stored. The process that uses the value fetches it at that moment. From then on redaction.py
+knows the value and keeps it out of logs, prompts and bundles.
 
-A command is run only if this program names it (by making that Secret, or in PERDURE_SECRET_COMMANDS): a reference
-that stands in a record is data, and data runs nothing.
+A command is run only if this program names it (by making that Secret, or in PERDURE_SECRET_COMMANDS). A reference
+read from a record is data, and data must not run anything.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class Secret:
         rest = reference.removeprefix(SCHEME)
         source, slash, name = rest.partition("/")
         if not reference.startswith(SCHEME) or not slash:
-            raise InvalidInput(f"{reference!r} is no reference to a secret", do="write secret://env/NAME or the like")
+            raise InvalidInput(
+                f"{reference!r} is not a reference to a secret", do="write secret://env/NAME or the like"
+            )
         name = unquote(name)
         _check(source, name)
         secret = cls.__new__(cls)
@@ -64,7 +66,7 @@ class Secret:
         """The secret itself, fetched now.
 
         Raises:
-            SecretMissing: it is not there, or may not be had.
+            SecretMissing: it does not exist, or may not be read.
         """
         found: str = _FETCH[self.source](self, os.environ if environ is None else environ)
         redaction.know(found, self.reference)
@@ -88,10 +90,10 @@ def is_reference(value: Any) -> bool:
 
 
 def resolve(value: Any, environ: Mapping[str, str] | None = None) -> Any:
-    """The value with every reference in it replaced by its secret; for use at once, never for keeping.
+    """The value with every reference in it replaced by its secret; for immediate use, never for storing.
 
     Raises:
-        SecretMissing: one of them cannot be had.
+        SecretMissing: one of them cannot be fetched.
     """
     if isinstance(value, Secret):
         return value.value(environ)
@@ -117,7 +119,7 @@ def references_in(value: Any) -> list[str]:
 
 def _check(source: str, name: str) -> None:
     if source not in get_args(Source):
-        raise InvalidInput(f"{source!r} is no source of secrets", do=f"choose from {', '.join(get_args(Source))}")
+        raise InvalidInput(f"{source!r} is not a source of secrets", do=f"choose from {', '.join(get_args(Source))}")
     if not name or "\0" in name:
         raise InvalidInput("a secret needs a name")
 
@@ -157,7 +159,7 @@ def _from_keyring(secret: Secret, _: Mapping[str, str]) -> str:
     except Exception as error:  # each backend has its own: locked, absent, refused
         raise SecretMissing(secret.reference, f"the keyring could not be asked: {type(error).__name__}") from None
     if not found:
-        raise SecretMissing(secret.reference, "the keyring has no such entry")
+        raise SecretMissing(secret.reference, "the keyring has no entry of this name")
     return found
 
 

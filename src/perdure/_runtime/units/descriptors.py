@@ -1,8 +1,8 @@
-"""Files, listening sockets and pipes that go on where the former process left them.
+"""Files, listening sockets and pipes that continue where the former process left them.
 
-A mark says how far you have come for certain. Of a file that is written, what stands after the last mark was cut
-off in the middle, and is removed when the next process takes the file up; of one that is read, reading goes on at
-the mark. Without marks a file goes on at the byte where its last process was.
+A mark records how far the work on a file is certain. When the next process opens a file for writing, the bytes after
+the last mark are removed, because they may be incomplete. A file that is read continues at the mark. Without marks a
+file continues at the byte where its last process was.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from perdure._runtime.units.unit import Unit
 from perdure.errors import InvalidInput, UnitEnded
 
 _CHUNK = 1 << 20
-# Of a file that is read without marks, so much of its beginning and of its end is compared.
+# Bytes at the beginning and at the end that are compared, of a file that is read without marks.
 _SAMPLE = 32 << 20
 _RELEASE = "rt.release(name) lets go of it; opened after that, it is taken as it stands"
 
@@ -60,7 +60,7 @@ class KeptFile(KeptDescriptor):
 
     path: str
     mode: str
-    _marked: tuple[int, int] = (0, 0)  # a length, and the checksum of so much from the beginning
+    _marked: tuple[int, int] = (0, 0)  # a length, and the checksum of that many bytes from the beginning
 
     @property
     def is_written(self) -> bool:
@@ -70,7 +70,7 @@ class KeptFile(KeptDescriptor):
         return self._fd()
 
     def read(self, size: int = -1) -> bytes:
-        """So many bytes from here on, fewer only at the end."""
+        """Read this many bytes; fewer only at the end of the file."""
         parts: list[bytes] = []
         while size and (piece := os.read(self._fd(), _CHUNK if size < 0 else min(size, _CHUNK))):
             parts.append(piece)
@@ -104,7 +104,7 @@ class KeptFile(KeptDescriptor):
         return os.lseek(self._fd(), 0, os.SEEK_CUR)
 
     async def mark(self) -> None:
-        """So far for certain: on disk when this returns, with what was written."""
+        """Mark this position as certain. The mark and all bytes written are on disk when this returns."""
         fd = self._fd()
         mark: dict[str, int] = {"position": self.tell()}
         if self.is_written:
@@ -126,7 +126,7 @@ class KeptFile(KeptDescriptor):
     # ── coming back ─────────────────────────────────────────────────────────────────────────────
 
     async def take_up(self, facts: dict[str, Any], *, was_made: bool, is_rebuilt: bool) -> None:
-        """Go on where the last process was for certain; or say that this file is another one."""
+        """Continue at the last certain position, or report that this is another file."""
         mark = facts.get("mark")
         ours = os.fstat(self._fd())
         problem = damage(self.path, {"file": [ours.st_dev, ours.st_ino], **facts})
@@ -162,7 +162,7 @@ class KeptFile(KeptDescriptor):
             self._judge("kept", "the same open file", same=("place", "contents"), since_you_left=since)
         else:
             unknown = (
-                "that nobody else has changed it: it was never marked, and it was changed as its last process ended"
+                "that no other program has changed it: it was never marked, and it changed as its last process ended"
             )
             self._judge("kept", "the same open file", same=("place",), since_you_left=since, do_not_assume=(unknown,))
 
@@ -207,8 +207,8 @@ def damage(path: str, facts: Mapping[str, Any]) -> str | None:
 
 
 def changed_unmarked(path: str, facts: Mapping[str, Any], now: os.stat_result, *, is_written: bool) -> str | None:
-    """Without a mark: how the file was changed since its last process ended, or, if nobody saw that, since that process
-    took it up; None if it was not, or if that cannot be told."""
+    """Without a mark: how the file was changed since its last process ended, or, if the keeper missed that end, since
+    that process opened it. None if it was not changed, or if that is unknown."""
     left, basis = facts.get("left"), facts.get("basis")
     if facts.get("mark") is not None:
         return None
@@ -218,7 +218,7 @@ def changed_unmarked(path: str, facts: Mapping[str, Any], now: os.stat_result, *
 
 
 def problem_of(record: Record) -> str | None:
-    """Why a file that the keeper holds open is not the one that was read or written."""
+    """Why the file that the keeper holds open is not the one that was read or written."""
     path, facts = record.recipe["path"], record.facts
     if (found := damage(path, facts)) is not None:
         return found
@@ -261,7 +261,7 @@ def _changed(path: str, basis: Mapping[str, Any], about: os.stat_result) -> str 
 
 
 class KeptListener(KeptDescriptor):
-    """A listening socket; connections that are made while nobody is there wait in its queue."""
+    """A listening socket. Connections made while no process accepts wait in its queue."""
 
     @property
     def port(self) -> int:
@@ -277,9 +277,9 @@ class KeptListener(KeptDescriptor):
 
 
 class _Marked(KeptDescriptor):
-    """What has no place of its own: how far its reader or writer has come, they say themselves."""
+    """A descriptor without a file position: its reader or writer says how far it has come."""
 
-    marked: Any = None  # what was marked last, by whichever process
+    marked: Any = None  # the last mark, of any process
 
     async def attach(self, *, take: bool = False) -> dict[str, Any]:
         facts = await super().attach(take=take)
@@ -293,7 +293,7 @@ class _Marked(KeptDescriptor):
 
 
 class KeptSocket(_Marked):
-    """A connection; what came while no process was there waits in it."""
+    """A connection. Data that came while no process read it waits in it."""
 
     def socket(self) -> socket.socket:
         """To read from and write to. Closing it leaves the kept one open."""
@@ -301,7 +301,7 @@ class KeptSocket(_Marked):
 
 
 class KeptPipe(_Marked):
-    """A pipe; what was written and not read stays in it."""
+    """A pipe. Data that was written and not read stays in it."""
 
     def reader(self) -> int:
         """A descriptor to read from, the caller's to close."""
@@ -322,12 +322,12 @@ def mode_of(mode: str) -> str:
     """A mode in its one spelling.
 
     Raises:
-        InvalidInput: it is none, or for text.
+        InvalidInput: it is not a mode, or a text mode.
     """
     letters = sorted(mode)
     if "b" not in letters or len(set(letters)) != len(letters):
         raise InvalidInput(f"mode {mode!r} is not for bytes", do="write 'rb', 'wb', 'ab' or the like")
     kind = "".join(letter for letter in letters if letter not in "b+")
     if kind not in _MODES:
-        raise InvalidInput(f"{mode!r} is no mode of a file")
+        raise InvalidInput(f"{mode!r} is not a mode of a file")
     return f"{kind}+b" if "+" in letters else f"{kind}b"

@@ -1,4 +1,4 @@
-"""What is kept alive for a task, for whoever only wants to look: nothing is started or changed."""
+"""List the units of a task without starting or changing anything."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def end_keeper(address: Address) -> None:
 
 
 async def kept_for(store: Store, uid: str) -> list[Kept]:
-    """The units of a task; none when no keeper lives."""
+    """The units of a task; empty when no keeper lives."""
     client = clients.find(places.home_of(store.address))
     if client is None:
         return []

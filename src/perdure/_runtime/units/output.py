@@ -1,4 +1,4 @@
-"""What a unit has put out, by offset."""
+"""The output of a unit, by offset."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from perdure._runtime.units.unit import Unit
 
 @dataclass(frozen=True)
 class Output:
-    """A piece of what was put out; `gap` bytes before it are no longer kept."""
+    """A piece of the output; `gap` bytes before it are no longer kept."""
 
     text: str
     offset: int  # where the next piece begins

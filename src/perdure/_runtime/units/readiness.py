@@ -18,7 +18,7 @@ _SERVER_ERROR = 500
 
 
 class Look(Protocol):
-    """What a service shows to whoever wants to know whether it is ready."""
+    """How to see that a service is ready."""
 
     ports: list[int]
 
@@ -101,14 +101,14 @@ class _Command:
 def port(number: int) -> Ready:
     """Ready when the service itself listens on this port."""
     if not 0 < number < 65536:
-        raise InvalidInput(f"there is no port {number}")
+        raise InvalidInput(f"{number} is not a port")
     return _Port(number)
 
 
 def http(url: str) -> Ready:
     """Ready when this address answers, with anything but a server error."""
     if urlsplit(url).scheme not in ("http", "https"):
-        raise InvalidInput(f"{url!r} is no address of a web server")
+        raise InvalidInput(f"{url!r} is not the address of a web server")
     return _Http(url)
 
 
@@ -117,7 +117,7 @@ def log_line(pattern: str) -> Ready:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise InvalidInput(f"{pattern!r} is no regular expression: {error}") from None
+        raise InvalidInput(f"{pattern!r} is not a regular expression: {error}") from None
     return _LogLine(pattern)
 
 

@@ -1,4 +1,4 @@
-"""HTTP requests that the keeper makes: bought once, read by whoever lives, from any offset."""
+"""HTTP requests that the keeper makes: sent once, and read by any later process from any offset."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class KeptRequest(Unit):
     """A request under way, or answered."""
 
     def __init__(self, client: Client, owner: Owner, record: Record, verdict: Verdict) -> None:
-        if record.ended == 0:  # its program has done what it was for
+        if record.ended == 0:  # its program has done its work
             verdict = Verdict("kept", "it was answered; the answer is kept", same=("answer",))
         super().__init__(client, owner, record, verdict)
 
     def check_same(self, recipe: Mapping[str, Any]) -> None:
-        """A name is one request for ever, also when it was answered long ago."""
+        """A name stands for one request for ever, also after it was answered."""
         if any(self.record.recipe.get(part) != recipe[part] for part in ("method", "url", "digest")):
             asked = f"{self.record.recipe.get('method')} {self.record.recipe.get('url')}"
             raise Conflict(
@@ -65,7 +65,7 @@ class KeptRequest(Unit):
             return gone.why
 
     def _check(self) -> None:
-        """What came of an answer can be read, however it ended."""
+        """The part of an answer that arrived can be read, however the request ended."""
 
     async def head(self) -> Head:
         """The answer's status and headers, as soon as they are there.
@@ -85,7 +85,7 @@ class KeptRequest(Unit):
         """The body from an offset on, as it comes; ends when it is whole.
 
         Raises:
-            RequestFailed: it was cut off; what is there was given.
+            RequestFailed: it was cut off; the part that arrived was returned.
         """
         offset = after
         while True:
@@ -110,7 +110,7 @@ class KeptRequest(Unit):
 
     def _failed(self, head: Mapping[str, Any] | None, ended: int) -> RequestFailed:
         told = dict(head or {})
-        # Unseen, or killed: nobody knows how far it had come.
+        # Unseen, or killed: it is not known how far it had come.
         sent = bool(told.get("sent", True))
         return RequestFailed(self.name, str(told.get("error") or self.record.facts.get("why") or _how(ended)), sent)
 

@@ -64,8 +64,8 @@ class Service(Unit):
         """Return when it is ready.
 
         Raises:
-            UnitEnded: it has ended before; the end of its log is in the message.
-            TimedOut: it lives, and is not ready in time; it goes on.
+            UnitEnded: it ended before it was ready; the message has the end of its log.
+            TimedOut: it was not ready in time; it runs on.
         """
         limit = READY_SECONDS if timeout is None else require_timedelta("timeout", timeout).total_seconds()
         end = time.monotonic() + limit
@@ -78,7 +78,7 @@ class Service(Unit):
                 return
             if time.monotonic() > end:
                 raise TimedOut(
-                    f"service {self.name!r} is not ready after {limit:g} s: {ready} is what was waited for",
+                    f"service {self.name!r} is not ready after {limit:g} s; it waited for {ready}",
                     kept="it goes on",
                     do=f"look at its log; the end of it: {await self._tail()}",
                 )

@@ -1,7 +1,7 @@
 """Shells and other programs on a terminal that outlive the agent.
 
-Inside a durable function `run`, `send` and `answer` are effects, and what is read is recorded as a step: a replay
-sees what the first run saw. Elsewhere they are plain calls.
+Inside a durable function `run`, `send` and `answer` are effects, and each read is recorded as a step, so a replay
+sees the same output. Elsewhere they are plain calls.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WAIT_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class CommandResult:
-    """One command of a shell: what it gave, where, and how long it took."""
+    """One command of a shell: its output, its exit code, its folder, and how long it took."""
 
     command: str
     exit_code: int | None  # None: it has not ended
@@ -57,7 +57,7 @@ class CommandResult:
 
 @dataclass(frozen=True)
 class Typed:
-    """What is typed, as a journal knows it: by its length, as it may be an answer nobody is to see."""
+    """Typed input as the journal stores it: only its length, because it may be secret."""
 
     length: int
 
@@ -72,7 +72,7 @@ class Typed:
 
 
 def _of_shell(shell: Shell, *args: Any, **named: Any) -> Any:
-    """What tells a recorded call from others: the shell's name, and what it was asked."""
+    """The identity of a recorded call: the shell's name and the input."""
     return [shell.name, list(args), named]
 
 
@@ -84,14 +84,14 @@ class Shell(Unit):
     # ── commands ────────────────────────────────────────────────────────────────────────────────
 
     async def run(self, command: str, *, key: str | None = None, timeout: Duration | None = None) -> CommandResult:
-        """Run a command in the shell, and give what came of it.
+        """Run a command in the shell and return its result.
 
-        With a key it is run once, however often it is asked for: afterwards the recorded result is given, or the
-        one that is running is waited for.
+        With a key it runs once. A later call with the same key returns the recorded result, or waits for the command
+        that is still running.
 
         Raises:
             ShellBusy: the shell is not at its prompt; nothing was typed.
-            TimedOut: it has not ended in time, and goes on; the same key waits for it again.
+            TimedOut: it has not ended in time and runs on; a call with the same key waits for it again.
         """
         if not command.strip() or "\0" in command:
             raise InvalidInput("the command is empty, or has a null character")
@@ -106,7 +106,7 @@ class Shell(Unit):
         if reply.args.get("is_running"):
             raise TimedOut(
                 f"the command in shell {self.name!r} has not ended within {seconds:g} s",
-                kept="it goes on, and its output is kept",
+                kept="it runs on, and its output is kept",
                 do="ask again with the same key, or stop it with signal()",
             )
         result = _result(reply.args, reply.body)
@@ -114,7 +114,7 @@ class Shell(Unit):
         return result
 
     async def _has_run(self, command: str, key: str | None, seconds: float | None) -> Any:
-        """The probe of a command nobody saw the end of."""
+        """The probe of a command whose end was not seen."""
         id = _id(key) or idempotency_key()
         state = (await self.ask("command_state", id=id)).args["state"]
         if state in ("begun", "ended"):
@@ -134,7 +134,7 @@ class Shell(Unit):
 
     @step(name="shell.commands", identity=_of_shell)
     async def commands(self) -> Sequence[CommandResult]:
-        """All commands that are remembered, also those that ended while nobody was attached, without their output."""
+        """All remembered commands without their output, including those that ended while no process was attached."""
         reply = await self.ask("commands")
         return [_result(told, None) for told in reply.args["commands"]]
 
@@ -161,10 +161,10 @@ class Shell(Unit):
         return await self._send(typed.text, idempotency_key())  # type: ignore[attr-defined]
 
     async def answer(self, secret: Secret | str, *, timeout: float | Duration = 30) -> None:
-        """Answer a question that does not echo, once it is asked; what was answered is written down nowhere.
+        """Answer a question that does not echo, once the program asks it. The answer is written down nowhere.
 
         Raises:
-            TimedOut: nobody asked; nothing was sent.
+            TimedOut: the program did not ask; nothing was sent.
         """
         seconds = require_seconds("timeout", timeout)
         if inside() is not None and not is_in_effect():
@@ -192,7 +192,7 @@ class Shell(Unit):
 
     @step(name="shell.waiting", identity=_of_shell)
     async def waiting(self) -> Literal["secret", "prompt"] | None:
-        """What the program in front waits for: a password, any other input, or nothing that can be seen.
+        """What the foreground program waits for: a password, other input, or nothing that can be seen.
 
         A program with a line editor of its own counts as waiting whenever it sleeps.
         """
@@ -202,7 +202,7 @@ class Shell(Unit):
 
     @step(name="shell.read", identity=_of_shell)
     async def read(self, from_offset: int = 0) -> Output:
-        """What was put out from an offset on, as far as it is kept."""
+        """The output from an offset on, as far as it is kept."""
         data, start, gap = await self._bytes(from_offset)
         return Output(data.decode(errors="replace"), start + len(data), gap)
 
@@ -246,7 +246,7 @@ class Shell(Unit):
                 raise TimedOut(f"{pattern!r} did not come within {limit:g} s", kept="all that was put out; read()")
 
     async def screen(self) -> str:
-        """What a person would see on the terminal now."""
+        """The terminal's screen as a person would see it now."""
         state = (await self.ask("state")).args
         data, _, _ = await self._bytes(0)
         return screens.render(data, state.get("rows", 40), state.get("columns", 120))
@@ -257,11 +257,11 @@ class Shell(Unit):
         await self.write("resize", rows=rows, columns=columns)
 
     async def signal(self, number: int) -> None:
-        """To whoever is in front, as Ctrl-C would."""
+        """Send a signal to the foreground program, as Ctrl-C would."""
         await self.write("signal", number=number)
 
     async def ended(self, timeout: float | Duration = 30) -> int | None:
-        """Its exit code once it has ended, minus the signal that ended it; None if that does not come in time."""
+        """Its exit code once it has ended, or minus the signal that ended it. None if it does not end in time."""
         end = time.monotonic() + require_seconds("timeout", timeout)
         while (record := await self.refresh()).ended is None and time.monotonic() < end:
             await Nap(0.02)
@@ -282,7 +282,7 @@ def exit_code(status: int) -> int:
 
 
 def _id(key: str | None) -> str:
-    """What the keeper knows a command of this key by."""
+    """The id by which the keeper knows a command of this key."""
     return f"key-{hashlib.sha256(key.encode()).hexdigest()[:40]}" if key else ""
 
 

@@ -12,13 +12,13 @@ _CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def plain(data: bytes) -> str:
-    """The text, with lines as they were put out; what was painted over is still there."""
+    """The text, with its lines in the order of output, including text that was painted over."""
     text = _CONTROLS.sub(b"", _CODES.sub(b"", data).replace(b"\r\n", b"\n").replace(b"\r", b""))
     return text.decode(errors="replace")
 
 
 def place_of(data: bytes, length: int) -> int:
-    """How many bytes it takes to have so many characters of plain text."""
+    """How many bytes must be read for this many characters of plain text."""
     low, high = 0, len(data)
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""What every live thing has on the agent's side: a name, a level, a verdict, and the right to write.
+"""The agent's side of every unit: a name, a level, a verdict, and the write lease.
 
 To add a kind, derive from Unit, open it with `opened`, and ask it by `self.ask(verb, …)` and `self.write(verb, …)`.
 """
@@ -28,7 +28,7 @@ class Owner:
     namespace: str
     task: str
     uid: str
-    epoch: int = 0  # of the attempt; 0 when nobody's
+    epoch: int = 0  # of the attempt; 0 without one
     store: str = ""  # where the keeper can have the task looked up
 
     def told(self) -> dict[str, str]:
@@ -56,7 +56,7 @@ class Unit:
         return self.record.uid
 
     async def refresh(self) -> Record:
-        """What the keeper says of it now."""
+        """Its record, asked of the keeper now."""
         reply = await self._client.ask("units", task_uid=self._owner.uid)
         for told in reply.args["units"]:
             if told["uid"] == self.uid:
@@ -65,7 +65,7 @@ class Unit:
         raise UnitEnded(self.name, "the keeper does not know it any more")
 
     async def end(self) -> None:
-        """End it, with all it has started; once this returns, it is no longer alive."""
+        """End it and every process it has started. It is no longer alive when this returns."""
         await self._client.ask("end", unit=self.uid, wait=True)
 
     # ── for kinds ───────────────────────────────────────────────────────────────────────────────
@@ -75,7 +75,7 @@ class Unit:
         return self._client.do(self.record.uid, verb, body, **args)
 
     async def write(self, verb: str, body: bytes = b"", **args: Any) -> keeper.Reply:
-        """Ask what needs the write lease, which is taken if nobody has it.
+        """Ask a question that needs the write lease; takes the lease if it is free.
 
         Raises:
             UnitHeld: another process writes to it; nothing was written.
@@ -91,7 +91,7 @@ class Unit:
         raise UnitHeld(self.name, 0)
 
     async def take(self) -> None:
-        """Take the right to write from whoever has it; what they still send is refused."""
+        """Take the write lease from its holder, whose later writes are refused."""
         await self._claim(take=True)
 
     async def release(self) -> None:

@@ -1,4 +1,4 @@
-"""How a unit came back, from what the keeper tells of it. Pure."""
+"""Decide how a unit came back, from its record. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NEVER_REBUILT = (
 
 
 def verdict_of(record: Record, was_made: bool, is_rebuilt: bool, asked: Mapping[str, Any] | None = None) -> Verdict:
-    """`asked` is the recipe it was opened with now, which may differ from the one it was made with."""
+    """`asked` is the recipe of this open, which can differ from the one the unit was made with."""
     if not record.is_alive:
         return _lost(record)
     if before := record.about.get("restarted_from"):
@@ -38,7 +38,7 @@ def verdict_of(record: Record, was_made: bool, is_rebuilt: bool, asked: Mapping[
 
 
 def _remade(record: Record) -> Verdict:
-    """A descriptor that was made again: what was on its way in the old one went with it."""
+    """The verdict on a descriptor that was made again: unread data of the old one is lost."""
     why = record.facts.get("why_rebuilt") or "it had ended"
     return Verdict(
         "rebuilt",
@@ -49,7 +49,7 @@ def _remade(record: Record) -> Verdict:
 
 
 def restarted(record: Record, before: Sequence[int]) -> Verdict:
-    """Another process than the one that was there before, started by the keeper from the same recipe."""
+    """The verdict when the keeper has started another process from the same recipe."""
     count = int(record.facts.get("restarts", 0))
     failed = record.facts.get("failed_with")
     since = [] if failed is None else [f"restarted {count} times in all, last because {ending(failed)}"]
