@@ -54,7 +54,7 @@ async def test_a_folder_that_somebody_else_has_made_meanwhile_is_not_used(place:
     os.kill(keeper, 9)
     try:
         log = place.home / "keeper.log"
-        until(lambda: "is somebody else's now" in log.read_text())
+        until(lambda: "now belongs to another user" in log.read_text())
         assert list(tmp_path.glob("sock")) == []
     finally:
         folder.unlink()

@@ -1,7 +1,7 @@
-"""The daemon that holds live things for tasks, and the small process under it: processes of their own.
+"""The daemon that holds units for tasks, and the anchor, the small process under it.
 
-What others may know of it: how it is started, what is spoken with it, how small programs put descriptors into its
-keeping, and how a statement on a kept session says which call it belongs to.
+This door gives its users: how the keeper is started, its wire protocol, the channel by which small programs hand it
+descriptors, and how a statement on a kept session names the call it belongs to.
 """
 
 import os
@@ -64,7 +64,7 @@ _START = "import sys; sys.path.insert(0, sys.argv[1]); from perdure.keeper.daemo
 
 
 def keeper_argv(python: str) -> list[str]:
-    """How the keeper of this perdure is started; the anchor adds the rest."""
+    """The command that starts this perdure's keeper; the anchor adds its arguments."""
     return [python, "-I", "-c", _START, str(Path(__file__).parents[2])]
 
 

@@ -1,9 +1,9 @@
-"""The keeper: holds units for tasks, outlives the agents that made them, and can be replaced under way.
+"""The keeper: holds units for tasks, outlives the agents that made them, and can be replaced while units live.
 
-It is started by the anchor and started again whenever it ends. What it needs to go on is on disk (units.py) and in
-the anchor (anchor_client.py); so it may be killed anywhere, and `replace` simply executes the new program.
+The anchor starts the keeper, and starts it again whenever it ends. All state is on disk (units.py) and in the anchor
+(anchor_client.py), so the keeper may be killed at any point, and `replace` simply executes the new program.
 
-Owns the loop, and the way of a question from a connection to what answers it. The core's own questions are in
+Owns the loop, and the path of a question from its connection to its handler. The core's own questions are in
 handlers.py, kinds of units behind the seam of unit_kinds.py.
 """
 
@@ -60,7 +60,7 @@ log = logging.getLogger("perdure.keeper")
 _PR_SET_DUMPABLE = 4
 # Between being asked to end and being killed.
 GRACE_SECONDS = 5.0
-# How long what has ended is kept beside the one in its place.
+# How long an ended unit is kept after another has taken its place.
 SUPERSEDED_SECONDS = 3600.0
 UNSEEN = -1
 _STORE_FOLDER = ".perdure"
@@ -80,12 +80,12 @@ class Keeper:
         self._tokens: dict[tuple[int, int], str] = {}  # by identity: the unit that was given it
         self._by_process: dict[tuple[int, int], Unit] = {}
         self._answering: set[asyncio.Future[Any]] = set()
-        self._for_end: dict[str, list[Soon]] = {}  # by unit: who waits for its end
+        self._for_end: dict[str, list[Soon]] = {}  # by unit: answers that wait for its end
         self.limits, self.finished, self.bells = Limits(self), Finished(self), Bells(self.loop)
         self.door, self.folder = Door(self), Home(self)
 
     def run(self) -> None:
-        """Until it is stopped; without an anchor there is nothing to go on for."""
+        """Serve until stopped, or until the anchor has ended."""
         self.loop.set_exception_handler(self._broke)
         asyncio.set_event_loop(self.loop)
         was_removed = self.door.mend()
@@ -98,7 +98,7 @@ class Keeper:
         self.door.open()
         self.loop.add_reader(self.anchored.link, self._hear)
         self.anchored.told = lambda: self.loop.call_soon(self._hear)
-        self._hear()  # what was told while units were taken up
+        self._hear()  # messages of the anchor that came while units were taken over
         self.limits.watch()
         self.loop.run_forever()
 
@@ -112,7 +112,7 @@ class Keeper:
     # ── units of a former keeper ────────────────────────────────────────────────────────────────
 
     def take_up(self, units: Iterable[Unit]) -> None:
-        """Have units of a former keeper."""
+        """Take over units of a former keeper."""
         exits = {(one.pid, one.start): one for one in self.anchored.exits()}
         while self.units.aside:
             self._let_go(self.units.aside.pop())
@@ -144,7 +144,7 @@ class Keeper:
             self._gone(unit, str(error) if isinstance(error, Gone) else "its descriptors were lost with the anchor")
         except AnchorGone:
             raise
-        except Exception as error:  # whatever its record and its files say, the others go on
+        except Exception as error:  # damage of one unit must not stop the others
             log.exception("unit %s is set aside", unit.uid, exc_info=error)
             self._give_up(unit, held, error)
         else:
@@ -174,7 +174,7 @@ class Keeper:
         self._gone(unit, f"its record or its files were damaged ({why}) and are set aside")
 
     def _let_go(self, uid: str) -> None:
-        """End what is left of a unit, and drop what the anchor has of it."""
+        """End the remaining processes of a unit, and drop its descriptors from the anchor."""
         processes.kill(iter(processes.with_cookie(uid)))
         self._drop_descriptors(uid)
 
@@ -210,10 +210,10 @@ class Keeper:
             held.left(connection)
 
     def admit(self, connection: Connection, token: int | None) -> None:
-        """Let somebody in who has said hello.
+        """Admit a client that has said hello.
 
         Raises:
-            Refused: this keeper does not speak with them.
+            Refused: the client may not speak with this keeper.
         """
         try:
             pid, uid = access.peer_of(connection.sock)
@@ -232,7 +232,7 @@ class Keeper:
             self._refuse(connection, request, error)
             return
         finally:
-            for fd in request.fds:  # whoever keeps one has made a copy
+            for fd in request.fds:  # a handler that keeps one has made a copy
                 os.close(fd)
         if isinstance(answer, Answer):
             self._reply(connection, request, answer)
@@ -262,10 +262,10 @@ class Keeper:
         return question(self, connection, call)
 
     def _heard(self, uid: str) -> None:
-        """Whoever had this unit made again knows that it was."""
+        """The client that had this unit rebuilt has received the answer."""
         if (unit := self.units.get(uid)) is not None:
             unit.facts["rebuild_heard"] = True
-            with contextlib.suppress(OSError):  # a full disk: it is told once more
+            with contextlib.suppress(OSError):  # a full disk: the client is told again
                 self.save(unit)
 
     def _ask_unit(self, connection: Connection, call: Call) -> Answer | Soon | Awaitable[Answer]:
@@ -317,7 +317,7 @@ class Keeper:
     def _reply(self, connection: Connection, request: wire.Request, answer: Answer) -> None:
         try:
             connection.send(wire.Reply(request.id, answer.values, answer.body, answer.fds))
-        except wire.BadFrame as error:  # else the client would connect anew and ask for it for ever
+        except wire.BadFrame as error:  # without an answer the client would connect and ask again for ever
             for fd in answer.fds:
                 os.close(fd)
             connection.send(wire.Refusal(request.id, "broken", {"what": f"the answer is too large: {error}"}))
@@ -385,7 +385,7 @@ class Keeper:
 
     @contextlib.contextmanager
     def alone(self, what: str) -> Iterator[None]:
-        """What goes wrong with one unit is no trouble of the next."""
+        """Log an error of one unit, so that it does not affect others."""
         try:
             yield
         except AnchorGone:
@@ -412,20 +412,20 @@ class Keeper:
         self._exited(Exit(unit.pid, unit.start, UNSEEN))
 
     def signal(self, unit: Unit, number: int) -> None:
-        """Send a signal to the unit's session, while its process is the one it was."""
+        """Send a signal to the unit's session, while its process is still the recorded one."""
         if unit.is_alive and unit.pid and processes.is_same(unit.pid, unit.start):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(unit.pid, number)
 
     def end(self, unit: Unit) -> None:
-        """Ask it to end, and see to it that it does."""
+        """Ask it to end, and kill it after the grace."""
         held = self.held.get(unit.uid)
         if held is not None and unit.is_alive:
             held.end()
             self.loop.call_later(GRACE_SECONDS, self._kill, unit)
 
     def end_of(self, unit: Unit) -> Soon:
-        """Given as soon as it has ended."""
+        """An answer that is given as soon as it has ended."""
         soon = Soon()
         self._for_end.setdefault(unit.uid, []).append(soon)
         return soon
@@ -436,13 +436,13 @@ class Keeper:
             self.loop.call_later(1.0, self._see_killed, unit)
 
     def _see_killed(self, unit: Unit) -> None:
-        """Nobody waits for ever for the end of a process that is gone and that the anchor did not watch."""
+        """Record the end of a killed process that the anchor did not watch, so that no client waits for ever."""
         if unit.is_alive and not self._is_ours(unit) and unit.uid in self.held:
-            self._gone(unit, "it was ended, and nobody saw how")
+            self._gone(unit, "it was ended, and its exit status was not seen")
             self.held[unit.uid].exited()
 
     def tidy(self) -> None:
-        """Forget what has ended, an hour after something new took its place."""
+        """Forget ended units an hour after others took their places."""
         for unit in self.units:
             if not unit.is_alive and self.now() - (unit.ended_at or 0.0) > SUPERSEDED_SECONDS:
                 newest = self.units.find(unit.owner.namespace, unit.owner.uid, unit.name)

@@ -4,14 +4,14 @@
 - No descendant of a unit, unless it brings the unit's token: a command that an agent runs in a shell must not
   type into other shells. Everything a unit starts has the anchor among its ancestors, even after a double fork,
   as the anchor is the subreaper.
-- Only a process that lives and whose line of parents can be followed to its end. One that has connected, handed its
-  connection on and died cannot be asked where it came from, so it is refused; so is one of another pid namespace. The
-  kernel says which process connected (SO_PEERPIDFD, from Linux 6.5 on), so that another one that has got its pid since
-  is not taken for it. Under an older kernel that exchange is noticed only if it happens after the connection was taken.
-- Where /proc is not (macOS), ancestry cannot be seen and only the user is checked.
+- Only a living process whose line of parents can be followed to its end. The origin of a process that connected,
+  passed its connection on and died is unknown, so it is refused. So is a process of another pid namespace. The kernel
+  says which process connected (SO_PEERPIDFD, since Linux 6.5), so that a later process with the same pid is not
+  mistaken for it. An older kernel reveals such an exchange only if it happens after the connection was accepted.
+- Without /proc (macOS) ancestry cannot be seen, and only the user is checked.
 
 A token is a socket that is connected to nothing: it can be inherited or passed on, but not opened by name,
-copied out of /proc or guessed. Who holds it speaks for the unit it was made for.
+copied out of /proc or guessed. A process that holds it speaks for the unit it was made for.
 
 Other processes of the same user are not kept out: they could also trace the agent, or read its files.
 """
@@ -35,7 +35,7 @@ _HAS_PROC = os.path.exists("/proc/self/stat")
 
 
 class Stranger(Exception):
-    """Somebody the keeper does not speak with; the words say why."""
+    """A process that may not speak with the keeper; the message says why."""
 
 
 def peer_of(sock: socket.socket) -> tuple[int, int]:
@@ -59,10 +59,10 @@ def check_user(uid: int) -> None:
 
 
 def check_descent(sock: socket.socket, pid: int, anchor: int) -> None:
-    """Whether the process at the other end was started by none of the anchor's units.
+    """Check that no unit of the anchor started the process at the other end.
 
     Raises:
-        Stranger: it was, or nobody can tell.
+        Stranger: a unit started it, or that cannot be known.
     """
     if not _HAS_PROC:
         return
@@ -81,7 +81,7 @@ def check_descent(sock: socket.socket, pid: int, anchor: int) -> None:
 
 @contextmanager
 def _peer_process(sock: socket.socket, pid: int) -> Iterator[int | None]:
-    """A descriptor of the process that has connected; None where the kernel has none to give."""
+    """A pidfd of the process that connected; None where the kernel offers none."""
     fd = _peer_pidfd(sock, pid)
     try:
         yield fd
@@ -117,7 +117,7 @@ def new_token() -> socket.socket:
 
 
 def token_id(fd: int) -> tuple[int, int]:
-    """What a token is known by, while any copy of it is open."""
+    """The identity of a token, valid while any copy of it is open."""
     found = os.fstat(fd)
     return found.st_dev, found.st_ino
 

@@ -1,7 +1,7 @@
 """The keeper's side of the anchor: descriptors that outlive the keeper, and exit statuses.
 
-Asking waits for the answer: the anchor does nothing but answer, and what follows (starting a process, telling a
-client) must not begin before the anchor holds what is needed to take it up again.
+Calls wait for the answer. The anchor does nothing but answer, and the next step (starting a process, telling a
+client) must not begin before the anchor holds everything the next keeper needs to take over.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Exit(NamedTuple):
 
 
 class AnchorGone(Exception):
-    """The anchor has ended, and with it the reason to go on."""
+    """The anchor has ended, so the keeper ends too."""
 
 
 class NotHeld(KeyError):
@@ -38,11 +38,11 @@ class Anchored:
         self.told: Callable[[], object] = lambda: None
 
     def put(self, name: str, fd: int, about: Any = None) -> None:
-        """Have the anchor hold a descriptor too, under a new name or instead of the one it had."""
+        """Have the anchor hold a descriptor too, under a name, replacing the one it had there."""
         self._ask({"do": "put", "name": name, "about": about}, fd)
 
     def get(self, name: str) -> tuple[int, Any]:
-        """A descriptor of ours, and what was said about it.
+        """A held descriptor, and its description.
 
         Raises:
             NotHeld: nothing is held under this name.
@@ -71,7 +71,7 @@ class Anchored:
         return [Exit(*one) for one in self._ask({"do": "exits"})[0]["exits"]]
 
     def replace(self, argv: list[str]) -> None:
-        """What the anchor starts when this keeper has ended."""
+        """Set the command that the anchor runs when this keeper has ended."""
         self._ask({"do": "keeper", "argv": argv})
 
     def stop(self) -> None:

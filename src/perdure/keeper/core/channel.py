@@ -44,7 +44,7 @@ class Channel:
             os.set_inheritable(token, False)  # what this process starts does not speak for its unit
 
     def put(self, name: str, fd: int, about: Any = None, *, unit: str = "") -> None:
-        """Have the anchor hold this descriptor under a name, instead of what it had there."""
+        """Have the anchor hold this descriptor under a name, replacing the one it had there."""
         self.ask("fd.put", {"name": name, "about": about, "unit": unit}, (fd,))
 
     def get(self, name: str, *, unit: str = "") -> tuple[int, Any]:

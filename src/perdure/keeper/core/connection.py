@@ -13,7 +13,7 @@ from typing import Any
 from perdure.keeper.core import wire
 from perdure.keeper.process import processes
 
-# News for a client that has so much unread are left out; it is told, and reads by offset instead.
+# A client with more unread bytes than this gets no news. It is told, and reads by offset instead.
 MOST_UNREAD = 4 << 20
 _SMALL = 1 << 13  # smaller ones go out together
 
@@ -32,12 +32,12 @@ class Connection:
         self._out: deque[tuple[bytes | memoryview, tuple[int, ...]]] = deque()
         self._unread = 0
         self._is_writer = False  # the loop tells when more can be written
-        self._is_answering = False  # what is said meanwhile goes out together
+        self._is_answering = False  # messages are collected here and sent together
         self._fd = sock.fileno()
         self.is_open = True
         self.version = 0  # until it has said hello
         self.is_admitted = False  # it may speak, if only about the keeper itself
-        self.is_told: set[str] = set()  # units that were made again for it; what it asks next says that it heard
+        self.is_told: set[str] = set()  # units that were made again for it; its next question shows that it knows
         self.speaks_for = ""  # the unit whose token it has brought
         self.pid = self.start = 0
         sock.setblocking(False)
@@ -111,7 +111,7 @@ class Connection:
             self.close()
 
     def has_died(self) -> bool:
-        """Whether nobody is at the other end any more, although we have not been told yet."""
+        """Whether the other end has gone, although the socket has not reported it yet."""
         if self.pid and not processes.is_same(self.pid, self.start):
             return True
         looking = select.poll()

@@ -1,7 +1,6 @@
-"""To be told when a file has grown, or one has come into a folder, instead of looking at it again and again.
+"""Notice when a file has grown, or a file appears in a folder, without polling.
 
-By inotify, on Linux. Elsewhere, and when the system has none left to give, `watch` gives None, and whoever wants to
-know looks for themselves.
+Uses inotify, on Linux. Elsewhere, and when the system has no more watches, `watch` returns None and the caller polls.
 """
 
 from __future__ import annotations

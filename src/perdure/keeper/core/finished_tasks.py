@@ -1,11 +1,11 @@
-"""Ends the units of tasks that have ended, after their grace.
+"""End the units of finished tasks, after their grace.
 
-The keeper cannot read a store; a small program of perdure can (cli/sweeper.py). It is asked now and then, while units
-live, and says of each task whether it has ended, and how long ago. Where the store is, clients tell the keeper; the
-anchor holds it in memory, as it may have a password in it. What the program cannot find out is taken for living:
-nothing is ended on a guess.
+The keeper cannot read a store; a small program of perdure can (cli/sweeper.py). While units live, the keeper runs it
+regularly, and it reports for each task whether it has ended, and how long ago. Clients tell the keeper the store's
+address. The anchor holds it in memory, because it may contain a password. A task that the program cannot find out
+about counts as living: nothing is ended on a guess.
 
-A store in memory is of one process: when that has ended, so have its tasks.
+A store in memory belongs to one process: when that process has ended, so have its tasks.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Finished:
             os.close(fd)
 
     def watch(self) -> None:
-        """Called now and then; asks when it is time to."""
+        """Called regularly; asks when it is time to."""
         alive = [unit for unit in self._keeper.units if unit.is_alive]
         if self._store.startswith(_OF_PROCESS):
             self._watch_process(alive)
@@ -91,7 +91,7 @@ class Finished:
             self._asking = None
 
     def _is_due(self, unit: Unit, state: str | None, seconds: float) -> bool:
-        if state == "gone":  # nobody knows since when: from the first time it was missed
+        if state == "gone":  # it is not known since when: counted from the first time it was missing
             first = unit.facts.setdefault("task_gone_at", holdclock.seconds())
             seconds = holdclock.seconds() - first
         else:
@@ -121,7 +121,7 @@ class Finished:
             if child.returncode is None:
                 child.kill()
         if child.returncode:
-            raise ValueError(f"exit code {child.returncode}; what it said stands above")
+            raise ValueError(f"exit code {child.returncode}; its output is above")
         told: dict[str, Any] = json.loads(said)
         return told
 

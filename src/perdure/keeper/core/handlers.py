@@ -33,7 +33,7 @@ class AskedKeeper(KeeperCore, Protocol):
 
 
 Question = Callable[[AskedKeeper, Connection, Call], Answer | Soon]
-# Of what the anchor holds for one unit.
+# Most descriptors that the anchor holds for one unit.
 _MOST_FDS_OF_UNIT, _LONGEST_FD_NAME, _LONGEST_ABOUT = 256, 400, 1 << 16
 
 
@@ -106,13 +106,12 @@ def _about(held: Held) -> dict[str, Any]:
 
 
 def open_unit(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
-    """The task's unit of this name. One that has ended is given as it is; if there is none it is made, or, by `find`,
-    nothing is."""
+    """The task's unit of this name, also if it has ended. If there is none, it is made, unless `find` is set."""
     kind, name, recipe = call.get("kind", str, ""), call.get("name", str, ""), call.get("recipe", dict, {})
     if kind not in keeper.kinds:
         raise Refused("unknown kind", kind=kind, kinds=sorted(keeper.kinds))
     owner = _owner(call)
-    if not connection.speaks_for:  # what a unit has started does not say where its tasks are
+    if not connection.speaks_for:  # a process that a unit has started may not name the store
         keeper.finished.learn(call.get("store", str, ""))
     found = keeper.units.find(owner.namespace, owner.uid, name)
     if found is None and call.get("find", bool, False):
@@ -216,7 +215,7 @@ def claim(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
     unit, epoch = _unit(keeper, call), call.get("epoch", int, 0)
     task_epoch, writer = call.get("task_epoch", int, 0), keeper.writers.get(unit.uid)
     if writer is not None and writer is not connection and writer.has_died():
-        writer.close()  # its end is on its way to us; whoever asks now need not wait for it
+        writer.close()  # its end is about to be reported; the caller need not wait for it
         writer = None
     if writer is not None and writer is not connection:
         is_later = task_epoch > unit.task_epoch > 0
@@ -242,7 +241,7 @@ def release(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
 
 
 def let_go(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer | Soon:
-    """End it for good: what was marked of it is forgotten, and whoever opens its name next gets a new one."""
+    """End it for good: its marks are forgotten, and the next open under its name makes a new one."""
     unit = _unit(keeper, call)
     unit.facts["released"] = True
     unit.facts["why"] = "it was released"
@@ -300,7 +299,7 @@ def _owner(call: Call) -> Owner:
 
 
 def put_fd(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
-    """Hold a descriptor for whoever asks for it by name; the anchor has it, so the keeper's end is no end of it."""
+    """Hold a descriptor under a name. The anchor has it too, so it outlives the keeper."""
     if len(call.fds) != 1:
         raise Refused("invalid", what=f"{len(call.fds)} descriptors came; one is put at a time")
     name, about = _fd_name(connection, call), call.values.get("about")
@@ -347,7 +346,7 @@ def _fd_name(connection: Connection, call: Call) -> str:
 
 
 def replace(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
-    """Go on as another program, which is tried first; units notice nothing, clients connect anew."""
+    """Execute another program, which is tested first. Units notice nothing; clients connect again."""
     argv = [str(part) for part in call.get("argv", list, [])] or keeper.argv
     try:
         subprocess.run([*argv, "--check"], check=True, timeout=20, capture_output=True)
@@ -369,14 +368,14 @@ def stop(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
         unit.ended, unit.ended_at = -1, keeper.now()
         keeper.save(unit)
     processes.kill(processes.below(keeper.anchor_pid, os.getpid()))
-    for unit in alive:  # one that was adopted is below nobody
+    for unit in alive:  # an adopted process is not below the anchor
         if processes.is_same(unit.pid, unit.start):
             processes.kill(processes.of_unit(unit.pid, unit.uid, keeper.anchor_pid))
     keeper.loop.call_soon(keeper.stop)
     return Answer()
 
 
-# What a keeper of any version answers to a client of any other: so none is left that nobody gets rid of.
+# The questions that a keeper of any version answers, so that every keeper can be replaced or stopped.
 IN_EVERY_VERSION = frozenset({"hello", "status", "replace", "stop"})
 QUESTIONS: dict[str, Question] = {
     "hello": hello,

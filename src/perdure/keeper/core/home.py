@@ -1,12 +1,11 @@
 """The keeper's folder on disk, when it is removed while keeper and units live.
 
-The records are in memory too, so the folder is made again with all of them, and with what clients look for: where the
-anchor is, and a lock that says that it lives. The anchor's own lock went with the folder; the new one is given to the
-anchor to hold, so it outlives this keeper. What stays lost are files that programs write into; they are read as long as
-the programs live.
+The records are in memory too, so the folder is made again with all of them, with the anchor's address, and with a lock
+that shows that the anchor lives. The anchor's own lock went with the folder. The anchor is given the new lock to hold,
+so the lock outlives this keeper. Output files of programs stay lost; they can be read as long as the programs live.
 
-A keeper that begins without its folder has no records. It cannot say whose the processes and descriptors are that it
-finds, so it ends them: what nobody can reach must not run on.
+A keeper that starts without its folder has no records. It cannot know whose processes and descriptors it finds, so it
+ends them: a process that no client can reach must not run on.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Home:
         return (self._path / LOCK).exists()
 
     def watch(self) -> None:
-        """Called now and then. Whoever removes a tree must not find a new folder in it: so not at the first look."""
+        """Called regularly. Acts at the second look: a program that removes the tree must not find a new folder."""
         if self.is_there:
             self._was_missed = False
         elif self._was_missed and self._path.parent.is_dir():
@@ -57,7 +56,7 @@ class Home:
             self.mend()
 
     def begin(self) -> None:
-        """Have it, alone, when the keeper begins; without records, nothing of what is left can be given to anybody."""
+        """Claim the folder when the keeper starts. Without records, end everything a former keeper has left."""
         # One whose anchor was killed while it stood still has descriptors that are called lost.
         former = [pid for pid in _keepers_of(str(self._path)) if pid != os.getpid()]
         processes.kill(iter(former))
@@ -71,7 +70,7 @@ class Home:
         self.mend()
         if not known:
             ended = processes.kill(processes.below(self._keeper.anchor_pid, os.getpid()))
-            log.error("the records of units were removed; %d processes that nobody can reach were ended", ended)
+            log.error("the records of units were removed; %d processes that no client can reach were ended", ended)
             for name, _ in list(self._keeper.anchored.names()):
                 if "/" in name or name.startswith("token:"):
                     self._keeper.anchored.drop(name)
@@ -82,7 +81,7 @@ class Home:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = path.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-            log.error("%s was removed, and is somebody else's now", path)
+            log.error("%s was removed, and now belongs to another user", path)
             return
         path.chmod(0o700)
         if not self._lock():

@@ -1,7 +1,7 @@
-"""Ends units that outgrow what they were given: so long, so long in silence, so much memory.
+"""End units that exceed a limit: of time, of silence, or of memory.
 
-Looked at every few seconds. Memory is the resident size of all of a unit's processes, so a limit can be passed for
-a moment before it is noticed; where that matters, run the keeper in a cgroup with a limit of its own.
+Limits are checked every few seconds. Memory is the resident size of all processes of a unit. A unit can exceed its
+limit for a moment before that is noticed; where that matters, run the keeper in a cgroup with its own limit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Watchful(Protocol):
 
 
 class Limited(KeeperCore, Protocol):
-    """The keeper, with what is looked at whenever limits are."""
+    """The keeper, with its parts that are checked together with limits."""
 
     @property
     def door(self) -> Watchful: ...

@@ -67,7 +67,7 @@ class Door:
         self._path.parent.mkdir(mode=0o700, exist_ok=True)
         found = self._path.parent.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-            log.error("%s was removed, and is somebody else's now", self._path.parent)
+            log.error("%s was removed, and now belongs to another user", self._path.parent)
             return False
         self._path.parent.chmod(0o700)
         listener = socket.socket(socket.AF_UNIX)

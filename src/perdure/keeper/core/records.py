@@ -1,10 +1,10 @@
-"""What the keeper writes down of units, sealed once it was given a key.
+"""Read and write the records of units, sealed once a client has given a key.
 
-The keeper knows no cryptography. A small program of its own does the sealing (_ground/record_sealer.py); it ends with
-the keeper. The key comes from a client that has one. It is not the store's key but one derived from it, so it opens
-the keeper's records and nothing else. The anchor holds it in memory for the next keeper; it is written nowhere.
+The keeper has no cryptography. A small child process does the sealing (_ground/record_sealer.py) and ends with the
+keeper. A client that has the store's key sends one derived from it, which opens the keeper's records and nothing
+else. The anchor holds the key in memory for the next keeper; it is never written to disk.
 
-A record that is sealed is left alone until its key is given: it is neither lost nor damaged.
+A sealed record is left alone until its key is given. It counts neither as lost nor as damaged.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Records:
             os.close(fd)
 
     def learn(self, keys: str) -> bool:
-        """Seal by the first of these keys from now on; the others, and those known before, open what is there. False
-        when nothing is new."""
+        """Seal with the first of these keys from now on. The others, and those known before, open existing records.
+        Returns False when no key is new."""
         known = self._keys.split(",") if self._keys else []
         given = keys.split(",") if keys else []
         if all(key in known for key in given):
@@ -81,7 +81,7 @@ class Records:
         untrusted.write(path, _MARK + self._ask(b"S", _bound(path), data) if self._keys else data)
 
     def read(self, path: Path, most: int) -> bytes:
-        """What was written.
+        """The content that was written.
 
         Raises:
             ValueError: it is sealed and does not open.

@@ -1,21 +1,21 @@
-"""The seam between the keeper and the kinds of units it holds. One file per kind; nothing else knows them.
+"""The seam between the keeper and the kinds of units it holds. One module per kind; no other module knows the kinds.
 
-To add a kind, write `keeper/<kind>s.py` with a class of Held and a `KINDS = (Kind(name, Held class),)`, and name the
-module in MODULES. On the agent's side, write `_runtime/<kind>.py` with a class of Unit, and a method of Runtime
+To add a kind, write `keeper/kinds/<kind>s.py` with a class of Held and a `KINDS = (Kind(name, Held class),)`, and name
+the module in MODULES. On the agent's side, write `_runtime/units/<kind>.py` with a class of Unit, and a method of Runtime
 that opens it. What the keeper does for every kind:
 
     opening      one unit per task and name; a second open finds the first, also in another process
     records      `unit` is on disk before `start` returns; change `unit.facts`, then `keeper.save(unit)`
     descriptors  `keeper.anchored.put(name, fd)`: begin the name with `f"{unit.uid}/"`, and `forget` drops them all
-    processes    `keeper.launch(held, command, …)`: adopted by the anchor, watched, its exit brought to `exited`
+    processes    `keeper.launch(held, command, …)`: adopted by the anchor, watched, its exit reported to `exited`
     leases       a verb named in `writes` is refused unless its caller holds the unit's write lease
     limits       time, silence (`touch` says that it is not silent) and memory of `unit.pid`'s session
 
 What a kind does:
 
-    start        make it, the first time; raise Refused, and nothing remains of it
-    recover      the keeper was replaced while it lived: take it up again from the anchor; raise Gone if it cannot be
-    recall       it ended before this keeper began: open what can still be read of it
+    start        make it, the first time; on Refused nothing of it may remain
+    recover      the keeper was replaced while it lived: take it over from the anchor, or raise Gone
+    recall       it ended before this keeper started: open its output for reading
     verbs        what clients may ask: a function of the unit and the call that gives an Answer, now or by awaiting
     rebuild      the recipe for a new one in place of `old`, which has ended; raise Refused if there is none
     exited       its process has ended; the record says how
@@ -71,10 +71,10 @@ class Refused(Exception):
 
 
 class Gone(Exception):
-    """What a former keeper held is not there any more; the words say why."""
+    """A unit of a former keeper no longer exists; the message says why."""
 
 
-@dataclass(slots=True)  # one for every keystroke: not frozen, as that would make it several times as dear
+@dataclass(slots=True)  # one for every keystroke: not frozen, which would make it several times slower
 class Answer:
     values: dict[str, Any] = field(default_factory=dict)
     body: bytes = b""
@@ -82,7 +82,7 @@ class Answer:
 
 
 class Soon:
-    """An answer that is not there yet. Whoever waits gets it the moment it is given; later ones are ignored."""
+    """A future answer. Waiters get it the moment it is given; a second answer is ignored."""
 
     __slots__ = ("_given", "_then")
 
@@ -95,7 +95,7 @@ class Soon:
         return self._given is not None
 
     def give(self, answer: Answer | Exception) -> None:
-        """The answer, or why there is none."""
+        """The answer, or raise why there is none."""
         if self._given is None:
             self._given = answer
             for act in self._then:
@@ -122,7 +122,7 @@ class Soon:
 
 
 class Caller(Protocol):
-    """Who asks: one connection."""
+    """The client that asks: one connection."""
 
     def tell(self, topic: str, values: dict[str, Any], body: bytes = b"") -> bool:
         """News, unasked; False when the other end reads too slowly, and this one was not sent."""
@@ -215,7 +215,7 @@ class Held:
     def __init__(self, keeper: KeeperCore, unit: Unit) -> None:
         self.keeper, self.unit = keeper, unit
         self.secrets: dict[str, str] = {}  # of the environment: for `start` only, and written down nowhere
-        self.given = b""  # what came with the question, for `start` only
+        self.given = b""  # the body of the question, for `start` only
         self.given_fds: tuple[int, ...] = ()
         self.touch()
 
@@ -248,7 +248,7 @@ class Held:
         return found
 
     def program(self, argv: Sequence[str], env: Mapping[str, str], *, shown: Sequence[str] = ()) -> Program:
-        """What to execute, as the recipe says; `shown` is what an isolated one still sees of the keeper's folders."""
+        """The command of the recipe. `shown` lists the keeper's folders that an isolated unit still sees."""
         recipe = self.unit.recipe
         how = Isolation(self.keeper.hidden, shown) if recipe.get("isolate") else None
         return Program(argv, recipe["cwd"], env, recipe.get("umask", 0o022), recipe.get("most_files", 1024), how)
@@ -264,22 +264,22 @@ class Held:
         return False
 
     def recall(self) -> None:
-        """It ended under a former keeper: have what is left of it read; raise Gone if nothing is."""
+        """It ended under a former keeper: open the rest of it for reading, or raise Gone."""
         raise Gone("nothing is left of it")
 
     @classmethod
     def check(cls, recipe: dict[str, Any]) -> None:
-        """Refuse a recipe nobody could follow, before anything is made."""
+        """Refuse an impossible recipe before anything is made."""
 
     @classmethod
     def rebuild(cls, keeper: KeeperCore, old: Unit) -> dict[str, Any]:
         raise Refused("no recipe", what=f"a {old.kind} cannot be made again")
 
     def look(self) -> None:
-        """See whether it is still what it was, before a client is told so; `lose` it if not."""
+        """Check that the unit is still intact before a client gets it; `lose` it if not."""
 
     def lose(self, why: str) -> None:
-        """It is not what it was: end it, and say why."""
+        """End a unit that is no longer intact, and record why."""
         self.unit.facts["why"] = why
         self.end()
 
@@ -291,10 +291,10 @@ class Held:
         return {}
 
     def mend(self) -> None:
-        """The live folder was removed, and is there again, empty: put back what is needed of it."""
+        """The live folder was removed and made again, empty: restore the unit's files in it."""
 
     def settled(self) -> Soon | None:
-        """For one that was made again: given when it is known how it came back; None when it is now."""
+        """For a rebuilt unit: an answer given when it is known how it came back; None when it is known now."""
         return None
 
     def exited(self) -> None:
@@ -311,7 +311,7 @@ class Held:
         self.keeper.signal(self.unit, number)
 
     def forget(self) -> None:
-        """Its record is removed: close what is still open."""
+        """The record is removed: close all open descriptors."""
 
 
 def hidden_argv(keeper: KeeperCore, uid: str) -> list[str] | None:

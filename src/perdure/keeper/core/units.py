@@ -1,11 +1,11 @@
-"""The units a keeper holds: what is written down about each, and who may write to it.
+"""The units a keeper holds: the record of each, and its write lease.
 
 A unit's record is one JSON file in a folder of its own, replaced as a whole: what it is, whose it is, how it was
-made (the recipe), which process it is, and how it ended. The file outlives the keeper and the machine's running;
-descriptors outlive the keeper in the anchor. With a key it is sealed (records.py).
+made (the recipe), which process it is, and how it ended. The file survives the keeper and a restart of the
+machine; descriptors survive the keeper in the anchor. With a key it is sealed (records.py).
 
-One connection at a time may write to a unit: it holds the unit's write lease. Each time the lease goes to another
-one, the epoch rises and is written down, and what the former holder still sends is refused.
+One connection at a time may write to a unit: it holds the unit's write lease. Each time the lease
+changes hands, the epoch rises and is written to the record, and writes of the former holder are refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from perdure.keeper.core import untrusted
 from perdure.keeper.core.records import NoKey, Records
 
 FORMAT = 1
-# What lies beside the record and is sealed with it: what a shell said of itself, what was typed, an answer's headers.
+# Files beside the record that are sealed with it: a shell's state, typed input, an answer's headers.
 SEALED_FILES = ("state", "history", "head.sealed")
 
 
@@ -55,7 +55,7 @@ class Unit:
     task_epoch: int = 0  # of the attempt that holds the lease: a later attempt takes over from an earlier one
     ended: int | None = None  # its process's status, as waitpid gives it; -1: it ended unseen
     ended_at: float | None = None
-    pid_ns: str = ""  # where its pid means something; in another container it is somebody else's
+    pid_ns: str = ""  # where its pid means something; in another container it names another process
     limits: dict[str, float] = field(default_factory=dict)  # seconds, idle_seconds, memory
     facts: dict[str, Any] = field(default_factory=dict)  # what its kind keeps beside
     format: int = FORMAT
@@ -146,7 +146,7 @@ class Registry:
         self._by_uid: dict[str, Unit] = {}
         self.unreadable: list[str] = []  # folders whose records were set aside, with the reason
         self.aside: list[str] = []  # the same as uids, as far as they are
-        self._without_key: dict[Path, str] = {}  # folders whose records wait for their key, and what is said of them
+        self._without_key: dict[Path, str] = {}  # folders whose records wait for their key, and how they are described
         for folder in sorted(self.home.iterdir()):
             self._load(folder)
 
@@ -177,8 +177,7 @@ class Registry:
             self._by_uid[folder] = lost
 
     def keys_given(self) -> list[Unit]:
-        """There are other keys: what they open is known from now on, and given; all that is there is sealed by the
-        current one."""
+        """Open the records that new keys open and return them; seal all records with the current key."""
         known, waiting = set(self._by_uid), self._without_key
         self._without_key = {}
         for folder, said in waiting.items():

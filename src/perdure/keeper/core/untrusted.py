@@ -1,10 +1,10 @@
-"""Files that a unit, or whoever else can write to the keeper's folders, may have put there. Standard library only.
+"""Read and write files where a unit or another program may have put something else. Standard library only.
 
-The one way the keeper reads and writes in its folders. No link is followed, nothing but a plain file of this user is
-read, no pipe or device holds anybody up, and nothing is read beyond a bound. What is not as it should be raises
-`Unfit`, which is an OSError: one unit's trouble, never the keeper's.
+The keeper reads and writes its folders only through this module. It follows no link, reads only plain files of this
+user, never blocks on a pipe or device, and reads no more than a bound. Anything else raises `Unfit`, an OSError that
+affects one unit and never the keeper.
 
-Only the last part of a path is looked at. The folders above it are the keeper's own, and hidden from isolated units.
+Only the last part of a path is checked. The folders above it are the keeper's own, and hidden from isolated units.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 _SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-# What the keeper itself writes into one file is smaller.
+# The keeper itself writes no larger file.
 MOST_RECORD = 4 << 20
 MOST_JOURNAL = 64 << 20
 
 
 class Unfit(OSError):
-    """What stands at a path is not a file the keeper would have put there; the words say what it is."""
+    """The file at a path is not one that the keeper would have put there; the message says what it is."""
 
 
 def open_file(path: str | Path, flags: int = os.O_RDONLY, mode: int = 0o600, *, is_descriptor: bool = False) -> int:
@@ -80,7 +80,7 @@ def read(path: str | Path, most: int) -> bytes:
 
 
 def read_text(path: str | Path, most: int) -> str:
-    """The same as text; bytes that are none are replaced."""
+    """The same as text; invalid bytes are replaced."""
     return read(path, most).decode(errors="replace")
 
 
@@ -88,7 +88,7 @@ def read_json(path: str | Path, most: int = MOST_RECORD) -> Any:
     """The value in a file.
 
     Raises:
-        ValueError: it is not JSON, or nested beyond all measure.
+        ValueError: it is not JSON, or nested too deeply.
         OSError: as `read`.
     """
     return json_of(read(path, most))
@@ -98,7 +98,7 @@ def json_of(data: bytes | str) -> Any:
     """The value of a JSON text.
 
     Raises:
-        ValueError: it is none, or nested beyond all measure, or has a number that is none.
+        ValueError: it is not JSON, nested too deeply, or has an invalid number.
     """
     try:
         return json.loads(data, parse_constant=_no_number)
@@ -167,7 +167,7 @@ def make_folder(path: Path) -> None:
 
 
 def take_over(old: Path, new: Path, most: int) -> None:
-    """Have what a former keeper kept at another place; what is unfit stays behind."""
+    """Move files that a former keeper kept at another place; unfit files stay behind."""
     if not new.exists() and os.path.lexists(old):
         with contextlib.suppress(OSError):
             write(new, read(old, most))

@@ -1,15 +1,15 @@
-"""What is said between the keeper and whoever speaks to it. Standard library only: small children use it too.
+"""The messages between the keeper and its clients. Standard library only: small child processes use it too.
 
 A frame is two lengths of four bytes, big-endian, a header in JSON and a body of raw bytes; descriptors ride on
-its first byte, and the header says how many. Four kinds of messages:
+its first byte, and the header says how many. There are four kinds of messages:
 
-    Request   id, verb and what it needs; the client numbers them
-    Reply     the answer to one, by its id
-    Refusal   instead of a reply: a word for programs, and values; nothing was done
-    News      unasked, about what was subscribed to
+    Request   an id, a verb and its arguments; the client numbers its requests
+    Reply     the answer to one request, by its id
+    Refusal   instead of a reply: an error code with values; nothing was done
+    News      unasked, about a topic that the client has subscribed to
 
-The first request is `hello` with the versions its sender speaks; the answer names the one that is spoken.
-A side that finds no common version says which it knows; a keeper then still takes `status`, `replace` and `stop`.
+The first request is `hello` with the versions the client speaks; the answer names the version to use. Without a
+common version the keeper refuses and lists its own. It then still answers `status`, `replace` and `stop`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ LARGEST_HEADER = 1 << 20
 LARGEST_BODY = 16 << 20
 MOST_FDS = 16
 DEEPEST = 100  # nesting of a header, far from where a recursive reader or writer gives up
-_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[^][{}]')  # all that is none
-# Read at once: so little that no new memory has to be had from the system for it.
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[^][{}]')  # everything that is not a bracket
+# Bytes per read: few enough that no new memory has to be requested from the system.
 _MOST_AT_ONCE = 1 << 15
 _FDS_SPACE = socket.CMSG_SPACE(MOST_FDS * array.array("i").itemsize)
 # As plain numbers: the enumeration of flags costs more than the system call.
@@ -45,10 +45,10 @@ _LENGTHS = struct.Struct(">II")
 
 
 class BadFrame(Exception):
-    """Bytes that are no frame, or one beyond all measure; the connection is of no more use."""
+    """The bytes are not a frame, or the frame is too large; the connection cannot be used any more."""
 
 
-# Messages are made for every keystroke, and not frozen: that would make each of them cost ten times as much.
+# One message per keystroke: not frozen, because freezing makes each ten times slower.
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ def encode(message: Message) -> bytes:
     """The frame's bytes; its descriptors are sent with the first of them.
 
     Raises:
-        BadFrame: it would be too large to be taken at the other end.
+        BadFrame: the other end would refuse it as too large.
     """
     head: dict[str, Any]
     match message:
@@ -114,17 +114,17 @@ def encode(message: Message) -> bytes:
 
 
 class Decoder:
-    """Bytes and descriptors, as they come, to messages."""
+    """Turn bytes and descriptors, as they arrive, into messages."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
         self._fds: deque[int] = deque()
 
     def feed(self, data: bytes, fds: Sequence[int] = ()) -> Iterator[Message]:
-        """The messages that are whole now.
+        """The messages that are complete now.
 
         Raises:
-            BadFrame: what came is none; descriptors that came with it are closed by `close`.
+            BadFrame: the bytes are not a frame; `close` closes descriptors that came with them.
         """
         self._bytes += data
         self._fds.extend(fds)
@@ -161,7 +161,7 @@ class Decoder:
                 return Refusal(_id(head["re"]), str(head["error"]), args, body, fds)
             return Reply(_id(head["re"]), args, body, fds)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise BadFrame(f"a header that is none: {error}") from None
+            raise BadFrame(f"an invalid header: {error}") from None
 
     def close(self) -> None:
         """Close the descriptors that no message has claimed."""
@@ -176,7 +176,7 @@ def _id(given: Any) -> int:
 
 
 def _depth(text: str) -> int:
-    """How deeply brackets are nested, those in strings left out."""
+    """How deeply brackets are nested, ignoring those in strings."""
     depth = deepest = 0
     for bracket in _BRACKETS.sub("", text):
         depth += 1 if bracket in "[{" else -1
@@ -185,10 +185,10 @@ def _depth(text: str) -> int:
 
 
 def receive(sock: socket.socket, how: int = 0) -> tuple[bytes, list[int]]:
-    """What has come, with its descriptors, which no child process inherits; b"" at the end. `how`: AT_ONCE, or wait.
+    """Bytes and descriptors that have arrived; b"" at the end. No child process inherits them. `how`: AT_ONCE or 0.
 
     Raises:
-        BadFrame: descriptors were sent that this process could not take.
+        BadFrame: this process could not receive all descriptors.
     """
     data, extra, flags, _ = sock.recvmsg(_MOST_AT_ONCE, _FDS_SPACE, _CLOEXEC | how)
     if not extra and not flags & _CUT_OFF:

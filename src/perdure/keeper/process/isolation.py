@@ -2,15 +2,15 @@
 
 An isolated unit has process, mount and IPC namespaces of its own; without the right to make those, a user namespace
 too, in which the user is itself. Its first process is a small one of ours that reaps orphans, passes signals on, and
-ends everything when the program ends. What the keeper has (its socket, its records, `.perdure` with the store) is
+ends everything when the program ends. The keeper's files (its socket, its records, `.perdure` with the store) are
 covered by empty folders. Terminals (/dev/pts), message queues (/dev/mqueue) and /proc are instances of its own, so no
-terminal of another unit can be opened. Capabilities are given up for good, so what is covered stays so, and nobody
-inside can become somebody else (no sudo).
+terminal of another unit can be opened. Capabilities are given up for good, so the covers stay, and no process
+inside can become another user (no sudo).
 
 Not isolated, and said so in docs/guide/shells.md: files outside the covered folders, the network with its abstract
 sockets, the kernel's keyrings, the clock, and control groups.
 
-Owns how it is done; spawner.py calls it between its forks. What the kernel does not allow is refused.
+Owns the system calls; spawner.py makes them between its forks. If the kernel forbids one, the unit is refused.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MOST_FDS = 1 << 16
 
 
 class NotAllowed(Exception):
-    """This kernel, or whoever made this container, does not let the user do that."""
+    """The kernel or the container's setup does not allow it."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def leave() -> None:
     """What this process forks next is in namespaces of its own.
 
     Raises:
-        NotAllowed: it cannot be.
+        NotAllowed: the kernel forbids it.
     """
     if sys.platform != "linux":
         raise NotAllowed("units can be isolated on Linux only")
@@ -73,12 +73,12 @@ def _mounts_of_this() -> str:
 
 
 def settle(isolation: Isolation) -> None:
-    """Inside: cover what is not to be seen, see only one's own processes, and give up what could undo it.
+    """Inside the namespace: cover the hidden folders, mount an own /proc, and give up the rights that could undo it.
 
     Raises:
-        NotAllowed: it cannot be.
+        NotAllowed: the kernel forbids it.
     """
-    if os.getpid() != 1:  # whatever is covered outside of a namespace is covered for everybody
+    if os.getpid() != 1:  # outside a namespace a cover would hide the folder from every process
         raise NotAllowed("this process is in no namespace of its own")
     with _said("a mount namespace of its own"):
         _mount("none", "/", None, _PRIVATE)
@@ -104,7 +104,7 @@ def settle(isolation: Isolation) -> None:
 
 
 def _mounted() -> dict[str, list[str]]:
-    """Where file systems are mounted that show what others do, by kind; what is covered is left out."""
+    """Mount points, by kind, of file systems that show other processes; covered ones are left out."""
     found: dict[str, list[str]] = {}
     with open("/proc/self/mountinfo", "rb") as lines:
         for line in lines:

@@ -1,4 +1,4 @@
-"""Files in memory: what is in them reaches no disk."""
+"""Files in memory, whose content reaches no disk."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the keeper knows of processes: whether one is still who it was, and all that belong to a unit.
+"""Processes of units: whether one is still the recorded one, and all that belong to a unit.
 
 A unit's processes are those of its session, and those that left it but carry the unit's cookie in their
-environment: a double fork or a setsid does not lose it. Only processes below the anchor are looked at.
+environment: a double fork or a setsid keeps it. Only processes below the anchor are considered.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _MOST_PIDS = 1 << 31
 
 
 def is_same(pid: int, start: int) -> bool:
-    """Whether the process that had this pid and start still runs. What stands in a damaged record is nobody: pid -1
-    would be every process of the user, and 0 our own group."""
+    """Whether the process with this pid and start still runs. A pid from a damaged record matches no process: -1
+    would mean every process of the user, and 0 our own group."""
     if not (type(pid) is type(start) is int and 1 < pid < _MOST_PIDS):
         return False
     if not start:
@@ -78,8 +78,8 @@ def all_pids() -> list[int]:
 
 
 def of_unit(session: int, cookie: str, anchor: int) -> Iterator[int]:
-    """Every process of a unit that can be found. A unit without a process has session 0: that is nobody's, and
-    in a container everybody's who came from outside."""
+    """Every process of a unit that can be found. Session 0 means a unit without a process: no process belongs to it,
+    although in a container every process from outside has session 0."""
     mark = f"{COOKIE}={cookie}".encode()
     for pid in all_pids():
         fields = _stat(pid)
@@ -114,7 +114,7 @@ def _carries(pid: int, mark: bytes) -> bool:
 
 
 def command_of(pid: int) -> list[str]:
-    """What it was started with; empty when it cannot be seen."""
+    """Its command line; empty when that cannot be read."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return [os.fsdecode(part) for part in file.read().rstrip(b"\0").split(b"\0")]

@@ -1,9 +1,9 @@
-"""Start a process that belongs to the anchor, not to the keeper, and that begins only when it is safe to.
+"""Start a process that belongs to the anchor, not to the keeper, and that begins only when it is safe.
 
 The process is forked twice: its parent ends at once, so that the anchor adopts it and gets its exit status. It
-then waits at a gate. The keeper learns who it is, puts what it needs into the anchor, writes its record, and opens
-the gate. If the keeper dies before that, the gate closes and the process ends without having begun: there is
-never a process nobody knows of.
+then waits at a gate. The keeper learns its pid, hands its descriptors to the anchor, writes its record, and
+opens the gate. If the keeper dies before that, the gate closes and the process ends without having begun, so no
+process exists without a record.
 
 The process has its own session, default signal dispositions, the descriptors it is given and no others; by choice it
 is isolated (isolation.py).
@@ -120,7 +120,7 @@ def spawn(command: Command, stdio: tuple[int, int, int], *, is_terminal: bool, t
 
 
 def _isolate(how: Isolation) -> None:
-    """Go on as the second process of a namespace; the first one stays behind."""
+    """Continue as the second process of a namespace; the first one stays to reap orphans."""
     os.setsid()
     isolation.settle(how)
     if child := os.fork():

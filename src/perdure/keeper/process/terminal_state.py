@@ -1,4 +1,4 @@
-"""What a terminal is doing, seen from its master side: who is in front, and whether somebody is asked something."""
+"""The state of a terminal, seen from its master side: the foreground process, and whether it waits for input."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ def size(master: int) -> tuple[int, int]:
 
 
 def waits_for(master: int) -> Waiting | None:
-    """What whoever is in front waits for.
+    """What the foreground process waits for.
 
     "secret" is certain: echo is off in line mode. "prompt" means that a process in front sleeps while reading
-    from a terminal, or, with line mode off (a REPL, an editor), while it waits for anything at all. Of another
-    user's process, sudo's, only the first can be seen.
+    from a terminal, or, with line mode off (a REPL, an editor), while it waits for anything at all. For another
+    user's process, such as sudo's, only the first can be seen.
     """
     now = mode(master)
     if now.is_secret:

@@ -1,4 +1,4 @@
-"""What the processes that hold one database session share."""
+"""Shared parts of the processes that hold one database session."""
 
 from perdure._ground.lazy_door import lazy_door
 

@@ -1,15 +1,15 @@
-"""What was done in a kept session, under the call that asked for it, so that no call is done twice.
+"""Record the statements of a kept session by the call that sent them, so that no call runs twice.
 
 A durable function that is replayed, or a step that was cut off, asks for its statements again. Each statement comes
-with the path of its call. The ledger has for each path what was asked there, and its answer:
+with the path of its call. For each path the ledger has the statement and its answer:
 
     begin      before the statement goes out; a process that dies now leaves it as pending
     done       before its client hears the answer
-    ended      the transaction: what it held stays answered if it was committed, and is forgotten if not
-    forget     a savepoint was rolled back to: what came after it never happened
+    ended      the transaction: its calls stay answered if it was committed, and are forgotten if not
+    forget     a savepoint was rolled back to: later calls never happened
 
-The file is in memory (beside the session's sockets) and only ever added to; it outlives the session's process, as the
-connection does. A record that is half there was never followed by anything, and is cut off.
+The file is in memory, beside the session's sockets, and only ever appended to. It outlives the session's process, as
+the connection does. An incomplete record at its end is cut off: nothing was done after it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BEGIN, DONE, NEVER, ENDED, FORGET, UNCERTAIN, LINE = b"B", b"D", b"N", b"E", b"F
 
 
 class Call(NamedTuple):
-    """Who asks for a statement, and for which one."""
+    """The call a statement belongs to, and the statement's digest."""
 
     line: str  # of the task's journal
     path: str
@@ -57,7 +57,7 @@ class Call(NamedTuple):
 
 @dataclass(slots=True)
 class Noted:
-    """What is known of one call."""
+    """The entry of one call."""
 
     call: Call
     answer: bytes | None = None  # None: too large to be kept, or lost with the process that heard it
@@ -85,7 +85,7 @@ class Ledger:
             self._read()
 
     def find(self, call: Call) -> Noted | None:
-        """What is known of this call; of another line of the journal nothing is."""
+        """The entry of this call; None for a call of another line of the journal."""
         if call.line != self.line:
             return None
         return self.open.get(call.path) or self.settled.get(call.path)
@@ -110,7 +110,7 @@ class Ledger:
         self.pending = call
 
     def done(self, answer: bytes | None, *, is_open: bool) -> None:
-        """What is pending has ended; `is_open`: inside a transaction, which may still be rolled back."""
+        """The pending call has ended. `is_open`: inside a transaction, which may still be rolled back."""
         if self.pending is None:
             return
         if answer is not None and (len(answer) > LONGEST_ANSWER or self._kept + len(answer) > _MOST_OPEN_BYTES):
@@ -127,7 +127,7 @@ class Ledger:
             self.pending = None
 
     def uncertain(self) -> None:
-        """Nobody can say whether what is pending was done."""
+        """It cannot be known whether the pending call was done."""
         if self.pending is not None:
             self._write(UNCERTAIN)
             self._uncertain()
@@ -141,13 +141,13 @@ class Ledger:
             self._write_anew()
 
     def forget(self, path: str) -> None:
-        """A savepoint was rolled back to: neither it nor what came after it is there any more."""
+        """A savepoint was rolled back to: forget it and all later calls."""
         if path in self.open:
             self._write(FORGET, path.encode())
             self._forget(path)
 
     def connection_lost(self) -> None:
-        """There is another connection now; what was not committed is gone."""
+        """The connection is a new one: forget the calls that were not committed."""
         if self.pending is not None and not self.open and not self.pending.block:
             self.uncertain()
         self.ended(is_committed=False)
@@ -190,7 +190,7 @@ class Ledger:
             self._kept -= len(self.open.pop(gone).answer or b"")
 
     def _bound(self) -> None:
-        """What was committed is on record in the task's journal; a step that was under way then is the exception."""
+        """Keep only the newest committed calls: the task's journal has the others, unless a step was under way."""
         while len(self.settled) > _MOST_SETTLED:
             oldest = next((path for path, noted in self.settled.items() if not noted.is_uncertain), None)
             if oldest is None:
@@ -235,7 +235,7 @@ class Ledger:
             self._forget(header.decode())
 
     def _write_anew(self) -> None:
-        """Leave out what is over. The new file takes the old one's name in one go."""
+        """Rewrite the file without finished calls. The new file replaces the old one atomically."""
         parts = [_record(LINE, self.line.encode())]
         for noted in self.settled.values():
             parts.append(_record(BEGIN, noted.call.told()))

@@ -1,4 +1,4 @@
-"""Time for hold limits: a clock that goes on while the machine sleeps; tests name a file that they move instead."""
+"""The clock of hold limits, which runs while the machine sleeps. Tests name a file that they move instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What processes that hold one session have in common: a private socket, and the answer to whoever started them."""
+"""Shared parts of the programs that hold one session: a private socket, and the answer to the starting process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def listen(path: str) -> socket.socket:
 
 
 def hold_lock(folder: str) -> int | None:
-    """The lock of a session's folder, which says that it has a process; None if another one has it."""
+    """Take the lock of a session's folder; None if another process holds the session."""
     lock = os.open(os.path.join(folder, "lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -65,8 +65,8 @@ def forget_passwords(options: dict[str, str]) -> None:
 
 
 def wipe(secret: str | bytes) -> None:
-    """Overwrite a text that nobody else has. CPython only, and only this copy: what libraries, the interpreter or the
-    system have copied elsewhere stays until that memory is used again."""
+    """Overwrite a text in memory. CPython only, and only this copy: copies made by libraries, the interpreter or the
+    system stay until that memory is used again."""
     if sys.implementation.name != "cpython" or len(secret) < 2 or (isinstance(secret, str) and not secret.isascii()):
         return  # texts of one character are shared by all who have them
     # The characters stand at the end of the object, before a zero byte.
@@ -74,7 +74,7 @@ def wipe(secret: str | bytes) -> None:
 
 
 def tell_starter(what: dict[str, Any]) -> None:
-    """Tell whoever started us; they wait for the end of this, not of us."""
+    """Tell the starting process, which waits for the end of this message, not of this process."""
     with contextlib.suppress(OSError):
         sys.stdout.write(json.dumps(what) + "\n")
         sys.stdout.flush()
