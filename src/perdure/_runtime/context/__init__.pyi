@@ -1,4 +1,4 @@
-"""What a task has around it: environment, fingerprints, kinds of units.
+"""The surroundings of a task in this process: environment, units, fingerprints.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """

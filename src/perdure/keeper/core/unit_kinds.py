@@ -1,8 +1,8 @@
 """The seam between the keeper and the kinds of units it holds. One module per kind; no other module knows the kinds.
 
 To add a kind, write `keeper/kinds/<kind>s.py` with a class of Held and a `KINDS = (Kind(name, Held class),)`, and name
-the module in MODULES. On the agent's side, write `_runtime/units/<kind>.py` with a class of Unit, and a method of Runtime
-that opens it. What the keeper does for every kind:
+the module in MODULES. On the agent's side, write `_runtime/units/<kind>.py` with a class of Unit, and a method of
+Runtime that opens it. What the keeper does for every kind:
 
     opening      one unit per task and name; a second open finds the first, also in another process
     records      `unit` is on disk before `start` returns; change `unit.facts`, then `keeper.save(unit)`

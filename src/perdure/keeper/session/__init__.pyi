@@ -1,4 +1,4 @@
-"""What the processes that hold one database session share.
+"""Shared parts of the processes that hold one database session.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """
