@@ -8,7 +8,7 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "perdure._durable.attempt.nondeterminism": (
+        "perdure._durable.attempt.calls.nondeterminism": (
             "ReplayFilter",
             "get_logger",
             "is_replaying",

@@ -5,7 +5,7 @@
 Written by tools/make_doors.py from the table in recorded.py.
 """
 
-from perdure._durable.attempt.nondeterminism import ReplayFilter, get_logger, is_replaying, now, random, uuid4
+from perdure._durable.attempt.calls.nondeterminism import ReplayFilter, get_logger, is_replaying, now, random, uuid4
 __all__ = [
     "ReplayFilter",
     "get_logger",

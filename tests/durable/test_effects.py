@@ -17,7 +17,7 @@ from perdure._durable import (
     effect,
     idempotency_key,
 )
-from perdure._durable.attempt import retry as retrying
+from perdure._durable.attempt.calls import retry as retrying
 from perdure._durable.attempt.scopes import current
 from perdure._model import Pause
 from perdure._store import committer as committing

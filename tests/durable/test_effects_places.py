@@ -18,7 +18,7 @@ from perdure._durable import (
     idempotency_key,
     step,
 )
-from perdure._durable.attempt.replay_tests import always_replay
+from perdure._durable.attempt.calls.replay_tests import always_replay
 from perdure._durable.effects.declaration import key_of
 from perdure._model import Pause
 from perdure.errors import InvalidInput, NoTask, NotStorable, ResultNotStorable

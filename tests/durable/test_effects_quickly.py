@@ -10,7 +10,7 @@ import pytest
 
 from perdure import Perdure
 from perdure._durable import durable, effect, idempotency_key, is_at_work
-from perdure._durable.attempt.current_task import running_effect
+from perdure._durable.attempt.calls.current_task import running_effect
 from perdure._durable.attempt.scopes import current
 from perdure._durable.effects import settling
 from perdure._durable.effects.effect_walk import Walk

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, durable, step
-from perdure._durable.attempt import loop_watchdog
+from perdure._durable.attempt.timing import loop_watchdog
 from perdure._durable.control import control_watch as wishes
 from tests.support import loops
 

@@ -23,7 +23,7 @@ from contextvars import ContextVar
 from typing import Any
 from zlib import crc32
 
-from perdure._durable.attempt.nondeterminism import timeout
+from perdure._durable.attempt.calls.nondeterminism import timeout
 from perdure._durable.attempt.scopes import current
 from perdure._durable.declare.functions import step
 from tests.replay.kit import Journal, Played, play

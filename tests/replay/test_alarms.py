@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from perdure import checkpoint
-from perdure._durable.attempt.nondeterminism import is_replaying
+from perdure._durable.attempt.calls.nondeterminism import is_replaying
 from perdure._durable.declare.functions import step
 from perdure._replay import TIMERS, WAKING, Cursor
 from tests.replay.kit import Journal, play, play_again, until_rest

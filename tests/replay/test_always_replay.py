@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from perdure import recorded
-from perdure._durable.attempt.replay_tests import always_replay
+from perdure._durable.attempt.calls.replay_tests import always_replay
 from perdure._durable.declare.functions import durable, step
 from perdure._durable.effects.effect_decorator import effect
 from perdure.errors import ReplayDiverged

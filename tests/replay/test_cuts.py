@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from perdure._durable.attempt.nondeterminism import timeout
+from perdure._durable.attempt.calls.nondeterminism import timeout
 from perdure._durable.declare.functions import step
 from tests.replay.kit import pass_an_hour, play, play_again, until_rest
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure._durable.attempt.call import Call
+from perdure._durable.attempt.calls.call import Call
 from perdure._replay import SPELLED, digest, plain_digest
 from perdure._replay.digest import spell
 from perdure.errors import InvalidInput

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from perdure._durable.attempt import attempt as run_module
-from perdure._durable.attempt import step_walk as steps_module
 from perdure._durable.attempt.attempt import Attempt
+from perdure._durable.attempt.calls import step_walk as steps_module
 from perdure._durable.attempt.driver import carry_out
 from perdure._durable.declare.functions import durable, step
 from perdure._durable.effects.effect_decorator import effect

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from perdure import pause
-from perdure._durable.attempt.blocking_calls import waited
-from perdure._durable.attempt.retry import Retry
+from perdure._durable.attempt.blocking.blocking_calls import waited
+from perdure._durable.attempt.calls.retry import Retry
 from perdure._durable.attempt.unwinding import Paused
 from perdure._durable.declare.functions import SyncDurableFunction, durable, step
 from perdure.errors import InvalidInput, StepFailed

@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from perdure import effect
-from perdure._durable.attempt.call import Call
-from perdure._durable.attempt.recorded_calls import walk
+from perdure._durable.attempt.calls.call import Call
+from perdure._durable.attempt.calls.recorded_calls import walk
+from perdure._durable.attempt.calls.step_walk import StepCall, async_step
 from perdure._durable.attempt.scopes import current
-from perdure._durable.attempt.step_walk import StepCall, async_step
 from perdure._durable.effects.effect_walk import EffectWalk
 from perdure._model import Entry
 from perdure._replay import plain_digest

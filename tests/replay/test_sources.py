@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from perdure import recorded
-from perdure._durable.attempt.nondeterminism import get_logger, is_replaying
+from perdure._durable.attempt.calls.nondeterminism import get_logger, is_replaying
 from perdure._durable.declare.functions import step
 from tests.replay.kit import play, play_again
 

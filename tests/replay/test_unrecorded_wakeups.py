@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, durable, effect, recorded, step
-from perdure._durable.attempt import unrecorded_wake_ups as unrecorded_wakeups
+from perdure._durable.attempt.timing import unrecorded_wake_ups as unrecorded_wakeups
 from tests.replay.kit import play
 from tests.support import loops
 

@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 
 from perdure import recorded
-from perdure._durable.attempt.nondeterminism import timeout
-from perdure._durable.attempt.retry import Retry
+from perdure._durable.attempt.calls.nondeterminism import timeout
+from perdure._durable.attempt.calls.retry import Retry
 from perdure._durable.declare.functions import step
 from perdure._durable.declare.versions import patched
 from perdure._model import decode_entry, encode_entry

@@ -33,7 +33,7 @@ NOT_OF_OURS = {
     "perdure.memory",
     "perdure.sync",
     "perdure.testing",
-    "perdure._durable.attempt.blocking_calls",
+    "perdure._durable.attempt.blocking.blocking_calls",
     "perdure._durable.lifecycle.app_run",
     "perdure._durable.lifecycle.task_fork",
     "perdure._durable.effects.uncertain_effects",

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from perdure._durable.attempt.delivery_order import NOBODY, Gate
 from perdure._durable.attempt.scopes import Scope, current
+from perdure._durable.attempt.timing import Alarms
 from perdure._durable.attempt.unwinding import Late, Paused, Unwinding, making
-from perdure._durable.attempt.wake_ups import Alarms
 from perdure._ground import crash_points as crash
 from perdure._ground import envelope
 from perdure._ground.bridge import drive

@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context
 from typing import Protocol
 
-from perdure._durable.attempt.ready_callbacks import ready_calls
-from perdure._durable.attempt.replay_timers import Timers
+from perdure._durable.attempt.timing import Timers, ready_calls
 from perdure._model import Entry, scope_of
 
 # After so many passes of the loop, code that never rests (it polls with sleep(0)) is not waited for.

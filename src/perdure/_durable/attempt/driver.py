@@ -8,11 +8,11 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any
 
-from perdure._durable.attempt import scopes, threads
-from perdure._durable.attempt import unrecorded_wake_ups as unrecorded_wakeups
-from perdure._durable.attempt import wake_ups as alarms
+from perdure._durable.attempt import scopes
 from perdure._durable.attempt.attempt import Attempt
+from perdure._durable.attempt.blocking import threads
 from perdure._durable.attempt.scopes import ScopeTask
+from perdure._durable.attempt.timing import unrecorded_wake_ups, wake_ups
 from perdure._durable.attempt.unwinding import Paused
 from perdure.errors import StepFailed
 
@@ -32,8 +32,8 @@ async def carry_out(
     """
     loop = attempt.loop
     scopes.install(loop)
-    if alarms.install(loop):
-        unrecorded_wakeups.install(loop)
+    if wake_ups.install(loop):
+        unrecorded_wake_ups.install(loop)
     threads.install()
     context = copy_context()
     context.run(scopes.current.set, attempt.main)

@@ -24,8 +24,8 @@ from contextvars import Context, copy_context
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
-from perdure._durable.attempt.ready_callbacks import ready_calls
 from perdure._durable.attempt.scopes import Scope, current
+from perdure._durable.attempt.timing.ready_callbacks import ready_calls
 from perdure._ground import codec
 from perdure._model import Entry
 from perdure._replay import TIMERS
@@ -46,7 +46,7 @@ _BETWEEN = (
     "contextlib",
     "concurrent",
     "perdure._durable.attempt.scopes",
-    "perdure._durable.attempt.ready_callbacks",
+    "perdure._durable.attempt.timing.ready_callbacks",
 )
 # A loop at work: whatever it has called was woken by it, even when perdure's command line runs the loop.
 LOOP_CODE = {

@@ -23,7 +23,7 @@ from perdure.errors import InvalidInput
 
 if TYPE_CHECKING:
     from perdure._durable.attempt.attempt import Attempt
-    from perdure._durable.attempt.call import Call
+    from perdure._durable.attempt.calls.call import Call
 
 
 log = logging.getLogger("perdure.durable")

@@ -9,7 +9,7 @@ from itertools import chain, repeat
 from typing import Any
 
 from perdure._durable.attempt.attempt import Attempt
-from perdure._durable.attempt.retry import Retry
+from perdure._durable.attempt.calls.retry import Retry
 from perdure._durable.attempt.scopes import short_name
 from perdure._durable.values import (
     Signature,

@@ -23,9 +23,9 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from perdure._durable.attempt.attempt import Attempt
-from perdure._durable.attempt.call import Note, cut_off, never
+from perdure._durable.attempt.blocking import two_threads
+from perdure._durable.attempt.calls.call import Note, cut_off, never
 from perdure._durable.attempt.scopes import Scope, current
-from perdure._durable.attempt.threads import two_threads
 from perdure._durable.values import declared_here, decode_error, encode_error
 from perdure._ground import codec
 from perdure._model import Entry

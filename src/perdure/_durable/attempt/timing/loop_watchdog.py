@@ -24,7 +24,7 @@ from datetime import timedelta
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, Protocol
 
-from perdure._durable.attempt.wake_ups import LOOP_CODE
+from perdure._durable.attempt.timing.wake_ups import LOOP_CODE
 from perdure._ground.durations import require_timedelta
 from perdure._ground.known_secrets import redact
 from perdure._ground.traceback_text import is_ours, is_own

@@ -18,7 +18,7 @@ from uuid import UUID
 from uuid import uuid4 as draw_uuid4
 
 from perdure._durable.attempt.attempt import Attempt
-from perdure._durable.attempt.recorded_calls import Policy, RecordedCall, refuse_divergence, walk_here
+from perdure._durable.attempt.calls.recorded_calls import Policy, RecordedCall, refuse_divergence, walk_here
 from perdure._durable.attempt.scopes import Scope, current
 from perdure._ground import codec
 from perdure._ground.durations import Duration, require_seconds

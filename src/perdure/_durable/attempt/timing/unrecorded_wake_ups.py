@@ -24,8 +24,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from perdure._durable.attempt.call_stack import awaiting_frames
-from perdure._durable.attempt.ready_callbacks import ready_calls
 from perdure._durable.attempt.scopes import Scope, current
+from perdure._durable.attempt.timing.ready_callbacks import ready_calls
 from perdure._ground.traceback_text import is_ours, is_own
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from time import perf_counter
 from typing import Any
 
 from perdure._durable.attempt.attempt import SHORTEST_WAIT, Attempt
-from perdure._durable.attempt.call import Call, never, on_another_loop
-from perdure._durable.attempt.current_task import running_effect
-from perdure._durable.attempt.recorded_calls import Policy, RecordedCall, walk_here
-from perdure._durable.attempt.retry import attempts_of
+from perdure._durable.attempt.blocking import refuse_lost_thread, watch_coroutines_of
+from perdure._durable.attempt.calls.call import Call, never, on_another_loop
+from perdure._durable.attempt.calls.current_task import running_effect
+from perdure._durable.attempt.calls.recorded_calls import Policy, RecordedCall, walk_here
+from perdure._durable.attempt.calls.retry import attempts_of
 from perdure._durable.attempt.scopes import Scope, current
-from perdure._durable.attempt.threads import refuse_lost_thread, watch_coroutines_of
 from perdure._durable.attempt.unwinding import Paused, is_leaving
 from perdure._durable.values import decode_error
 from perdure._ground.bridge import drive

@@ -22,7 +22,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from perdure._durable.attempt.wake_ups import plain_call_at
+from perdure._durable.attempt.timing.wake_ups import plain_call_at
 from perdure._model import Entry, scope_of
 from perdure._replay import WAKING
 
