@@ -1,25 +1,17 @@
 """Layers for a model's context: what it must know after a resume, within a budget."""
 
 from perdure.memory.artifacts import Artifact
+from perdure.memory.layer import Block, Budget, Layer, LayerContext, Outcome, Scope, Slot, Timeouts, Turn
 from perdure.memory.layers import (
-    Block,
-    Budget,
     ContinuityLayer,
     DurableTaskState,
     Item,
-    Layer,
-    LayerContext,
-    Outcome,
     PlanLayer,
     Procedure,
     ProcedureLayer,
     ProcedureStep,
     Remembrance,
-    Scope,
-    Slot,
     ThreadMemory,
-    Timeouts,
-    Turn,
     When,
     publish,
     published,

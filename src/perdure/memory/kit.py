@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from perdure.memory.layers import SCOPES, Block, check
+from perdure.memory.layer import SCOPES, Block, check
 from perdure.memory.prompt import estimate
 from perdure.memory.storage import StorageAdapter, get_many
 

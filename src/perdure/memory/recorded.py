@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from perdure._durable import memory_call
-from perdure.memory.layers import LayerContext
+from perdure.memory.layer import LayerContext
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -6,22 +6,6 @@ __getattr__ = lazy_door(
     __name__,
     {
         "continuity": ("ContinuityLayer",),
-        "layer": (
-            "Block",
-            "Budget",
-            "Layer",
-            "LayerContext",
-            "OUTCOMES",
-            "Outcome",
-            "SCOPES",
-            "Scope",
-            "Slot",
-            "Timeouts",
-            "Turn",
-            "budget_of",
-            "check",
-            "timeouts_of",
-        ),
         "plan": (
             "Item",
             "PlanLayer",

@@ -4,42 +4,12 @@ Written by tools/make_doors.py from the table in __init__.py.
 """
 
 from perdure.memory.layers.continuity import ContinuityLayer
-from perdure.memory.layers.layer import (
-    Block,
-    Budget,
-    Layer,
-    LayerContext,
-    OUTCOMES,
-    Outcome,
-    SCOPES,
-    Scope,
-    Slot,
-    Timeouts,
-    Turn,
-    budget_of,
-    check,
-    timeouts_of,
-)
 from perdure.memory.layers.plan import Item, PlanLayer
 from perdure.memory.layers.procedures import Procedure, ProcedureLayer, ProcedureStep, When, publish, published
 from perdure.memory.layers.task_state import DurableTaskState
 from perdure.memory.layers.thread import Remembrance, ThreadMemory
 __all__ = [
     "ContinuityLayer",
-    "Block",
-    "Budget",
-    "Layer",
-    "LayerContext",
-    "OUTCOMES",
-    "Outcome",
-    "SCOPES",
-    "Scope",
-    "Slot",
-    "Timeouts",
-    "Turn",
-    "budget_of",
-    "check",
-    "timeouts_of",
     "Item",
     "PlanLayer",
     "Procedure",

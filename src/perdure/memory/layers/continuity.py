@@ -14,7 +14,7 @@ from perdure._durable import Inbox, account_of, partial_streams
 from perdure._model import TaskRecord
 from perdure._runtime import last_report, redact
 from perdure._tasks import open_frames, questions_of, store_of
-from perdure.memory.layers.layer import Block, Budget, LayerContext, Scope, Slot
+from perdure.memory.layer import Block, Budget, LayerContext, Scope, Slot
 from perdure.memory.prompt import cut
 from perdure.memory.task_state_events import iso
 

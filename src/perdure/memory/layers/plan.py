@@ -20,7 +20,7 @@ import msgspec
 from perdure._runtime import redact
 from perdure.errors import Conflict, InvalidInput, OutOfOrder, PathRefused, RecordDamaged
 from perdure.memory.artifacts import task_files as artifacts
-from perdure.memory.layers.layer import Block, Budget, LayerContext, Scope, Slot, Turn
+from perdure.memory.layer import Block, Budget, LayerContext, Scope, Slot, Turn
 from perdure.memory.prompt import Tool, cut, in_thread, takes
 from perdure.memory.recorded import recorded
 from perdure.memory.task_state_events import iso

@@ -22,7 +22,7 @@ from perdure._runtime import redact
 from perdure._tasks import Tasks, store_of
 from perdure._tasks import memory_values as memories
 from perdure.errors import Conflict, InvalidInput, NotFound, OutOfOrder
-from perdure.memory.layers.layer import Block, Budget, LayerContext, Scope, Slot
+from perdure.memory.layer import Block, Budget, LayerContext, Scope, Slot
 from perdure.memory.layers.reducer_layer import ReducedState
 from perdure.memory.prompt import Tool, cut, takes
 from perdure.memory.recorded import recorded

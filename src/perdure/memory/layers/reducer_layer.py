@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from perdure.errors import Conflict, InvalidInput
-from perdure.memory.layers.layer import Block, Budget, LayerContext, Scope, Slot
+from perdure.memory.layer import Block, Budget, LayerContext, Scope, Slot
 from perdure.memory.prompt import clean, cut
 
 S = TypeVar("S")

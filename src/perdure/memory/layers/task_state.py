@@ -24,7 +24,7 @@ from perdure._tasks import Tasks, find_row, store_of
 from perdure.errors import Conflict, InvalidInput, RecordDamaged
 from perdure.memory.artifacts import git_commits as gitlog
 from perdure.memory.artifacts import task_files as artifacts
-from perdure.memory.layers.layer import Block, Budget, LayerContext, Scope, Slot, Timeouts, Turn
+from perdure.memory.layer import Block, Budget, LayerContext, Scope, Slot, Timeouts, Turn
 from perdure.memory.prompt import Tool, in_thread, recall, takes
 from perdure.memory.recorded import recorded
 from perdure.memory.schema import Schema

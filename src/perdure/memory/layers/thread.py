@@ -13,7 +13,7 @@ import msgspec
 from perdure._ground.clock import moment, to_ms
 from perdure._ground.durations import Duration, require_timedelta
 from perdure.errors import Conflict, InvalidData, InvalidInput, RecordDamaged
-from perdure.memory.layers.layer import Block, Budget, LayerContext, Scope, Slot, Turn
+from perdure.memory.layer import Block, Budget, LayerContext, Scope, Slot, Turn
 from perdure.memory.prompt import Tool, clean, takes
 from perdure.memory.recorded import recorded
 from perdure.memory.task_state_events import plain_values

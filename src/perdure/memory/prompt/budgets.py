@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perdure.memory.layers import Budget
+from perdure.memory.layer import Budget
 
 
 def allocate(budgets: Sequence[Budget], total: int) -> list[int]:

@@ -23,7 +23,7 @@ from perdure._ground.clock import moment
 from perdure._ground.ids import check_id
 from perdure._tasks import Tasks, store_of
 from perdure.errors import InvalidInput
-from perdure.memory.layers import OUTCOMES, Block, LayerContext, Outcome, Turn, budget_of, check, timeouts_of
+from perdure.memory.layer import OUTCOMES, Block, LayerContext, Outcome, Turn, budget_of, check, timeouts_of
 from perdure.memory.prompt import hooks
 from perdure.memory.prompt.budgets import allocate
 from perdure.memory.prompt.tokens import Counter, cut, estimate
