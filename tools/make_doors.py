@@ -21,7 +21,9 @@ LINE = 120
 
 def doors() -> Iterator[Path]:
     """The files that hold a table: doors of packages, and modules of the public face."""
-    for file in sorted({*(SOURCE / ROOT).rglob("__init__.py"), *(SOURCE / ROOT).glob("*.py")}):
+    for file in sorted(
+        {*(SOURCE / ROOT).rglob("__init__.py"), *(SOURCE / ROOT).glob("*.py"), *(SOURCE / ROOT / "sync").glob("*.py")}
+    ):
         if "= lazy_door(" in file.read_text(encoding="utf-8"):
             yield file
 

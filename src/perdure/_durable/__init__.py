@@ -17,9 +17,12 @@ __getattr__ = lazy_door(
             "Waits",
             "always_replay",
             "as_async",
+            "as_async_pieces",
             "bind",
             "current_attempt",
             "get_logger",
+            "each_of",
+            "here",
             "inside",
             "inside_of",
             "is_in_effect",
@@ -150,6 +153,7 @@ __getattr__ = lazy_door(
             "span",
         ),
         "streams": (
+            "HasTasks",
             "Marker",
             "Prefix",
             "Stream",
@@ -163,7 +167,6 @@ __getattr__ = lazy_door(
     modules=(
         "automation.schedules",
         "automation.triggers",
-        "plain",
         "progress.loops",
     ),
 )

@@ -14,9 +14,12 @@ from perdure._durable.attempt import (
     Waits,
     always_replay,
     as_async,
+    as_async_pieces,
     bind,
     current_attempt,
     get_logger,
+    each_of,
+    here,
     inside,
     inside_of,
     is_in_effect,
@@ -73,22 +76,13 @@ from perdure._durable.effects import (
     idempotency_key,
     is_at_work,
 )
-from perdure._durable.inspect import (
-    CallFrame,
-    TaskAccount,
-    Where,
-    account_of,
-    shown_value,
-    stored_bytes,
-    where,
-    who_works_on,
-)
+from perdure._durable.inspect import CallFrame, Where, shown_value, where, who_works_on
 from perdure._durable.journal import Block, JournalLine, journal_of, require_all_entries
 from perdure._durable.lifecycle import (
     Beginning,
+    Found,
     Handle,
     Stopped,
-    TaskPast,
     cancel,
     carry_on_here,
     carry_over,
@@ -96,29 +90,32 @@ from perdure._durable.lifecycle import (
     fork,
     handle_on,
     keep_for_rollback,
-    make_attempt,
+    one_pass,
     read_pasts,
     run_here,
     run_until_paused,
     start_or_adopt,
 )
 from perdure._durable.memory import LayerRecord, has_answers, is_on_record, memory_call, own_store, unrecorded
-from perdure._durable.models import ModelCall, Price, Savings, Spent, Usage, model_call, savings_in
+from perdure._durable.models import Budget, ModelCall, Price, Savings, Spent, Usage, model_call, savings_in
 from perdure._durable.pauses import Approval, instruction
 from perdure._durable.progress import cursor as progress_cursor, mark as mark_progress, plain_mark, span
 from perdure._durable.streams import (
+    Account,
+    HasTasks,
     Marker,
     Prefix,
     Stream,
     StreamPart,
+    account_of,
     follow_stream,
     partial_streams,
     read_stream,
+    stored_bytes,
     stream,
 )
 from perdure._durable.automation import schedules
 from perdure._durable.automation import triggers
-from perdure._durable import plain
 from perdure._durable.progress import loops
 __all__ = [
     "Attempt",
@@ -129,9 +126,12 @@ __all__ = [
     "Waits",
     "always_replay",
     "as_async",
+    "as_async_pieces",
     "bind",
     "current_attempt",
     "get_logger",
+    "each_of",
+    "here",
     "inside",
     "inside_of",
     "is_in_effect",
@@ -190,11 +190,8 @@ __all__ = [
     "idempotency_key",
     "is_at_work",
     "CallFrame",
-    "TaskAccount",
     "Where",
-    "account_of",
     "shown_value",
-    "stored_bytes",
     "where",
     "who_works_on",
     "Block",
@@ -202,9 +199,9 @@ __all__ = [
     "journal_of",
     "require_all_entries",
     "Beginning",
+    "Found",
     "Handle",
     "Stopped",
-    "TaskPast",
     "cancel",
     "carry_on_here",
     "carry_over",
@@ -212,7 +209,7 @@ __all__ = [
     "fork",
     "handle_on",
     "keep_for_rollback",
-    "make_attempt",
+    "one_pass",
     "read_pasts",
     "run_here",
     "run_until_paused",
@@ -223,6 +220,7 @@ __all__ = [
     "memory_call",
     "own_store",
     "unrecorded",
+    "Budget",
     "ModelCall",
     "Price",
     "Savings",
@@ -236,16 +234,19 @@ __all__ = [
     "mark_progress",
     "plain_mark",
     "span",
+    "Account",
+    "HasTasks",
     "Marker",
     "Prefix",
     "Stream",
     "StreamPart",
+    "account_of",
     "follow_stream",
     "partial_streams",
     "read_stream",
+    "stored_bytes",
     "stream",
     "schedules",
     "triggers",
-    "plain",
     "loops",
 ]

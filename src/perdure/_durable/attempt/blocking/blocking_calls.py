@@ -12,10 +12,10 @@ import functools
 import inspect
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar, overload
 
 from perdure._durable.attempt.attempt import Attempt
 from perdure._durable.attempt.scopes import current
@@ -23,6 +23,8 @@ from perdure._ground.bridge import LoopThread, drive
 from perdure._tasks import checks
 from perdure.errors import InvalidInput
 
+P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 _END: Any = object()  # not None: a source may give that, and is told so
 
@@ -108,6 +110,10 @@ def inside_of(block: AbstractAsyncContextManager[T]) -> Iterator[T]:
         waited(leave(None))
 
 
+@overload
+def as_async(function: None) -> None: ...
+@overload
+def as_async(function: Callable[P, R]) -> Callable[P, Awaitable[R]]: ...
 def as_async(function: Any) -> Any:
     """A plain function as an async one, which is carried out in a thread of its own; an async one as it is."""
     if function is None or isinstance(function, checks.Described) or inspect.iscoroutinefunction(function):

@@ -1,0 +1,39 @@
+"""Tasks that begin by themselves: schedules, triggers, events; state machines; the kill switch.
+
+The same as perdure.automation, without await. Written by tools/make_sync.py.
+"""
+
+from __future__ import annotations
+
+from perdure import automation as _automation
+from perdure._durable import waited
+from perdure.automation import Do, Event, IncomingEvent, Received, Schedule, Switch, Tick, Trigger
+from perdure.sync._calls import Reducer
+from perdure.sync._faces import Events, KillSwitch, ScheduleDraft, Schedules, TriggerDraft, Triggers
+
+__all__ = [
+    "Do",
+    "Event",
+    "Events",
+    "IncomingEvent",
+    "KillSwitch",
+    "Received",
+    "Reducer",
+    "Schedule",
+    "ScheduleDraft",
+    "Schedules",
+    "Switch",
+    "Tick",
+    "Trigger",
+    "TriggerDraft",
+    "Triggers",
+    "scheduled",
+]
+
+
+def scheduled() -> Tick | None:
+    """Inside a durable function: which run of which schedule this is, with what the run before has returned.
+
+    Recorded, so that a replay gets the same. None when the task was not started by a schedule.
+    """
+    return waited(_automation.scheduled())

@@ -1,0 +1,35 @@
+"""What an effect's `verify` answers, what its body can raise, and the record of what effects did.
+
+The same as perdure.effects. Written by tools/make_sync.py.
+
+Written by tools/make_doors.py from the table in effects.py.
+"""
+
+from perdure.effects import (
+    pg_probe,
+    PastEffect,
+    Choice,
+    DID_NOT_HAPPEN,
+    DidNotHappen,
+    Effect,
+    EffectRecord,
+    Happened,
+    UNKNOWN,
+    UncertainEffect,
+    idempotency_headers,
+)
+from perdure.sync._faces import Inbox
+__all__ = [
+    "pg_probe",
+    "PastEffect",
+    "Choice",
+    "DID_NOT_HAPPEN",
+    "DidNotHappen",
+    "Effect",
+    "EffectRecord",
+    "Happened",
+    "UNKNOWN",
+    "UncertainEffect",
+    "idempotency_headers",
+    "Inbox",
+]

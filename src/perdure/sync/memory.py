@@ -1,0 +1,53 @@
+"""Layers for a model's context: what it must know after a resume, within a budget.
+
+The same as perdure.memory. Written by tools/make_sync.py.
+"""
+
+from __future__ import annotations
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "perdure.memory": (
+            "Artifact",
+            "Block",
+            "Budget",
+            "ContinuityLayer",
+            "DurableTaskState",
+            "Item",
+            "Layer",
+            "LayerContext",
+            "Outcome",
+            "PlanLayer",
+            "Procedure",
+            "ProcedureLayer",
+            "ProcedureStep",
+            "Remembrance",
+            "Scope",
+            "Slot",
+            "ThreadMemory",
+            "Timeouts",
+            "Turn",
+            "When",
+            "Note",
+            "Tool",
+            "estimate",
+            "Verification",
+            "EXCLUDE",
+            "PERSIST",
+            "AppStorage",
+            "Fields",
+            "FileStorage",
+            "InMemoryStorage",
+            "PostgresStorage",
+            "ScopedStorage",
+            "SqliteStorage",
+            "StorageAdapter",
+            "owner_prefix",
+            "recompute",
+        ),
+        "perdure.sync._app": ("Memory",),
+    },
+)

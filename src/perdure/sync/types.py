@@ -1,0 +1,37 @@
+"""The types of what perdure gives back, for annotations, and `register` for types of your own that are stored.
+
+The same as perdure.types. Written by tools/make_sync.py.
+"""
+
+from __future__ import annotations
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "perdure.types": (
+            "Durable",
+            "DurableFunction",
+            "Stopped",
+            "Where",
+            "bind",
+            "register",
+            "Attempt",
+            "Change",
+            "Checkpoint",
+            "Config",
+            "Level",
+            "Page",
+            "Pause",
+            "Progress",
+            "Reason",
+            "Status",
+            "TaskRecord",
+            "ToolCall",
+            "Verdict",
+        ),
+        "perdure.sync._app": ("Handle",),
+        "perdure.sync._faces": ("Task", "Tasks"),
+    },
+)
