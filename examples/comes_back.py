@@ -10,7 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from perdure import Fingerprint, Perdure
+from perdure import Perdure
+from perdure.runtime import Fingerprint
 
 LINES = [f"line {number}" for number in range(1, 11)]
 

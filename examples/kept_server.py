@@ -10,7 +10,8 @@ import sys
 import urllib.request
 from pathlib import Path
 
-from perdure import Perdure, port
+from perdure import Perdure
+from perdure.runtime import port
 
 PORT = int(sys.argv[sys.argv.index("--port") + 1]) if "--port" in sys.argv else 8765
 COUNTER = Path(__file__).with_name("counting_server.py")

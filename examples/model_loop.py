@@ -16,20 +16,10 @@ from typing import Any
 
 from fake_model import Client, FakeModel
 
-from perdure import (
-    DID_NOT_HAPPEN,
-    Budget,
-    Happened,
-    Perdure,
-    Prefix,
-    Price,
-    Retry,
-    account_of,
-    durable,
-    effect,
-    model_call,
-    stream,
-)
+from perdure import Perdure, Retry, durable, effect, model_call, stream
+from perdure.effects import DID_NOT_HAPPEN, Happened
+from perdure.models import Budget, Price
+from perdure.streams import Prefix, account_of
 
 NOTES = Path("notes.txt")
 Message = dict[str, str]

@@ -8,8 +8,9 @@ Everything it does is in ./.perdure; `perdure journal chapters` lists it, call b
 import asyncio
 from contextlib import suppress
 
-from perdure import Perdure, checkpoint, durable, instruction, pause, step
+from perdure import Perdure, checkpoint, durable, pause, step
 from perdure.errors import TaskFailed
+from perdure.signals import instruction
 
 
 @step

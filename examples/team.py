@@ -6,7 +6,8 @@ Run it, kill it half-way with Ctrl-C or `kill -9`, and run it again: what was do
 import asyncio
 import sys
 
-from perdure import Event, Perdure, durable, step
+from perdure import Perdure, durable, step
+from perdure.automation import Event
 
 app = Perdure()
 SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 0.5

@@ -19,20 +19,10 @@ from typing import Any
 
 from fake_model import Client, FakeModel
 
-from perdure import (
-    DID_NOT_HAPPEN,
-    Happened,
-    Perdure,
-    Prefix,
-    Retry,
-    durable,
-    effect,
-    model_call,
-    pause,
-    step,
-    stream,
-)
+from perdure import Perdure, Retry, durable, effect, model_call, pause, step, stream
+from perdure.effects import DID_NOT_HAPPEN, Happened
 from perdure.memory import ContinuityLayer, DurableTaskState, PlanLayer, ThreadMemory
+from perdure.streams import Prefix
 
 Message = dict[str, str]
 app: Perdure

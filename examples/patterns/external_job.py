@@ -7,7 +7,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from perdure import DID_NOT_HAPPEN, Happened, Perdure, durable, effect, pause
+from perdure import Perdure, durable, effect, pause
+from perdure.effects import DID_NOT_HAPPEN, Happened
 
 
 def was_submitted(file: str) -> object:

@@ -11,7 +11,6 @@ __getattr__ = lazy_door(
             "Handle",
             "Stopped",
             "Where",
-            "bind",
         ),
         "perdure._ground.codec": ("register",),
         "perdure._model": (
@@ -31,6 +30,7 @@ __getattr__ = lazy_door(
         ),
         "perdure._tasks": (
             "Task",
+            "TaskFrames",
             "Tasks",
         ),
     },

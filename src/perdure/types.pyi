@@ -3,7 +3,7 @@
 Written by tools/make_doors.py from the table in types.py.
 """
 
-from perdure._durable import Durable, DurableFunction, Handle, Stopped, Where, bind
+from perdure._durable import Durable, DurableFunction, Handle, Stopped, Where
 from perdure._ground.codec import register
 from perdure._model import (
     Attempt,
@@ -20,14 +20,13 @@ from perdure._model import (
     ToolCall,
     Verdict,
 )
-from perdure._tasks import Task, Tasks
+from perdure._tasks import Task, TaskFrames, Tasks
 __all__ = [
     "Durable",
     "DurableFunction",
     "Handle",
     "Stopped",
     "Where",
-    "bind",
     "register",
     "Attempt",
     "Change",
@@ -43,5 +42,6 @@ __all__ = [
     "ToolCall",
     "Verdict",
     "Task",
+    "TaskFrames",
     "Tasks",
 ]

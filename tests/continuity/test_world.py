@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 import pytest
 
-from perdure import Fingerprint, Perdure, Token, durable, pause, step
+from perdure import Perdure, durable, pause, step
 from perdure._ground.clock import MovableClock, moment
 from perdure._runtime.context import context as contexts
 from perdure._runtime.restore import restore_run as restore
 from perdure.errors import Incompatible
+from perdure.runtime import Fingerprint, Token
 from tests.continuity import returning
 from tests.support.processes import ChildDied, Nursery
 from tests.support.waiting import look_again

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from perdure import Config, Perdure
+from perdure import Perdure
 from perdure._durable import where
 from perdure._model import POLICIES, find_circle, what_follows
 from perdure._tasks import blockers
 from perdure._tasks import tasks as tasks_module
 from perdure.errors import Conflict, DependencyCycle, InvalidInput, TaskBlocked, TaskFailed, TimedOut
+from perdure.types import Config
 from tests.coordination.team import complete, failing, noted, part, run_worker
 from tests.support.processes import Nursery
 

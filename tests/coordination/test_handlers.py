@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from perdure import Event, Perdure
+from perdure import Perdure
 from perdure._ground.clock import MovableClock
 from perdure._tasks import handlers_of, undelivered
 from perdure._worker.deliveries import Deliveries
+from perdure.automation import Event
 from perdure.errors import InvalidInput
 from tests.coordination.team import note, noted
 from tests.coordination.test_schedules import until

@@ -12,10 +12,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from perdure import Perdure, durable, scheduled, step
+from perdure import Perdure, durable, step
 from perdure._ground.clock import MovableClock
 from perdure._ground.cron import next_cron
 from perdure._model import Plan
+from perdure.automation import scheduled
 from perdure.errors import InvalidInput, NotFound
 from tests.coordination.team import note, noted, run_worker
 from tests.support.processes import Nursery

@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from perdure import Perdure, Task
+from perdure import Perdure
 from perdure._tasks import leases
 from perdure.errors import PerdureError
+from perdure.types import Task
 from tests.support.processes import Child, Link, say
 from tests.torture.checks import check_rows, dump
 from tests.torture.kills import Home

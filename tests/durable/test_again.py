@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from perdure import Config, Perdure, Rejected, durable, effect, pause, step
+from perdure import Perdure, durable, effect, pause, step
 from perdure._durable.journal.failed_calls import to_forget
 from perdure._ground.clock import MovableClock
 from perdure._model import Entry
 from perdure.errors import EffectUncertain
+from perdure.pause import Rejected
+from perdure.types import Config
 from tests.durable.effects_kit import wait_until
 from tests.durable.kept_kit import World as Folder
 from tests.durable.kept_kit import fresh_home, go_on, kill

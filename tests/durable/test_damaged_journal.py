@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from perdure import DID_NOT_HAPPEN, Happened, durable, effect, step
+from perdure import durable, effect, step
 from perdure._durable import journal_of, where
 from perdure._runtime.bundles.task_bundle import export
 from perdure._tasks import examine
+from perdure.effects import DID_NOT_HAPPEN, Happened
 from perdure.errors import JournalDamaged, RecordDamaged
 from tests.durable.kept_kit import World, fresh_home, kill
 from tests.support.processes import Nursery

@@ -13,26 +13,16 @@ import pytest
 
 import perdure
 import perdure.memory
-from perdure import (
-    Budget,
-    Config,
-    Fingerprint,
-    Perdure,
-    Retry,
-    durable,
-    effect,
-    model_call,
-    pause,
-    step,
-    stream,
-    timeout,
-)
+from perdure import Perdure, Retry, durable, effect, model_call, pause, step, stream, timeout
 from perdure._ground.clock import MovableClock
 from perdure._ground.durations import parse_duration
 from perdure._model import make_pause
 from perdure._worker import Queue
 from perdure.errors import InvalidInput
 from perdure.memory import ThreadMemory, Timeouts
+from perdure.models import Budget
+from perdure.runtime import Fingerprint
+from perdure.types import Config
 
 TEN_MINUTES = timedelta(minutes=10)
 

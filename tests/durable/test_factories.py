@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from perdure import Happened, Perdure, durable, effect, pause
+from perdure import Perdure, durable, effect, pause
+from perdure.effects import Happened
 from tests.durable.effects_kit import Died, Places, raising, until_paused
 from tests.durable.test_pauses import ended, paused
 

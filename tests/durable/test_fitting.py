@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from perdure import DID_NOT_HAPPEN, Happened, Perdure, durable, effect, pause
+from perdure import Perdure, durable, effect, pause
+from perdure.effects import DID_NOT_HAPPEN, Happened
 from perdure.errors import InvalidInput
 from tests.durable.effects_kit import until_paused
 

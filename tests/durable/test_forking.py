@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from perdure import (
-    Budget,
     Perdure,
     budgets,
     carry_over,
@@ -25,6 +24,7 @@ from perdure import (
 )
 from perdure.cli import main
 from perdure.errors import AlreadyExists, BudgetExhausted, InvalidInput, NotFound
+from perdure.models import Budget
 from tests.durable.effects_kit import Died, Places, World, raising, until_paused, wait_until
 from tests.support.fixtures import emptied_for_each_test
 
@@ -280,7 +280,8 @@ async def test_from_the_shell(tmp_path: Path, capsys: Any) -> None:
 
 
 async def test_a_budget_is_the_forks_too(quick_url: str) -> None:
-    from perdure import Usage, model_call
+    from perdure import model_call
+    from perdure.models import Usage
 
     @model_call(model="m", usage=lambda reply: Usage(input_tokens=60))
     async def ask(messages: list[str]) -> str:

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from perdure import DID_NOT_HAPPEN, Happened, Perdure, durable, effect, pause, step
+from perdure import Perdure, durable, effect, pause, step
 from perdure._durable.journal.journal_reader import read_entries
 from perdure._ground.bridge import Nap
+from perdure.effects import DID_NOT_HAPPEN, Happened
 from tests.durable.kept_kit import World, fresh_home, go_on, kill
 from tests.support.processes import Link, Nursery
 from tests.torture.kills import Home

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from perdure import DID_NOT_HAPPEN, Happened, Perdure, durable, effect
+from perdure import Perdure, durable, effect
 from perdure._durable.attempt.lost_lease import STOPPED
 from perdure._ground.clock import MovableClock
 from perdure._store import AttemptRow
+from perdure.effects import DID_NOT_HAPPEN, Happened
 from perdure.errors import LeaseLost
 from tests.support.processes import PATIENCE, Link, nursery, say
 from tests.support.waiting import look_again

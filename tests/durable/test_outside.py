@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from perdure import DID_NOT_HAPPEN, Happened, Perdure, durable, effect, pause, step
+from perdure import Perdure, durable, effect, pause, step
+from perdure.effects import DID_NOT_HAPPEN, Happened
 from tests.durable.test_pauses import ended, paused, seen
 from tests.support.fixtures import emptied_for_each_test
 from tests.support.processes import Child, Link, Nursery

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure, Retry, account_of, durable, follow_stream, model_call, read_stream, stream
+from perdure import Perdure, Retry, durable, model_call, stream
 from perdure.errors import InvalidInput
+from perdure.streams import account_of, follow_stream, read_stream
 
 AT_ONCE = Retry(3, wait=timedelta(0))
 REPLY = {"text": "hi", "usage": {"input_tokens": 3, "output_tokens": 4}}

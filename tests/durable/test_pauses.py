@@ -14,11 +14,13 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from perdure import Approval, Handle, Perdure, TaskRecord, checks, durable, pause, recorded, signals, step
+from perdure import Perdure, checks, durable, pause, recorded, signals, step
 from perdure._ground.clock import MovableClock
 from perdure._worker.pollers import Pollers
 from perdure._worker.timers import Timers
 from perdure.errors import Conflict, InvalidInput, NotFound, RateLimited, Rejected, TaskFailed, TimedOut
+from perdure.pause import Approval
+from perdure.types import Handle, TaskRecord
 from tests.support.fixtures import emptied_for_each_test
 from tests.support.waiting import look_again
 

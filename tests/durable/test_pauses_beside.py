@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from perdure import Happened, Perdure, Retry, durable, effect, pause, signals, step
+from perdure import Perdure, Retry, durable, effect, pause, signals, step
 from perdure._durable import where
 from perdure._ground.clock import MovableClock
 from perdure._tasks import answer_question, questions_of
+from perdure.effects import Happened
 from perdure.errors import EffectUncertain
 from tests.durable.effects_kit import status_of, until_paused, wait_until
 

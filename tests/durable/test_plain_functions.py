@@ -21,7 +21,6 @@ from perdure._durable import Attempt
 from perdure._ground.bridge import Nap, drive
 from perdure.errors import InvalidInput, NoTask, Rejected
 from perdure.sync import (
-    Handle,
     Perdure,
     budgets,
     carry_over,
@@ -29,10 +28,8 @@ from perdure.sync import (
     durable,
     effect,
     idempotency_key,
-    instruction,
     loops,
     pause,
-    read_stream,
     recorded,
     signals,
     span,
@@ -40,6 +37,9 @@ from perdure.sync import (
     stream,
     timeout,
 )
+from perdure.sync.signals import instruction
+from perdure.sync.streams import read_stream
+from perdure.sync.types import Handle
 from tests.durable.effects_kit import wait_until
 from tests.support.fixtures import emptied_for_each_test
 from tests.support.processes import Link, Nursery
@@ -84,12 +84,36 @@ def send(to: str) -> str:
 
 @pytest.mark.req("R147")
 def test_perdure_sync_has_every_public_name_of_perdure_and_none_of_them_is_to_be_awaited() -> None:
-    for name in sorted({*perdure.__all__} - {"errors", "memory", "sync", "testing"}):
+    assert {*perdure.__all__} - {*sync.__all__} == {"sync", "testing"}
+    without_twin = {"get_many", "publish", "published", "verify_resumable"}
+    for name in sorted({*sync.__all__} - {"errors"}):
         found = getattr(sync, name)
-        methods = [found] if inspect.isfunction(found) else []
-        if name in ("pause", "signals", "checkpoint", "frames", "loops", "Handle", "Task", "Tasks", "Perdure"):
-            methods = [member for _, member in inspect.getmembers(found, inspect.isfunction)]
-        assert not any(map(inspect.iscoroutinefunction, methods)), name
+        if inspect.ismodule(found):
+            names = {*getattr(perdure, name).__all__}
+            assert names - {*found.__all__} <= without_twin, name
+            members = [getattr(found, one) for one in found.__all__]
+        else:
+            members = [found]
+        assert [one for one in members if is_awaited(one)] == [], name
+
+
+def is_awaited(found: object) -> bool:
+    """Whether a function, or a public method of a class for blocking code, is to be awaited."""
+    if inspect.isfunction(found):
+        return inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found)
+    if inspect.isclass(found) and found.__module__.startswith("perdure.sync"):
+        return any(is_awaited(member) for _, member in inspect.getmembers(found, inspect.isfunction))
+    return False
+
+
+@pytest.mark.parametrize("written", [sync.Perdure, sync.types.Handle, sync.memory.Memory], ids=lambda cls: cls.__name__)
+def test_the_classes_that_are_written_by_hand_have_the_parameters_of_the_async_ones(written: type) -> None:
+    homes = {"Perdure": perdure.Perdure, "Handle": perdure.types.Handle, "Memory": perdure.memory.Memory}
+    given = homes[written.__name__]
+    for name, method in inspect.getmembers(given, inspect.isfunction):
+        if not name.startswith("_"):
+            blocking = inspect.signature(getattr(written, name)).parameters
+            assert list(blocking) == list(inspect.signature(method).parameters), name
 
 
 def test_a_name_that_is_not_there_says_so() -> None:

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from perdure import DID_NOT_HAPPEN, Do, Happened, Perdure, Reducer, effect, idempotency_key, step
+from perdure import Perdure, effect, idempotency_key, step
+from perdure.automation import Do, Reducer
+from perdure.effects import DID_NOT_HAPPEN, Happened
 from perdure.errors import Conflict, InvalidInput, InvalidTransition
 from tests.durable.effects_kit import World, wait_until
 from tests.durable.kept_kit import World as Folder

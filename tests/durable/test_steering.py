@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure, durable, effect, idempotency_key, instruction, model_call, pause, step, stream
+from perdure import Perdure, durable, effect, idempotency_key, model_call, pause, step, stream
 from perdure._durable import where
 from perdure._ground.bridge import Nap, drive
 from perdure.cli import main
 from perdure.errors import InvalidTransition, KillSwitchOn
+from perdure.signals import instruction
 from perdure.sync import Perdure as SyncPerdure
 from tests.durable.effects_kit import World, until_paused, wait_until
 from tests.support.fixtures import emptied_for_each_test

@@ -15,8 +15,9 @@ import pytest
 import sqlalchemy
 from sqlalchemy.orm import sessionmaker
 
-from perdure import DidNotHappen, Perdure, Retry, durable, effect, idempotency_key, pg_probe, transaction
+from perdure import Perdure, Retry, durable, effect, idempotency_key, transaction
 from perdure._model import Pause
+from perdure.effects import DidNotHappen, pg_probe
 from perdure.errors import InvalidInput
 from tests.durable.effects_kit import Died, Places, ended, raising, until_paused
 

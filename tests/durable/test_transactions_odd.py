@@ -15,8 +15,9 @@ import pytest
 import sqlalchemy
 from psycopg.rows import scalar_row
 
-from perdure import Perdure, Retry, durable, effect, pg_probe, transaction
+from perdure import Perdure, Retry, durable, effect, transaction
 from perdure._model import Pause
+from perdure.effects import pg_probe
 from perdure.errors import InvalidInput, StepFailed
 from tests.durable.effects_kit import Died, Places, ended, raising, until_paused
 

@@ -25,9 +25,10 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from perdure import Config, Perdure, ToolCall
+from perdure import Perdure
 from perdure._model import Reason
 from perdure.memory import DurableTaskState, Layer, PlanLayer, ThreadMemory
+from perdure.types import Config, ToolCall
 from tests.former import tour
 from tests.support.postgres import fresh_database
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from perdure import Perdure, UncertainEffect
+from perdure import Perdure
 from perdure._durable import journal_of
 from perdure._tasks import examine, verify
+from perdure.effects import UncertainEffect
 from perdure.memory import DurableTaskState, Layer, PlanLayer, ThreadMemory
 from tests.former import tour
 from tests.former.kept_stores import NAMES, lay_out

@@ -16,9 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from perdure import (
-    DidNotHappen,
-    Prefix,
-    Price,
     Retry,
     carry_over,
     checkpoint,
@@ -39,6 +36,9 @@ from perdure import (
     timeout,
     transaction,
 )
+from perdure.effects import DidNotHappen
+from perdure.models import Price
+from perdure.streams import Prefix
 
 
 def did(what: str) -> None:

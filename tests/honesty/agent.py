@@ -16,8 +16,9 @@ from typing import Any
 
 from psycopg.pq import TransactionStatus
 
-from perdure import Perdure, durable, log_line, runtime, step
+from perdure import Perdure, durable, runtime, step
 from perdure._runtime import Runtime
+from perdure.runtime import log_line
 from tests.honesty import mutants
 from tests.honesty.oracle import outcome_told, transaction_told
 from tests.honesty.plan import Part, Plan

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from perdure import register
 from perdure._durable.declare.functions import step
 from perdure._ground import class_fields as shapes
 from perdure.errors import NotStorable, StepFailed, TimedOut
+from perdure.types import register
 from tests.replay.kit import play, play_again
 
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure, bind, durable, effect, step
+from perdure import Perdure, durable, effect, step
 from perdure._durable.attempt.scopes import current
 from perdure.errors import InvalidInput
+from perdure.recorded import bind
 from tests.replay.kit import play
 from tests.support.fixtures import emptied_for_each_test
 
@@ -120,7 +121,8 @@ async def test_a_thread_of_ones_own_is_refused_without_bind() -> None:
     played = await play(main)
     assert played.result() is None
     (error,) = caught
-    assert "look_up is called in a thread that the durable function" in str(error) and "perdure.bind" in str(error)
+    assert "look_up is called in a thread that the durable function" in str(error)
+    assert "perdure.recorded.bind" in str(error)
     assert RAN == ["x"]
     assert played.paths == ["/work#1|look_up#1"]
 

@@ -16,7 +16,8 @@ import threading
 from collections import Counter
 from typing import Any
 
-from perdure import Perdure, Shell
+from perdure import Perdure
+from perdure.runtime import Shell
 from tests.runtime.kit import Place, until_text
 from tests.support.processes import Link, Nursery, say
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure import Shell, errors
+from perdure import errors
+from perdure.runtime import Shell
 from tests.runtime.kit import PATIENCE, Place, text_of, until, until_text
 from tests.runtime.test_shells import waits_for
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from perdure import log_line
 from perdure._runtime.keeper_client import client
 from perdure.errors import NotFound, RequestFailed, UnitEnded
+from perdure.runtime import log_line
 from tests.runtime.kit import Place, is_alive, until
 from tests.runtime.test_files import agent, kill
 from tests.runtime.test_requests import Target, target

@@ -16,11 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from perdure import Shell, errors, keeper
+from perdure import errors, keeper
 from perdure._runtime.keeper_client import client
 from perdure._runtime.keeper_client import keeper_start as starting
 from perdure.keeper.process.isolation import Isolation, NotAllowed, leave, settle
 from perdure.keeper.process.spawner import CannotStart, Command, spawn
+from perdure.runtime import Shell
 from tests.runtime.kit import Place, is_alive, until
 
 pytestmark = [pytest.mark.req("R143"), pytest.mark.skipif(sys.platform != "linux", reason="Linux only")]

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from perdure import Perdure, port
+from perdure import Perdure
 from perdure._runtime.bundles.task_bundle import bring_in, export
 from perdure._runtime.context import context as contexts
 from perdure.keeper.anchor import start_of
+from perdure.runtime import port
 from tests.runtime.kit import Place, is_alive, until
 from tests.runtime.test_files import agent, kill
 from tests.runtime.test_services import SERVER, ask, free_port, serving
@@ -49,7 +50,7 @@ async def test_a_service_that_was_restarted_is_not_told_as_kept(place: Place, tm
 
 KEPT = """
 async def act(rt, number, *argv):
-    from perdure import port
+    from perdure.runtime import port
     web = await rt.service("web", list(argv), ready=port(int(number)), restart="on-failure")
     assert web.level == "kept", web.verdict
 """

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure import http, log_line, port
 from perdure.errors import Conflict, TimedOut, UnitEnded
+from perdure.runtime import http, log_line, port
 from tests.runtime.kit import Place, is_alive, until
 
 SERVER = Path(__file__).with_name("devserver.py")

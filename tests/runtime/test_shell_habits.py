@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure import Shell
 from perdure.errors import UnitEnded
+from perdure.runtime import Shell
 from tests.runtime.kit import PATIENCE, Place
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from perdure import Runtime, Shell, errors
+from perdure import errors
 from perdure._runtime.keeper_client import client
+from perdure.runtime import Runtime, Shell
 from tests.runtime.kit import Place, until, until_text
 from tests.runtime.test_shells import waits_for
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from perdure import Perdure, Runtime, Shell, durable, errors, runtime, sync
+from perdure import Perdure, durable, errors, runtime, sync
 from perdure._runtime.keeper_client import client
+from perdure.runtime import Runtime, Shell
 from tests.runtime.kit import Place, is_alive, until, until_text
 from tests.support.processes import ChildDied, Link, die, nursery
 

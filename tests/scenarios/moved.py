@@ -16,7 +16,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from perdure import Perdure, Secret, durable, pause, port, runtime, step
+from perdure import Perdure, Secret, durable, pause, runtime, step
+from perdure.runtime import port
 from tests.runtime.test_services import SERVER, ask
 
 KEY = "moved:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="

@@ -12,9 +12,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from perdure import Fingerprint, Perdure, Prefix, Token, durable, read_stream, step, stream
+from perdure import Perdure, durable, step, stream
 from perdure._ground.clock import moment
 from perdure._runtime import Continuity
+from perdure.runtime import Fingerprint, Token
+from perdure.streams import Prefix, read_stream
 
 WORDS = [f"word-{number}" for number in range(200)]
 STOP_AT = 120  # 60 %

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from perdure import Perdure, TaskRecord
+from perdure import Perdure
 from perdure._ground.clock import MovableClock
 from perdure.errors import Conflict, InvalidInput, NotFound
+from perdure.types import TaskRecord
 from tests.scenarios import s3
 from tests.support.processes import Nursery
 from tests.support.waiting import look_again

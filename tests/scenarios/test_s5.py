@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from perdure import Perdure, Secret, redact
+from perdure import Perdure, Secret
 from perdure._ground.clock import MovableClock
 from perdure._runtime import bring_in, export
 from perdure._runtime.context import context as contexts
@@ -17,6 +17,7 @@ from perdure._runtime.restore import continuity
 from perdure._runtime.secrets import redaction
 from perdure._tasks import dump, verify
 from perdure.errors import CredentialRefused, Incompatible, InvalidTransition, LeaseLost
+from perdure.runtime import redact
 from tests.scenarios import s5
 from tests.support.processes import ChildDied, Nursery
 

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from perdure import Fingerprint, Perdure, durable, pause
+from perdure import Perdure, durable, pause
 from perdure._ground import codec, envelope
 from perdure._ground import deltas as frames
 from perdure._ground.bridge import drive
@@ -28,6 +28,7 @@ from perdure._runtime.bundles.task_bundle import bring_in, export
 from perdure._runtime.context import context as contexts
 from perdure._runtime.restore.continuity import Continuity
 from perdure.errors import BundleRefused
+from perdure.runtime import Fingerprint
 from tests.continuity.returning import around
 from tests.security.hostile import Rows, forge, growing_pack, honest
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from perdure import Task
+from perdure.types import Task
 
 HOUR = timedelta(hours=1)
 

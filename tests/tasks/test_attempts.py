@@ -6,12 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from perdure import Config, Perdure
+from perdure import Perdure
 from perdure._model import Holder, Sighting
 from perdure._tasks.attempts import after_error
 from perdure._tasks.records import load
 from perdure._tasks.task_row import current_row
 from perdure.errors import InvalidInput, InvalidTransition, LeaseHeld, LeaseLost, StoreUnreachable
+from perdure.types import Config
 
 
 @pytest.mark.req("R12")

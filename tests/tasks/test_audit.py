@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure, Task
+from perdure import Perdure
 from perdure._ground import crypto, envelope
 from perdure._model import GENESIS, chain, digest
 from perdure._tasks import export_heads, verify
 from perdure._tasks.upkeep import audit
 from perdure.cli import main
 from perdure.errors import InvalidInput, NotFound
+from perdure.types import Task
 from tests.tasks.upkeep_kit import sql, store_of
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from perdure import Config, Perdure, Task
+from perdure import Perdure
 from perdure._ground.clock import MovableClock
 from perdure._model import Plan
 from perdure._store import Store
 from perdure._tasks import Policy, Shelf, collect
+from perdure.types import Config, Task
 from tests.tasks.gc_kit import HOUR, asyncio_run_elsewhere, noise, seqs_of
 from tests.tasks.upkeep_kit import flip_a_byte, snapshots_of, sql, store_of
 

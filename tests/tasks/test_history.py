@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from perdure import Perdure, ToolCall
+from perdure import Perdure
 from perdure._model import Change, diff
 from perdure.errors import Conflict, InvalidTransition, LeaseLost, NotFound
+from perdure.types import ToolCall
 
 
 @pytest.mark.req("R16", "R17")

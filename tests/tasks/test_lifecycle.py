@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from perdure import Config, Perdure, Task, ToolCall
+from perdure import Perdure
 from perdure._model import FINISHED, MOVES, STATUSES
 from perdure._model.task import Status
 from perdure.errors import (
@@ -25,6 +25,7 @@ from perdure.errors import (
     TaskFailed,
     TimedOut,
 )
+from perdure.types import Config, Task, ToolCall
 
 
 @pytest.mark.req("R1", "R3")

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure, TaskRecord, checks
+from perdure import Perdure, checks
 from perdure._durable import where
 from perdure._ground.clock import MovableClock
 from perdure.errors import Conflict, InvalidInput, InvalidPayload, NotFound
+from perdure.types import TaskRecord
 from tests.support.waiting import look_again
 
 

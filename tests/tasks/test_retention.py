@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure import Config
 from perdure._ground import deltas as frames
 from perdure._store import FrameRow
 from perdure._tasks.checkpoints.retention import Plan, Policy, plan
 from perdure.errors import InvalidInput
+from perdure.types import Config
 
 SECOND = 1000
 NOW = 1_000_000 * SECOND

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from perdure import Config, Perdure, Task
+from perdure import Perdure
 from perdure._durable import durable
 from perdure._ground import codec, crypto, envelope
 from perdure._store import Store, Write
@@ -19,6 +19,7 @@ from perdure._tasks import Policy, collect, keys_in_use, leases, rotate, verify
 from perdure._tasks.upkeep import rotation
 from perdure.cli import main
 from perdure.errors import InvalidInput, KeyMissing, RecordDamaged
+from perdure.types import Config, Task
 from tests.tasks.upkeep_kit import SOURCE, is_killed_at, snapshots_of, sql, store_of
 
 OLD, NEW = crypto.generate("k-old"), crypto.generate("k-new")

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from perdure import Config, Perdure, durable, span, state
+from perdure import Perdure, durable, span, state
 from perdure._model import Overlap, merge
 from perdure._tasks import carry
 from perdure.errors import StaleVersion
+from perdure.types import Config
 from tests.support.waiting import look_again
 from tests.torture import writers
 

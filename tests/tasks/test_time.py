@@ -6,10 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from perdure import Config, Perdure
+from perdure import Perdure
 from perdure._ground.clock import MovableClock
 from perdure.errors import TimedOut
 from perdure.sync import Perdure as BlockingPerdure
+from perdure.types import Config
 from tests.support.waiting import look_again
 
 HOUR = timedelta(hours=1)

@@ -11,12 +11,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from perdure import Perdure, Task
+from perdure import Perdure
 from perdure._ground import crash_points as crash
 from perdure._ground.bridge import drive
 from perdure._ground.config import find_address
 from perdure._store import Store
 from perdure._tasks.checkpoints import history
+from perdure.types import Task
 from tests.support.strangers import open_file
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"

@@ -28,10 +28,11 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from perdure import DID_NOT_HAPPEN, Happened, Perdure, durable, effect, pause, progress, signals, step
+from perdure import Perdure, durable, effect, pause, progress, signals, step
 from perdure._durable import journal_of, where
 from perdure._runtime.bundles.task_bundle import export
 from perdure._tasks import collect, examine
+from perdure.effects import DID_NOT_HAPPEN, Happened
 from perdure.errors import PerdureError
 from tests.support import postgres
 from tests.support.folders import fast_folder

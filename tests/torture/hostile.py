@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from perdure import Perdure, Task, account_of
+from perdure import Perdure
 from perdure._durable import where
 from perdure._durable.journal.journal_reader import read_entries
 from perdure._ground import crash_points as crash
@@ -35,6 +35,8 @@ from perdure._ground.bridge import drive
 from perdure._ground.clock import MovableClock
 from perdure._tasks.pauses.questions import Question, all_questions, answer_question
 from perdure.errors import Conflict, InvalidTransition, PerdureError
+from perdure.streams import account_of
+from perdure.types import Task
 from tests.support.folders import fast_folder
 from tests.support.processes import Child, ChildDied, Link, Nursery, nursery, say
 from tests.support.proxy import Proxy, proxy_to

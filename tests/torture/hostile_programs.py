@@ -22,10 +22,6 @@ from typing import Any
 from zlib import crc32
 
 from perdure import (
-    DID_NOT_HAPPEN,
-    Config,
-    DidNotHappen,
-    Happened,
     Perdure,
     Retry,
     budgets,
@@ -41,7 +37,9 @@ from perdure import (
     step,
 )
 from perdure._ground import crash_points as crash
+from perdure.effects import DID_NOT_HAPPEN, DidNotHappen, Happened
 from perdure.errors import EffectUncertain
+from perdure.types import Config
 
 Block = list[Any]
 # A kill is bad luck, not the task's fault.

@@ -14,12 +14,13 @@ from unittest import mock
 
 import apsw
 
-from perdure import Perdure, Task
+from perdure import Perdure
 from perdure._ground.bridge import drive
 from perdure._model import Entry, seal_entry
 from perdure._store.sqlite import SqliteEngine
 from perdure._tasks import leases
 from perdure.errors import PerdureError
+from perdure.types import Task
 from tests.support.folders import fast_folder
 from tests.support.powerloss import Disk
 from tests.torture.checks import check_rows

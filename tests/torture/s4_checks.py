@@ -11,10 +11,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from perdure import Attempt, Event, Perdure, account_of
+from perdure import Perdure
 from perdure._ground.bridge import drive
 from perdure._worker.reaper import DIED, SILENT, STALLED
+from perdure.automation import Event
 from perdure.memory import DurableTaskState, PlanLayer
+from perdure.streams import account_of
+from perdure.types import Attempt
 from tests.torture import s4_team as team
 from tests.torture.s4_look import engine, git, record
 

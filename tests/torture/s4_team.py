@@ -15,10 +15,13 @@ import time
 from pathlib import Path
 from typing import Any, TypedDict
 
-from perdure import DID_NOT_HAPPEN, Config, Happened, Perdure, durable, effect, is_replaying, pause, runtime, step
+from perdure import Perdure, durable, effect, pause, runtime, step
+from perdure.effects import DID_NOT_HAPPEN, Happened
 from perdure.errors import TaskFailed
 from perdure.memory import ContinuityLayer, DurableTaskState, PlanLayer, estimate
 from perdure.memory.prompt.recall import parse
+from perdure.recorded import is_replaying
+from perdure.types import Config
 
 app = Perdure()
 

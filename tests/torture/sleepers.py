@@ -10,8 +10,9 @@ import random
 from datetime import timedelta
 from typing import Any
 
-from perdure import Perdure, durable, pause, scheduled, step
+from perdure import Perdure, durable, pause, step
 from perdure._ground.bridge import drive
+from perdure.automation import scheduled
 from tests.torture.invariants import Story, check
 from tests.torture.storm_work import record, recorded
 

@@ -11,8 +11,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from perdure import DID_NOT_HAPPEN, Config, Happened, Perdure, durable, effect, step
+from perdure import Perdure, durable, effect, step
+from perdure.effects import DID_NOT_HAPPEN, Happened
 from perdure.errors import PerdureError
+from perdure.types import Config
 from tests.support.processes import Link, say
 from tests.torture.kills import Home
 

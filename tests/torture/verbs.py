@@ -10,9 +10,10 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from perdure import Perdure, Task
+from perdure import Perdure
 from perdure._ground.bridge import drive
 from perdure._tasks import leases
+from perdure.types import Task
 
 ID = "the-task"
 # More than one row holds, so that its parts go ahead of it.

@@ -11,10 +11,11 @@ import asyncio
 import random
 from typing import Any
 
-from perdure import Checkpoint, Perdure, Task
+from perdure import Perdure
 from perdure._tasks import carry
 from perdure._tasks.checkpoints.checkpoint_write import save_working_state
 from perdure.errors import Conflict, LeaseLost, StaleVersion
+from perdure.types import Checkpoint, Task
 from tests.support import postgres
 from tests.support.folders import fast_folder
 from tests.support.processes import Child, Link, nursery, say

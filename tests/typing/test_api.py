@@ -26,7 +26,12 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def found_in(module: Any, name: str) -> Any:
-    return getattr(module, name, None) or getattr(perdure.memory, name, None)
+    """A name of the face: at its root, or in the module that is named after its subject."""
+    if name in module.__all__:
+        return getattr(module, name)
+    modules = [getattr(module, one) for one in module.__all__ if one not in ("memory", "sync", "testing")]
+    homes = [one for one in [*modules, module.memory] if inspect.ismodule(one) and name in getattr(one, "__all__", ())]
+    return getattr(homes[0], name) if homes else None
 
 
 def promised(node: Function) -> dict[str, tuple[str, ast.expr | None]]:
@@ -64,7 +69,7 @@ def differences(where: str, node: Function, made: Any) -> Iterator[str]:
 def gives_awaitable(made: Any, module: Any) -> bool:
     """Whether it gives an object that may be awaited, and need not be: a draft."""
     given = getattr(made, "__annotations__", {}).get("return")
-    return isinstance(given, str) and hasattr(getattr(module, given, None), "__await__")
+    return isinstance(given, str) and hasattr(found_in(module, given), "__await__")
 
 
 def functions() -> Iterator[tuple[str, str, Function]]:
@@ -87,8 +92,7 @@ def test_every_promised_signature_is_kept(module: Any) -> None:
         called = name.replace("__a", "__") if module is perdure.sync else name
         owner = found_in(module, home) if home else module
         # One is made by calling its class, however that does it.
-        made = owner if name == "__init__" else getattr(owner, called, None)
-        made = made or (None if home else found_in(module, called))
+        made = owner if name == "__init__" else getattr(owner, called, None) if home else found_in(module, called)
         if made is None:
             wrong.append(f"{home} {called} is missing")
             continue

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib import import_module
+from inspect import ismodule
 from pathlib import Path
 
 import pytest
 
 import perdure
+from perdure._moved import MOVED
 from tools.make_doors import doors, module_name
 
 SOURCE = Path(perdure.__file__).parents[1]
@@ -133,6 +136,40 @@ dataclasses._process_class = noted
 {FIRST_LINE}
 print(*(f'made={{module}}' for module in made))"""
     assert [line for line in loaded_by(code) if line.startswith("made=perdure")] == []
+
+
+def test_a_public_module_loads_nothing_before_a_name_of_it_is_used() -> None:
+    code = "from perdure import automation, effects, models, pause, runtime, types"
+    private = {name for name in loaded_by(code) if name.startswith("perdure._")}
+    assert private == {"perdure._ground", "perdure._ground.lazy_door"}
+
+
+# ── names that moved ─────────────────────────────────────────────────────────────────────────────
+
+MOVED_NAMES = [(module, name) for module, names in MOVED.items() for name in names]
+
+
+@pytest.mark.parametrize("package", ["perdure", "perdure.sync"])
+@pytest.mark.parametrize("module, name", MOVED_NAMES, ids=[name for _, name in MOVED_NAMES])
+def test_importing_a_name_that_moved_says_where_it_is_now(package: str, module: str, name: str) -> None:
+    told = f"write `from {package}.{module} import {name}`"
+    with pytest.raises(ImportError, match=re.escape(told)):
+        exec(f"from {package} import {name}")
+    exec(f"from {package}.{module} import {name}")
+
+
+def test_a_name_that_never_was_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'perdure' has no attribute 'Aproval'"):
+        perdure.Aproval  # noqa: B018
+
+
+def test_the_root_shows_fourteen_names_and_the_public_modules() -> None:
+    shown = {name for name in dir(perdure) if not ismodule(getattr(perdure, name))}
+    assert shown == {
+        "Perdure", "Retry", "Secret", "carry_over", "durable", "effect", "idempotency_key", "model_call", "patched",
+        "span", "step", "stream", "timeout", "transaction",
+    }  # fmt: skip
+    assert not [name for name in dir(perdure) if name.startswith("_")]
 
 
 # ── doors that load a name when it is used ───────────────────────────────────────────────────────

@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 
-from perdure import DID_NOT_HAPPEN, Config, Happened, Perdure, durable, effect
+from perdure import Perdure, durable, effect
 from perdure._ground.clock import MovableClock
 from perdure._ground.ids import this_process
 from perdure._tasks import forget_lease, take_lease
 from perdure._worker.process_watch import ProcessWatch
 from perdure._worker.reaper import Reaper
+from perdure.effects import DID_NOT_HAPPEN, Happened
 from perdure.errors import PerdureError, StoreUnreachable
+from perdure.types import Config
 from tests.crash.conftest import env_of
 from tests.crash.hands import ID, obey, order
 from tests.support import engines

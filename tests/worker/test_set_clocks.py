@@ -9,12 +9,14 @@ from datetime import timedelta
 
 import pytest
 
-from perdure import Happened, Perdure, Retry, TaskRecord, durable, effect, step
+from perdure import Perdure, Retry, durable, effect, step
 from perdure._durable.effects import settling
 from perdure._ground.bridge import Nap
 from perdure._ground.clock import MovableClock, SystemClock
 from perdure._worker.deadlines import Deadlines
 from perdure._worker.schedules import Schedules
+from perdure.effects import Happened
+from perdure.types import TaskRecord
 from tests.crash.conftest import env_of
 from tests.support.processes import Link, Nursery, say
 from tests.support.waiting import look_again

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from perdure import Config, Perdure, durable, pause, step
+from perdure import Perdure, durable, pause, step
 from perdure._ground.clock import MovableClock
 from perdure._model import Entry
 from perdure._worker.death_policy import after_loss, progress_mark
 from perdure.errors import TaskFailed, TimedOut
+from perdure.types import Config
 from tests.crash.conftest import env_of
 from tests.support import engines
 from tests.support.processes import Nursery

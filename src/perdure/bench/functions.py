@@ -186,7 +186,7 @@ async def _first_step(plot: Plot, quick: bool) -> Figure:
 
 async def conversation(plot: Plot, quick: bool) -> list[Figure]:
     """What 100 model calls of one growing conversation take: the bytes of its messages, not their square."""
-    from perdure import stored_bytes
+    from perdure.streams import stored_bytes
 
     async with plot.app() as app:
         calls = 100

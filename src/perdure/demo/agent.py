@@ -22,18 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perdure import (
-    Perdure,
-    durable,
-    effect,
-    idempotency_key,
-    is_replaying,
-    port,
-    progress,
-    runtime,
-    step,
-)
+from perdure import Perdure, durable, effect, idempotency_key, progress, runtime, step
 from perdure.demo.database import open_database
+from perdure.recorded import is_replaying
+from perdure.runtime import port
 
 DEV_SERVER = str(Path(__file__).with_name("devserver.py"))
 STATEMENTS = 10

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from perdure import Runtime
+from perdure.runtime import Runtime
 
 if TYPE_CHECKING:
     from perdure.demo.agent import Stage

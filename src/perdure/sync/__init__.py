@@ -8,6 +8,13 @@ Modules and classes whose names do not begin with an underscore follow the async
 
 from perdure._ground.lazy_door import lazy_door
 
+
+def _missing(name: str) -> Exception:
+    from perdure._moved import missing_name
+
+    return missing_name(__name__, name)
+
+
 __getattr__ = lazy_door(
     __name__,
     {
@@ -50,4 +57,5 @@ __getattr__ = lazy_door(
         "streams",
         "types",
     ),
+    missing=_missing,
 )

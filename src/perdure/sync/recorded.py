@@ -8,5 +8,5 @@ from __future__ import annotations
 from perdure._ground.lazy_door import lazy_door
 
 __getattr__ = lazy_door(
-    __name__, {"perdure.recorded": ("ReplayFilter", "get_logger", "is_replaying", "now", "random", "uuid4")}
+    __name__, {"perdure.recorded": ("bind", "ReplayFilter", "get_logger", "is_replaying", "now", "random", "uuid4")}
 )

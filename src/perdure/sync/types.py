@@ -15,7 +15,6 @@ __getattr__ = lazy_door(
             "DurableFunction",
             "Stopped",
             "Where",
-            "bind",
             "register",
             "Attempt",
             "Change",
@@ -32,6 +31,6 @@ __getattr__ = lazy_door(
             "Verdict",
         ),
         "perdure.sync._app": ("Handle",),
-        "perdure.sync._faces": ("Task", "Tasks"),
+        "perdure.sync._faces": ("Task", "TaskFrames", "Tasks"),
     },
 )

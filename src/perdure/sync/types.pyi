@@ -10,7 +10,6 @@ from perdure.types import (
     DurableFunction,
     Stopped,
     Where,
-    bind,
     register,
     Attempt,
     Change,
@@ -27,13 +26,12 @@ from perdure.types import (
     Verdict,
 )
 from perdure.sync._app import Handle
-from perdure.sync._faces import Task, Tasks
+from perdure.sync._faces import Task, TaskFrames, Tasks
 __all__ = [
     "Durable",
     "DurableFunction",
     "Stopped",
     "Where",
-    "bind",
     "register",
     "Attempt",
     "Change",
@@ -50,5 +48,6 @@ __all__ = [
     "Verdict",
     "Handle",
     "Task",
+    "TaskFrames",
     "Tasks",
 ]

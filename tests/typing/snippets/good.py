@@ -7,31 +7,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
-from perdure import (
-    Approval,
-    Budget,
-    Checkpoint,
-    Config,
-    Do,
-    Handle,
-    Page,
-    Perdure,
-    Reducer,
-    Retry,
-    Schedule,
-    Task,
-    TaskRecord,
-    checks,
-    durable,
-    effect,
-    instruction,
-    signals,
-    step,
-)
+from perdure import Perdure, Retry, checks, durable, effect, signals, step
 from perdure import checkpoint as saves
 from perdure import pause as pauses
+from perdure.automation import Do, Reducer, Schedule
 from perdure.memory import Block, ContinuityLayer, DurableTaskState, Memory, PlanLayer
+from perdure.models import Budget
+from perdure.pause import Approval
+from perdure.signals import instruction
 from perdure.sync import Perdure as SyncPerdure
+from perdure.types import Checkpoint, Config, Handle, Page, Task, TaskRecord
 
 
 @dataclass

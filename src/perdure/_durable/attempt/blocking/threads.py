@@ -4,7 +4,7 @@ Python gives a thread no context variables, so a step in a pool would not know i
 again after a crash. Work that a durable function's own code gives to a `ThreadPoolExecutor` (`submit`, `map`,
 `loop.run_in_executor`) is therefore bound to a scope of its own. It is numbered when it is given, so it does not
 matter which thread is quicker. `asyncio.to_thread` carries the context itself. For a thread of one's own there is
-`perdure.bind`; without it, a step or effect that is called there is refused.
+`perdure.recorded.bind`; without it, a step or effect that is called there is refused.
 
 A coroutine of a step or effect that was never awaited is noticed here too: Python says so when it is dropped.
 """
@@ -103,7 +103,7 @@ def refuse_lost_thread(name: str) -> None:
         raise InvalidInput(
             f"{name} is called in a thread that the durable function of task {attempt.task_id!r} has started",
             kept="it did not run",
-            do="start the thread with perdure.bind(function), use asyncio.to_thread, or a ThreadPoolExecutor",
+            do="start the thread with perdure.recorded.bind(function), use asyncio.to_thread, or a ThreadPoolExecutor",
         )
 
 
@@ -112,7 +112,7 @@ def two_threads(name: str) -> InvalidInput:
     return InvalidInput(
         f"{name} is called by two threads in one scope, so the order of their calls could not be replayed",
         kept="it did not run",
-        do="bind the function once for each thread: perdure.bind(function)",
+        do="bind the function once for each thread: perdure.recorded.bind(function)",
     )
 
 

@@ -1,0 +1,137 @@
+"""Names that were at the root before 0.1.0, and the module that has each now. Remove this file at 1.0.
+
+`from perdure import Approval` fails. A name with two addresses would be documented by neither; the error says where it
+is.
+"""
+
+MOVED = {
+    "automation": (
+        "Do",
+        "Event",
+        "Events",
+        "IncomingEvent",
+        "KillSwitch",
+        "Received",
+        "Reducer",
+        "Schedule",
+        "ScheduleDraft",
+        "Schedules",
+        "Switch",
+        "Tick",
+        "Trigger",
+        "TriggerDraft",
+        "Triggers",
+        "scheduled",
+    ),
+    "effects": (
+        "DID_NOT_HAPPEN",
+        "DidNotHappen",
+        "Effect",
+        "EffectRecord",
+        "Happened",
+        "Inbox",
+        "PastEffect",
+        "UNKNOWN",
+        "UncertainEffect",
+        "idempotency_headers",
+        "pg_probe",
+    ),
+    "frames": ("Frame",),
+    "models": (
+        "Budget",
+        "ModelCall",
+        "Price",
+        "Savings",
+        "Spent",
+        "Usage",
+    ),
+    "pause": (
+        "Approval",
+        "Rejected",
+    ),
+    "recorded": (
+        "ReplayFilter",
+        "bind",
+        "get_logger",
+        "is_replaying",
+    ),
+    "runtime": (
+        "CommandResult",
+        "Cut",
+        "Fingerprint",
+        "HttpSession",
+        "KeptFile",
+        "KeptListener",
+        "KeptPipe",
+        "KeptRequest",
+        "KeptSocket",
+        "Output",
+        "Place",
+        "PostgresSession",
+        "QueuedRequest",
+        "RateLimits",
+        "Ready",
+        "RedactingFilter",
+        "RequestQueue",
+        "RestorePlan",
+        "RestoreReport",
+        "Restored",
+        "Rules",
+        "Runtime",
+        "Service",
+        "Shell",
+        "SqliteSession",
+        "Token",
+        "Unit",
+        "UnitType",
+        "http",
+        "log_line",
+        "port",
+        "redact",
+        "register_unit_type",
+    ),
+    "signals": ("instruction",),
+    "streams": (
+        "Marker",
+        "Prefix",
+        "Stream",
+        "StreamPart",
+        "account_of",
+        "follow_stream",
+        "read_stream",
+        "stored_bytes",
+    ),
+    "types": (
+        "Attempt",
+        "Change",
+        "Checkpoint",
+        "Config",
+        "Durable",
+        "DurableFunction",
+        "Handle",
+        "Level",
+        "Page",
+        "Pause",
+        "Progress",
+        "Reason",
+        "Status",
+        "Stopped",
+        "Task",
+        "TaskRecord",
+        "Tasks",
+        "ToolCall",
+        "Verdict",
+        "Where",
+        "register",
+    ),
+}
+
+
+def missing_name(package: str, name: str) -> Exception:
+    """What `package` raises for a name it does not have; `package` is perdure or perdure.sync."""
+    for module, names in MOVED.items():
+        if name in names:
+            home = f"{package}.{module}"
+            # An AttributeError would be replaced by the import statement's own words.
+            return ImportError(f"{package} has no {name}: write `from {home} import {name}`", name=home)
+    return AttributeError(f"module {package!r} has no attribute {name!r}")
