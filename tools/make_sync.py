@@ -358,8 +358,9 @@ def origin(module: str, name: str) -> str | None:
                 if (alias.asname or alias.name) == name:
                     return f"from {given_by(node.module or '', alias.name)} import {ast.unparse(alias)}"
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
-            is_type = "TypeVar" in ast.unparse(node.value) or ast.unparse(node.value) == "Any"
-            return ast.unparse(node) if is_type else f"from {given_by(module, name)} import {name}"
+            names = {part.id for part in ast.walk(node.value) if isinstance(part, ast.Name)}
+            is_plain = names <= {"Any", "ParamSpec", "TypeVar"}  # type variables and literals are written anew
+            return ast.unparse(node) if is_plain else f"from {given_by(module, name)} import {name}"
         if isinstance(node, ast.ClassDef) and node.name == name:
             return f"from {given_by(module, name)} import {name}"
     return None

@@ -287,7 +287,7 @@ def _read_shape(known: Known, lenient: bool, name: str, content: Any, given: lis
         raise InvalidInput(
             f"the record holds a {name!r}, and no class of that name is known here",
             kept="the record, unread and unchanged",
-            do=f"import the module that registers it, or register the class: perdure.types.register(cls, name={name!r})",
+            do=f"import the module that registers it, or call perdure.types.register(cls, name={name!r})",
         )
     try:
         return cls(content) if issubclass(cls, Enum) else shapes.rebuild(cls, content, given or ())

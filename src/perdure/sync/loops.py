@@ -11,10 +11,10 @@ from typing import Any, Literal, TypeVar, overload
 
 from perdure import loops as _loops
 from perdure._durable import each_of, here
-from perdure._durable.progress.loops import _READ
 from perdure.sync._calls import appending
 
 T = TypeVar("T")
+_READ = 1 << 20
 __all__ = ["appending", "batches", "blocks", "each", "files", "lines", "run_script"]
 
 

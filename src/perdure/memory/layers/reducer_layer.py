@@ -2,7 +2,8 @@
 
 The log is the truth. An event is on disk when `send` returns, at a place of its own, also when several
 processes send at once; the state is made from the log, at any length of it. Effects are handed to whoever sent
-the event. Procedures are kept this way; for agents there is `perdure.automation.Reducer`, whose effects are a durable function's.
+the event. Procedures are kept this way; for agents there is `perdure.automation.Reducer`, whose effects are a durable
+function's.
 """
 
 from __future__ import annotations
