@@ -76,13 +76,22 @@ from perdure._durable.effects import (
     idempotency_key,
     is_at_work,
 )
-from perdure._durable.inspect import CallFrame, Where, shown_value, where, who_works_on
+from perdure._durable.inspect import (
+    CallFrame,
+    TaskAccount,
+    Where,
+    account_of,
+    shown_value,
+    stored_bytes,
+    where,
+    who_works_on,
+)
 from perdure._durable.journal import Block, JournalLine, journal_of, require_all_entries
 from perdure._durable.lifecycle import (
     Beginning,
-    Found,
     Handle,
     Stopped,
+    TaskPast,
     cancel,
     carry_on_here,
     carry_over,
@@ -90,28 +99,25 @@ from perdure._durable.lifecycle import (
     fork,
     handle_on,
     keep_for_rollback,
-    one_pass,
+    make_attempt,
     read_pasts,
     run_here,
     run_until_paused,
     start_or_adopt,
 )
 from perdure._durable.memory import LayerRecord, has_answers, is_on_record, memory_call, own_store, unrecorded
-from perdure._durable.models import Budget, ModelCall, Price, Savings, Spent, Usage, model_call, savings_in
+from perdure._durable.models import ModelCall, Price, Savings, Spent, Usage, model_call, savings_in
 from perdure._durable.pauses import Approval, instruction
 from perdure._durable.progress import cursor as progress_cursor, mark as mark_progress, plain_mark, span
 from perdure._durable.streams import (
-    Account,
     HasTasks,
     Marker,
     Prefix,
     Stream,
     StreamPart,
-    account_of,
     follow_stream,
     partial_streams,
     read_stream,
-    stored_bytes,
     stream,
 )
 from perdure._durable.automation import schedules
@@ -190,8 +196,11 @@ __all__ = [
     "idempotency_key",
     "is_at_work",
     "CallFrame",
+    "TaskAccount",
     "Where",
+    "account_of",
     "shown_value",
+    "stored_bytes",
     "where",
     "who_works_on",
     "Block",
@@ -199,9 +208,9 @@ __all__ = [
     "journal_of",
     "require_all_entries",
     "Beginning",
-    "Found",
     "Handle",
     "Stopped",
+    "TaskPast",
     "cancel",
     "carry_on_here",
     "carry_over",
@@ -209,7 +218,7 @@ __all__ = [
     "fork",
     "handle_on",
     "keep_for_rollback",
-    "one_pass",
+    "make_attempt",
     "read_pasts",
     "run_here",
     "run_until_paused",
@@ -220,7 +229,6 @@ __all__ = [
     "memory_call",
     "own_store",
     "unrecorded",
-    "Budget",
     "ModelCall",
     "Price",
     "Savings",
@@ -234,17 +242,14 @@ __all__ = [
     "mark_progress",
     "plain_mark",
     "span",
-    "Account",
     "HasTasks",
     "Marker",
     "Prefix",
     "Stream",
     "StreamPart",
-    "account_of",
     "follow_stream",
     "partial_streams",
     "read_stream",
-    "stored_bytes",
     "stream",
     "schedules",
     "triggers",

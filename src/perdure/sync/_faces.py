@@ -509,11 +509,11 @@ class KillSwitch:
         self._inner = inner
 
     def on(self, id: str | None = None, *, why: str = "") -> None:
-        """Stop a task, or all of them; one that does not exist yet may be stopped too."""
+        """Stop one task, or all of them. The task need not exist yet."""
         drive(self._inner.on(id, why=why))
 
     def off(self, id: str | None = None) -> None:
-        """Let it go on: workers take it again. A switch for all and one for a task are two."""
+        """Let workers claim the task again. The switch for all tasks and that of one task are independent."""
         drive(self._inner.off(id))
 
     def list(self) -> Sequence[Switch]:
@@ -521,10 +521,10 @@ class KillSwitch:
         return drive(self._inner.list())
 
     def check(self, id: str) -> None:
-        """For loops that are no durable functions: call it before each model or tool call.
+        """For loops outside durable functions: call it before each model or tool call.
 
         Raises:
-            KillSwitchOn: the task, or all tasks, are stopped.
+            KillSwitchOn: the task, or every task, is stopped.
         """
         drive(self._inner.check(id))
 
@@ -542,75 +542,75 @@ class Schedules:
         return drive(self._inner.get(id))
 
     def pause(self, id: str) -> Schedule:
-        """Start nothing until it is resumed; runs under way go on."""
+        """Start nothing until it is resumed; runs under way continue."""
         return drive(self._inner.pause(id))
 
     def resume(self, id: str) -> Schedule:
-        """Go on with the next tick; those while it was paused are not made up for."""
+        """Continue with the next tick; ticks during the pause are not made up."""
         return drive(self._inner.resume(id))
 
     def remove(self, id: str) -> None:
-        """Start nothing any more; the tasks it has started stay."""
+        """Delete the schedule; tasks it has started stay."""
         drive(self._inner.remove(id))
 
     def run_now(self, id: str) -> str:
-        """Start a run beside its ticks, here and now; the id of its task."""
+        """Start an extra run now. Returns the id of its task."""
         return drive(self._inner.run_now(id))
 
 
 class ScheduleDraft:
-    """What is to be started; `cron` or `every` says when, and keeps it."""
+    """A function to start; `cron` or `every` says when, and stores the schedule."""
 
     def __init__(self, inner: AsyncScheduleDraft) -> None:
         self._inner = inner
 
     def cron(self, expression: str, *, tz: str = "UTC", missed: Missed = "once", overlap: bool = False) -> Schedule:
-        """Start it whenever the expression comes round in this time zone: "0 9 * * 1-5" is 9:00 on working days.
+        """Start it whenever the expression matches in this time zone: "0 9 * * 1-5" is 9:00 on working days.
 
-        `missed` says what becomes of ticks while no worker was there: `skip` them, make up for all of them `once`,
-        or for each (`all`). A run waits for the end of the one before it, unless they may `overlap`.
+        `missed` says what to do about ticks while no worker was there: `skip` them, make up for all of them with one
+        run (`once`), or run each (`all`). A run waits for the end of the one before it, unless `overlap` is set.
 
         Raises:
-            InvalidInput: the expression or the zone cannot be understood; nothing was written.
+            InvalidInput: the expression or the zone is not valid; nothing was written.
         """
         return drive(self._inner.cron(expression, tz=tz, missed=missed, overlap=overlap))
 
     def every(self, length: Duration, *, missed: Missed = "once", overlap: bool = False) -> Schedule:
-        """Start it again and again, so far apart; the first time so long from now."""
+        """Start it at this interval; the first time after one interval."""
         return drive(self._inner.every(length, missed=missed, overlap=overlap))
 
 
 class Triggers:
-    """`app.triggers`: what begins when something happens outside."""
+    """`app.triggers`: what to do when something happens outside."""
 
     def __init__(self, inner: AsyncTriggers) -> None:
         self._inner = inner
 
     def start(self, id: str, fn: DurableFunction[..., Any], /, *args: Any) -> TriggerDraft:
-        """Start `fn(*args, what the event carries)`; of a file or folder, that is the path."""
+        """Start `fn(*args, data)` with the data of the event; for a file or folder, that is the path."""
         return TriggerDraft(self._inner.start(id, fn, *args))
 
     def signal(self, id: str, task: str, name: str) -> TriggerDraft:
-        """Signal a task: `order-{number}` is the task whose id has the field `number` of what the event carries."""
+        """Signal a task. In its id, `order-{number}`, the field `number` of the event's data is filled in."""
         return TriggerDraft(self._inner.signal(id, task, name))
 
     def list(self) -> Mapping[str, Trigger]:
         return drive(self._inner.list())
 
     def pause(self, id: str) -> None:
-        """Act on nothing; events wait until it is resumed."""
+        """Stop acting; events wait until it is resumed."""
         drive(self._inner.pause(id))
 
     def resume(self, id: str) -> None:
         drive(self._inner.resume(id))
 
     def remove(self, id: str) -> None:
-        """Act on nothing any more; the tasks it has started stay."""
+        """Delete the trigger; tasks it has started stay."""
         drive(self._inner.remove(id))
 
 
 class TriggerDraft:
-    """What is to be done; `event`, `file` or `directory` says when, and keeps it."""
+    """An action; `event`, `file` or `directory` says when to take it, and stores the trigger."""
 
     def __init__(self, inner: AsyncTriggerDraft) -> None:
         self._inner = inner
@@ -618,18 +618,18 @@ class TriggerDraft:
     def event(
         self, name: str, *, rate: tuple[int, Duration] | None = None, schema: Mapping[str, Any] | None = None
     ) -> Trigger:
-        """Whenever an event of this name is sent in. What it carries has to fit `schema`, by default that of the
-        function's parameter; `rate` lets at most so many begin in a length of time, and the others wait."""
+        """Act on each event of this name. Its data must fit `schema`; the default is the type of the function's
+        parameter. `rate` limits how many begin in a length of time; the others wait."""
         return drive(self._inner.event(name, rate=rate, schema=schema))
 
     def file(self, path: str | os.PathLike[str], *, rate: tuple[int, Duration] | None = None) -> Trigger:
-        """Whenever this file has changed, or is there anew; as it is now does not count. On this machine."""
+        """Act whenever this file changes or appears; its present content does not count. Only on this machine."""
         return drive(self._inner.file(path, rate=rate))
 
     def directory(
         self, path: str | os.PathLike[str], *, pattern: str = "*", rate: tuple[int, Duration] | None = None
     ) -> Trigger:
-        """For each file that lies, or is put, in this folder and whose name fits; once for each. On this machine."""
+        """Act once on each file in this folder whose name matches, now and later. Only on this machine."""
         return drive(self._inner.directory(path, pattern=pattern, rate=rate))
 
 
@@ -640,15 +640,15 @@ class Events:
         self._inner = inner
 
     def send(self, name: str, data: Any = None, *, id: str | None = None) -> Received:
-        """Take an event in; once this returns, it is acted on even if this process dies. Sent again with the same
-        id, it is known and nothing happens.
+        """Store an event. Once this returns, workers will act on it even if this process dies. An event with the same
+        id is stored once.
 
         Raises:
-            NotFound: no trigger wants events of this name; nothing was kept.
-            InvalidInput, TooLarge, NotStorable: what it carries does not fit; nothing was kept.
+            NotFound: no trigger wants events of this name; nothing was stored.
+            InvalidInput, TooLarge, NotStorable: its data does not fit; nothing was stored.
         """
         return drive(self._inner.send(name, data, id=id))
 
     def list(self, *, limit: int = 1000) -> Sequence[IncomingEvent]:
-        """The events that are remembered, by name and id."""
+        """The stored events, by name and id."""
         return drive(self._inner.list(limit=limit))

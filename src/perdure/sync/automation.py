@@ -32,8 +32,8 @@ __all__ = [
 
 
 def scheduled() -> Tick | None:
-    """Inside a durable function: which run of which schedule this is, with what the run before has returned.
+    """Inside a durable function: which tick of which schedule started it, and what the run before it returned.
 
-    Recorded, so that a replay gets the same. None when the task was not started by a schedule.
+    It is recorded, so a replay gets the same. None when the task was not started by a schedule.
     """
     return waited(_automation.scheduled())

@@ -15,18 +15,18 @@ __all__ = ["last", "save"]
 
 
 def last(first: T) -> T:
-    """The state that was saved last, as the type of `first`; `first` while none was. Call it before any step."""
+    """The state that was saved last, as the type of `first`; `first` if there is none. Call it before any step."""
     return waited(_checkpoint.last(first))
 
 
 def save(state: Any, *, label: str = "") -> None:
-    """Make `state` the task's state; the next attempt begins here if the function has called `checkpoint.last`, and
-    replays from the start if not. Without a task nothing is kept.
+    """Make `state` the task's state. The next attempt begins here if the function has called `checkpoint.last`, and
+    replays from the start if not. Without a task nothing is stored.
 
     Keys that others have set meanwhile stay; of a key that both have set, this state's value counts.
 
     Raises:
-        InvalidInput: other tasks of the function are under way, whose place a state cannot tell.
+        InvalidInput: other asyncio tasks of the function still run; a state cannot describe where they are.
         NotStorable, TooLarge: nothing was written.
     """
     waited(_checkpoint.save(state, label=label))

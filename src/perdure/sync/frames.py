@@ -16,12 +16,12 @@ __all__ = ["Frame", "acknowledge", "drop", "push", "resume"]
 
 
 def acknowledge(name: str) -> None:
-    """The interruption is dealt with."""
+    """Note that the interruption is dealt with."""
     waited(_frames.acknowledge(name))
 
 
 def drop(name: str, *, why: str) -> None:
-    """Give a frame up, for a reason that is kept."""
+    """Give a frame up, with a reason that is stored."""
     waited(_frames.drop(name, why=why))
 
 
@@ -34,10 +34,10 @@ def push(
     because: str = "",
     expires: Duration | None = "1d",
 ) -> Frame:
-    """Set a line of thought aside, with what is done of it and what comes next."""
+    """Set a line of thought aside, with its finished steps and its next ones."""
     return waited(_frames.push(name, goal=goal, done=done, next=next, because=because, expires=expires))
 
 
 def resume(name: str | None = None) -> Frame | None:
-    """Take up a frame again: the named one, or the newest; None when nothing is set aside."""
+    """Take up a frame again: the named one, or the newest; None when there is none."""
     return waited(_frames.resume(name))

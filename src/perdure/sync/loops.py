@@ -27,21 +27,21 @@ def blocks(path: str | Path, size: int = _READ, *, name: str = "blocks", flush: 
     """A file in blocks, from the byte after the last one that is done.
 
     Raises:
-        Conflict: what was read before is no longer there.
+        Conflict: what was read before has changed.
     """
     return each_of(_loops.blocks(path, size, name=name, flush=flush))
 
 
 def each(items: Iterable[T], *, name: str = "each", flush: bool = False) -> Iterator[T]:
-    """The items that are not done yet; they have to come in the same order each time."""
+    """The items that are not done yet. They must come in the same order each time."""
     return each_of(_loops.each(items, name=name, flush=flush))
 
 
 def files(folder: str | Path, pattern: str = "**/*", *, name: str = "files", flush: bool = False) -> Iterator[Path]:
-    """The files of a folder by name, after the last one that is done; one added before that is not seen.
+    """The files of a folder by name, after the last one that is done. A file added before that one is not seen.
 
     Raises:
-        OSError: there is no such folder, or no longer: nothing would look like everything being done.
+        OSError: the folder does not exist; an empty loop would look as if every file were done.
     """
     return each_of(_loops.files(folder, pattern, name=name, flush=flush))
 
@@ -60,8 +60,8 @@ def lines(
     """The lines of a file with their ends, from the byte after the last one that is done.
 
     Raises:
-        Conflict: what was read before is no longer there.
-        InvalidInput: an encoding whose lines do not end with the byte 10, as UTF-16; nothing was read.
+        Conflict: what was read before has changed.
+        InvalidInput: an encoding whose lines do not end with the byte 10, such as UTF-16; nothing was read.
     """
     return each_of(_loops.lines(path, encoding=encoding, name=name, flush=flush))
 
@@ -73,14 +73,14 @@ def run_script(
     cursor: Literal["target", "whole", "journal"] = "target",
     name: str = "script",
 ) -> int:
-    """Execute the statements that are not done yet; how many that were.
+    """Execute the statements that are not done yet. Returns how many those were.
 
-    The connection is a DB-API one, blocking or async, or apsw's; outside a transaction, and this step's alone. The
-    script has no BEGIN and no COMMIT of its own.
+    `connection` is a DB-API connection, blocking or async, or one of apsw. It is outside a transaction, and only
+    this step uses it. The script has no BEGIN and no COMMIT of its own.
 
     Raises:
         InvalidInput: the connection is inside a transaction, the script begins or ends one, or there is no such
             cursor; nothing was executed.
-        Exception: what a statement raised; those before it are done, but for cursor="whole".
+        Exception: a statement raised it; the statements before it are done, except with cursor="whole".
     """
     return here(_loops.run_script(connection, script, cursor=cursor, name=name))

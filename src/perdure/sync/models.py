@@ -7,4 +7,4 @@ from __future__ import annotations
 
 from perdure._ground.lazy_door import lazy_door
 
-__getattr__ = lazy_door(__name__, {"perdure.models": ("Budget", "ModelCall", "Price", "Savings", "Spent", "Usage")})
+__getattr__ = lazy_door(__name__, {"perdure.models": ("ModelCall", "Price", "Savings", "Spent", "Usage", "Budget")})

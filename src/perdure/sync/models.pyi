@@ -5,12 +5,12 @@ The same as perdure.models. Written by tools/make_sync.py.
 Written by tools/make_doors.py from the table in models.py.
 """
 
-from perdure.models import Budget, ModelCall, Price, Savings, Spent, Usage
+from perdure.models import ModelCall, Price, Savings, Spent, Usage, Budget
 __all__ = [
-    "Budget",
     "ModelCall",
     "Price",
     "Savings",
     "Spent",
     "Usage",
+    "Budget",
 ]

@@ -15,12 +15,12 @@ __all__ = ["append"]
 
 
 def append(path: str | Sequence[str | int], item: Any) -> None:
-    """Add an item to a list in the task's state, once; a checkpoint that costs what the item does.
+    """Add an item to a list in the task's state, once. The checkpoint it makes stores only the item.
 
-    Without a task nothing is kept.
+    Without a task nothing is stored.
 
     Raises:
-        InvalidInput: what is at the path is no list, or it is called inside a step.
+        InvalidInput: the value at the path is not a list, or it is called inside a step.
         NotStorable, TooLarge: nothing was written.
     """
     waited(_state.append(path, item))

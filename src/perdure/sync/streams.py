@@ -11,15 +11,15 @@ from perdure import streams as _streams
 from perdure._durable import HasTasks, each_of, waited
 from perdure._store import Store
 from perdure._tasks import Tasks
-from perdure.streams import Account, Marker, Prefix, StreamPart
+from perdure.streams import Marker, Prefix, StreamPart, TaskAccount
 from perdure.sync._calls import Stream, inner_of
 
 __all__ = [
-    "Account",
     "Marker",
     "Prefix",
     "Stream",
     "StreamPart",
+    "TaskAccount",
     "account_of",
     "follow_stream",
     "read_stream",
@@ -27,24 +27,29 @@ __all__ = [
 ]
 
 
-def account_of(app: HasTasks | Tasks | Store, task_id: str) -> Account:
+def account_of(app: HasTasks | Tasks | Store, task_id: str) -> TaskAccount:
     """What a task has spent and saved: for `perdure where` and `perdure show`.
 
-    `saved` of a finished task is what its last attempt found done; of any other, what the next one will find.
+    `saved` of a finished task is what its last attempt did not repeat; of any other, what the next one will not.
     """
     return waited(_streams.account_of(inner_of(app), task_id))
+
+
+def stored_bytes(app: HasTasks | Tasks | Store, task_id: str) -> int:
+    """The size of a task's journal in bytes, as stored."""
+    return waited(_streams.stored_bytes(inner_of(app), task_id))
 
 
 def follow_stream(
     app: HasTasks | Tasks | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
 ) -> Iterator[StreamPart]:
-    """Each stretch beyond `after` as it is written, by whatever process, to the end of the stream or the task.
+    """Each part beyond `after` as it is written, by whichever process, until the stream or the task ends.
 
-    Give the last part's offset to go on after an interruption: nothing is left out and nothing comes twice.
+    To continue after an interruption, give the last part's offset: nothing is left out and nothing comes twice.
 
     Raises:
         NotFound: no such task.
-        Conflict: the task was rolled back, and with it what was read.
+        Conflict: the task was rolled back, and with it the text that was read.
     """
     return each_of(_streams.follow_stream(inner_of(app), task_id, name, after=after, number=number))
 
@@ -52,15 +57,10 @@ def follow_stream(
 def read_stream(
     app: HasTasks | Tasks | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
 ) -> StreamPart:
-    """What a stream has beyond `after`, now. The `number`th of that name; without one, the latest.
+    """What a stream now has beyond `after`. With `number`, the nth stream of that name; without, the latest.
 
     Raises:
         NotFound: no such task, or no such stream in it.
-        InvalidInput: an offset or a number that no stream can have.
+        InvalidInput: a negative offset, or a number below 1.
     """
     return waited(_streams.read_stream(inner_of(app), task_id, name, after=after, number=number))
-
-
-def stored_bytes(app: HasTasks | Tasks | Store, task_id: str) -> int:
-    """How many bytes a task's journal takes, as stored."""
-    return waited(_streams.stored_bytes(inner_of(app), task_id))
