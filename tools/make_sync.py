@@ -192,13 +192,17 @@ def function_twins(module: str, name: str) -> Iterator[ast.FunctionDef]:
 
 def face(name: str) -> ast.ClassDef:
     """A class that holds an async one: its attributes as properties, then its methods in the order they are written."""
-    source = class_of(FACES[name], name)
-    body: list[ast.stmt] = [ast.Expr(ast.Constant(ast.get_docstring(source, clean=False)))]
-    body += [holder(name), *(attribute(key, annotation) for key, annotation in declared(FACES[name], name))]
-    for member in source.body:
-        if isinstance(member, Function) and not member.name.startswith("_"):
-            is_property = any(ast.unparse(mark) == "property" for mark in member.decorator_list)
-            body.append(attribute(member.name, member.returns) if is_property else method(member))
+    sources = [source for _, source in lineage(FACES[name], name)]
+    body: list[ast.stmt] = [ast.Expr(ast.Constant(ast.get_docstring(sources[-1], clean=False))), holder(name)]
+    body += [attribute(key, annotation) for source in sources for key, annotation in declared(source)]
+    own = {member.name for member in sources[-1].body if isinstance(member, Function)}
+    for source in reversed(sources):
+        for member in source.body:
+            if not isinstance(member, Function) or member.name.startswith("_"):
+                continue
+            if source is sources[-1] or member.name not in own:
+                is_property = any(ast.unparse(mark) == "property" for mark in member.decorator_list)
+                body.append(attribute(member.name, member.returns) if is_property else method(member))
     return ast.ClassDef(name, [], [], body, [])
 
 
@@ -207,16 +211,18 @@ def class_of(door: str, name: str) -> ast.ClassDef:
     return next(node for node in home.body if isinstance(node, ast.ClassDef) and node.name == name)
 
 
-def declared(door: str, name: str) -> list[tuple[str, ast.expr]]:
-    """The attributes that a class and its bases of ours declare."""
-    source, home = class_of(door, name), home_of(door, name)
-    found: list[tuple[str, ast.expr]] = []
-    for base in source.bases:
-        homes = names_given(home)
-        if isinstance(base, ast.Name) and base.id in homes:
-            found += declared(homes[base.id], base.id)
+def lineage(door: str, name: str) -> list[tuple[str, ast.ClassDef]]:
+    """A class and its bases of ours, the bases first, each with the module it is written in."""
+    home, source = home_of(door, name), class_of(door, name)
+    given = names_given(home)
+    bases = [base.id for base in source.bases if isinstance(base, ast.Name) and base.id in given]
+    return [*(found for base in bases for found in lineage(given[base], base)), (home, source)]
+
+
+def declared(source: ast.ClassDef) -> list[tuple[str, ast.expr]]:
+    """The attributes that a class declares."""
     own = [node for node in source.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)]
-    return found + [(ast.unparse(node.target), node.annotation) for node in own if not is_private(node)]
+    return [(ast.unparse(node.target), node.annotation) for node in own if not is_private(node)]
 
 
 def is_private(node: ast.AnnAssign) -> bool:
@@ -285,7 +291,7 @@ def module_with_twins(name: str) -> str:
 
 def faces_file() -> str:
     made = [face(name) for name in FACES]
-    sources = {home_of(door, name) for name, door in FACES.items()}
+    sources = {home for name, door in FACES.items() for home, _ in lineage(door, name)}
     imports = [f"from {door} import {name} as Async{name}" for name, door in FACES.items()]
     imports += needed(made, sources, {*FACES, *(f"Async{name}" for name in FACES)})
     at_once = [line for line in imports if not line.startswith("from perdure.") or "bridge" in line]
