@@ -198,18 +198,6 @@ class Task:
         return self._inner.created
 
     @property
-    def is_paused(self) -> bool:
-        return self._inner.is_paused
-
-    @property
-    def is_finished(self) -> bool:
-        return self._inner.is_finished
-
-    def record(self) -> TaskRecord:
-        """The task as it stands in the store now."""
-        return drive(self._inner.record())
-
-    @property
     def frames(self) -> TaskFrames:
         return TaskFrames(self._inner.frames)
 
@@ -418,6 +406,18 @@ class Task:
             InvalidTransition: the task is not finished.
         """
         drive(self._inner.delete(force=force))
+
+    @property
+    def is_paused(self) -> bool:
+        return self._inner.is_paused
+
+    @property
+    def is_finished(self) -> bool:
+        return self._inner.is_finished
+
+    def record(self) -> TaskRecord:
+        """The task as it stands in the store now."""
+        return drive(self._inner.record())
 
 
 class TaskFrames:
