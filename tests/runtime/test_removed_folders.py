@@ -14,10 +14,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from perdure import port
 from perdure._runtime.context import context as contexts
 from perdure._runtime.keeper_client import client
 from perdure._runtime.sessions.session_processes import ask as session_state
+from perdure.runtime import port
 from tests.runtime.kit import Place, is_alive, until
 from tests.runtime.test_requests import Target
 from tests.runtime.test_run import CLI, environment

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from perdure import Perdure, log_line, port
+from perdure import Perdure
 from perdure._runtime.context import context as contexts
 from perdure._runtime.context.unit_types import UnitType
 from perdure._runtime.keeper_client import client
 from perdure._runtime.kinds import registry as unit_types
 from perdure.errors import RestoreFailed
+from perdure.runtime import log_line, port
 from tests.runtime.kit import Place, until
 
 SERVER = [sys.executable, "-c", "import http.server,sys; s=http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), http.server.BaseHTTPRequestHandler); print('up', flush=True); s.serve_forever()"]  # fmt: skip  # noqa: E501

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure, TaskRecord
+from perdure import Perdure
 from perdure._ground.clock import MovableClock
 from perdure._ground.config import find_address
 from perdure._runtime import end_keeper
@@ -27,6 +27,7 @@ from perdure.demo.stage import Agent, agent_on, rows, set_stage
 from perdure.demo.world import World, running_world
 from perdure.keeper.process import processes
 from perdure.keeper.process.ancestry import is_below
+from perdure.types import TaskRecord
 from tests.runtime.kit import Place, is_alive, until
 from tests.runtime.test_run import Terminal
 from tests.support import postgres
