@@ -90,6 +90,10 @@ __getattr__ = lazy_door(
             "LoopWatchdog",
             "Watched",
         ),
+        "starting_point": (
+            "Point",
+            "Saved",
+        ),
         "unwinding": (
             "Paused",
             "is_leaving",

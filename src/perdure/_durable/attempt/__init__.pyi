@@ -60,6 +60,7 @@ from perdure._durable.attempt.line_origin import appended_before, causes, unreco
 from perdure._durable.attempt.lost_lease import STOPPED, find_lost, stand_down, stop
 from perdure._durable.attempt.scopes import Scope, bind, current, current_attempt, short_name, whole_name
 from perdure._durable.attempt.timing import LoopWatchdog, Watched
+from perdure._durable.attempt.starting_point import Point, Saved
 from perdure._durable.attempt.unwinding import Paused, is_leaving, making
 from perdure._durable.attempt.waiting_parents import only_waiting, waiting
 __all__ = [
@@ -132,6 +133,8 @@ __all__ = [
     "whole_name",
     "LoopWatchdog",
     "Watched",
+    "Point",
+    "Saved",
     "Paused",
     "is_leaving",
     "making",

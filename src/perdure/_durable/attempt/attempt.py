@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from perdure._durable.attempt.delivery_order import NOBODY, Gate
 from perdure._durable.attempt.scopes import Scope, current
+from perdure._durable.attempt.starting_point import Point
 from perdure._durable.attempt.timing import Alarms
-from perdure._durable.attempt.unwinding import Late, Paused, Unwinding, making
+from perdure._durable.attempt.unwinding import EffectsUnderWay, Late, Paused, Unwinding, making
 from perdure._ground import crash_points as crash
 from perdure._ground import envelope
 from perdure._ground.bridge import drive
@@ -32,8 +33,6 @@ from perdure._tasks import Task
 from perdure.errors import LeaseLost, PerdureError, ReplayDiverged
 
 if TYPE_CHECKING:
-    from perdure._durable.effects import AtWork
-    from perdure._durable.progress import Point
     from perdure._durable.values import Signature
 
 T = TypeVar("T")
@@ -96,7 +95,7 @@ class Attempt(Unwinding):
         self.alive: dict[int, tuple[asyncio.Future[Any], Scope]] = {}  # the scopes that are tasks, until they end
         self.effects: dict[str, Any] = {}  # by name: the effects this attempt has called, to undo them by
         self._late: Late | None = None
-        self.at_work: AtWork | None = None  # its effects, from the first on
+        self.at_work: EffectsUnderWay | None = None  # its effects, from the first on
         # By path: what a call under way belongs to (a transaction of a kept session), for the note of its entry.
         self.touched: dict[str, dict[str, str | int | float | None]] = {}
         self.under_way: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {}  # steps: Call and arguments by path

@@ -10,15 +10,12 @@ import asyncio
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from msgspec import Struct
 
 from perdure._durable.attempt.delivery_order import NOBODY, Gate
 from perdure._ground.bridge import mode
-
-if TYPE_CHECKING:
-    from perdure._durable.effects import AtWork
 
 _DRAIN_LOOK_SECONDS = 0.02
 # Code that was paused has this long to leave its blocks, and to close what it opened in them.
@@ -43,6 +40,15 @@ def _is_any_of(raised: BaseException, kinds: tuple[type[BaseException], ...]) ->
     if isinstance(raised, BaseExceptionGroup):
         return any(_is_any_of(member, kinds) for member in raised.exceptions)
     return isinstance(raised, kinds)
+
+
+class EffectsUnderWay(Protocol):
+    """The effects of an attempt; effects/running_effects.py has more of them."""
+
+    @property
+    def walks(self) -> Collection[object]:
+        """Those between their intent and their outcome."""
+        ...
 
 
 class Late(Struct, eq=False):
@@ -72,7 +78,7 @@ class Unwinding:
     answers: dict[str, Any]
     bodies: int
     inline: int
-    at_work: AtWork | None
+    at_work: EffectsUnderWay | None
     is_restarting: bool
     draining: bool
     stopping: bool

@@ -28,7 +28,6 @@ __getattr__ = lazy_door(
             "accounts",
             "shown_of",
         ),
-        "running_effects": ("AtWork",),
         "settling": (
             "GIVEN_UP_AT_WORK",
             "KNOWN",

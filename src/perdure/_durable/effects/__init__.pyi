@@ -17,7 +17,6 @@ from perdure._durable.effects.declaration import (
 from perdure._durable.effects.effect_decorator import Effect, effect
 from perdure._durable.effects.effect_walk import Walk
 from perdure._durable.effects.ledger import Account, EffectRecord, UNDO, accounts, shown_of
-from perdure._durable.effects.running_effects import AtWork
 from perdure._durable.effects.settling import GIVEN_UP_AT_WORK, KNOWN, is_at_work, may_run_until
 from perdure._durable.effects.uncertain_effects import Choice, Inbox, UncertainEffect
 from perdure._durable.effects.undo import failure_of, note_failure, take_back, unknown_here
@@ -39,7 +38,6 @@ __all__ = [
     "UNDO",
     "accounts",
     "shown_of",
-    "AtWork",
     "GIVEN_UP_AT_WORK",
     "KNOWN",
     "is_at_work",

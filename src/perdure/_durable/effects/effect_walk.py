@@ -102,7 +102,7 @@ class Walk(Limited, eq=False):
         # One coroutine from the intent to the outcome: each more would be a fiftieth of what a small effect costs.
         attempt, call = self.attempt, self.call
         task, cancelled = None, 0
-        at_work = attempt.at_work or at_work_of(attempt)
+        at_work = at_work_of(attempt)
         if not self.is_inline:
             task = self.task = _current_task(attempt.loop)
             cancelled = self._before = 0 if task is None else task.cancelling()

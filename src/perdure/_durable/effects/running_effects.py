@@ -91,15 +91,19 @@ _of_loop: WeakValueDictionary[asyncio.AbstractEventLoop, Limits] = WeakValueDict
 
 
 def at_work_of(attempt: Attempt) -> AtWork:
-    """That of an attempt, made when its first effect is called, by whichever thread; from then on `attempt.at_work`."""
+    """The effects of an attempt; made when the first one is called, by whichever thread."""
+    found = attempt.at_work
+    if type(found) is AtWork:
+        return found
     with making:
-        if attempt.at_work is None:
+        found = attempt.at_work
+        if type(found) is not AtWork:
             limits = _of_loop.get(attempt.loop)
             if limits is None:
                 limits = _of_loop[attempt.loop] = Limits(attempt.loop)
             clock = attempt.store.clock
-            attempt.at_work = AtWork(limits, clock.boottime, clock.now_ms)
-        return attempt.at_work
+            found = attempt.at_work = AtWork(limits, clock.boottime, clock.now_ms)
+        return found
 
 
 def all_under_way() -> list[Walk]:

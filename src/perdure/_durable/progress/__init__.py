@@ -6,7 +6,6 @@ __getattr__ = lazy_door(
     __name__,
     {
         "checkpoints": (
-            "Point",
             "begin_at",
             "position_of",
             "rebased",

@@ -4,7 +4,6 @@ Written by tools/make_doors.py from the table in __init__.py.
 """
 
 from perdure._durable.progress.checkpoints import (
-    Point,
     begin_at,
     position_of,
     rebased,
@@ -21,7 +20,6 @@ from perdure._durable.progress import spans
 from perdure._durable.progress import state_list
 from perdure._durable.progress import thought_frames
 __all__ = [
-    "Point",
     "begin_at",
     "position_of",
     "rebased",

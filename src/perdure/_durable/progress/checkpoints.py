@@ -21,9 +21,8 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
 
-from perdure._durable.attempt import Attempt, Scope, current, recorded_call
+from perdure._durable.attempt import Attempt, Point, Saved, Scope, current, recorded_call
 from perdure._ground import codec
 from perdure._model import Entry, name_of, scope_of, seq_of
 from perdure._store import Store
@@ -36,23 +35,6 @@ _NAME = "checkpoint.save"
 APPEND = "state.append"
 # The number of a save whose checkpoint belongs to another task: no attempt can begin there.
 _NOWHERE = -1
-
-
-class Saved(msgspec.Struct, array_like=True, frozen=True):
-    """What a save records: the checkpoint's number, and how many calls and scopes the main scope has made, by name."""
-
-    seq: int
-    calls: dict[str, int]
-    scopes: dict[str, int]
-    is_begun_at: bool = True  # the function calls `checkpoint.last`; one that does not is replayed from its start
-
-
-class Point(Struct, frozen=True):
-    """Where an attempt begins."""
-
-    position: int
-    saved: Saved
-    state: Any
 
 
 async def last(first: T) -> T:
