@@ -254,3 +254,92 @@ class HolderRow(NamedTuple):
     pid_start: int | None
     user: str | None
     lease_ms: int | None
+
+
+class CallRow(NamedTuple):
+    """What a durable function's task carries out; `line` and `position` are where its journal ends."""
+
+    function: str
+    version: int
+    arguments: bytes
+    queue: str
+    priority: int
+    parent_uid: str | None
+    budget: bytes | None
+    key: str
+    not_before: int | None
+    deadline_at: int | None
+    losses: int
+    line: int
+    position: int
+
+
+class PauseRow(NamedTuple):
+    """One question of a durable function, open while `answer` is None."""
+
+    path: str
+    reason: str
+    topic: str | None
+    question: bytes
+    asked_at: int
+    due_at: int | None
+    answer: bytes | None
+    answered_at: int | None
+    answered_by: str | None
+
+
+class SignalRow(NamedTuple):
+    """One signal that was sent to a task."""
+
+    name: str
+    number: int
+    value: bytes
+    sent_at: int
+    sent_by: str
+    taken_by: str | None
+    once: str | None
+
+
+class WorkerRow(NamedTuple):
+    """One process that uses the store; `knows` is what it announced that it can carry on, `wish` what it was asked."""
+
+    id: str
+    beats: int
+    host: str
+    boot_id: str
+    pid_ns: str
+    pid: int
+    pid_start: int
+    user: str
+    lease_ms: int
+    started_at: int
+    leases: int
+    knows: str | None
+    wish: str | None
+
+
+class SwitchRow(NamedTuple):
+    """A kill switch that is on; the id is empty for that of all tasks."""
+
+    id: str
+    why: str
+    at: int
+    author: str
+
+
+# Which row each of these queries answers with. A test holds the columns of their SQL against the fields.
+ROWS: Mapping[str, type[NamedTuple]] = {
+    "get_task": TaskRow,
+    "get_task_by_uid": TaskRow,
+    "get_history": TaskRow,
+    "list_tasks": TaskRow,
+    "list_all": TaskRow,
+    "tasks_of": TaskRow,
+    "read_attempts": AttemptRow,
+    "read_events": EventRow,
+    "get_call": CallRow,
+    "read_pauses": PauseRow,
+    "read_signals": SignalRow,
+    "read_workers": WorkerRow,
+    "read_switches": SwitchRow,
+}

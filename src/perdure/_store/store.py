@@ -118,6 +118,12 @@ class Store:
             raise StoreForked
         return Call(lambda: self.engine.query(name, params))
 
+    def rows(self, kind: Callable[..., T], name: str, **params: Any) -> Call[list[T]]:
+        """What a query answers, as rows of its kind (`ROWS` in contract.py)."""
+        if self._shared.pid != os.getpid():
+            raise StoreForked
+        return Call(lambda: [kind(*row) for row in self.engine.query(name, params)])
+
     def read(self, act: Callable[[Engine], T]) -> Call[T]:
         """What `act` reads of the engine, by several queries perhaps, in one go."""
         if self._shared.pid != os.getpid():

@@ -23,7 +23,7 @@ from perdure._model import (
     ToolCall,
     checkpoint_id,
 )
-from perdure._store import AttemptRow, EventRow, FrameRow, Store, TaskRow
+from perdure._store import AttemptRow, EventRow, FrameRow, PauseRow, Store, TaskRow
 from perdure._tasks.state import Snapshot, snapshots
 from perdure.errors import InvalidInput, KeyMissing, NotFound, RecordDamaged
 
@@ -44,8 +44,8 @@ async def load(store: Store, row: TaskRow) -> tuple[TaskRecord, Snapshot]:
 
 async def _next_look(store: Store, uid: str) -> int | None:
     """When one of the questions a durable function waits for is looked at next."""
-    moments = [row[5] for row in await store.query("read_pauses", uid=uid) if row[6] is None and row[5] is not None]
-    return min(moments, default=None)
+    pauses = await store.rows(PauseRow, "read_pauses", uid=uid)
+    return min((one.due_at for one in pauses if one.answer is None and one.due_at is not None), default=None)
 
 
 async def load_for_list(store: Store, row: TaskRow) -> TaskRecord:

@@ -65,7 +65,6 @@ LOOK, SOON = timedelta(seconds=0.25), timedelta(seconds=0.05)
 # begins only one such suspect in 30 s, so that the culprit does not take other suspects down with it.
 SUSPECT, WATCHED_SECONDS = 2, 30.0
 _SUSPECTS = "suspects"
-BUDGET = 6  # its column in a row of get_call; NULL: nothing was on record when the task began
 
 Reading = asyncio.Task[dict[str, TaskPast]]
 
@@ -263,7 +262,9 @@ class Claimer:
         await make_attempt(self._tasks, task, hold, function, beginning, found.past if found is not None else None)
 
     async def _attach(self, uid: str, found: TaskPast | None) -> Task:
-        if found is not None and found.past is not None and not found.row.seq and found.past.call[BUDGET] is None:
+        call = found.past.call if found is not None and found.past is not None else None
+        # Without a budget on record nothing was kept in the state when the task began.
+        if found is not None and call is not None and not found.row.seq and call.budget is None:
             return task_without_state(self._tasks, found.row)
         return await task_by_uid(self._tasks, uid)
 

@@ -15,6 +15,7 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from perdure._model import Event, Holder
+from perdure._store import WorkerRow
 from perdure._tasks import (
     Handler,
     HandlerRecord,
@@ -152,7 +153,7 @@ class Deliveries:
         return None  # the next round reads the record as it then is
 
     async def _is_gone(self, worker: str) -> bool:
-        found = [Peer.of(row) for row in await self._store.query("read_workers") if row[0] == worker]
+        found = [Peer.of(row) for row in await self._store.rows(WorkerRow, "read_workers") if row.id == worker]
         if not found:
             return True
         other = found[0]

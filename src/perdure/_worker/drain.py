@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from perdure._ground.bridge import Nap
 from perdure._ground.ids import is_proven_dead
-from perdure._store import Store, Write
+from perdure._store import Store, WorkerRow, Write
 from perdure._worker.reaper import Peer
 from perdure._worker.registration import DRAIN
 from perdure.errors import TimedOut
@@ -36,7 +36,7 @@ async def drain_workers(store: Store, *, pids: Collection[int], host: str | None
 
 async def _workers(store: Store) -> list[Peer]:
     """All registered workers that are not proven dead."""
-    rows = [row for row in await store.query("read_workers") if row[11]]
+    rows = [row for row in await store.rows(WorkerRow, "read_workers") if row.knows]
     others = [Peer.of(row) for row in rows]
     return [other for other in others if not is_proven_dead(other.process, same_machine=store.engine.is_local)]
 
@@ -48,5 +48,5 @@ def _is_meant(other: Peer, pids: Collection[int], host: str | None) -> bool:
 async def _busy(store: Store, ids: set[str]) -> list[Peer]:
     """The asked workers that hold a task or have not replied yet: a worker can claim more tasks until it replies or is
     gone."""
-    rows = await store.query("read_workers")
-    return [Peer.of(row) for row in rows if row[0] in ids and (row[10] or row[12] == DRAIN)]
+    rows = await store.rows(WorkerRow, "read_workers")
+    return [Peer.of(row) for row in rows if row.id in ids and (row.leases or row.wish == DRAIN)]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from perdure._durable import GIVEN_UP_AT_WORK, is_at_work
 from perdure._ground.ids import Process, is_proven_dead
 from perdure._model import Config, Entry, Holder, Sighting, name_of, open_entry
-from perdure._store import Row, Store, Write
+from perdure._store import Store, WorkerRow, Write
 from perdure._tasks import Tasks, move, store_of, task_by_uid
 from perdure._worker.death_policy import Loss, after_loss, progress_mark
 from perdure._worker.process_watch import ProcessWatch
@@ -48,9 +48,9 @@ class Peer(NamedTuple):
     is_worker: bool  # it carries on tasks
 
     @staticmethod
-    def of(row: Row) -> Peer:
-        id, beats, host, boot_id, pid_ns, pid, start, user, lease_ms, _, leases, knows = row[:12]
-        return Peer(id, beats, Process(host, boot_id, pid_ns, pid, start), user, lease_ms, leases, bool(knows))
+    def of(row: WorkerRow) -> Peer:
+        process = Process(row.host, row.boot_id, row.pid_ns, row.pid, row.pid_start)
+        return Peer(row.id, row.beats, process, row.user, row.lease_ms, row.leases, bool(row.knows))
 
 
 class HeldTask(NamedTuple):
@@ -85,7 +85,7 @@ class Reaper:
         self.workers: set[str] = set()  # the ids of all workers, including this process
 
     async def round(self) -> timedelta | None:
-        rows = [Peer.of(row) for row in await self._store.query("read_workers")]
+        rows = [Peer.of(row) for row in await self._store.rows(WorkerRow, "read_workers")]
         self.others = [other for other in rows if other.id != self._store.presence.worker]
         self.workers = {one.id for one in rows if one.is_worker}
         self._seen = {other.id: self._seen[other.id] for other in self.others if other.id in self._seen}

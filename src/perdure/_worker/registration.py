@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from perdure._durable import known_versions
-from perdure._store import Write
+from perdure._store import WorkerRow, Write
 from perdure._tasks import Tasks, checks, store_of
 
 LOOK = timedelta(seconds=0.3)
@@ -38,8 +38,8 @@ class Registration:
         if knows != self._said:
             await self._write("announce", knows=knows)
             self._said = knows
-        rows = await self._store.query("read_workers")
-        if any(row[0] == presence.worker and row[12] == DRAIN for row in rows):
+        rows = await self._store.rows(WorkerRow, "read_workers")
+        if any(row.id == presence.worker and row.wish == DRAIN for row in rows):
             self._drain()
             await self._write("ask_worker", wish=DRAINING)
         return LOOK

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from perdure._ground import codec, envelope
-from perdure._store import EventRow
+from perdure._store import EventRow, WorkerRow
 from perdure._tasks import Tasks, store_of
 from perdure._worker.reaper import STALLED, HeldTask, Peer, Reaper
 
@@ -41,7 +41,7 @@ class Stalls:
 
     async def round(self) -> timedelta | None:
         now, seen = self._store.clock.boottime(), {}
-        for row in await self._store.query("read_workers"):
+        for row in await self._store.rows(WorkerRow, "read_workers"):
             other = Peer.of(row)
             rows = await self._store.query("read_holding", worker=other.id) if other.leases else []
             for held in (HeldTask(*row) for row in rows):

@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from perdure._store import TaskRow
+from perdure._store import PauseRow, TaskRow
 from perdure._tasks import store_of
 from perdure.bench.figures import Budget, Figure, Series, figure_of
 from perdure.bench.rounds import middle_ms, take_turns
@@ -251,5 +251,5 @@ async def waking(plot: Plot, quick: bool) -> list[Figure]:
 
 async def _due(app: Perdure, uid: str) -> float:
     """The moment it asked to be up again, as its question says: under load it is some time until that is on disk."""
-    rows = await store_of(app.tasks).query("read_pauses", uid=uid)
-    return float(rows[0][5]) / 1000
+    rows = await store_of(app.tasks).rows(PauseRow, "read_pauses", uid=uid)
+    return float(rows[0].due_at or 0) / 1000

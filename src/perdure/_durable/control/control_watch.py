@@ -30,7 +30,7 @@ from perdure._durable.attempt import Attempt, LoopWatchdog, Note, Watched, find_
 from perdure._ground import codec
 from perdure._ground.bridge import Nap
 from perdure._model import Entry, Pause, scope_of
-from perdure._store import Row, Store, Waiting, wake_here
+from perdure._store import PauseRow, SignalRow, Store, SwitchRow, Waiting, wake_here
 from perdure._tasks import Task, event_of, fail_overdue, store_of
 from perdure.errors import LeaseLost, PerdureError
 
@@ -80,15 +80,15 @@ async def why_drained(attempt: Attempt) -> str:
     return "drained"
 
 
-def has_cancel_request(signals: Sequence[Row]) -> bool:
+def has_cancel_request(signals: Sequence[SignalRow]) -> bool:
     """Whether a cancel request is among a task's signals."""
-    return any(row[0] == CANCEL for row in signals)
+    return any(one.name == CANCEL for one in signals)
 
 
 async def cancel_request(store: Store, uid: str) -> dict[str, Any] | None:
     """The first request to cancel the task; None if there is none."""
-    rows = await store.query("read_signals", uid=uid)
-    found: list[dict[str, Any]] = [store.unseal(uid, "answer", row[2]) for row in rows if row[0] == CANCEL]
+    rows = await store.rows(SignalRow, "read_signals", uid=uid)
+    found: list[dict[str, Any]] = [store.unseal(uid, "answer", row.value) for row in rows if row.name == CANCEL]
     return found[0] if found else None
 
 
@@ -256,8 +256,8 @@ class ControlWatch:
         look = self._under_way = _Look(self.loop)
         try:
             began = time.monotonic()
-            rows = await self.store.query("read_switches", namespace=self.store.namespace)
-            self._switches = look.found = frozenset(row[0] for row in rows)
+            rows = await self.store.rows(SwitchRow, "read_switches", namespace=self.store.namespace)
+            self._switches = look.found = frozenset(row.id for row in rows)
             self._looked = began
             return look.found
         except Exception as error:
@@ -308,9 +308,9 @@ async def _bring_answers(attempt: Attempt) -> None:
     try:
         if attempt.task is not None:
             await look_after(attempt.store, attempt.uid)
-        for row in await attempt.store.query("read_pauses", uid=attempt.uid):
-            if row[6] is not None and row[0] in attempt.pausing:
-                attempt.answered(row[0], attempt.store.unseal(attempt.uid, "answer", row[6]))
+        for row in await attempt.store.rows(PauseRow, "read_pauses", uid=attempt.uid):
+            if row.answer is not None and row.path in attempt.pausing:
+                attempt.answered(row.path, attempt.store.unseal(attempt.uid, "answer", row.answer))
     except PerdureError:
         return  # the next look, or the next attempt, finds it
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 from perdure._durable.control.control_watch import halt_here
 from perdure._ground.clock import moment
 from perdure._ground.ids import check_id
-from perdure._store import Store
+from perdure._store import Store, SwitchRow
 from perdure._tasks import Tasks, store_of
 from perdure.errors import KillSwitchOn
 
@@ -51,8 +51,8 @@ class KillSwitch:
 
     async def list(self) -> Sequence[Switch]:
         """The switches that are on."""
-        rows = await self._store.query("read_switches", namespace=self._store.namespace)
-        return [Switch(id=id or None, why=why, since=moment(at), by=json.loads(author)) for id, why, at, author in rows]
+        rows = await self._store.rows(SwitchRow, "read_switches", namespace=self._store.namespace)
+        return [Switch(id=one.id or None, why=one.why, since=moment(one.at), by=json.loads(one.author)) for one in rows]
 
     async def check(self, id: str) -> None:
         """For loops outside durable functions: call it before each model or tool call.
@@ -79,8 +79,9 @@ class KillSwitch:
 
 async def why_stopped(store: Store, id: str) -> str:
     """Why the kill switch stops a task, in words for a person; empty if no switch is on for it."""
-    for switch_id, why, _, author in await store.query("read_switches", namespace=store.namespace):
-        if switch_id in ("", id):
-            who, off = json.loads(author).get("user", "?"), f"perdure kill-switch off {switch_id}".strip()
-            return f"{who} has stopped it by the kill switch{': ' if why else ''}{why}; {off} lets it continue"
+    for switch in await store.rows(SwitchRow, "read_switches", namespace=store.namespace):
+        if switch.id in ("", id):
+            who, off = json.loads(switch.author).get("user", "?"), f"perdure kill-switch off {switch.id}".strip()
+            why = f": {switch.why}" if switch.why else ""
+            return f"{who} has stopped it by the kill switch{why}; {off} lets it continue"
     return ""

@@ -26,7 +26,7 @@ from perdure._ground.ids import Process, is_proven_dead
 from perdure._ground.known_secrets import redact
 from perdure._ground.traceback_text import trace_of
 from perdure._model import Entry
-from perdure._store import AttemptRow, Store
+from perdure._store import AttemptRow, Store, WorkerRow
 from perdure._tasks import EFFECT_QUESTION, TAKEN_OVER
 from perdure.errors import EffectUncertain
 
@@ -212,7 +212,10 @@ async def may_run_until(store: Store, uid: str, entries: Sequence[Entry]) -> dic
     intents = [entry for entry in open_.values() if entry.kind == "intent" and "until" not in (entry.note or {})]
     if not intents:
         return {}
-    workers = {row[0]: Process(*row[2:7]) for row in await store.query("read_workers")}
+    workers = {
+        row.id: Process(row.host, row.boot_id, row.pid_ns, row.pid, row.pid_start)
+        for row in await store.rows(WorkerRow, "read_workers")
+    }
     found: dict[int, datetime] = {}
     for attempt in (AttemptRow(*row) for row in await store.query("read_attempts", uid=uid)):
         process = workers.get(attempt.worker)

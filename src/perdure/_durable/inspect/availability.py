@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from perdure._ground.clock import moment
 from perdure._ground.ids import Process, is_proven_dead
 from perdure._model import Pause
-from perdure._store import Row, Store, TaskRow
+from perdure._store import CallRow, Store, TaskRow, WorkerRow
 
 
 class LiveWorker(NamedTuple):
@@ -25,9 +25,9 @@ class LiveWorker(NamedTuple):
         )
 
 
-async def why_unclaimed(store: Store, call: Row) -> str:
+async def why_unclaimed(store: Store, call: CallRow) -> str:
     """Why no worker holds the task of this call."""
-    name, version, queue, not_before = call[0], call[1], call[3], call[8]
+    name, version, queue, not_before = call.function, call.version, call.queue, call.not_before
     if not_before is not None and not_before > await store.wall_ms():
         return f"it waits until {moment(not_before).isoformat(timespec='seconds')} before its next attempt"
     live = await _live_workers(store)
@@ -57,7 +57,7 @@ async def why_not_checked(store: Store, pause: Pause) -> str:
 
 async def why_not_at_work(store: Store, uid: str) -> str:
     """Why no worker carries on a task that is ready; empty when one does, or when the task waits for something."""
-    holder, call = await store.query("read_holder", uid=uid), await store.query("get_call", uid=uid)
+    holder, call = await store.query("read_holder", uid=uid), await store.rows(CallRow, "get_call", uid=uid)
     row = TaskRow(*(await store.query("get_task_by_uid", uid=uid))[0])
     if row.status != "running" or not call or (holder and holder[0][1]):
         return ""
@@ -65,17 +65,17 @@ async def why_not_at_work(store: Store, uid: str) -> str:
 
 
 async def _live_workers(store: Store) -> list[LiveWorker]:
-    return [_live_worker(row) for row in await store.query("read_workers") if _is_live(store, row)]
+    return [_live_worker(row) for row in await store.rows(WorkerRow, "read_workers") if _is_live(store, row)]
 
 
-def _is_live(store: Store, row: Row) -> bool:
+def _is_live(store: Store, row: WorkerRow) -> bool:
     """Whether it takes tasks and is not proven dead. A worker elsewhere shows only by its silence, which takes time."""
-    knows, wish = row[11], row[12]
-    if not knows or wish:
+    if not row.knows or row.wish:
         return False
-    return not is_proven_dead(Process(*row[2:7]), same_machine=store.engine.is_local)
+    process = Process(row.host, row.boot_id, row.pid_ns, row.pid, row.pid_start)
+    return not is_proven_dead(process, same_machine=store.engine.is_local)
 
 
-def _live_worker(row: Row) -> LiveWorker:
-    said = json.loads(row[11])
+def _live_worker(row: WorkerRow) -> LiveWorker:
+    said = json.loads(row.knows or "{}")
     return LiveWorker(said["queues"], said["functions"], said.get("commands", True))

@@ -23,7 +23,7 @@ from perdure._ground.clock import moment
 from perdure._ground.ids import is_proven_dead
 from perdure._ground.known_secrets import redact, redact_value
 from perdure._model import FINISHED, Entry, Progress, TaskRecord, name_of
-from perdure._store import Store
+from perdure._store import CallRow, Store
 from perdure._tasks import COULD_NOT_BEGIN, Question, Tasks, blockers, current_row, questions_of, read_holder, store_of
 from perdure.errors import JournalDamaged, PerdureError
 
@@ -75,7 +75,7 @@ async def where(tasks: Tasks, id: str) -> Where:
     readable = await read_readable(store, task.uid, row.line)
     entries = [entry for _, entry in await without_failed(store, task.uid, readable.entries)]
     questions = await questions_of(store, id, task.uid, has_ended=record.is_finished)
-    call = await store.query("get_call", uid=task.uid)
+    call = await store.rows(CallRow, "get_call", uid=task.uid)
     ends = [entry for entry in entries if entry.kind == "result" and entry.op not in MARKS]
     holder, dead = await who_works_on(store, task.uid)
     at_work = record.attempts[-1].epoch if holder and record.attempts else None
@@ -94,8 +94,8 @@ async def where(tasks: Tasks, id: str) -> Where:
     return Where(
         id=id,
         status=record.status,
-        function=call[0][0] if call else None,
-        arguments=_arguments(store, task.uid, call[0][2]) if call else None,
+        function=call[0].function if call else None,
+        arguments=_arguments(store, task.uid, call[0].arguments) if call else None,
         done=len(ends),
         last=name_of(ends[-1].path) if ends else "",
         last_path=ends[-1].path.removeprefix("|") if ends else "",

@@ -16,7 +16,7 @@ from perdure._durable.journal.failed_calls import AGAIN, remembered
 from perdure._ground import codec, envelope
 from perdure._ground.known_secrets import redact
 from perdure._model import Entry, decode_entry, missing_in, open_entry
-from perdure._store import AttemptRow, Row, Store, TaskRow
+from perdure._store import AttemptRow, CallRow, PauseRow, Row, Store, TaskRow
 from perdure.errors import JournalDamaged, RecordDamaged
 
 # How an attempt ended whose function raised, whatever followed from that.
@@ -53,26 +53,26 @@ async def least_length(store: Store, uid: str, line: int) -> int:
     Raises:
         RecordDamaged: this is the task's line, as its row says, and its journal ends on another one.
     """
-    found = await store.query("get_call", uid=uid)
+    found = await store.rows(CallRow, "get_call", uid=uid)
     if not found:
         return 0
     await require_line(store, uid, found[0], line)
     return length_of(found[0], line)
 
 
-async def require_line(store: Store, uid: str, call: Row, line: int, task_id: str = "") -> None:
+async def require_line(store: Store, uid: str, call: CallRow, line: int, task_id: str = "") -> None:
     """See that a row of get_call does not contradict the row of its task. A new line begins with an entry, in one
     transaction with its number, so the journal ends on the task's own line.
 
     Raises:
         RecordDamaged: it ends on another one. To go on would be to begin anew, effects included.
     """
-    *_, end, _ = call
+    end = call.line
     if end == line or not end:
         return
     now = TaskRow(*(await store.query("get_task_by_uid", uid=uid))[0])
-    again = await store.query("get_call", uid=uid)
-    if now.line != line or not again or again[0][-2] != end:
+    again = await store.rows(CallRow, "get_call", uid=uid)
+    if now.line != line or not again or again[0].line != end:
         return  # it is a line that the task has left, or leaves just now
     if end < line and await store.query("read_journal", uid=uid, line=line):
         return  # a process of an older perdure has begun it, and did not say so
@@ -84,10 +84,9 @@ async def require_line(store: Store, uid: str, call: Row, line: int, task_id: st
     )
 
 
-def length_of(call: Row, line: int) -> int:
+def length_of(call: CallRow, line: int) -> int:
     """The same, of a row of get_call."""
-    *_, end, position = call
-    return int(position) if end == line else 0
+    return call.position if call.line == line else 0
 
 
 async def read_line(store: Store, uid: str, line: int) -> list[tuple[int, Entry]]:
@@ -179,5 +178,5 @@ async def without_failed(store: Store, uid: str, entries: list[tuple[int, Entry]
 
 async def read_answers(store: Store, uid: str) -> dict[str, Any]:
     """How a task's questions were answered, by the path they were asked at; None: not yet."""
-    rows = await store.query("read_pauses", uid=uid)
-    return {row[0]: None if row[6] is None else store.unseal(uid, "answer", row[6]) for row in rows}
+    rows = await store.rows(PauseRow, "read_pauses", uid=uid)
+    return {row.path: None if row.answer is None else store.unseal(uid, "answer", row.answer) for row in rows}

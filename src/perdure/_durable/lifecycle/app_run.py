@@ -19,6 +19,7 @@ from perdure._durable.lifecycle.task_start import LOOK_SECONDS, Beginning, check
 from perdure._durable.lifecycle.upgrades import function_of_task
 from perdure._ground.bridge import Nap
 from perdure._model import FINISHED
+from perdure._store import CallRow
 from perdure._tasks import (
     Task,
     Tasks,
@@ -88,14 +89,15 @@ async def carry_on_here(tasks: Tasks, task: Task) -> Any:
     Raises:
         Conflict: this process does not know the task's function.
     """
-    rows = await store_of(tasks).query("get_call", uid=task.uid)
+    rows = await store_of(tasks).rows(CallRow, "get_call", uid=task.uid)
     if not rows:
         await task.record()
         return task
-    function = function_for(rows[0][0], rows[0][1])
+    function = function_for(rows[0].function, rows[0].version)
     if function is None:
         raise Conflict(
-            f"this process does not know {rows[0][0]!r} version {rows[0][1]}, the function of task {task.id!r}",
+            f"this process does not know {rows[0].function!r} version {rows[0].version}, "
+            f"the function of task {task.id!r}",
             do="import the module that declares it",
         )
     function = await function_of_task(store_of(tasks), task.id, task.uid, function)

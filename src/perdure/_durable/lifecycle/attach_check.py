@@ -14,7 +14,7 @@ from perdure._durable.models import original_arguments
 from perdure._durable.values import Signature
 from perdure._ground import envelope
 from perdure._model import FINISHED
-from perdure._store import EventRow, Store, TaskRow
+from perdure._store import CallRow, EventRow, Store, TaskRow
 from perdure.errors import Conflict, PerdureError
 
 # In place of arguments: those of an older version, or some that cannot be compared.
@@ -27,19 +27,19 @@ async def check_same(store: Store, row: TaskRow, function: DurableFunction[..., 
     Raises:
         Conflict: it belongs to another function, or was started with other arguments.
     """
-    rows = await store.query("get_call", uid=row.uid)
-    if not rows or rows[0][0] != function.name:
-        what = f"belongs to {rows[0][0]!r}" if rows else "has no durable function"
+    rows = await store.rows(CallRow, "get_call", uid=row.uid)
+    if not rows or rows[0].function != function.name:
+        what = f"belongs to {rows[0].function!r}" if rows else "has no durable function"
         other = f"{row.id}/{function.name}"
         raise Conflict(
             f"task {row.id!r} {what} and cannot run {function.name!r} too",
             do=f"choose another id for one of them, such as {other!r}",
         )
     await _refuse_namesake(store, row, function)
-    before = envelope.unseal(rows[0][2], kind="arguments", bound_to=row.uid, ring=store.ring)
+    before = envelope.unseal(rows[0].arguments, kind="arguments", bound_to=row.uid, ring=store.ring)
     if function.chosen.singleton and row.status not in FINISHED:
         return
-    if before == arguments or rows[0][1] != function.version:
+    if before == arguments or rows[0].version != function.version:
         return
     asked, begun = compared(function.signature, arguments), await _begun_with(store, row)
     if begun == ANY or (asked != ANY and asked in (begun, compared(function.signature, before))):

@@ -13,6 +13,7 @@ from perdure._durable.lifecycle.attach_check import compared
 from perdure._durable.lifecycle.task_fork import packed
 from perdure._durable.models import carried, original_arguments
 from perdure._ground import envelope
+from perdure._store import CallRow
 from perdure._tasks import Hold, Task, event_of, store_of
 from perdure.errors import InvalidInput, LeaseLost, NoTask
 
@@ -58,7 +59,7 @@ async def next_line(attempt: Attempt, task: Task, hold: Hold, signature: Any, ve
     """
     assert attempt.carried is not None
     await attempt.flush()
-    before = (await attempt.store.query("get_call", uid=task.uid))[0][2]
+    before = (await attempt.store.rows(CallRow, "get_call", uid=task.uid))[0].arguments
     before = envelope.unseal(before, kind="arguments", bound_to=task.uid, ring=attempt.store.ring)
     begun_with = original_arguments([entry for _, entry in attempt.entries]) or compared(signature, before)
     data = {"line": attempt.line + 1}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from perdure._durable.attempt import Attempt
 from perdure._durable.journal import length_of, opened, require_line, without_failed
@@ -13,18 +13,20 @@ from perdure._durable.pauses import Open
 from perdure._durable.progress import begin_at, resume_point
 from perdure._ground.bridge import Call
 from perdure._model import Pause, make_pause
-from perdure._store import Engine, Row, Store, TaskRow
+from perdure._store import CallRow, Engine, PauseRow, Row, SignalRow, Store, TaskRow
 from perdure._tasks import Hold, Task, event_of, forget_lease, release_lease
+
+T = TypeVar("T")
 
 
 class Past(NamedTuple):
     """What the store has of a task when an attempt begins."""
 
-    call: Row
+    call: CallRow | None  # None for a task without a durable function
     line: int
     journal: Sequence[Row]
-    pauses: Sequence[Row]
-    signals: Sequence[Row]
+    pauses: Sequence[PauseRow]
+    signals: Sequence[SignalRow]
 
 
 def read_past(store: Store, uid: str) -> Call[Past]:
@@ -32,11 +34,12 @@ def read_past(store: Store, uid: str) -> Call[Past]:
 
     def read(engine: Engine) -> Past:
         query, which = engine.query, {"uid": uid}
-        line = query("get_task_by_uid", which)[0][6]
+        line = TaskRow(*query("get_task_by_uid", which)[0]).line
         call = query("get_call", which)  # before the journal: it says how long that must be
         journal = query("read_journal", {"uid": uid, "line": line})
-        pauses, signals = query("read_pauses", which), query("read_signals", which)
-        return Past(call[0] if call else (), line, journal, pauses, signals)
+        pauses = [PauseRow(*row) for row in query("read_pauses", which)]
+        signals = [SignalRow(*row) for row in query("read_signals", which)]
+        return Past(CallRow(*call[0]) if call else None, line, journal, pauses, signals)
 
     return store.read(read)
 
@@ -57,31 +60,38 @@ def read_pasts(store: Store, uids: Sequence[str]) -> Call[dict[str, TaskPast]]:
 
     def read(engine: Engine) -> dict[str, TaskPast]:
         query, which = engine.query, {"uids": json.dumps(uids)}
-        rows = {row[0]: TaskRow(*row) for row in query("tasks_of", which)}
-        calls = {row[0]: row[1:] for row in query("calls_of", which)}  # before the journals: says their lengths
+        rows = {row.uid: row for row in (TaskRow(*row) for row in query("tasks_of", which))}
+        calls = {
+            uid: CallRow(*call) for uid, *call in query("calls_of", which)
+        }  # before the journals: says their lengths
         entries = query("journals_of", {**which, "limit": _MOST_TOGETHER})
-        journals = _by_task(entries)
+        journals = _by_task(_as_it_is, entries)
         whole = rows.keys() & calls.keys()
         if len(entries) == _MOST_TOGETHER:  # the last journal may be cut short, and those after it are missing
             whole = (whole & journals.keys()) - {entries[-1][0]}
-        pauses, signals = _by_task(query("pauses_of", which)), _by_task(query("signals_of", which))
+        pauses = _by_task(PauseRow, query("pauses_of", which))
+        signals = _by_task(SignalRow, query("signals_of", which))
         found = {}
         for uid, row in rows.items():
             past = None
             if uid in whole:
-                rest = [each.get(uid, []) for each in (journals, pauses, signals)]
-                past = Past(calls[uid], row.line, *rest)
+                rest = pauses.get(uid, []), signals.get(uid, [])
+                past = Past(calls[uid], row.line, journals.get(uid, []), *rest)
             found[uid] = TaskPast(row, past)
         return found
 
     return store.read(read)
 
 
-def _by_task(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """The rest of each row, by the uid in its first column."""
-    found: dict[str, list[Row]] = {}
+def _as_it_is(*columns: Any) -> Row:
+    return columns
+
+
+def _by_task(kind: Callable[..., T], rows: Sequence[Row]) -> dict[str, list[T]]:
+    """The rest of each row, as a row of this kind, by the uid in its first column."""
+    found: dict[str, list[T]] = {}
     for uid, *rest in rows:
-        found.setdefault(uid, []).append(tuple(rest))
+        found.setdefault(uid, []).append(kind(*rest))
     return found
 
 
@@ -96,11 +106,11 @@ async def prepare(
         await require_line(store, task.uid, past.call, line, task.id)
     entries = await without_failed(store, task.uid, opened(store, task.uid, past.journal, task.id, least))
     point = await resume_point(store, task.uid, entries)
-    answers = {row[0]: store.unseal(task.uid, "answer", row[6]) for row in pauses if row[6] is not None}
+    answers = {one.path: store.unseal(task.uid, "answer", one.answer) for one in pauses if one.answer is not None}
     attempt = Attempt(store, hold.fence, line, entries, answers, loop, point)
-    for path, _, _, question, asked_at, due_at, answer, *_ in pauses:
-        if answer is None:
-            attempt.asked[path] = Open(store.unseal(task.uid, "pause", question), asked_at, due_at)
+    for one in pauses:
+        if one.answer is None:
+            attempt.asked[one.path] = Open(store.unseal(task.uid, "pause", one.question), one.asked_at, one.due_at)
     if point is not None:
         begin_at(attempt, point)
     return attempt

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from perdure._model import Pause, Status
-from perdure._store import Store, TaskRow
+from perdure._store import CallRow, Store, TaskRow
 from perdure._tasks import Task, Tasks, fail_overdue, questions_of, store_of
 from perdure.errors import Conflict, InvalidTransition
 
@@ -98,7 +98,7 @@ class WaitNotices:
     async def _hold_to_its_time(self, row: TaskRow) -> None:
         if not self._knows_deadline:
             self._knows_deadline = True
-            self._deadline_at = (await self._store.query("get_call", uid=row.uid))[0][9]
+            self._deadline_at = (await self._store.rows(CallRow, "get_call", uid=row.uid))[0].deadline_at
         if self._deadline_at is not None and self._deadline_at <= await self._store.wall_ms():
             late = await fail_overdue(self._task, self._deadline_at)
             if late is not None:

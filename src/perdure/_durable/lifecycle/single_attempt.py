@@ -29,7 +29,7 @@ from perdure._durable.lifecycle.task_start import Beginning
 from perdure._durable.lifecycle.upgrades import fitting_version
 from perdure._durable.models import Savings, open_account, savings_of
 from perdure._ground import codec, envelope
-from perdure._store import Row, Store, Write, flush_on_sigterm
+from perdure._store import CallRow, Store, Write, flush_on_sigterm
 from perdure._tasks import (
     COULD_NOT_BEGIN,
     Hold,
@@ -182,15 +182,19 @@ async def _next(
     """An attempt that replays the journal, with the version of the function that carries it on. None when the task was
     asked to end, and has ended."""
     past = past or await read_past(store, task.uid)
-    function = await fitting_version(store, task, hold, function, past.call)
-    if function.version != past.call[1]:  # it was upgraded, and starts a new line
+    call = past.call
+    assert call is not None
+    function = await fitting_version(store, task, hold, function, call)
+    if function.version != call.version:  # it was upgraded, and starts a new line
         past = await read_past(store, task.uid)
+        call = past.call
+        assert call is not None
     attempt = await prepare(store, task, hold, loop, past)
     attempt.task = task
     if outcomes.is_ending(attempt, past.signals):
         await outcomes.end(task, hold, attempt)
         return None
-    return function, attempt, *_arguments(store, task, function, attempt, past.call)
+    return function, attempt, *_arguments(store, task, function, attempt, call)
 
 
 def _kept_result(function: DurableFunction[..., Any], value: Any) -> tuple[bytes, Any]:
@@ -225,10 +229,10 @@ async def _is_paused(task: Task, hold: Hold, attempt: Attempt) -> bool:
     return False
 
 
-def _arguments(store: Store, task: Task, function: DurableFunction[..., Any], attempt: Attempt, call: Row) -> Any:
-    sealed, budget, attempt.deadline_at = call[2], call[6], call[9]
-    open_account(attempt, budget, function.chosen.budget)
-    data = envelope.unseal(sealed, kind="arguments", bound_to=task.uid, ring=store.ring)
+def _arguments(store: Store, task: Task, function: DurableFunction[..., Any], attempt: Attempt, call: CallRow) -> Any:
+    attempt.deadline_at = call.deadline_at
+    open_account(attempt, call.budget, function.chosen.budget)
+    data = envelope.unseal(call.arguments, kind="arguments", bound_to=task.uid, ring=store.ring)
     return function.signature.decode_arguments(data)
 
 

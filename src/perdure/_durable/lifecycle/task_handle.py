@@ -25,7 +25,7 @@ from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.ids import check_id
 from perdure._ground.traceback_text import remember_trace
 from perdure._model import FINISHED
-from perdure._store import LEAST_GAP, Store, TaskRow
+from perdure._store import LEAST_GAP, CallRow, Store, TaskRow
 from perdure._tasks import Task, Tasks, find_row, store_of, task_by_uid
 from perdure.errors import Conflict, NotFound, PerdureError, TaskFailed, TimedOut
 
@@ -154,9 +154,9 @@ async def handle_on(tasks: Tasks, id: str, function: DurableFunction[..., Any]) 
     row = await find_row(store_of(tasks), check_id(id))
     if row is None:
         raise NotFound("task", id, store_of(tasks).place)
-    found = await store_of(tasks).query("get_call", uid=row.uid)
-    if not found or found[0][0] != function.name:
-        what = f"belongs to {found[0][0]!r}" if found else "has no durable function"
+    found = await store_of(tasks).rows(CallRow, "get_call", uid=row.uid)
+    if not found or found[0].function != function.name:
+        what = f"belongs to {found[0].function!r}" if found else "has no durable function"
         raise Conflict(f"task {id!r} {what}, not {function.name!r}", do="name its own function")
     return Handle(tasks, id, row.uid, function)
 

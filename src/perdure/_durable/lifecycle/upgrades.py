@@ -9,8 +9,8 @@ from perdure._durable.journal import read_entries
 from perdure._durable.lifecycle.attach_check import ANY, begun_in
 from perdure._durable.lifecycle.line_carry_over import begin_line
 from perdure._ground import envelope
-from perdure._store import Row, Store
-from perdure._tasks import Hold, Task
+from perdure._store import CallRow, Store
+from perdure._tasks import Hold, Task, current_row
 
 
 async def function_of_task(
@@ -31,7 +31,7 @@ async def function_of_task(
 
 
 async def fitting_version(
-    store: Store, task: Task, hold: Hold, function: DurableFunction[..., Any], call: Row
+    store: Store, task: Task, hold: Hold, function: DurableFunction[..., Any], call: CallRow
 ) -> DurableFunction[..., Any]:
     """The function that carries on the task of this call: the version that began it, or this one after an upgrade.
 
@@ -40,14 +40,14 @@ async def fitting_version(
             its name, and it is not recorded which one began it.
     """
     function = await function_of_task(store, task.id, task.uid, function)
-    version, sealed = call[1], call[2]
+    version = call.version
     if version == function.version:
         return function
     older = function_for(function.name, version, function.module)
     if older is not None and older.version == version:
         return older
-    arguments = envelope.unseal(sealed, kind="arguments", bound_to=task.uid, ring=store.ring)
-    line = (await store.query("get_task_by_uid", uid=task.uid))[0][6]
+    arguments = envelope.unseal(call.arguments, kind="arguments", bound_to=task.uid, ring=store.ring)
+    line = (await current_row(store, task.id, task.uid)).line
     entries = [entry for _, entry in await read_entries(store, task.uid, line)]
     new = upgraded(task.id, function, version, arguments, entries)
     data = {"from": version, "to": function.version}

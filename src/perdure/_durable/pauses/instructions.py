@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from perdure._durable.attempt import current
 from perdure._durable.declare import step
+from perdure._store import SignalRow
 from perdure._tasks import INSTRUCTION
 
 
@@ -28,7 +29,7 @@ async def _newest() -> str | None:
     scope = current.get()
     assert scope is not None
     store, uid = scope.attempt.store, scope.attempt.uid
-    given = [row for row in await store.query("read_signals", uid=uid) if row[0] == INSTRUCTION]
+    given = [row for row in await store.rows(SignalRow, "read_signals", uid=uid) if row.name == INSTRUCTION]
     if not given:
         return None
     newest = max(given, key=lambda row: int(row[1]))

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from perdure._durable.attempt import Attempt, Paused, Policy, RecordedCall, Scope, current, cut, stack_here, walk
 from perdure._model import Asked, make_pause, to_stored
-from perdure._store import Write
+from perdure._store import PauseRow, Write
 from perdure.errors import InvalidInput, LeaseLost, NoTask
 
 
@@ -91,9 +91,9 @@ async def _ask(
 
 async def _came_early(attempt: Attempt, path: str) -> bool:
     """Whether a signal was there already when its question was opened."""
-    for row in await attempt.store.query("read_pauses", uid=attempt.uid):
-        if row[0] == path and row[6] is not None:
-            attempt.answers[path] = attempt.store.unseal(attempt.uid, "answer", row[6])
+    for row in await attempt.store.rows(PauseRow, "read_pauses", uid=attempt.uid):
+        if row.path == path and row.answer is not None:
+            attempt.answers[path] = attempt.store.unseal(attempt.uid, "answer", row.answer)
             return True
     return False
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from perdure._model import Asked, hash_of_token, new_token, task_of_token
-from perdure._store import Store, TaskRow
+from perdure._store import SignalRow, Store, TaskRow
 from perdure._tasks import records
 from perdure._tasks.core import TaskCore, attach
 from perdure._tasks.pauses import questions
@@ -71,12 +71,12 @@ async def deliver(store: Store, token: str, value: Json, *, by: str = "") -> boo
     if not rows or rows[0][1] != store.namespace:
         raise _unknown(store)
     row = TaskRow(*rows[0])
-    signals = await store.query("read_signals", uid=row.uid)
-    made = [store.unseal(row.uid, "answer", one[2]) for one in signals if one[0] == f"{_TOKEN}{digest}"]
+    signals = await store.rows(SignalRow, "read_signals", uid=row.uid)
+    made = [store.unseal(row.uid, "answer", one.value) for one in signals if one.name == f"{_TOKEN}{digest}"]
     if not made:
         raise _unknown(store)
     topic = made[0]["topic"]
-    if any(one[0] == topic for one in signals):
+    if any(one.name == topic for one in signals):
         return False
     await _check(store, row, topic, value)
     params = {
@@ -114,8 +114,8 @@ async def apply_kept(task: TaskCore) -> bool:
     if pause is None or row.status != "paused" or "callback" not in pause.payload:
         return False
     topic = f"{TOPIC}{pause.payload['callback']}"
-    kept = [one for one in await store.query("read_signals", uid=row.uid) if one[0] == topic]
+    kept = [one for one in await store.rows(SignalRow, "read_signals", uid=row.uid) if one.name == topic]
     if not kept:
         return False
-    answer = store.unseal(row.uid, "answer", kept[0][2])
+    answer = store.unseal(row.uid, "answer", kept[0].value)
     return await resume_with(task, row, {"external": answer}, {"called back": pause.message})

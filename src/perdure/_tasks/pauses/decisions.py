@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from perdure._model import FINISHED, Asked, from_stored, of_pause
-from perdure._store import TaskRow
+from perdure._store import PauseRow, TaskRow
 from perdure._tasks import records
 from perdure._tasks.core import TaskCore
 from perdure._tasks.pauses import questions
@@ -69,10 +69,10 @@ async def _was_decided(task: TaskCore, row: TaskRow, only: str | None) -> bool:
     store = task._store
     if not await store.query("get_call", uid=task.uid):
         return row.status != "paused"
-    for found in await store.query("read_pauses", uid=task.uid):
-        asked = from_stored(store.unseal(task.uid, "pause", found[3]).get("asked"))
+    for found in await store.rows(PauseRow, "read_pauses", uid=task.uid):
+        asked = from_stored(store.unseal(task.uid, "pause", found.question).get("asked"))
         kind = None if asked is None else asked.kind  # what is asked about an effect is of no kind
-        if found[6] is not None and only in (None, kind):
+        if found.answer is not None and only in (None, kind):
             return True
     return False
 

@@ -28,7 +28,7 @@ from perdure._model import (
     of_pause,
     to_stored,
 )
-from perdure._store import Row, Store, TaskRow
+from perdure._store import PauseRow, Row, Store, TaskRow
 from perdure._tasks.core import attach
 from perdure._tasks.lifecycle import status_moves as moves
 from perdure._tasks.pauses import checks
@@ -117,8 +117,8 @@ async def _wake(store: Store, due: DueQuestion, question: dict[str, Any], asked:
 
 async def _is_still_due(store: Store, due: DueQuestion) -> bool:
     """Whether nobody has looked since then: its code may have, and put the next look on record."""
-    rows = await store.query("read_pauses", uid=due.uid)
-    return any((row[0], row[5], row[6]) == (due.path, due.due_at, None) for row in rows)
+    pauses = await store.rows(PauseRow, "read_pauses", uid=due.uid)
+    return any((one.path, one.due_at, one.answer) == (due.path, due.due_at, None) for one in pauses)
 
 
 def _place(due: DueQuestion) -> dict[str, Any]:
@@ -274,16 +274,16 @@ async def look_after(store: Store, uid: str) -> int | None:
         is_over = task.pause is not None and awaited_task(store, uid, task.pause) and await take_after_end(store, uid)
         if task.due_at <= now and not is_over:
             await take_task(store, uid, task.due_at, now, resets)
-    for path, reason, topic, question, asked_at, due_at, answer, *_ in await store.query("read_pauses", uid=uid):
-        if answer is not None:
+    for one in await store.rows(PauseRow, "read_pauses", uid=uid):
+        if one.answer is not None:
             continue
-        if due_at is not None:
-            later.append(due_at)
-            if due_at <= now:
-                due = DueQuestion(uid, task.id, task.status, path, reason, topic, question, asked_at, due_at)
-                await take_question(store, due, now, resets)
-        elif (topic or "").startswith(TASK_TOPIC):
-            await _look_at_task(store, uid, task.id, path, question, topic.removeprefix(TASK_TOPIC))
+        if one.due_at is not None:
+            later.append(one.due_at)
+            if one.due_at <= now:
+                what = one.path, one.reason, one.topic, one.question, one.asked_at, one.due_at
+                await take_question(store, DueQuestion(uid, task.id, task.status, *what), now, resets)
+        elif one.topic is not None and one.topic.startswith(TASK_TOPIC):
+            await _look_at_task(store, uid, task.id, one.path, one.question, one.topic.removeprefix(TASK_TOPIC))
     return min(later, default=None)
 
 

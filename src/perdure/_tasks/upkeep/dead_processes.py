@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from perdure._ground.ids import Process, is_proven_dead
-from perdure._store import Store
+from perdure._store import Store, WorkerRow
 
 
 class WorkerSeen(NamedTuple):
@@ -32,10 +32,10 @@ class Left(NamedTuple):
 
 async def see_workers(store: Store) -> list[WorkerSeen]:
     found = []
-    for id, _, host, boot_id, pid_ns, pid, pid_start, user, _, _, leases, *_ in await store.query("read_workers"):
-        process = Process(host, boot_id, pid_ns, pid, pid_start)
+    for one in await store.rows(WorkerRow, "read_workers"):
+        process = Process(one.host, one.boot_id, one.pid_ns, one.pid, one.pid_start)
         is_dead = is_proven_dead(process, same_machine=store.engine.is_local)
-        found.append(WorkerSeen(id, process, user, leases, is_dead))
+        found.append(WorkerSeen(one.id, process, one.user, one.leases, is_dead))
     return found
 
 
