@@ -22,7 +22,7 @@ from perdure._durable.values import declared_here, encode_error
 from perdure._ground import codec
 from perdure._ground.exception_text import message_of
 from perdure._ground.traceback_text import trace_of
-from perdure._store import Row
+from perdure._store import SignalRow
 from perdure._tasks import (
     COULD_NOT_BEGIN,
     Hold,
@@ -98,7 +98,7 @@ async def _end_here(task: Task, hold: Hold) -> None:
 # ── in the process that holds the task ───────────────────────────────────────────────────────────
 
 
-def is_ending(attempt: Attempt, signals: Sequence[Row]) -> bool:
+def is_ending(attempt: Attempt, signals: Sequence[SignalRow]) -> bool:
     """Whether the function must not be run again: its task is to be cancelled, or it failed before and its effects
     were being undone."""
     if attempt.epoch == 1:
