@@ -23,7 +23,7 @@ from perdure.errors import Conflict, UnitEnded
 COMMAND, RECORDER = "run", "run-recorder"
 Policy = Literal["never", "on-failure", "on-kill"]
 _LOOK_SECONDS = 0.02
-# What the recorder needs of the environment: where the store is, how to open it, and where Python is.
+# The variables that the recorder needs: the store's address and key, and Python's paths.
 _NEEDED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "VIRTUAL_ENV", "PERDURE_KEY")
 _NEEDED_IN_TESTS = ("PERDURE_TEST_CLOCK",)
 
@@ -32,21 +32,21 @@ class Command(Unit):
     """A command under `perdure run`."""
 
     def _check(self) -> None:
-        """What has ended can still be looked at."""
+        """A command that has ended can still be read."""
 
     @property
     def is_terminal(self) -> bool:
         return self.record.kind in ("command", "shell")
 
     async def output(self, start: int, seconds: float = 5.0) -> tuple[bytes, int, int, bool]:
-        """What it has put out from an offset on, waiting for it a little: bytes, their place, a gap, and the end."""
+        """Its output from an offset on, after a short wait: bytes, their offset, a gap, and the end."""
         verb = "wait" if self.is_terminal else "more"
         reply = await self.ask(verb, start=start, seconds=seconds)
         status, end = reply.args["status"], reply.args["start"] + len(reply.body)
         return reply.body, reply.args["start"], reply.args["gap"], status is not None and end >= reply.args["end"]
 
     async def errors(self, start: int) -> bytes:
-        """What it has written to its standard error, if that is apart from its output."""
+        """Its standard error, if that is separate from its output."""
         return b"" if self.is_terminal else (await self.ask("read_errors", start=start)).body
 
     async def type(self, data: bytes) -> None:
@@ -93,7 +93,7 @@ async def begin(
 
 
 async def _dismiss(rt: Runtime, recorder: Record) -> None:
-    """End a recorder that has nothing to record, so that the task is somebody else's to end."""
+    """End a recorder that has nothing to record, so that another process can end the task."""
     await rt._client.ask("end", unit=recorder.uid, wait=True)
 
 
@@ -127,7 +127,7 @@ def handed_over(rt: Runtime, recorder: Record) -> dict[str, str]:
 
 
 async def _recorder(rt: Runtime, policy: Policy) -> Record:
-    """A recorder that has the lease, or has left it to somebody who works on the task."""
+    """A recorder that holds the lease, or has left it to a process that works on the task."""
     known = await found(rt, RECORDER)
     while known is not None:  # of a former attempt: it has done its duty, or waits for a command that never came
         await rt._client.ask("end" if known.is_alive else "forget", unit=known.uid, wait=True)

@@ -1,4 +1,4 @@
-"""Does a kind of unit keep its promises? The same checks for the built-in kinds and for anybody's.
+"""Check that a kind of unit keeps its promises: the same checks for built-in kinds and for yours.
 
     await check_unit_type(CounterType(), make=lambda: MyCounter(3), same=lambda a, b: a.n == b.n, folder=tmp_path)
 
@@ -31,7 +31,7 @@ async def check_unit_type(
     folder: Path,
     can_seal: bool = True,
 ) -> None:
-    """Check one kind: `make` gives a live thing, `same` says whether what came back is like it.
+    """Check one kind. `make` returns a live thing, `same` says whether the restored one equals it.
 
     Raises:
         AssertionError: a promise is not kept; the message says which.
@@ -91,7 +91,7 @@ async def _check_rollback(unit_type: UnitType, recipe: Any, place: Place) -> Non
 
 
 def _footprint(place: Place) -> Any:
-    """What a process leaves in the world: descriptors, children, threads, its environment, the context, files."""
+    """The traces of a process: descriptors, children, threads, its environment, the context, files."""
     descriptors = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     threads = sum(not thread.name.startswith("perdure-") for thread in threading.enumerate())
     context = place.context

@@ -56,12 +56,12 @@ from perdure.errors import NoTask, UnitEnded
 
 _CONNECT_SECONDS = 30.0
 Limit = Literal["seconds", "idle_seconds", "memory", "grace"]
-# What the keeper told the process that asks, and means nothing to another one.
+# Variables that the keeper set for this process, and that mean nothing to another one.
 _OF_ANOTHER = frozenset({"PERDURE_TASK", "PERDURE_TASK_HOLDER", "PERDURE_UNIT", "PERDURE_UNIT_OF"})
 
 
 class Runtime(Continuity):
-    """What is kept alive for a task, beside its record; saving and restoring it is in continuity.py."""
+    """The live things of one task; continuity.py saves and restores them."""
 
     def __init__(self, client: Client, owner: Owner, store: Store) -> None:
         super().__init__(store, owner.task, owner.uid)
@@ -112,7 +112,7 @@ class Runtime(Continuity):
         Raises:
             Conflict: its port is another program's, or the name belongs to another command; nothing was started.
             UnitEnded: it ended before it was ready.
-            TimedOut: it is not ready in time, and goes on.
+            TimedOut: it was not ready in time; it runs on.
         """
         recipe = {**self._sketch(list(argv), cwd), **service_recipe(ready, restart), "isolate": isolate}
         unit = await self._opened(
@@ -140,7 +140,7 @@ class Runtime(Continuity):
         return file
 
     async def listener(self, port: int, *, host: str = "127.0.0.1", take: bool = False) -> KeptListener:
-        """A listening socket; connections that come while nobody is there wait for the next process."""
+        """A listening socket; connections made while no process accepts wait for the next one."""
         recipe = {"host": host, "port": port}
         listener = await self._opened_or_lost(KeptListener, "listener", f"{host}:{port}", recipe)
         if listener.level != "lost":
@@ -157,7 +157,7 @@ class Runtime(Continuity):
 
         Raises:
             UnitHeld: a living process has it.
-            OSError: nobody answers there.
+            OSError: the address does not answer.
         """
         recipe: dict[str, Any] = {"host": host, "port": port}
         fds: tuple[int, ...] = ()
@@ -173,7 +173,7 @@ class Runtime(Continuity):
         return kept
 
     async def pipe(self, name: str, *, take: bool = False) -> KeptPipe:
-        """A pipe; what was written and not read stays in it."""
+        """A pipe; data that was written and not read stays in it."""
         pipe = await self._opened(KeptPipe, "pipe", name, {}, rebuild="auto")
         await pipe.attach(take=take)
         return pipe
@@ -188,7 +188,7 @@ class Runtime(Continuity):
         json: Any = None,
         body: bytes | None = None,
     ) -> KeptRequest:
-        """An HTTP request that the keeper makes, once per name; its answer is read by offset, by whoever lives.
+        """An HTTP request that the keeper makes, once per name. This and later processes read its answer by offset.
 
         Raises:
             Conflict: the name belongs to another request.
@@ -208,7 +208,7 @@ class Runtime(Continuity):
 
         An open transaction that no client is attached to is rolled back after `hold`. With rebuild="auto", a
         session that the server ended is built anew: its settings and temp tables, and its open transaction if each
-        statement comes to what it came to before.
+        statement gives the same result as before.
 
         Raises:
             InvalidInput: the address or the hold limit make no sense.
@@ -242,7 +242,7 @@ class Runtime(Continuity):
         A file is not emptied by that, whatever its mode: it is opened again as it stands.
 
         Raises:
-            NotFound: there is no such unit.
+            NotFound: the unit does not exist.
         """
         reply = await self._client.ask("units", task_uid=self._owner.uid)
         mine = [told for told in reply.args["units"] if name in (told["name"], told["name"].partition(":")[2])]
@@ -252,7 +252,7 @@ class Runtime(Continuity):
             await super().release(name)
 
     async def units(self) -> Sequence[Unit]:
-        """All that is kept for the task, and what has ended and was not forgotten."""
+        """All units of the task, including ended ones that were not forgotten."""
         reply = await self._client.ask("units", task_uid=self._owner.uid)
         found = [Record.read(told) for told in reply.args["units"]]
         return [

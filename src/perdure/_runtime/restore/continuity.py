@@ -102,7 +102,7 @@ class Continuity:
         """Save this live thing with the rest, and bring it back before those that come `after` it.
 
         In a durable function that was claimed again, the one that was brought back is given instead of `live`. Of a
-        kind that nobody here knows, its verdict says at once that it will be lost; a save names it as such.
+        kind that is not known here, its verdict says at once that it will be lost; a save names it as such.
         """
         held = self.context.units.get(name)
         if held is not None and held.kind == kind and name in self.context.brought:
@@ -221,7 +221,7 @@ class Continuity:
     async def restore(self, cut: Cut | str | None = None, *, missing: Missing = "ask", trust: bool = False) -> Restored:
         """Bring back what the task had around it (at its newest cut, if none is named), or change nothing.
 
-        `trust` brings back all of a task that came in by a bundle nobody signed: its recipes may start programs and
+        `trust` brings back all of a task imported from an unsigned bundle: its recipes may start programs and
         change files.
         """
         return await restores.restore(await self._task(), self.context, _id(cut), missing=missing, trust=trust)

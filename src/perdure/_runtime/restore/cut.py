@@ -1,4 +1,4 @@
-"""The form in which a context stands in a checkpoint, and what a user sees of it: the cut. Pure."""
+"""The stored form of a context in a checkpoint, and the cut that a user sees of it. Pure."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Saved(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """A checkpoint that also holds what the task had around it."""
+    """A checkpoint that also holds the surroundings of the task."""
 
     id: str
     seq: int
@@ -88,7 +88,7 @@ def to_data(saved: Saved) -> dict[str, Any]:
 def from_data(data: Any, checkpoint: str) -> Saved:
     """
     Raises:
-        RecordDamaged: it is not what was saved, or was saved by a newer perdure.
+        RecordDamaged: it is damaged, or a newer perdure saved it.
     """
     if isinstance(data, Mapping) and isinstance(data.get("format"), int) and data["format"] > FORMAT:
         raise RecordDamaged(f"the context of checkpoint {checkpoint}", f"a newer perdure saved it ({data['format']})")
@@ -123,7 +123,7 @@ def _shown(unit: SavedUnit) -> dict[str, Any]:
 
 
 def in_order(units: Sequence[SavedUnit]) -> list[SavedUnit]:
-    """Units such that each comes after those it needs, else in the order they were saved in.
+    """Order units so that each follows those it needs, otherwise as they were saved.
 
     Raises:
         RecordDamaged: they need each other.

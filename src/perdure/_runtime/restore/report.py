@@ -1,7 +1,7 @@
-"""What a restore would do, what it did, and how that is told: to people, and to the model. Pure.
+"""The plan and the report of a restore, in words for people and for the model. Pure.
 
 A plan and the report of the restore that follows it say the same of every unit, or the report says where they
-differ. Told to a model, a report is short, bounded, free of secrets, and plain text whatever the names in it are.
+differ. A report for a model is short, bounded and free of secrets. It is plain text, whatever names it contains.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class UnitLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestorePlan:
-    """What a restore of this checkpoint would do now. Nothing was touched to find out."""
+    """What a restore of this checkpoint would do now. Making the plan touches nothing."""
 
     task_id: str
     checkpoint: str
@@ -113,7 +113,7 @@ def _lines(report: RestoreReport) -> list[str]:
 
 
 def _as_text(text: str) -> str:
-    """Names in a report were chosen by anybody: none of them may look like a tag."""
+    """Escape a name, so that it cannot look like a tag: anyone may have chosen it."""
     return text.replace("<", "‹").replace(">", "›")
 
 

@@ -1,13 +1,13 @@
-"""Before a task is carried on again: is the world still the one it was saved in? Then what it had around it is back.
+"""Restore the surroundings of a claimed task, after checking that the world is still the one it was saved in.
 
     claim → the newest save → fingerprints → units, in order → the report → replay
 
-Whoever claims a durable function's task that was at work before comes through here, a worker as well as `app.run`.
-The journal says what was done since the save, so only what it cannot say is brought back: the environment, the
-directory and the units. Variables and messages come when the replay passes the save they were saved by.
+Every claim of a task that was at work before passes here, by a worker as well as by `app.run`. The journal has the
+work done since the save, so only the rest is restored: the environment, the directory and the units. Variables and
+messages are restored when the replay passes the save that stored them.
 
-Some of it only the code can tell: a function that looks at the world, or one that renews a token. That part waits in
-the context until the code, replayed, comes to it (`unlooked`, `waiting`).
+Some parts need the user's code: a function that looks at the world, or one that renews a token. They wait in the
+context until the replayed code reaches them (`unlooked`, `waiting`).
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ log = logging.getLogger("perdure.runtime")
 
 
 async def come_back(task: Task, epoch: int) -> None:
-    """What a claimed task had around it at its newest save, checked and brought back.
+    """Check and restore the surroundings of a claimed task from its newest save.
 
-    A process that was at work on the task just before has it all still: there only the world is looked at.
+    A process that worked on the task just before still has them: there only the world is checked.
 
     Raises:
         Incompatible: a fingerprint with policy `refuse` differs; nothing was touched.
-        CredentialRefused, RestoreFailed: it could not be brought back; nothing is left of the try.
+        CredentialRefused, RestoreFailed: they could not be restored; everything is as before.
     """
     known = context_of(store_of(task), task.uid)
     if known.epoch == epoch:
@@ -81,7 +81,7 @@ def _unlooked(prepared: Prepared) -> dict[tuple[str, str], Any]:
 
 
 async def look_now(task: Task, context: Context, given: Sequence[Fingerprint]) -> None:
-    """The fingerprints nobody here could look at before, now that the code has said how.
+    """Check the fingerprints that had to wait for the user's code.
 
     Raises:
         Incompatible: one refuses. A durable function's task is paused first, and waits to be resumed.

@@ -1,4 +1,4 @@
-"""What a restore would do: every unit's verdict, every fingerprint, every missing secret. Touches nothing."""
+"""Plan a restore: every unit's verdict, every fingerprint, every missing secret. Touches nothing."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from perdure._runtime.secrets import Secret, redaction, references_in
 from perdure._tasks import Task, arrival, carried, store_of, task_by_uid, tasks_of
 from perdure.errors import Incompatible, NotFound, PerdureError, SecretMissing
 
-# What `perdure run` keeps of the command itself: that is begun again, or goes on, by its own rule.
+# Units of `perdure run` itself: its own rule says whether the command starts again or runs on.
 _OF_RUNS = frozenset({"command", "piped", "recorder"})
-# What neither starts a process nor touches a file, whoever wrote its recipe.
+# Kinds that neither start a process nor touch a file, whatever their recipe says.
 HARMLESS = frozenset({"variables", "directory", "blob", "rate_limits"})
 _MOST_FRAMES, _LONGEST_CALL = 20, 200
-WAITS = "when the code comes to it: only that knows how"
+WAITS = "when the code reaches it: only the code knows how"
 _UNSIGNED = "the task was imported from an unsigned bundle: whatever its recipe would start or change is left to you"
 
 

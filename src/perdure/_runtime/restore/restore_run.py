@@ -1,9 +1,9 @@
-"""Bring back what a task had around it: checked first, all of it or nothing, and told as it is.
+"""Restore the surroundings of a task: checked first, all or nothing, and reported as it went.
 
     the lease → the plan → refused? → each unit in order → the report on disk → what was replaced is let go
 
-Nothing is touched before the plan is known to be lawful. If a unit cannot be brought back, or the report cannot be
-written, those before it are undone in reverse; the context is then what it was, and so is the world.
+Nothing is touched before the plan has passed. If a unit cannot be brought back, or the report cannot be written, the
+units before it are undone in reverse order; the context and the world are then as before.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Missing = Literal["ask", "leave"]
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A context that came back, and how; `resume` goes on with the task."""
+    """A restored context and its report; `resume` continues the task."""
 
     task: Task
     context: Context
@@ -62,11 +62,12 @@ async def restore(
 ) -> Restored:
     """Fill `context` from a checkpoint (the newest that was saved, if none is named).
 
-    A secret that cannot be had pauses the task for human_input; with missing="leave" what needs it is lost instead.
+    A secret that cannot be fetched pauses the task for human_input. With missing="leave" the units that need it are
+    lost instead.
 
     Raises:
         Incompatible: a fingerprint with policy `refuse` differs; nothing was touched.
-        SecretMissing, CredentialRefused: the task is paused and asks for it; nothing is left of the try.
+        SecretMissing, CredentialRefused: the task is paused and asks for it; everything is as before.
         RestoreFailed: a unit could not be brought back; everything is as it was.
         LeaseHeld, InvalidTransition: this process may not work on the task; nothing was touched.
     """
@@ -91,7 +92,7 @@ async def restore(
 
 
 async def clear_up(task: Task) -> None:
-    """Take back what a process has left that died in the middle of a restore."""
+    """Undo the restore of a process that died in the middle of it."""
     home = home_of(store_of(task))
     await Call(lambda: workspace_swap.recover(home))
 
@@ -195,16 +196,16 @@ def _report(prepared: Prepared, lines: Sequence[UnitLine], task: Task) -> Restor
 
 
 async def last_report(task: Task) -> RestoreReport | None:
-    """How the task's runtime last came back; None if it never was brought back."""
+    """The report of the task's last restore; None if there was none."""
     found = await carried(task, PART, cause=CAUSE)
     return reports.from_data(found[1]) if found is not None and found[1] is not None else None
 
 
 async def ask(task: Task, error: PerdureError, references: Sequence[str]) -> None:
-    """Have a person put the credential in its place. The answer carries none: answers are stored."""
+    """Ask a person to put the credential in its place. The answer carries no secret, because answers are stored."""
     names = ", ".join(references) if references else error.what
     await task.pause(
-        f"A credential is needed to go on: {names}. Put it in its place on this machine, then resume.",
+        f"A credential is needed to continue: {names}. Put it in its place on this machine, then resume.",
         reason="human_input",
         question=error.what,
     )

@@ -1,8 +1,8 @@
-"""Write down what a task has around it, as part of a checkpoint.
+"""Save the surroundings of a task as part of a checkpoint.
 
 Everything is captured first, then one checkpoint is written: a save that fails has stored nothing, and a save that
-returned can be restored by another process. No secret is stored in clear: kinds leave references, and what this
-process knows to be secret is looked for once more before anything is written.
+returned can be restored by another process. No secret is stored in clear: kinds store references, and before
+anything is written it is searched for values that this process knows to be secret.
 """
 
 from __future__ import annotations

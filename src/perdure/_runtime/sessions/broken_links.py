@@ -1,12 +1,12 @@
 """Begin an attempt anew when the connection to one of its kept sessions breaks.
 
-The process of a session can die under a living agent: killed, out of memory, or with its server. What then became of
-the transaction is a verdict that only opening the session gives. So a durable function does not see the broken
-connection, and nothing is recorded of it: its attempt is replayed at once, as if its process had died. The replay opens
-the session again. It goes on in the transaction if that was kept, runs the block again if it was rolled back, and asks
-the server about a COMMIT that was under way (transaction_blocks.py).
+The process of a session can die under a living agent: killed, out of memory, or with its server. Only opening
+the session again tells what became of the transaction. So a durable function does not see the broken connection, and
+it is not recorded: the attempt is replayed at once, as if its process had died. The replay opens the session again. It
+continues in the transaction if that was kept, runs the block again if it was rolled back, and asks the server about a
+COMMIT that was under way (transaction_blocks.py).
 
-A statement that breaks its session each time is not repeated for ever: at the same place that is done MOST_TIMES.
+A statement that breaks its session each time is repeated at most MOST_TIMES at the same place.
 An effect is not run again by this: if its connection breaks, its outcome is uncertain.
 """
 

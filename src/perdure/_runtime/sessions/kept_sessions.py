@@ -43,7 +43,7 @@ class _Launcher:
         self._client, self._owner = client, owner
 
     def __call__(self, program: str, config: dict[str, Any], folder: Path) -> dict[str, Any]:
-        """Have the session's process; what it said at its start."""
+        """Start or find the session's process and return its first answer."""
         kept = {name: value for name, value in config.items() if name not in _UNWRITTEN}
         env = {_FOR_TESTS: os.environ[_FOR_TESTS]} if _FOR_TESTS in os.environ else {}
         recipe = {"program": program, "config": kept, "env": env}
@@ -51,7 +51,7 @@ class _Launcher:
             said, was_made = self._have(program, config, recipe)
             if "error" not in said or was_made or _is_only_for_parked(program, config):
                 return said
-            time.sleep(0.01)  # it failed for somebody before us, and is about to end
+            time.sleep(0.01)  # it failed for an earlier client, and is about to end
 
     def _have(self, program: str, config: dict[str, Any], recipe: dict[str, Any]) -> tuple[dict[str, Any], bool]:
         body = json.dumps(config).encode()

@@ -3,8 +3,8 @@
     db  = await rt.postgres("main", dsn, hold="10m")
     con = await db.connect()            # psycopg; may already be inside its transaction
 
-Owns the client's side: finding or starting the session's proxy, what became of it, and handing out connections.
-The proxy itself is perdure.keeper.pgproxy; what a connection does in a durable function is in postgres_connection.py.
+Owns the client's side: finding or starting the session's proxy, its verdict, and handing out connections. The proxy
+itself is perdure.keeper.pgproxy; postgres_connection.py has the behaviour of a connection in a durable function.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StatementOutcome:
-    """How a statement ended that nobody waited for any more."""
+    """How a statement ended after its client had gone."""
 
     state: str  # done, never sent, undone (rolled back with its transaction), or uncertain
     statement: str  # its beginning
     tag: str | None  # INSERT 0 3, COMMIT, …
     rows: int | None
     error: dict[str, str] | None  # code and message
-    transaction: str  # none, open or failed, afterwards
+    transaction: str  # "none", "open" or "failed", after the statement
     handed_over: bool  # to a client that was there
 
 
@@ -87,7 +87,7 @@ class PostgresSession:
 
     @property
     def unit_identity(self) -> str:
-        """What a step tells this argument from others by."""
+        """The identity of this argument in a recorded step."""
         return f"postgres:{self.name}"
 
     @property
@@ -108,7 +108,7 @@ class PostgresSession:
         Options are those of psycopg.AsyncConnection.connect. Waits until a statement under way has ended.
 
         Raises:
-            SessionLost: the server ended the session since it was opened; open it again to go on in a new one.
+            SessionLost: the server ended the session since it was opened; open it again for a new one.
         """
         return await self._connected(options)
 
@@ -136,7 +136,7 @@ class PostgresSession:
         return connection
 
     async def commit(self) -> None:
-        """Commit the open transaction, whoever began it.
+        """Commit the open transaction, whichever client began it.
 
         Raises:
             SqlFailed: the server refused, and rolled it back.
@@ -144,11 +144,11 @@ class PostgresSession:
         await Call(lambda: self._end_transaction("commit"))
 
     async def rollback(self) -> None:
-        """Roll the open transaction back, whoever began it."""
+        """Roll back the open transaction, whichever client began it."""
         await Call(lambda: self._end_transaction("rollback"))
 
     async def cancel(self) -> None:
-        """Cancel the statement that is running, whoever sent it."""
+        """Cancel the running statement, whichever client sent it."""
         await Call(lambda: self._ask({"ask": "cancel"}))
 
     async def end(self) -> None:
@@ -158,7 +158,7 @@ class PostgresSession:
         await Call(lambda: ask(self._folder, {"ask": "end"}))
 
     def detach(self) -> None:
-        """Cut this process off, so that no `with` on its stack can end what is kept. Blocks for a moment."""
+        """Disconnect this process, so that no `with` on its stack can end the kept transaction. Blocks for a moment."""
         with suppress(SessionUnavailable):  # it stands still, or is of no use: closing our end has to do
             ask(self._folder, {"ask": "fence", "why": "the task is paused; its session is kept for its next attempt"})
         for connection in list(self._connections):
@@ -171,7 +171,7 @@ class PostgresSession:
         return state
 
     def commit_note(self) -> dict[str, Any]:
-        """By what the server will know the COMMIT of the open transaction. Blocks for a moment."""
+        """The server's identity of the open transaction, by which its COMMIT can be looked up. Blocks for a moment."""
         try:
             state = self._ask({"ask": "number"})
         except SessionUnavailable:  # a proxy of an earlier version, or a server that is slow to answer
@@ -196,7 +196,7 @@ class PostgresSession:
     # ── finding, starting ───────────────────────────────────────────────────────────────────────
 
     def _find(self) -> None:
-        """Find the session's proxy, or start one, which takes over what a dead one has left."""
+        """Find the session's proxy, or start one that takes over from a dead one."""
         options = postgres_address.options_of(self._dsn)
         state = ask(self._folder, {"ask": "state"})
         if state is not None:
@@ -235,7 +235,7 @@ class PostgresSession:
         return str((ask(self._folder, {"ask": "recipe"}) or {}).get("recipe") or "")
 
     def _be_there(self) -> None:
-        """Have a proxy: one that died is replaced, and goes on with its connection."""
+        """Make sure that a proxy runs: a dead one is replaced by one that takes over its connection."""
         state = ask(self._folder, {"ask": "state"})
         if state is None:
             answer = self._launch(None, "")

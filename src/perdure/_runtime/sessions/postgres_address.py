@@ -1,4 +1,4 @@
-"""What a PostgreSQL address means, as libpq reads it: the options a kept session logs in with."""
+"""Read a PostgreSQL address as libpq does: the login options of a kept session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def options_of(dsn: str) -> dict[str, str]:
     """The options in an address, completed by this process's PG… variables and password file.
 
     Raises:
-        InvalidInput: it is no PostgreSQL address.
+        InvalidInput: it is not a PostgreSQL address.
     """
     scheme = dsn.partition("://")[0].partition("+")[0]
     if scheme in ("mysql", "mariadb", "mssql", "oracle", "sqlite") and "://" in dsn:
@@ -30,7 +30,9 @@ def options_of(dsn: str) -> dict[str, str]:
     try:
         given = psycopg.conninfo.conninfo_to_dict(dsn)
     except psycopg.Error as problem:
-        raise InvalidInput(f"this is no PostgreSQL address: {problem}", do="write postgresql://user@host/db") from None
+        raise InvalidInput(
+            f"this is not a PostgreSQL address: {problem}", do="write postgresql://user@host/db"
+        ) from None
     options = {o.keyword.decode(): o.val.decode() for o in psycopg.pq.Conninfo.get_defaults() if o.val is not None}
     options |= {name: str(value) for name, value in given.items() if value is not None}
     if options.get("sslrootcert") == "system" and "sslmode" not in given and "PGSSLMODE" not in os.environ:

@@ -39,7 +39,7 @@ _ERRORS = [
 class KeptCursor(psycopg.AsyncCursor[Any]):
     """psycopg's cursor; in a durable function its statements happen once per call."""
 
-    _about = b""  # what the proxy is told ahead of the next statement
+    _about = b""  # a note to the proxy ahead of the next statement
     _is_answered = False  # the next statement does not reach the server
 
     async def execute(self, query: Any, params: Any = None, **how: Any) -> Any:
@@ -89,7 +89,7 @@ class KeptCursor(psycopg.AsyncCursor[Any]):
 
 @lru_cache(maxsize=64)
 def _kept(factory: type[Any]) -> type[Any]:
-    """A cursor class of somebody else's whose statements happen once too."""
+    """Derive from a foreign cursor class, so that its statements happen once too."""
     return factory if issubclass(factory, KeptCursor) else type(factory.__name__, (KeptCursor, factory), {})
 
 
@@ -231,7 +231,7 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
             raise
 
     def _block_of(self, path: str, text: str) -> str:
-        """The transaction that a statement belongs to; it may be the one that begins it."""
+        """The transaction that a statement belongs to, or begins."""
         if not self.block:
             is_alone = self.autocommit and control_of(text) != "begin"
             if self.info.transaction_status == TransactionStatus.IDLE and is_alone:
@@ -310,7 +310,7 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
 
     @property
     def unit_identity(self) -> str:
-        """What a step tells this argument from others by."""
+        """The identity of this argument in a recorded step."""
         return f"postgres:{self.session.name}"
 
     @property

@@ -10,7 +10,7 @@ NEW_SESSION = "new; nothing was kept before"
 
 
 def verdict_of(answer: dict[str, Any], state: dict[str, Any], lost: str) -> Verdict:
-    """Of a session whose proxy was started just now; `lost` says why the one before is gone, if there was one."""
+    """The verdict on a session whose proxy was started just now; `lost` says why the previous one is gone."""
     if answer["how"] == "kept":
         return kept(state)
     found = answer.get("found") or {}
@@ -22,7 +22,7 @@ def verdict_of(answer: dict[str, Any], state: dict[str, Any], lost: str) -> Verd
 
 
 def kept(state: dict[str, Any]) -> Verdict:
-    """What a client that comes back should know."""
+    """The verdict for a returning client."""
     same = [f"backend {state['pid']} with its settings, temp tables, cursors and locks"]
     if state["transaction"] != "none":
         same.append(f"the transaction is {state['transaction']}")
@@ -69,7 +69,7 @@ def _lost(why: str, refused: str, found: dict[str, Any]) -> Verdict:
     assume, options = [], ["begin the transaction anew"]
     if transaction == "committed":
         assume.append("that the last transaction is open or was rolled back: it was committed")
-        options = ["go on after the transaction: it was committed"]
+        options = ["continue after the transaction: it was committed"]
     elif transaction == "prepared":
         assume.append("that the last transaction was rolled back: it is prepared, and holds its locks")
         options = ["commit or roll back the prepared transaction"]

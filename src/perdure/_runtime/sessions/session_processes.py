@@ -1,7 +1,7 @@
 """Where a task's database sessions live, and how their processes are started and asked.
 
 A session is held by a process of its own (perdure.keeper), which outlives this one. It has a folder of its own with
-its sockets; whoever may enter the folder may use the session, so it is closed to other users.
+its sockets. A user who may enter the folder may use the session, so it is closed to other users.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _START_SECONDS = 90.0
 _NEEDED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PERDURE_TEST_CLOCK")
 
 PROGRAMS = {"postgres": "perdure.keeper.pgproxy", "sqlite": "perdure.keeper.sqlite_holder"}
-# Starts the process of a session, and gives what it answers when it is ready.
+# Starts the process of a session and returns its answer once it is ready.
 Launch = Callable[[str, dict[str, Any], Path], dict[str, Any]]
 
 
 def launch(program: str, config: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Without a keeper: a process that outlives this one, and that nobody starts again."""
+    """Without a keeper: start a process that outlives this one and is not restarted when it dies."""
     env = {name: os.environ[name] for name in _NEEDED if name in os.environ}
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(
@@ -48,7 +48,7 @@ def launch(program: str, config: dict[str, Any], folder: Path) -> dict[str, Any]
             env=env,
             start_new_session=True,
         )
-    # It is not ours to wait for: it goes on when this process is gone.
+    # This process does not wait for it: it outlives this one.
     answer, _ = _conversation(process, json.dumps(config).encode() + b"\n")
     process.returncode = 0
     try:
@@ -89,10 +89,10 @@ class SessionPlace:
 
 
 def started(place: SessionPlace, program: str, config: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Have the session's process, and have it answer; what it said at its start. Of kind "lost": there is none.
+    """Start or find the session's process and return its first answer. Kind "lost": there is no process.
 
     Raises:
-        SessionUnavailable: it cannot be had.
+        SessionUnavailable: the process cannot be started, or does not answer.
     """
     end = time.monotonic() + _START_SECONDS
     while True:
@@ -106,15 +106,15 @@ def started(place: SessionPlace, program: str, config: dict[str, Any], folder: P
             return {"how": "kept", "lost": ""} if kind == "twice" else answer
         if time.monotonic() > end:
             raise SessionUnavailable(config["label"], "its process does not answer")
-        # It died a moment ago, or somebody else is just starting it, or the one before has not quite ended.
+        # It died a moment ago, another client is just starting it, or the one before has not quite ended.
         time.sleep(0.02)
 
 
 def ask(folder: Path, question: dict[str, Any], seconds: float = _ANSWER_SECONDS) -> dict[str, Any] | None:
-    """What the session's process answers; None when there is none.
+    """The answer of the session's process; None when there is no process.
 
     Raises:
-        SessionUnavailable: it is there and says nothing, or cannot do it.
+        SessionUnavailable: it does not answer, or answers with an error.
     """
     data = b""
     with socket.socket(socket.AF_UNIX) as link:
@@ -128,7 +128,7 @@ def ask(folder: Path, question: dict[str, Any], seconds: float = _ANSWER_SECONDS
                     return None
                 data += part
         except TimeoutError:
-            raise SessionUnavailable(folder.name, f"its process says nothing for {seconds:.0f} s") from None
+            raise SessionUnavailable(folder.name, f"its process has not answered for {seconds:.0f} s") from None
         except OSError:
             return None
     answer: dict[str, Any] = json.loads(data)

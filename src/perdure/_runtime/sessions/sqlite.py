@@ -46,7 +46,7 @@ _VALUES = (str, int, float, bytes, type(None))
 
 @dataclass(frozen=True)
 class SqliteResult:
-    """What a statement gave."""
+    """The result of a statement."""
 
     columns: Sequence[str]
     rows: Sequence[tuple[Any, ...]]
@@ -59,7 +59,7 @@ class SqliteResult:
 
 @dataclass(frozen=True)
 class SqliteOutcome:
-    """How the last statement ended, whoever sent it."""
+    """How the last statement ended, whichever client sent it."""
 
     state: str
     statement: str
@@ -136,7 +136,7 @@ class SqliteSession:
         """A block that is committed at its end and rolled back by an exception; a savepoint inside another one.
 
         In a durable function the block outlives the attempt: a pause in it leaves the transaction open, and the
-        next attempt goes on inside it.
+        next attempt continues inside it.
         """
         place = unit_call()
         if place is None or (place.is_body and not self.is_once):
@@ -263,7 +263,7 @@ class SqliteSession:
 
     @property
     def unit_identity(self) -> str:
-        """What a step tells this argument from others by."""
+        """The identity of this argument in a recorded step."""
         return f"sqlite:{self.name}"
 
     @mended
@@ -301,7 +301,7 @@ class SqliteSession:
         await Call(lambda: self._execute("execute", "ROLLBACK", []))
 
     def cut_off(self) -> None:
-        """Nothing of this process is heard any more. Blocks for a moment."""
+        """Disconnect this process from the session. Blocks for a moment."""
         if self._link is not None:
             ask(self._folder, {"ask": "fence"})
             self._link.close()
@@ -442,7 +442,7 @@ def _verdict(state: dict[str, Any], is_new: bool) -> Verdict:
 
 
 def _lost(state: dict[str, Any], found: dict[str, Any]) -> Verdict:
-    """Of a session whose holder has died, or whose file is not the one it was."""
+    """The verdict on a session whose holder has died, or whose file was replaced."""
     differs = ["a new connection: no temp tables, no pragmas, no open transaction"]
     if state.get("is_another_file"):
         differs.append(f"another file stands at {state['path']}")
@@ -450,7 +450,7 @@ def _lost(state: dict[str, Any], found: dict[str, Any]) -> Verdict:
     assume, options = ["that anything uncommitted is there"], ["begin the transaction anew"]
     if found.get("transaction") == "committed":
         assume = ["that the last transaction was rolled back: it was committed"]
-        options = ["go on after the transaction: it was committed"]
+        options = ["continue after the transaction: it was committed"]
     elif found.get("transaction") == "uncertain":
         since.append(f"whether its last transaction was committed is uncertain: {found['why']}")
         assume = ["that the last transaction was rolled back, or was not"]

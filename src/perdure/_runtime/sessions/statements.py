@@ -4,7 +4,7 @@ A statement in a step's body goes to the session with the path of its call; the 
 step was cut off and is run again. A statement in the function itself is a recorded call as well: its answer is in the
 task's journal, and a replay takes it from there.
 
-Owns what a statement is told from others by, and what is refused because it cannot be done once.
+Owns the identity of a statement, and the refusal of statements that cannot be made to happen once.
 """
 
 from __future__ import annotations

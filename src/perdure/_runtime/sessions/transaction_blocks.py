@@ -1,7 +1,7 @@
-"""What a transaction block means in a durable function, for every kind of kept session.
+"""Transaction blocks of a durable function, for every kind of kept session.
 
-A block outlives the attempt: the next attempt, replaying, walks into it again and goes on in the same transaction.
-For that each block is numbered, in the order the code comes to them, and recorded:
+A block outlives the attempt: the next attempt replays, enters the block again and continues in the same transaction.
+For that each block is numbered, in the order in which the code enters them, and recorded:
 
     entered   in the journal, before anything in it; a block that the journal does not know is undone and begun anew
     commits   in the journal, before its COMMIT goes out: by what the database knows that COMMIT
@@ -47,7 +47,7 @@ class Over(NamedTuple):
     why: str
 
     def error(self, label: str) -> TransactionLost:
-        """For whoever would go on in it."""
+        """For an attempt that would continue in it."""
         return TransactionLost(label, self.why, self.outcome == Outcome.UNCERTAIN)
 
 
@@ -58,7 +58,9 @@ class InBlocks(Protocol):
     """A way into a session that has blocks."""
 
     over: Over | None  # of the block that is walked through
-    block: str  # the transaction of the moment: a number, or the path of the call that began it; "" is none
+    block: (
+        str  # the transaction of the moment: a number, or the path of the call that began it; "" outside a transaction
+    )
     depth: int  # how many blocks are open around the code
 
     @property
@@ -72,13 +74,13 @@ class InBlocks(Protocol):
         ...
 
     async def known(self) -> dict[str, Any]:
-        """What the session's process knows of blocks: line, last, open, ended; and `lost`, why there are none."""
+        """The blocks known to the session's process: line, last, open, ended; and `lost`, why it knows none."""
         ...
 
     async def enter_block(self, line: str, number: int) -> None: ...
 
     async def commit_note(self) -> dict[str, Any]:
-        """By what the database will know the COMMIT of the open transaction; empty when it will not."""
+        """The database's identity of the open transaction, to look its COMMIT up; empty when there is none."""
         ...
 
     async def outcome_of(self, note: dict[str, Any], *, is_over: bool) -> tuple[str, str]:
@@ -90,11 +92,11 @@ class InBlocks(Protocol):
     async def undo_block(self, number: int) -> None: ...
 
     async def roll_back(self) -> None:
-        """Roll the open transaction back, whoever began it."""
+        """Roll back the open transaction, whichever client began it."""
         ...
 
     def cut_off(self) -> None:
-        """Neither commit nor roll back: the next attempt goes on here."""
+        """Neither commit nor roll back: the next attempt continues here."""
         ...
 
 
@@ -144,7 +146,7 @@ async def kept_block(
         if over is None:
             if not was_in:
                 note_commit(attempt, block, Commit(line_of(attempt), await way.commit_note()))
-            await attempt.flush()  # what was recorded in it is on disk before the COMMIT goes out
+            await attempt.flush()  # its journal entries are on disk before the COMMIT is sent
             crash.place("session.commits")
             await way.commit_block(number)
             crash.place("session.committed")
@@ -261,7 +263,7 @@ _numbers: weakref.WeakKeyDictionary[Attempt, dict[str, int]] = weakref.WeakKeyDi
 
 
 def _next_number(attempt: Attempt, label: str) -> int:
-    """The how-manieth block of this attempt it is, in this session."""
+    """Index of this block within the attempt, per session."""
     numbers = _numbers.setdefault(attempt, {})
     numbers[label] = numbers.get(label, 0) + 1
     return numbers[label]
@@ -280,7 +282,7 @@ async def _enter(label: str, number: int, begin: Callable[[], Awaitable[None]]) 
 
 @step(name="session.leave", flush=True, identity=_identity, raises=[TransactionLost])
 async def _leave(label: str, number: int, over: Over | None, block: Block) -> int:
-    """Recorded when a block has ended; what an earlier attempt has recorded counts, whatever is true now."""
+    """Record that a block has ended. The record of an earlier attempt wins over the present state."""
     if over is not None and over.outcome != Outcome.COMMITTED:
         raise over.error(label)
     if block.name:
