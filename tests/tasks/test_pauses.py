@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure, checks
+from perdure import Perdure
 from perdure._durable import where
 from perdure._ground.clock import MovableClock
+from perdure._tasks.pauses import checks
 from perdure.errors import Conflict, InvalidInput, InvalidPayload, NotFound
 from perdure.types import TaskRecord
 from tests.support.waiting import look_again
