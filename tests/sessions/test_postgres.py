@@ -317,7 +317,7 @@ async def test_what_makes_no_sense_is_refused_before_anything_is_started(stage: 
             await stage.open(hold=hold)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="mysql sessions are not kept"):
         await stage.open(url="mysql://user@host/db")
-    with pytest.raises(InvalidInput, match="no PostgreSQL address"):
+    with pytest.raises(InvalidInput, match="not a PostgreSQL address"):
         await stage.open(url="postgresql://host/db?nonsense=1")
     with pytest.raises(SessionUnavailable, match="does not exist"):
         await stage.open(url=stage.url.replace("/t_", "/no_"))
