@@ -128,7 +128,7 @@ def test_the_readme_works_as_it_is_pasted(place: Place, tmp_path: Path) -> None:
     seen = second.read_until(b"\n500\r\n").split()
     assert seen == [str(number).encode() for number in range(1, len(seen) + 1)]
     os.write(second.master, b"\x1d")
-    second.read_until(b"`perdure attach demo` comes back to it")
+    second.read_until(b"`perdure attach demo` shows the terminal again")
     assert second.process.wait() == 0
 
 
