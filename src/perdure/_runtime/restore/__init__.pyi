@@ -1,4 +1,4 @@
-"""Save what a task has around it, plan a restore, carry it out, report it.
+"""Save the surroundings of a task; plan a restore, carry it out, report it.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """
