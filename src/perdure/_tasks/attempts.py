@@ -19,7 +19,7 @@ from perdure._tasks.checkpoints import saving
 from perdure._tasks.core import TaskCore
 from perdure._tasks.leases import Hold
 from perdure._tasks.lifecycle import check_time, fail
-from perdure._tasks.pauses.pause_write import pause
+from perdure._tasks.pauses import pause_write
 from perdure.errors import LeaseHeld, LeaseLost, PerdureError
 
 T = TypeVar("T", bound=TaskCore)
@@ -67,7 +67,7 @@ async def _failed(task: TaskCore, hold: Hold, error: Exception) -> None:
             await fail(task, {"message": message, "type": name, "traceback": trace_of(error)})
         elif choice == "pause":
             payload = {"error": what, "traceback": trace_of(error)}
-            await pause(task, f"an attempt failed: {what}", "human_input", None, payload)
+            await pause_write.pause(task, f"an attempt failed: {what}", "human_input", None, payload)
         else:
             await leases.release(task._store, hold, f"error: {what}", error)
     except (LeaseLost, LeaseHeld):

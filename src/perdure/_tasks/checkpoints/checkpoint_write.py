@@ -19,14 +19,13 @@ from perdure._tasks.checkpoints import history
 from perdure._tasks.core import TaskCore
 from perdure._tasks.lifecycle import status_moves as moves
 from perdure._tasks.lifecycle import take_lease
-from perdure._tasks.state import snapshots, unseen_changes
-from perdure._tasks.state.snapshots import Snapshot
+from perdure._tasks.state import Snapshot, snapshots, unseen_changes
 from perdure._tasks.task_walk import outline
 from perdure.errors import NotFound, RecordDamaged
 
 if TYPE_CHECKING:
     from perdure._tasks.leases import Hold
-    from perdure._tasks.state.snapshots import Frame
+    from perdure._tasks.state import Frame
 
 
 # Causes of checkpoints whose whole state the task's own code gave.

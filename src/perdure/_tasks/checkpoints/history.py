@@ -12,8 +12,7 @@ from perdure._model import MOVES, Change, Checkpoint, checkpoint_id, diff, seq_o
 from perdure._store import FrameRow, Store
 from perdure._tasks import leases, records
 from perdure._tasks.core import TaskCore
-from perdure._tasks.state import snapshots
-from perdure._tasks.state.snapshots import NO_FRAME, Snapshot
+from perdure._tasks.state import NO_FRAME, Snapshot, snapshots
 from perdure._tasks.task_row import current_row
 from perdure.errors import Conflict, InvalidInput, InvalidTransition, NotFound, RecordDamaged
 

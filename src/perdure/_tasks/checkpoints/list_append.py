@@ -12,8 +12,7 @@ from perdure._model import Checkpoint, checkpoint_id, merge
 from perdure._tasks.checkpoints import checkpoint_write as checkpointing
 from perdure._tasks.checkpoints.checkpoint_write import Made
 from perdure._tasks.core import TaskCore
-from perdure._tasks.state import snapshots, unseen_changes
-from perdure._tasks.state.snapshots import Snapshot
+from perdure._tasks.state import Snapshot, snapshots, unseen_changes
 from perdure._tasks.task_walk import outline
 from perdure.errors import InvalidInput, NotStorable, TooLarge
 
