@@ -10,6 +10,7 @@ __getattr__ = lazy_door(
             "DurableFunction",
             "Handle",
             "Stopped",
+            "ToolFunction",
             "Where",
         ),
         "perdure._ground.codec": ("register",),

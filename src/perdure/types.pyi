@@ -3,7 +3,7 @@
 Written by tools/make_doors.py from the table in types.py.
 """
 
-from perdure._durable import Durable, DurableFunction, Handle, Stopped, Where
+from perdure._durable import Durable, DurableFunction, Handle, Stopped, ToolFunction, Where
 from perdure._ground.codec import register
 from perdure._model import (
     Attempt,
@@ -26,6 +26,7 @@ __all__ = [
     "DurableFunction",
     "Handle",
     "Stopped",
+    "ToolFunction",
     "Where",
     "register",
     "Attempt",

@@ -67,6 +67,7 @@ __getattr__ = lazy_door(
         "declare": (
             "Durable",
             "DurableFunction",
+            "ToolFunction",
             "PastEffect",
             "durable",
             "function_for",

@@ -52,6 +52,7 @@ from perdure._durable.databases import BlocksOnRecord, Commit, belongs_to, note_
 from perdure._durable.declare import (
     Durable,
     DurableFunction,
+    ToolFunction,
     PastEffect,
     durable,
     function_for,
@@ -174,6 +175,7 @@ __all__ = [
     "transaction",
     "Durable",
     "DurableFunction",
+    "ToolFunction",
     "PastEffect",
     "durable",
     "function_for",

@@ -14,6 +14,7 @@ __getattr__ = lazy_door(
             "Durable",
             "DurableFunction",
             "Stopped",
+            "ToolFunction",
             "Where",
             "register",
             "Attempt",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
@@ -16,7 +16,7 @@ from perdure.models import Budget
 from perdure.pause import Approval
 from perdure.signals import instruction
 from perdure.sync import Perdure as SyncPerdure
-from perdure.types import Checkpoint, Config, Handle, Page, Task, TaskRecord
+from perdure.types import Checkpoint, Config, Handle, Page, Task, TaskRecord, ToolFunction
 
 
 @dataclass
@@ -211,6 +211,20 @@ class Agent:
     @durable
     async def tidy(days: int) -> str:
         return "x"
+
+
+tools: dict[str, ToolFunction[Awaitable[object]]] = {
+    "summarise": summarise,
+    "charge": charge,
+    "other": other,
+    "think": Agent().think,
+    "tell": Agent().tell,
+}
+
+
+async def use_tools(app: Perdure) -> None:
+    print(await tools["charge"]("order-1", cents=5))
+    print(await app.run("checkout-42", checkout, Order("a", 1)))
 
 
 async def keep(app: Perdure, agent: Agent) -> None:

@@ -8,6 +8,7 @@ __getattr__ = lazy_door(
         "functions": (
             "Durable",
             "DurableFunction",
+            "ToolFunction",
             "durable",
             "known_functions",
             "step",

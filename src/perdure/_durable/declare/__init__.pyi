@@ -3,7 +3,7 @@
 Written by tools/make_doors.py from the table in __init__.py.
 """
 
-from perdure._durable.declare.functions import Durable, DurableFunction, durable, known_functions, step
+from perdure._durable.declare.functions import Durable, DurableFunction, ToolFunction, durable, known_functions, step
 from perdure._durable.declare.versions import (
     PastEffect,
     chosen_among,
@@ -18,6 +18,7 @@ from perdure._durable.declare.versions import (
 __all__ = [
     "Durable",
     "DurableFunction",
+    "ToolFunction",
     "durable",
     "known_functions",
     "step",

@@ -31,6 +31,7 @@ log = logging.getLogger("perdure.durable")
 P = ParamSpec("P")
 Q = ParamSpec("Q")  # those after the instance
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 S = TypeVar("S")  # the instance of a method
 
 
@@ -72,6 +73,15 @@ def step(
     return decorate if function is None else decorate(function)
 
 
+class ToolFunction(Protocol[R_co]):
+    """What steps, effects, durable functions and plain functions have in common, for a table of tools.
+
+    tools: dict[str, ToolFunction[Awaitable[str]]] = {"search": search, "send": send}
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> R_co: ...
+
+
 # ── durable functions ────────────────────────────────────────────────────────────────────────────
 
 
@@ -88,7 +98,7 @@ class Options(Struct, frozen=True):
     config: Config | None = None  # what follows a failure: max_retries, on_failure
 
 
-class DurableFunction(Generic[P, R]):
+class DurableFunction(Generic[P, R_co]):
     """A function whose task carries on after its process dies."""
 
     # Beside them it has the attributes of what it wraps: in slots its own are found at once, whatever those are.
@@ -132,10 +142,10 @@ class DurableFunction(Generic[P, R]):
         if self.is_async and sys.version_info >= (3, 12):
             inspect.markcoroutinefunction(self)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R_co]:
         """Call it as a part of the durable function that is running; without one it just runs, and says so once."""
         _tell_if_outside(self.name)
-        made: Awaitable[R] = self.function(*args, **kwargs)
+        made: Awaitable[R_co] = self.function(*args, **kwargs)
         return made
 
     def options(
@@ -151,7 +161,7 @@ class DurableFunction(Generic[P, R]):
         debounce: Duration | None = None,
         singleton: bool | None = None,
         config: Config | None = None,
-    ) -> DurableFunction[P, R]:
+    ) -> DurableFunction[P, R_co]:
         """The same function, started with these options; those that were chosen before stay."""
         given: dict[str, Any] = {
             "queue": queue,
@@ -166,24 +176,24 @@ class DurableFunction(Generic[P, R]):
             "config": config,
         }
         chosen = replace(self.chosen, **{name: value for name, value in given.items() if value is not None})
-        made: DurableFunction[P, R] = self._like(self.function, chosen)
+        made: DurableFunction[P, R_co] = self._like(self.function, chosen)
         return made
 
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> Any: ...
     @overload
     def __get__(
-        self: DurableFunction[Concatenate[S, Q], R], instance: S, owner: type | None = None
-    ) -> DurableFunction[Q, R]: ...
+        self: DurableFunction[Concatenate[S, Q], R_co], instance: S, owner: type | None = None
+    ) -> DurableFunction[Q, R_co]: ...
     @overload
     def __get__(self, instance: object, owner: type | None = None) -> Any: ...  # of a class or static method
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """A method: the instance is not recorded; who carries the task on calls the method of their own."""
         return self if instance is None else self._like(self.function.__get__(instance, owner), self.chosen)
 
-    def among(self, namesakes: Sequence[DurableFunction[..., Any]]) -> DurableFunction[P, R]:
+    def among(self, namesakes: Sequence[DurableFunction[..., Any]]) -> DurableFunction[P, R_co]:
         """One of several functions of a name, of which it is not known yet which is meant."""
-        made: DurableFunction[P, R] = self._like(self.function, self.chosen)
+        made: DurableFunction[P, R_co] = self._like(self.function, self.chosen)
         made.namesakes = namesakes
         return made
 
@@ -203,12 +213,12 @@ def _tell_if_outside(name: str) -> None:
 Durable = DurableFunction  # the name for annotations
 
 
-class SyncDurableFunction(DurableFunction[P, R]):
+class SyncDurableFunction(DurableFunction[P, R_co]):
     """One that is a plain `def`: carried out in a thread of its own, where its steps may block."""
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # type: ignore[override]
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:  # type: ignore[override]
         _tell_if_outside(self.name)
-        made: R = self.function(*args, **kwargs)
+        made: R_co = self.function(*args, **kwargs)
         return made
 
     if TYPE_CHECKING:  # a plain method is called without await, too
@@ -217,8 +227,8 @@ class SyncDurableFunction(DurableFunction[P, R]):
         def __get__(self, instance: None, owner: type | None = None) -> Any: ...
         @overload
         def __get__(
-            self: SyncDurableFunction[Concatenate[S, Q], R], instance: S, owner: type | None = None
-        ) -> SyncDurableFunction[Q, R]: ...
+            self: SyncDurableFunction[Concatenate[S, Q], R_co], instance: S, owner: type | None = None
+        ) -> SyncDurableFunction[Q, R_co]: ...
         @overload
         def __get__(self, instance: object, owner: type | None = None) -> Any: ...  # of a class or static method
         def __get__(self, instance: object, owner: type | None = None) -> Any: ...
