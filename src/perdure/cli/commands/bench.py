@@ -27,13 +27,13 @@ _COLUMNS = ("what", "perdure", "prototype", "floor", "ratio", "budget", "")
 @click.option(
     "--url",
     metavar="URL",
-    help="Measure on this PostgreSQL server, in databases that bench creates and drops (default: a server of its own).",
+    help="Measure on this PostgreSQL server, in new databases (default: PERDURE_TEST_POSTGRES, else its own server).",
 )
 @click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Measure the disk of this folder (default: the disk of temporary files).",
+    help="Measure the disk of this folder (default: that of temporary files, or /var/tmp if they are in memory).",
 )
 @click.option("--quick", is_flag=True, help="Take fewer rounds and smaller samples, for a result in a few seconds.")
 @click.option(
