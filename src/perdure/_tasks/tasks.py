@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from perdure._ground import codec
 from perdure._ground.clock import to_ms
@@ -32,11 +32,12 @@ from perdure._tasks.pauses import callbacks
 from perdure._tasks.state import snapshots
 from perdure._tasks.task import Task, TaskHome, TaskHooks
 from perdure._tasks.task_row import deadline_of, find_row
-from perdure._tasks.values import Handlers
 from perdure.errors import AlreadyExists, InvalidInput, NotFound, TaskFailed, TimedOut
 
+if TYPE_CHECKING:  # few programs have handlers
+    from perdure._tasks.values import Handlers
+
 Json = Any
-# Between two looks at a task another process works on. A read takes a tenth of a millisecond.
 
 
 class Tasks(TaskHome):
@@ -46,7 +47,7 @@ class Tasks(TaskHome):
         self._store = store
         self._hooks = hooks or TaskHooks()
         self._drafts = {}
-        self._handlers = Handlers()
+        self._handlers: Handlers | None = None
 
     # ── beginning ───────────────────────────────────────────────────────────────────────────────
 
@@ -331,6 +332,10 @@ def tasks_of(task: Task) -> Tasks:
 
 def handlers_in(tasks: Tasks) -> Handlers:
     """The handlers that this process tells of events."""
+    if tasks._handlers is None:
+        from perdure._tasks.values import Handlers
+
+        tasks._handlers = Handlers()
     return tasks._handlers
 
 

@@ -21,4 +21,5 @@ __getattr__ = lazy_door(
             "watch_coroutines_of",
         ),
     },
+    modules=("threads",),
 )

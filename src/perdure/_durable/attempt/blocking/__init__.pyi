@@ -14,6 +14,7 @@ from perdure._durable.attempt.blocking.blocking_calls import (
 )
 from perdure._durable.attempt.blocking.run_on_loop import Aside
 from perdure._durable.attempt.blocking.threads import refuse_lost_thread, two_threads, watch_coroutines_of
+from perdure._durable.attempt.blocking import threads
 __all__ = [
     "Waits",
     "as_async",
@@ -26,4 +27,5 @@ __all__ = [
     "refuse_lost_thread",
     "two_threads",
     "watch_coroutines_of",
+    "threads",
 ]

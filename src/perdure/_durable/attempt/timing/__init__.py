@@ -13,4 +13,5 @@ __getattr__ = lazy_door(
         "replay_timers": ("Timers",),
         "wake_ups": ("Alarms",),
     },
+    modules=("unrecorded_wake_ups", "wake_ups"),
 )
