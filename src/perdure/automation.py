@@ -19,13 +19,7 @@ __getattr__ = lazy_door(
             "Triggers",
             "scheduled",
         ),
-        "perdure._durable.control": (
-            "KillSwitch",
-            "Switch",
-        ),
-        "perdure._model": (
-            "Event",
-            "Trigger",
-        ),
+        "perdure._durable.control": ("KillSwitch", "Switch"),
+        "perdure._model": ("Event", "Trigger"),
     },
 )

@@ -9,10 +9,6 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "perdure._durable.models.budget_accounts": (
-            "check",
-            "spend",
-            "spent",
-        ),
+        "perdure._durable.models.budget_accounts": ("check", "spend", "spent"),
     },
 )

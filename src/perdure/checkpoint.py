@@ -9,9 +9,6 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "perdure._durable.progress.checkpoints": (
-            "last",
-            "save",
-        ),
+        "perdure._durable.progress.checkpoints": ("last", "save"),
     },
 )

@@ -5,11 +5,6 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "perdure._tasks.pauses.checks": (
-            "Described",
-            "command",
-            "file",
-            "url",
-        ),
+        "perdure._tasks.pauses.checks": ("Described", "command", "file", "url"),
     },
 )

@@ -5,14 +5,6 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "perdure._durable.progress.loops": (
-            "appending",
-            "batches",
-            "blocks",
-            "each",
-            "files",
-            "lines",
-            "run_script",
-        ),
+        "perdure._durable.progress.loops": ("appending", "batches", "blocks", "each", "files", "lines", "run_script"),
     },
 )

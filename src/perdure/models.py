@@ -5,13 +5,7 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "perdure._durable.models": (
-            "ModelCall",
-            "Price",
-            "Savings",
-            "Spent",
-            "Usage",
-        ),
+        "perdure._durable.models": ("ModelCall", "Price", "Savings", "Spent", "Usage"),
         "perdure._model": ("Budget",),
     },
 )

@@ -5,18 +5,7 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "perdure._durable.inspect": (
-            "TaskAccount",
-            "account_of",
-            "stored_bytes",
-        ),
-        "perdure._durable.streams": (
-            "Marker",
-            "Prefix",
-            "Stream",
-            "StreamPart",
-            "follow_stream",
-            "read_stream",
-        ),
+        "perdure._durable.inspect": ("TaskAccount", "account_of", "stored_bytes"),
+        "perdure._durable.streams": ("Marker", "Prefix", "Stream", "StreamPart", "follow_stream", "read_stream"),
     },
 )

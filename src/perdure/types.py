@@ -5,14 +5,7 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "perdure._durable": (
-            "Durable",
-            "DurableFunction",
-            "Handle",
-            "Stopped",
-            "ToolFunction",
-            "Where",
-        ),
+        "perdure._durable": ("Durable", "DurableFunction", "Handle", "Stopped", "ToolFunction", "Where"),
         "perdure._ground.codec": ("register",),
         "perdure._model": (
             "Attempt",
@@ -29,10 +22,6 @@ __getattr__ = lazy_door(
             "ToolCall",
             "Verdict",
         ),
-        "perdure._tasks": (
-            "Task",
-            "TaskFrames",
-            "Tasks",
-        ),
+        "perdure._tasks": ("Task", "TaskFrames", "Tasks"),
     },
 )

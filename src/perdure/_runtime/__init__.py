@@ -18,24 +18,10 @@ if sys.platform == "win32":
 __getattr__ = lazy_door(
     __name__,
     {
-        "bundles": (
-            "Exported",
-            "Imported",
-            "bring_in",
-            "export",
-            "keys_of_cuts",
-            "tidy_cuts",
-        ),
+        "bundles": ("Exported", "Imported", "bring_in", "export", "keys_of_cuts", "tidy_cuts"),
         "command_runs": ("Command",),
         "conformance": ("check_unit_type",),
-        "context": (
-            "Context",
-            "Finding",
-            "Fingerprint",
-            "Place",
-            "UnitType",
-            "context_of",
-        ),
+        "context": ("Context", "Finding", "Fingerprint", "Place", "UnitType", "context_of"),
         "keeper_client": ("Record",),
         "kinds": (
             "HttpSession",
@@ -74,12 +60,7 @@ __getattr__ = lazy_door(
             "StatementOutcome",
             "open_postgres",
         ),
-        "task_runtime": (
-            "Runtime",
-            "awaited_types",
-            "open_runtime",
-            "runtime_of",
-        ),
+        "task_runtime": ("Runtime", "awaited_types", "open_runtime", "runtime_of"),
         "units": (
             "CommandResult",
             "Kept",
@@ -103,14 +84,7 @@ __getattr__ = lazy_door(
             "log_line",
             "port",
         ),
-        "workspace": (
-            "Workspace",
-            "WorkspaceCut",
-        ),
+        "workspace": ("Workspace", "WorkspaceCut"),
     },
-    modules=(
-        "command_runs",
-        "keeper_client.keeper_checkup",
-        "keeper_client.keeper_control",
-    ),
+    modules=("command_runs", "keeper_client.keeper_checkup", "keeper_client.keeper_control"),
 )

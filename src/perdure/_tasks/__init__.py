@@ -22,14 +22,7 @@ __getattr__ = lazy_door(
             "read_own_state",
             "store_once as checkpoint_once",
         ),
-        "core": (
-            "StoreOwner",
-            "TaskCore",
-            "agent_of",
-            "event_of",
-            "has_checkpoints",
-            "store_of",
-        ),
+        "core": ("StoreOwner", "TaskCore", "agent_of", "event_of", "has_checkpoints", "store_of"),
         "leases": (
             "COULD_NOT_BEGIN",
             "Hold",
@@ -45,19 +38,8 @@ __getattr__ = lazy_door(
             "taking as take_lease_by",
             "why_over as why_lease_over",
         ),
-        "dependencies": (
-            "Blocked",
-            "blocked_by",
-            "blockers",
-            "read_blocked",
-        ),
-        "lifecycle": (
-            "explain as explain_refusal",
-            "fail_circle",
-            "fail_overdue",
-            "move",
-            "settle as settle_blocked",
-        ),
+        "dependencies": ("Blocked", "blocked_by", "blockers", "read_blocked"),
+        "lifecycle": ("explain as explain_refusal", "fail_circle", "fail_overdue", "move", "settle as settle_blocked"),
         "pauses": (
             "DueQuestion",
             "EFFECT as EFFECT_QUESTION",
@@ -81,20 +63,9 @@ __getattr__ = lazy_door(
             "take_task",
             "topic_of as callback_topic",
         ),
-        "task": (
-            "Task",
-            "TaskHooks",
-            "read_progress",
-        ),
-        "task_drafts": (
-            "begin as begin_by_draft",
-            "begun as begun_by_draft",
-            "draft_of",
-        ),
-        "task_row": (
-            "current_row",
-            "find_row",
-        ),
+        "task": ("Task", "TaskHooks", "read_progress"),
+        "task_drafts": ("begin as begin_by_draft", "begun as begun_by_draft", "draft_of"),
+        "task_row": ("current_row", "find_row"),
         "tasks": (
             "Tasks",
             "handlers_in",
@@ -142,8 +113,5 @@ __getattr__ = lazy_door(
             "undelivered",
         ),
     },
-    modules=(
-        "pauses.checks",
-        "values.memory_values",
-    ),
+    modules=("pauses.checks", "values.memory_values"),
 )

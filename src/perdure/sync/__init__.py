@@ -19,12 +19,7 @@ __getattr__ = lazy_door(
     __name__,
     {
         "_app": ("Perdure",),
-        "_calls": (
-            "carry_over",
-            "span",
-            "stream",
-            "timeout",
-        ),
+        "_calls": ("carry_over", "span", "stream", "timeout"),
         "perdure._durable": (
             "Retry",
             "durable",

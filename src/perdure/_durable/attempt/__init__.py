@@ -5,10 +5,7 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "attempt": (
-            "Attempt",
-            "LEASE_MS",
-        ),
+        "attempt": ("Attempt", "LEASE_MS"),
         "blocking": (
             "Aside",
             "Waits",
@@ -21,11 +18,7 @@ __getattr__ = lazy_door(
             "waited",
             "watch_coroutines_of",
         ),
-        "call_stack": (
-            "stack_here",
-            "stack_of",
-            "stacks_now",
-        ),
+        "call_stack": ("stack_here", "stack_of", "stacks_now"),
         "calls": (
             "Call",
             "Inside",
@@ -65,43 +58,12 @@ __getattr__ = lazy_door(
         "delivery_order": ("NOBODY",),
         "divergence_advice": ("advise_on_fork",),
         "driver": ("carry_out",),
-        "line_origin": (
-            "appended_before",
-            "causes",
-            "unrecorded",
-            "with_appended",
-            "with_origin",
-        ),
-        "lost_lease": (
-            "STOPPED",
-            "find_lost",
-            "stand_down",
-            "stop",
-        ),
-        "scopes": (
-            "Scope",
-            "bind",
-            "current",
-            "current_attempt",
-            "short_name",
-            "whole_name",
-        ),
-        "timing": (
-            "LoopWatchdog",
-            "Watched",
-        ),
-        "starting_point": (
-            "Point",
-            "Saved",
-        ),
-        "unwinding": (
-            "Paused",
-            "is_leaving",
-            "making",
-        ),
-        "waiting_parents": (
-            "only_waiting",
-            "waiting",
-        ),
+        "line_origin": ("appended_before", "causes", "unrecorded", "with_appended", "with_origin"),
+        "lost_lease": ("STOPPED", "find_lost", "stand_down", "stop"),
+        "scopes": ("Scope", "bind", "current", "current_attempt", "short_name", "whole_name"),
+        "timing": ("LoopWatchdog", "Watched"),
+        "starting_point": ("Point", "Saved"),
+        "unwinding": ("Paused", "is_leaving", "making"),
+        "waiting_parents": ("only_waiting", "waiting"),
     },
 )

@@ -5,29 +5,9 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "reducer": (
-            "Do",
-            "Reducer",
-        ),
-        "schedules": (
-            "Schedule",
-            "ScheduleDraft",
-            "Schedules",
-            "Tick",
-            "draft",
-            "scheduled",
-        ),
-        "triggers": (
-            "Events",
-            "IncomingEvent",
-            "Received",
-            "TriggerDraft",
-            "Triggers",
-        ),
+        "reducer": ("Do", "Reducer"),
+        "schedules": ("Schedule", "ScheduleDraft", "Schedules", "Tick", "draft", "scheduled"),
+        "triggers": ("Events", "IncomingEvent", "Received", "TriggerDraft", "Triggers"),
     },
-    modules=(
-        "reducer",
-        "schedules",
-        "triggers",
-    ),
+    modules=("reducer", "schedules", "triggers"),
 )

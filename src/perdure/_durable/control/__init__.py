@@ -17,10 +17,6 @@ __getattr__ = lazy_door(
             "cancel_request",
             "request_cancel",
         ),
-        "kill_switch": (
-            "KillSwitch",
-            "Switch",
-            "why_stopped",
-        ),
+        "kill_switch": ("KillSwitch", "Switch", "why_stopped"),
     },
 )

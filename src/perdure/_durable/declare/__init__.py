@@ -5,14 +5,7 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "functions": (
-            "Durable",
-            "DurableFunction",
-            "ToolFunction",
-            "durable",
-            "known_functions",
-            "step",
-        ),
+        "functions": ("Durable", "DurableFunction", "ToolFunction", "durable", "known_functions", "step"),
         "versions": (
             "PastEffect",
             "chosen_among",

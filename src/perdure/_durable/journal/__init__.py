@@ -5,18 +5,8 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "block_entries": (
-            "BLOCK",
-            "Block",
-            "LOST",
-            "UNIT",
-            "block_of",
-        ),
-        "failed_calls": (
-            "errors_in",
-            "note_of",
-            "to_forget",
-        ),
+        "block_entries": ("BLOCK", "Block", "LOST", "UNIT", "block_of"),
+        "failed_calls": ("errors_in", "note_of", "to_forget"),
         "journal_reader": (
             "FAILED",
             "failure_in",
@@ -31,10 +21,6 @@ __getattr__ = lazy_door(
             "require_line",
             "without_failed",
         ),
-        "journal_view": (
-            "JournalLine",
-            "MARKS",
-            "journal_of",
-        ),
+        "journal_view": ("JournalLine", "MARKS", "journal_of"),
     },
 )

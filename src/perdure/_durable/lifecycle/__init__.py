@@ -5,33 +5,16 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "app_run": (
-            "carry_on_here",
-            "run_here",
-            "run_until_paused",
-        ),
+        "app_run": ("carry_on_here", "run_here", "run_until_paused"),
         "line_carry_over": ("carry_over",),
         "outcomes": ("cancel",),
-        "preparation": (
-            "TaskPast",
-            "read_pasts",
-        ),
+        "preparation": ("TaskPast", "read_pasts"),
         "run_waits": ("Stopped",),
-        "single_attempt": (
-            "come_back",
-            "make_attempt",
-        ),
+        "single_attempt": ("come_back", "make_attempt"),
         "task_fork": ("fork",),
-        "task_handle": (
-            "Handle",
-            "handle_on",
-        ),
+        "task_handle": ("Handle", "handle_on"),
         "task_rollback": ("keep_for_rollback",),
-        "task_start": (
-            "Beginning",
-            "start",
-            "start_or_adopt",
-        ),
+        "task_start": ("Beginning", "start", "start_or_adopt"),
     },
     modules=("line_carry_over",),
 )

@@ -5,27 +5,9 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "budget_accounts": (
-            "Spent",
-            "carried",
-            "open_account",
-            "seal_budget",
-            "spent_in",
-            "original_arguments",
-        ),
-        "model_decorator": (
-            "Price",
-            "Usage",
-            "model_call",
-        ),
-        "prompt_log": (
-            "ModelCall",
-            "model_calls",
-        ),
-        "savings": (
-            "Savings",
-            "savings_in",
-            "savings_of",
-        ),
+        "budget_accounts": ("Spent", "carried", "open_account", "seal_budget", "spent_in", "original_arguments"),
+        "model_decorator": ("Price", "Usage", "model_call"),
+        "prompt_log": ("ModelCall", "model_calls"),
+        "savings": ("Savings", "savings_in", "savings_of"),
     },
 )

@@ -6,17 +6,8 @@ __getattr__ = lazy_door(
     __name__,
     {
         "instructions": ("instruction",),
-        "questions": (
-            "Open",
-            "answer_to",
-            "close_question",
-            "note_question",
-        ),
+        "questions": ("Open", "answer_to", "close_question", "note_question"),
         "reasons": ("Approval",),
     },
-    modules=(
-        "instructions",
-        "reasons",
-        "signal_waits",
-    ),
+    modules=("instructions", "reasons", "signal_waits"),
 )

@@ -14,19 +14,8 @@ __getattr__ = lazy_door(
             "state_at",
             "state_place",
         ),
-        "marks": (
-            "Place",
-            "cursor",
-            "mark",
-            "plain_mark",
-        ),
+        "marks": ("Place", "cursor", "mark", "plain_mark"),
         "spans": ("span",),
     },
-    modules=(
-        "checkpoints",
-        "loops",
-        "spans",
-        "state_list",
-        "thought_frames",
-    ),
+    modules=("checkpoints", "loops", "spans", "state_list", "thought_frames"),
 )

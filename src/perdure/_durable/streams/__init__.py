@@ -14,17 +14,8 @@ __getattr__ = lazy_door(
             "row_of",
             "store_behind",
         ),
-        "stream_writer": (
-            "Marker",
-            "Prefix",
-        ),
-        "streamed_calls": (
-            "Stream",
-            "stream",
-        ),
+        "stream_writer": ("Marker", "Prefix"),
+        "streamed_calls": ("Stream", "stream"),
     },
-    modules=(
-        "stream_reader",
-        "streamed_calls",
-    ),
+    modules=("stream_reader", "streamed_calls"),
 )

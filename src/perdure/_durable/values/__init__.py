@@ -6,12 +6,7 @@ __getattr__ = lazy_door(
     __name__,
     {
         "callable_check": ("refuse_misfit",),
-        "decorator_args": (
-            "is_async",
-            "refuse_no_exceptions",
-            "refuse_no_function",
-            "refuse_no_name",
-        ),
+        "decorator_args": ("is_async", "refuse_no_exceptions", "refuse_no_function", "refuse_no_name"),
         "schemas": ("schema_of",),
         "values": (
             "Signature",

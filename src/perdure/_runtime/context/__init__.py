@@ -5,27 +5,10 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "context": (
-            "Context",
-            "Held",
-            "context_of",
-            "keep_context",
-            "narrowed",
-        ),
-        "fingerprints": (
-            "Finding",
-            "Fingerprint",
-            "Recorded",
-            "record",
-        ),
-        "paths": (
-            "mapped",
-            "mapping_for",
-        ),
-        "unit_types": (
-            "Place",
-            "UnitType",
-        ),
+        "context": ("Context", "Held", "context_of", "keep_context", "narrowed"),
+        "fingerprints": ("Finding", "Fingerprint", "Recorded", "record"),
+        "paths": ("mapped", "mapping_for"),
+        "unit_types": ("Place", "UnitType"),
     },
     modules=("fingerprints",),
 )

@@ -7,25 +7,10 @@ __getattr__ = lazy_door(
     {
         "built_in": ("BUILT_IN",),
         "http": ("HttpSession",),
-        "kept": (
-            "CONNECTIONS",
-            "KeptHere",
-            "all_of",
-            "found",
-        ),
+        "kept": ("CONNECTIONS", "KeptHere", "all_of", "found"),
         "limits": ("RateLimits",),
-        "queues": (
-            "QueuedRequest",
-            "RequestQueue",
-        ),
-        "registry": (
-            "register",
-            "type_of",
-            "unknown_kind",
-        ),
-        "workspaces": (
-            "Back",
-            "KeptWorkspace",
-        ),
+        "queues": ("QueuedRequest", "RequestQueue"),
+        "registry": ("register", "type_of", "unknown_kind"),
+        "workspaces": ("Back", "KeptWorkspace"),
     },
 )

@@ -6,26 +6,11 @@ __getattr__ = lazy_door(
     __name__,
     {
         "continuity": ("Continuity",),
-        "cut": (
-            "Cut",
-            "Saved",
-            "from_data",
-        ),
-        "report": (
-            "RestorePlan",
-            "RestoreReport",
-        ),
+        "cut": ("Cut", "Saved", "from_data"),
+        "report": ("RestorePlan", "RestoreReport"),
         "restore_on_claim": ("come_back",),
         "restore_plan": ("plan_for",),
-        "restore_run": (
-            "Restored",
-            "last_report",
-        ),
-        "save": (
-            "CAUSE",
-            "PART",
-            "SURROUNDINGS",
-            "home_of",
-        ),
+        "restore_run": ("Restored", "last_report"),
+        "save": ("CAUSE", "PART", "SURROUNDINGS", "home_of"),
     },
 )

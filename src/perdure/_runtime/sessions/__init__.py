@@ -5,26 +5,11 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "kept_sessions": (
-            "place_of",
-            "refuse_own_store",
-        ),
-        "postgres": (
-            "PostgresSession",
-            "StatementOutcome",
-            "open_postgres",
-        ),
+        "kept_sessions": ("place_of", "refuse_own_store"),
+        "postgres": ("PostgresSession", "StatementOutcome", "open_postgres"),
         "postgres_verdicts": ("NEW_SESSION",),
-        "session_processes": (
-            "SessionPlace",
-            "ask",
-        ),
-        "sqlite": (
-            "SqliteOutcome",
-            "SqliteResult",
-            "SqliteSession",
-            "open_sqlite",
-        ),
+        "session_processes": ("SessionPlace", "ask"),
+        "sqlite": ("SqliteOutcome", "SqliteResult", "SqliteSession", "open_sqlite"),
     },
     modules=("postgres_verdicts",),
 )

@@ -5,55 +5,14 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "descriptors": (
-            "KeptFile",
-            "KeptListener",
-            "KeptPipe",
-            "KeptSocket",
-            "absolute",
-            "mode_of",
-            "problem_of",
-        ),
-        "kept_units": (
-            "Kept",
-            "end_keeper",
-            "kept_for",
-        ),
+        "descriptors": ("KeptFile", "KeptListener", "KeptPipe", "KeptSocket", "absolute", "mode_of", "problem_of"),
+        "kept_units": ("Kept", "end_keeper", "kept_for"),
         "output": ("Output",),
-        "readiness": (
-            "Ready",
-            "command",
-            "http",
-            "log_line",
-            "port",
-        ),
-        "request": (
-            "KeptRequest",
-            "request_recipe",
-        ),
-        "service": (
-            "Service",
-            "ServiceState",
-            "service_recipe",
-        ),
-        "shell": (
-            "CommandResult",
-            "Shell",
-            "exit_code",
-            "shell_command",
-        ),
-        "unit": (
-            "Owner",
-            "Rest",
-            "U",
-            "Unit",
-            "opened",
-            "secrets_of",
-        ),
-        "verdicts": (
-            "ending",
-            "restarted",
-            "verdict_of",
-        ),
+        "readiness": ("Ready", "command", "http", "log_line", "port"),
+        "request": ("KeptRequest", "request_recipe"),
+        "service": ("Service", "ServiceState", "service_recipe"),
+        "shell": ("CommandResult", "Shell", "exit_code", "shell_command"),
+        "unit": ("Owner", "Rest", "U", "Unit", "opened", "secrets_of"),
+        "verdicts": ("ending", "restarted", "verdict_of"),
     },
 )

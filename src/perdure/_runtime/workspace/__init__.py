@@ -6,21 +6,10 @@ __getattr__ = lazy_door(
     __name__,
     {
         "contents": ("oid_at",),
-        "cuts": (
-            "Workspace",
-            "WorkspaceCut",
-        ),
-        "folder_walk": (
-            "CUTS",
-            "git_changes",
-            "git_head",
-            "walk",
-        ),
+        "cuts": ("Workspace", "WorkspaceCut"),
+        "folder_walk": ("CUTS", "git_changes", "git_head", "walk"),
         "objects": ("Objects",),
         "pack_size": ("measure",),
     },
-    modules=(
-        "manifest",
-        "swap",
-    ),
+    modules=("manifest", "swap"),
 )

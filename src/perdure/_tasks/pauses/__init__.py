@@ -5,10 +5,7 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "callbacks": (
-            "make_token",
-            "topic_of",
-        ),
+        "callbacks": ("make_token", "topic_of"),
         "due_pauses": (
             "DueQuestion",
             "POLL_TOPIC",
@@ -24,21 +21,7 @@ __getattr__ = lazy_door(
             "take_task",
         ),
         "messages": ("INSTRUCTION",),
-        "questions": (
-            "EFFECT",
-            "Question",
-            "all_questions",
-            "answer_question",
-            "choose",
-            "questions_of",
-        ),
+        "questions": ("EFFECT", "Question", "all_questions", "answer_question", "choose", "questions_of"),
     },
-    modules=(
-        "callbacks",
-        "checks",
-        "decisions",
-        "messages",
-        "pause_write",
-        "resume_write",
-    ),
+    modules=("callbacks", "checks", "decisions", "messages", "pause_write", "resume_write"),
 )

@@ -5,14 +5,7 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "snapshots": (
-            "NO_FRAME",
-            "Frame",
-            "Snapshot",
-        ),
+        "snapshots": ("NO_FRAME", "Frame", "Snapshot"),
     },
-    modules=(
-        "snapshots",
-        "unseen_changes",
-    ),
+    modules=("snapshots", "unseen_changes"),
 )

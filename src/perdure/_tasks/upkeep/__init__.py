@@ -5,35 +5,12 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "audit": (
-            "Audit",
-            "export_heads",
-            "verify",
-        ),
+        "audit": ("Audit", "export_heads", "verify"),
         "dead_processes": ("left_by_the_dead",),
-        "doctor": (
-            "Finding",
-            "examine",
-        ),
-        "gc": (
-            "Report",
-            "collect",
-            "give_back_space",
-        ),
-        "rotation": (
-            "Rotation",
-            "keys_in_use",
-            "rotate",
-        ),
+        "doctor": ("Finding", "examine"),
+        "gc": ("Report", "collect", "give_back_space"),
+        "rotation": ("Rotation", "keys_in_use", "rotate"),
         "task_rows": ("read_rows",),
-        "transfer": (
-            "arrival",
-            "check_history",
-            "dump",
-            "leave",
-            "payload",
-            "rehearse",
-            "take_in",
-        ),
+        "transfer": ("arrival", "check_history", "dump", "leave", "payload", "rehearse", "take_in"),
     },
 )

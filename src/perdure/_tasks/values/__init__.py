@@ -16,18 +16,9 @@ __getattr__ = lazy_door(
             "make_handler",
             "undelivered",
         ),
-        "memory_values": (
-            "bound_to",
-            "drop_expired",
-        ),
-        "named_values": (
-            "Kept",
-            "Shelf",
-        ),
-        "task_frames": (
-            "TaskFrames",
-            "open_frames",
-        ),
+        "memory_values": ("bound_to", "drop_expired"),
+        "named_values": ("Kept", "Shelf"),
+        "task_frames": ("TaskFrames", "open_frames"),
     },
     modules=("memory_values",),
 )

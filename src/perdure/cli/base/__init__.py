@@ -17,19 +17,9 @@ __getattr__ = lazy_door(
             "patch_of",
             "since",
         ),
-        "command": (
-            "Verb",
-            "VerbGroup",
-            "root",
-        ),
-        "invocation": (
-            "Invocation",
-            "tell_warnings_safely",
-        ),
-        "loading": (
-            "load_app",
-            "load_function",
-        ),
+        "command": ("Verb", "VerbGroup", "root"),
+        "invocation": ("Invocation", "tell_warnings_safely"),
+        "loading": ("load_app", "load_function"),
     },
     modules=("error_output",),
 )

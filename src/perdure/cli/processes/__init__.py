@@ -5,10 +5,7 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "supervisor": (
-            "Supervisor",
-            "worker_argv",
-        ),
+        "supervisor": ("Supervisor", "worker_argv"),
         "terminal": ("Attached",),
         "worker_process": ("work",),
     },

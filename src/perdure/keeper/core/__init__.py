@@ -6,24 +6,12 @@ __getattr__ = lazy_door(
     __name__,
     {
         "access": ("peer_of",),
-        "anchor_client": (
-            "AnchorGone",
-            "Anchored",
-            "Exit",
-            "NotHeld",
-        ),
-        "channel": (
-            "Channel",
-            "ChannelRefused",
-            "TOKEN_FD",
-        ),
+        "anchor_client": ("AnchorGone", "Anchored", "Exit", "NotHeld"),
+        "channel": ("Channel", "ChannelRefused", "TOKEN_FD"),
         "connection": ("Connection",),
         "file_bells": ("Bells",),
         "finished_tasks": ("Finished",),
-        "handlers": (
-            "IN_EVERY_VERSION",
-            "QUESTIONS",
-        ),
+        "handlers": ("IN_EVERY_VERSION", "QUESTIONS"),
         "home": ("Home",),
         "limits": ("Limits",),
         "listener": ("Door",),
@@ -41,12 +29,7 @@ __getattr__ = lazy_door(
             "Verb",
             "all_kinds",
         ),
-        "units": (
-            "Registry",
-            "Unit",
-            "is_uid",
-            "shortened",
-        ),
+        "units": ("Registry", "Unit", "is_uid", "shortened"),
         "wire": (
             "AT_ONCE",
             "BadFrame",
@@ -63,11 +46,5 @@ __getattr__ = lazy_door(
             "send",
         ),
     },
-    modules=(
-        "access",
-        "log",
-        "records",
-        "untrusted",
-        "wire",
-    ),
+    modules=("access", "log", "records", "untrusted", "wire"),
 )

@@ -7,8 +7,5 @@ __getattr__ = lazy_door(
     {
         "task_files": ("Artifact",),
     },
-    modules=(
-        "git_commits",
-        "task_files",
-    ),
+    modules=("git_commits", "task_files"),
 )

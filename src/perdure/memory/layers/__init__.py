@@ -6,22 +6,9 @@ __getattr__ = lazy_door(
     __name__,
     {
         "continuity": ("ContinuityLayer",),
-        "plan": (
-            "Item",
-            "PlanLayer",
-        ),
-        "procedures": (
-            "Procedure",
-            "ProcedureLayer",
-            "ProcedureStep",
-            "When",
-            "publish",
-            "published",
-        ),
+        "plan": ("Item", "PlanLayer"),
+        "procedures": ("Procedure", "ProcedureLayer", "ProcedureStep", "When", "publish", "published"),
         "task_state": ("DurableTaskState",),
-        "thread": (
-            "Remembrance",
-            "ThreadMemory",
-        ),
+        "thread": ("Remembrance", "ThreadMemory"),
     },
 )

@@ -7,18 +7,9 @@ __getattr__ = lazy_door(
     {
         "hooks": ("in_thread",),
         "redaction": ("clean",),
-        "runner": (
-            "Memory",
-            "Note",
-        ),
-        "tokens": (
-            "cut",
-            "estimate",
-        ),
-        "tools": (
-            "Tool",
-            "takes",
-        ),
+        "runner": ("Memory", "Note"),
+        "tokens": ("cut", "estimate"),
+        "tools": ("Tool", "takes"),
     },
     modules=("recall",),
 )

@@ -5,10 +5,7 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "loop_watchdog": (
-            "LoopWatchdog",
-            "Watched",
-        ),
+        "loop_watchdog": ("LoopWatchdog", "Watched"),
         "ready_callbacks": ("ready_calls",),
         "replay_timers": ("Timers",),
         "wake_ups": ("Alarms",),

@@ -5,13 +5,7 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "upstream": (
-            "LoginFailed",
-            "Upstream",
-        ),
+        "upstream": ("LoginFailed", "Upstream"),
     },
-    modules=(
-        "server_queries",
-        "upstream",
-    ),
+    modules=("server_queries", "upstream"),
 )

@@ -5,28 +5,11 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "calls": (
-            "ANOTHER",
-            "FENCED",
-            "NOT_KEPT",
-            "UNCERTAIN",
-            "UNWRITTEN",
-            "give",
-            "note",
-            "undo",
-        ),
+        "calls": ("ANOTHER", "FENCED", "NOT_KEPT", "UNCERTAIN", "UNWRITTEN", "give", "note", "undo"),
         "guard": ("Guard",),
         "names": ("Names",),
-        "outcome": (
-            "Outcome",
-            "TRANSACTION",
-        ),
+        "outcome": ("Outcome", "TRANSACTION"),
         "wire": ("message",),
     },
-    modules=(
-        "calls",
-        "resync",
-        "transaction_ends",
-        "wire",
-    ),
+    modules=("calls", "resync", "transaction_ends", "wire"),
 )

@@ -5,41 +5,13 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "adoption": (
-            "Adopted",
-            "Unusable",
-            "adopt",
-        ),
-        "notebook": (
-            "IDLE",
-            "LARGE",
-            "Notebook",
-            "SENDING",
-            "SENT",
-            "to_json",
-        ),
-        "parking": (
-            "Parking",
-            "parking_of",
-        ),
-        "postmortem": (
-            "Finding",
-            "examine",
-            "server_of",
-        ),
-        "session_rebuild": (
-            "Differs",
-            "rebuild",
-        ),
-        "trace": (
-            "NAME",
-            "Server",
-            "Trace",
-        ),
-        "witness": (
-            "ONLY_NUMBER",
-            "Witness",
-        ),
+        "adoption": ("Adopted", "Unusable", "adopt"),
+        "notebook": ("IDLE", "LARGE", "Notebook", "SENDING", "SENT", "to_json"),
+        "parking": ("Parking", "parking_of"),
+        "postmortem": ("Finding", "examine", "server_of"),
+        "session_rebuild": ("Differs", "rebuild"),
+        "trace": ("NAME", "Server", "Trace"),
+        "witness": ("ONLY_NUMBER", "Witness"),
     },
     modules=("postmortem",),
 )

@@ -6,10 +6,7 @@ __getattr__ = lazy_door(
     __name__,
     {
         "blocks": ("Blocks",),
-        "recipe": (
-            "Entry",
-            "Recipe",
-        ),
+        "recipe": ("Entry", "Recipe"),
         "recording": ("RecordingSession",),
         "session": ("Session",),
     },
