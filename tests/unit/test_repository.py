@@ -165,3 +165,15 @@ def test_requirements_are_numbered_without_a_gap() -> None:
     names = list(requirement_titles())
     assert names == [f"R{number}" for number in range(1, len(names) + 1)]
     assert len(names) == 154
+
+
+def test_the_walks_in_architecture_name_functions_that_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named_there = re.findall(r"\b([a-z_/]+\.py):(\w+)", text)
+    missing = [
+        f"{file}:{name}"
+        for file, name in named_there
+        if not re.search(rf"def {name}\(", text_of(ROOT / "src" / "perdure" / file))
+    ]
+    assert len(named_there) > 20
+    assert missing == []
