@@ -18,21 +18,21 @@ from tests.durable.effects_kit import wait_until
 class Looks:
     """The looks that are made, each kept until it is let go."""
 
-    def __init__(self, query: Callable[..., Any]) -> None:
-        self._query = query
+    def __init__(self, rows: Callable[..., Any]) -> None:
+        self._rows = rows
         self.begun: list[asyncio.Future[None]] = []
 
-    async def __call__(self, name: str, **params: Any) -> Any:
+    async def __call__(self, kind: Any, name: str, **params: Any) -> Any:
         self.begun.append(asyncio.get_running_loop().create_future())
         await self.begun[-1]
-        return await self._query(name, **params)
+        return await self._rows(kind, name, **params)
 
 
 async def look(app: Perdure, monkeypatch: pytest.MonkeyPatch, tasks: int) -> tuple[Looks, list[asyncio.Task[bool]]]:
     """So many tasks ask, and one look is under way."""
     store = app.tasks._store
-    looks = Looks(store.query)
-    monkeypatch.setattr(store, "query", looks)
+    looks = Looks(store.rows)
+    monkeypatch.setattr(store, "rows", looks)
     asking = [asyncio.create_task(is_halted(store, f"task-{number}")) for number in range(tasks)]
     await wait_until(lambda: bool(looks.begun))
     return looks, asking
