@@ -90,7 +90,7 @@ async def test_a_written_file_without_marks_is_kept_only_if_nobody_else_has_chan
         file = await rt.file(out, "wb")
         assert file.level == ("lost" if is_changed else "kept")
         if not is_changed:
-            assert "was changed as its last process ended" in file.verdict.do_not_assume[0]  # nobody knows by whom
+            assert "it changed as its last process ended" in file.verdict.do_not_assume[0]  # nobody knows by whom
             file.write(b"three\n")
     assert out.read_bytes() == (b"ONE\nTWO\n" if is_changed else b"one\ntwo\nthree\n")
 
