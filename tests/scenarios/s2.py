@@ -81,7 +81,7 @@ async def carry_on(_: Link, home: Home, shop: Shop, case: Case | None, has_ledge
 
 def _no_intent(self: Walk, _now: int) -> Write:
     """The control: an effect without its ledger, as a step is."""
-    return Write(self.run.store.committer, "append_entry", {}, "", done=True)
+    return Write(self.attempt.store.committer, "append_entry", {}, "", done=True)
 
 
 def _arm(case: Case, home: Home) -> None:
