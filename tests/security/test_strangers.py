@@ -13,7 +13,7 @@ import pytest
 
 import perdure
 from perdure.keeper.core import access
-from perdure.keeper.process import processes
+from perdure.keeper.process import ancestry, processes
 from tests.runtime.kit import Place, until
 
 pytestmark = [pytest.mark.req("R143"), pytest.mark.skipif(sys.platform != "linux", reason="Linux only")]
@@ -81,7 +81,7 @@ def test_a_process_that_cannot_be_placed_is_no_friend(monkeypatch: pytest.Monkey
         access.check_descent(ours, os.getpid(), 2**30)
         with pytest.raises(access.Stranger, match="pid namespace"):
             access.check_descent(ours, 0, 2**30)
-        monkeypatch.setattr(access, "_stat", lambda pid: [])
+        monkeypatch.setattr(ancestry, "_stat", lambda pid: [])
         with pytest.raises(access.Stranger, match="cannot be seen"):
             access.check_descent(ours, os.getpid(), 2**30)
 
