@@ -40,12 +40,15 @@ class Blocking:
 @pytest.fixture
 def blocking(monkeypatch: pytest.MonkeyPatch) -> Iterator[Blocking]:
     monkeypatch.setenv(loop_watchdog.VARIABLE, "20ms")
-    fresh = loop_watchdog.LoopWatchdog(wishes._watched)
+    # The thread of a watchdog lives on for a while after its test: it is to see nothing of the next one.
+    is_over = threading.Event()
+    fresh = loop_watchdog.LoopWatchdog(lambda: () if is_over.is_set() else wishes._watched())
     monkeypatch.setattr(wishes, "_watchdog", fresh)
     found = Blocking()
     loop_watchdog.log.addFilter(found.hear)
     yield found
     loop_watchdog.log.removeFilter(found.hear)
+    is_over.set()
 
 
 def _line_of(function: Callable[..., Any], text: str) -> str:
