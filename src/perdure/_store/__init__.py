@@ -1,5 +1,6 @@
 """Durable rows: verbs that are written, queries that are read, on SQLite or PostgreSQL."""
 
+from perdure._store.acting import Author, acting
 from perdure._store.bell import LEAST_GAP, MOVED, WORK, Bell, kinds_of
 from perdure._store.committer import Committer
 from perdure._store.contract import (
@@ -33,6 +34,7 @@ __all__ = [
     "WORK",
     "Again",
     "AttemptRow",
+    "Author",
     "Bell",
     "CallRow",
     "Committer",
@@ -55,6 +57,7 @@ __all__ = [
     "Waiting",
     "WorkerRow",
     "Write",
+    "acting",
     "apart",
     "flush_on_sigterm",
     "kinds_of",

@@ -13,9 +13,12 @@ import threading
 from functools import lru_cache
 from typing import Any
 
+from msgspec.structs import asdict
+
 from perdure._ground import ids
 from perdure._ground.clock import Clock
 from perdure._model import LEASE, Sighting
+from perdure._store.acting import Author, acting_author
 from perdure._store.committer import Committer
 from perdure._store.contract import Again, Engine
 from perdure._store.write import Write
@@ -41,12 +44,23 @@ class Presence:
         self.taking: set[str] = set()  # task uids whose lease is being taken
         self.seen: dict[str, Sighting] = {}  # by task uid: leases of others that may be over
         self._thread: threading.Thread | None = None
-        self.author = lru_cache(maxsize=64)(self._author)
+        self._own = lru_cache(maxsize=64)(self._author)  # few agents, and the same text for every write of theirs
 
-    def _author(self, agent: str = "") -> str:
-        """Who writes, as it stands in every event and checkpoint."""
-        who = {"user": self.user, "host": self.process.host, "pid": self.process.pid}
-        return json.dumps({"agent": agent, **who} if agent else who, separators=(",", ":"))
+    def author(self, agent: str = "") -> str:
+        """Who writes, as it stands in every event and checkpoint: this process, or the one it acts for."""
+        acting = acting_author()
+        return self._own(agent) if acting is None else self._author(agent, acting)
+
+    def _author(self, agent: str, acting: Author | None = None) -> str:
+        who = {"agent": agent, "user": self.user} if acting is None else {"agent": agent, **asdict(acting)}
+        told = {name: text for name, text in who.items() if text}
+        return json.dumps({**told, "host": self.process.host, "pid": self.process.pid}, separators=(",", ":"))
+
+    @property
+    def acting_user(self) -> str:
+        """The name of who decides: the author this process acts for, else its own user."""
+        acting = acting_author()
+        return self.user if acting is None else acting.user
 
     async def register(self) -> None:
         """Have this process's row in the store before it takes its first lease; for all who ask at once, one write."""

@@ -143,7 +143,7 @@ async def take(
         holder = await read_holder(store, uid)
         former = why_over(store, uid, holder)
         if former is None and take_over:
-            former = f"{TAKEN_OVER}{store.presence.user} on {store.presence.process.host}"
+            former = f"{TAKEN_OVER}{store.presence.acting_user} on {store.presence.process.host}"
         if former is None:
             raise _held_by(task_id, holder)
         if held(store, uid) is not None or uid in store.presence.taking:

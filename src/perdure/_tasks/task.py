@@ -230,7 +230,7 @@ class Task(TaskCore):
             InvalidInput: several things are, and no key says which; or the answer does not fit.
             Conflict: somebody was quicker.
         """
-        await decisions.say(self, value, by=by or self._store.presence.user, key=key)
+        await decisions.say(self, value, by=by or self._store.presence.acting_user, key=key)
 
     async def approve(self, *, by: str, comment: str = "", edited: Json = None) -> None:
         """Say yes to what the task asks; the first decision stands, and the task goes on.

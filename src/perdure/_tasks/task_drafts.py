@@ -53,8 +53,9 @@ def begin(tasks: TaskHome, draft: Draft, id: str, arguments: bytes) -> tuple[str
     at = store.clock.now_ms()
     uid = new_uid(at)
     sealed = envelope.seal(arguments, "arguments", uid, store.ring)
-    told = digest(uid, columns["kind"], at, columns["author"], draft.body)
-    params = {**columns, "uid": uid, "id": id, "at": at, "digest": told, "arguments": sealed}
+    author = store.presence.author(columns["agent"])
+    told = digest(uid, columns["kind"], at, author, draft.body)
+    params = {**columns, "uid": uid, "id": id, "at": at, "author": author, "digest": told, "arguments": sealed}
     write = Write(store.committer, "start_function", params, f"{store.namespace}\0{id}", draft.size + len(sealed))
     return uid, write
 

@@ -78,7 +78,7 @@ class Inbox:
         question = choose_question(found, task_id, store, key=key)
         if choice == "retry" and row.status in FINISHED:
             raise InvalidInput(f"task {task_id!r} is {row.status}: nobody would try again", do="answer done or fail")
-        await answer_question(store, question, {"choice": choice, "value": value}, by=by or store.presence.user)
+        await answer_question(store, question, {"choice": choice, "value": value}, by=by or store.presence.acting_user)
 
     async def _row(self, task_id: str) -> TaskRow:
         row = await find_row(self._store, check_id(task_id))
