@@ -50,6 +50,7 @@ FOLDERS = (
     "former",
     "coordination",
     "scenarios",
+    "server",
     "security",
     "honesty",
     "crash",

@@ -46,7 +46,7 @@ def report(error: BaseException, args: Sequence[str]) -> int:
         traceback.print_exception(error)
     failure = explain(error, args)
     if wants_json(args):
-        from perdure.cli.output import as_json
+        from perdure._ground.json_values import as_json
 
         known = {"type": failure.type, "what": failure.what, "kept": failure.kept, "do": failure.do}
         text = as_json({"error": {**known, "exit_code": failure.exit_code, **failure.values}}, ascii=True)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from perdure._ground import json_values as values
 from perdure.cli.output import blocks as drawing
-from perdure.cli.output import json_values as values
 
 if TYPE_CHECKING:
     from perdure._app import Perdure

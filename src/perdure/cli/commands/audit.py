@@ -79,8 +79,8 @@ async def verify(call: Invocation, ids: tuple[str, ...], heads: dict[str, Any] |
 @click.pass_obj
 async def export(call: Invocation, out: str | None) -> None:
     """Write the head of every task's event chain as JSON. Keep it outside the store."""
+    from perdure._ground.json_values import as_json
     from perdure._tasks import export_heads
-    from perdure.cli.output import as_json
 
     exported = await export_heads(call.store)
     if out is None:

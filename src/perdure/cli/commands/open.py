@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
+from perdure._ground.json_values import plain
 from perdure.cli.base import Invocation, Verb, id_argument, json_option
-from perdure.cli.output import plain, words
+from perdure.cli.output import words
 
 
 @click.command(cls=Verb)

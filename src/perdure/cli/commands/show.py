@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from perdure._ground.json_values import plain
 from perdure._model import FINISHED, Attempt, Checkpoint, Config, Event, Pause, Progress, TaskRecord
 from perdure._tasks import Question, Task, blockers, has_carried, questions_of, store_of
 from perdure.cli.base import Invocation, Verb, id_argument
-from perdure.cli.output import Block, Cell, Fields, Piece, Table, View, bar, plain, watch, words
+from perdure.cli.output import Block, Cell, Fields, Piece, Table, View, bar, watch, words
 from perdure.cli.output import plan_text as plans
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
+from perdure._ground.json_values import plain
 from perdure._model import REASONS, STATUSES, TaskRecord
 from perdure.cli.base import Invocation, Verb, pairs_option, since
-from perdure.cli.output import Cell, Table, View, bar, line, plain, watch, words
+from perdure.cli.output import Cell, Table, View, bar, line, watch, words
 
 
 @click.command(cls=Verb)

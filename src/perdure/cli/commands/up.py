@@ -56,8 +56,8 @@ def command(
     """
     import sys
 
+    from perdure._ground import json_values as values
     from perdure.cli.output import blocks as drawing
-    from perdure.cli.output import json_values as values
     from perdure.cli.processes import Supervisor, worker_argv
 
     def say(line: str, value: dict[str, object]) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perdure._ground import json_values as values
 from perdure.cli.base import Invocation, Verb, id_argument
 from perdure.cli.output import Fields, words
-from perdure.cli.output import json_values as values
 
 if TYPE_CHECKING:
     from perdure._durable import CallFrame, Where

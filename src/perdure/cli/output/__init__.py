@@ -6,8 +6,7 @@ __getattr__ = lazy_door(
     __name__,
     {
         "blocks": ("Block", "Cell", "Fields", "Line", "Piece", "Table", "line", "safe"),
-        "json_values": ("as_json", "plain"),
         "live_view": ("View", "bar", "follow", "watch"),
     },
-    modules=("blocks", "json_values", "plan_text", "words"),
+    modules=("blocks", "plan_text", "words"),
 )

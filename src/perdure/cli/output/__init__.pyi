@@ -4,10 +4,8 @@ Written by tools/make_doors.py from the table in __init__.py.
 """
 
 from perdure.cli.output.blocks import Block, Cell, Fields, Line, Piece, Table, line, safe
-from perdure.cli.output.json_values import as_json, plain
 from perdure.cli.output.live_view import View, bar, follow, watch
 from perdure.cli.output import blocks
-from perdure.cli.output import json_values
 from perdure.cli.output import plan_text
 from perdure.cli.output import words
 __all__ = [
@@ -19,14 +17,11 @@ __all__ = [
     "Table",
     "line",
     "safe",
-    "as_json",
-    "plain",
     "View",
     "bar",
     "follow",
     "watch",
     "blocks",
-    "json_values",
     "plan_text",
     "words",
 ]

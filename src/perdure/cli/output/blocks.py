@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from perdure._ground.exception_text import in_one_line
-from perdure.cli.output.json_values import HIDDEN
+from perdure._ground.json_values import HIDDEN
 
 
 class Cell(NamedTuple):

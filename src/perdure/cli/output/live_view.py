@@ -10,10 +10,10 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from perdure._ground import json_values as values
 from perdure._ground.bridge import Nap
 from perdure.cli.base import Invocation
 from perdure.cli.output import blocks as drawing
-from perdure.cli.output import json_values as values
 
 # The time between two reads of the store.
 LOOK_SECONDS = 0.25

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from perdure._ground.exception_text import in_one_line, without_breaks
+from perdure._ground.json_values import as_json, iso, plain
 from perdure._ground.known_secrets import redact
 from perdure.cli.output.blocks import Cell, Line, Piece, line
-from perdure.cli.output.json_values import as_json, iso, plain
 
 if TYPE_CHECKING:
     from perdure._model import Pause, Progress, TaskRecord

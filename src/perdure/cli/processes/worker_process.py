@@ -9,13 +9,13 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
+from perdure._ground import json_values as values
 from perdure._ground.exception_text import name_and_message
 from perdure._ground.known_secrets import redact
 from perdure._ground.traceback_text import trace_of
 from perdure._tasks import store_of
 from perdure.cli.base import Invocation
 from perdure.cli.output import blocks as drawing
-from perdure.cli.output import json_values as values
 
 if TYPE_CHECKING:
     from perdure._app import Perdure

@@ -1,0 +1,13 @@
+"""perdure over HTTP: the verbs of `app.tasks` and its neighbours, with the same guarantees."""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "requests": ("Answer", "Ask", "Caller", "Scope", "Streamed"),
+        "serving": ("Server",),
+        "settings": ("Settings",),
+        "table": ("Route", "routes"),
+    },
+)

@@ -1,0 +1,20 @@
+"""perdure over HTTP: the verbs of `app.tasks` and its neighbours, with the same guarantees.
+
+Written by tools/make_doors.py from the table in __init__.py.
+"""
+
+from perdure.server.requests import Answer, Ask, Caller, Scope, Streamed
+from perdure.server.serving import Server
+from perdure.server.settings import Settings
+from perdure.server.table import Route, routes
+__all__ = [
+    "Answer",
+    "Ask",
+    "Caller",
+    "Scope",
+    "Streamed",
+    "Server",
+    "Settings",
+    "Route",
+    "routes",
+]

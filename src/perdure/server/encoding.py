@@ -1,0 +1,28 @@
+"""Answers as bytes: JSON in the mapping of `--json`, gzip when the client takes it, ETags."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+from perdure._ground.json_values import plain
+
+_WORTH_GZIP = 1024  # bytes
+
+
+def to_json(value: Any) -> bytes:
+    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(
+        "utf-8", "backslashreplace"
+    )
+
+
+def squeeze(body: bytes, accepted: str) -> bytes | None:
+    """The body under gzip; None when the client does not take it or it is not worth it."""
+    if len(body) < _WORTH_GZIP or "gzip" not in accepted.lower():
+        return None
+    return gzip.compress(body, 5, mtime=0)
+
+
+def version_tag(version: int) -> str:
+    return f'"v{version}"'

@@ -1,0 +1,1 @@
+"""The handlers, one file per noun; each declares its routes in `ROUTES`, which table.py gathers."""

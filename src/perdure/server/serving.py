@@ -1,0 +1,402 @@
+"""One server: the pipeline that every request goes through, and what requests share.
+
+    wire → routing → guard → identity → scopes → once → handler → problems → encoding → access log
+
+The order is fixed: nothing after the guard sees a request with a foreign Host, and nothing after identity sees one
+without a caller, except routes whose callers need no credential.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from perdure._app import Perdure
+from perdure._ground.clock import from_environment
+from perdure._ground.ids import new_uid
+from perdure.server import encoding, problems
+from perdure.server.decoding import read_body, read_query
+from perdure.server.problems import HttpProblem
+from perdure.server.requests import Answer, Ask, Caller, Streamed
+from perdure.server.routing import Match, Router
+from perdure.server.settings import Settings
+from perdure.server.table import Raw, Route, routes
+
+log = logging.getLogger("perdure.server")
+
+Scope = dict[str, Any]  # ASGI's, not ours
+Receive = Callable[[], Any]
+Send = Callable[[dict[str, Any]], Any]
+
+_MOST_APPS = 64
+_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; sandbox; frame-ancestors 'none'"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A request as it came in, before anybody has looked at who sends it."""
+
+    method: str
+    raw_path: bytes
+    raw_query: bytes
+    headers: Mapping[str, str]
+    doubled: frozenset[str]  # names of headers that were sent more than once
+    address: str
+    peer_uid: int | None  # of a Unix socket
+    request_id: str
+
+
+class Guard(Protocol):
+    """Refuses what no credential can make right: Host, Origin, Sec-Fetch, sizes, rates."""
+
+    def check(self, request: Incoming, route: Route) -> None:
+        """Raises HttpProblem."""
+
+
+class Identity(Protocol):
+    """Tells who a request comes from."""
+
+    async def identify(self, request: Incoming, route: Route) -> Caller | None:
+        """The caller; None without a credential. Raises HttpProblem for one that is not good."""
+
+
+class Server:
+    """What all requests of one server share. It is the ASGI application."""
+
+    def __init__(
+        self, open_app: Callable[[str], Perdure], settings: Settings, guard: Guard | None, identity: Identity
+    ) -> None:
+        """`open_app` opens the store in a namespace."""
+        self.settings = settings
+        self._open, self._guard, self._identity = open_app, guard, identity
+        self._apps: OrderedDict[str, Perdure] = OrderedDict()
+        self._router = Router(routes())
+        self.clock = from_environment()
+
+    def app_of(self, namespace: str) -> Perdure:
+        """The library in this namespace. The 64 used last are kept open; all share one store."""
+        app = self._apps.get(namespace)
+        if app is None:
+            app = self._apps[namespace] = self._open(namespace)
+            while len(self._apps) > _MOST_APPS:
+                self._apps.popitem(last=False)
+        self._apps.move_to_end(namespace)
+        return app
+
+    async def close(self) -> None:
+        for app in self._apps.values():
+            await app.close()
+        self._apps.clear()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await _Exchange(self, scope, receive, send).carry_out()
+        else:
+            await send({"type": "websocket.close", "code": 1008})  # no route speaks it
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, server: Server, scope: Scope, receive: Receive, send: Send) -> None:
+        self.server, self.receive, self.send = server, receive, send
+        self.request = _incoming(scope, server.clock.now_ms())
+        self.is_head = self.request.method == "HEAD"
+        self.began = time.perf_counter()
+        self.route: Route | None = None
+        self.caller: Caller | None = None
+        self.status = 0
+        self.sent = 0
+        self.has_begun = False
+
+    async def carry_out(self) -> None:
+        try:
+            try:
+                answer = await self._answer()
+                if isinstance(answer, Streamed):
+                    await self._send_stream(answer)
+                else:
+                    await self._send_answer(answer)
+            except Exception as error:
+                if self.has_begun:  # too late to say anything: the connection is cut, so that nobody takes it for whole
+                    raise
+                await self._send_problem(error)
+        finally:
+            self._log()
+
+    async def _answer(self) -> Answer | Streamed:
+        match = self.server._router.find(self.request.raw_path)
+        method = "GET" if self.is_head else self.request.method
+        route = match.routes.get(method) if match else None
+        self.route = route
+        if self.server._guard is not None:
+            self.server._guard.check(self.request, route or _NO_ROUTE)
+        if match is None:
+            raise HttpProblem(
+                404, "not_found", "there is nothing at this address", do="GET /openapi.json lists the routes"
+            )
+        if route is None:
+            raise _not_allowed(self.request.method, match)
+        caller = await self._admit(route)
+        ask = await self._read(route, match, caller)
+        return await route.handler(ask)
+
+    async def _admit(self, route: Route) -> Caller:
+        caller = await self.server._identity.identify(self.request, route)
+        self.caller = caller
+        if caller is None:
+            if route.who in ("nobody", "token", "code"):
+                return Caller("default", frozenset(), "", "nobody", address=self.request.address)
+            raise HttpProblem(
+                401,
+                "no_credential",
+                "this request carries no credential",
+                do="send `Authorization: Bearer prd_…`; `perdure api-keys make` makes a key",
+                headers={"WWW-Authenticate": 'Bearer realm="perdure"'},
+            )
+        if route.who == "session" and caller.how != "session":
+            raise HttpProblem(403, "not_allowed", "only a session may do this", do="open a link of `perdure link`")
+        missing = [scope for scope in route.scopes if scope not in caller.scopes]
+        if missing:
+            raise HttpProblem(
+                403,
+                "not_allowed",
+                f"this needs the scope {' and '.join(missing)}",
+                do="use a key that has it",
+                values={"missing": missing},
+            )
+        if self.server.settings.read_only and route.writes and route.who != "code":
+            raise HttpProblem(403, "read_only", "this server only reads", do="ask a server without --read-only")
+        return caller
+
+    async def _read(self, route: Route, match: Match, caller: Caller) -> Ask[Any, Any]:
+        headers = self.request.headers
+        body, content = None, None
+        if route.body is Raw:
+            content = self._chunks(route)
+        elif route.body is None:
+            await self._whole(0)
+        else:
+            self._check_media(route)
+            body = read_body(await self._whole(self._limit(route)), route.body, depth=self.server.settings.depth)
+        return Ask(
+            app=self.server.app_of(caller.namespace),
+            caller=caller,
+            server=self.server,
+            parts=match.parts,
+            query=read_query(self.request.raw_query, route.query),
+            body=body,
+            headers=headers,
+            request_id=self.request.request_id,
+            once=_once(route, headers, caller),
+            match=_match(route, headers),
+            content=content,
+        )
+
+    def _check_media(self, route: Route) -> None:
+        media = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media != route.media:
+            raise HttpProblem(415, "unsupported_media_type", f"the body has to be {route.media}, not {media[:80]!r}")
+        if "content-encoding" in self.request.headers:
+            raise HttpProblem(415, "unsupported_media_type", "a body may not be compressed")
+
+    def _limit(self, route: Route) -> int:
+        return self.server.settings.body_limit if route.body_limit is None else route.body_limit
+
+    async def _whole(self, limit: int) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        async for part in self._pieces(limit):
+            size += len(part)
+            parts.append(part)
+        return b"".join(parts)
+
+    async def _pieces(self, limit: int) -> AsyncIterator[bytes]:
+        size, is_more = 0, True
+        while is_more:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise HttpProblem(400, "bad_request", "the client went away before its body was complete")
+            is_more = message.get("more_body", False)
+            piece: bytes = message.get("body", b"")
+            size += len(piece)
+            if size > limit:
+                say = "this route takes no body" if limit == 0 else f"the body is larger than {limit} bytes"
+                raise HttpProblem(413, "too_large", say, headers={"Connection": "close"})
+            if piece:
+                yield piece
+
+    def _chunks(self, route: Route) -> AsyncIterator[bytes]:
+        self._check_media(route)
+        return self._pieces(self._limit(route))
+
+    # ── answering ───────────────────────────────────────────────────────────────────────────────
+
+    async def _send_answer(self, answer: Answer) -> None:
+        body = b"" if answer.value is None else encoding.to_json(answer.value)
+        headers = dict(answer.headers)
+        if answer.value is not None:
+            headers.setdefault("Content-Type", "application/json")
+        status = answer.status
+        if answer.etag is not None:
+            headers["ETag"] = answer.etag
+            if status == 200 and _is_known(answer.etag, self.request.headers.get("if-none-match")):
+                status, body = 304, b""
+        if self.route is not None and (
+            squeezed := encoding.squeeze(body, self.request.headers.get("accept-encoding", ""))
+        ):
+            body = squeezed
+            headers["Content-Encoding"] = "gzip"
+        headers["Vary"] = "Accept-Encoding"
+        await self._send(status, headers, body)
+
+    async def _send_problem(self, error: Exception) -> None:
+        if not isinstance(error, HttpProblem) and problems.from_exception(error).code == "defect":
+            name = self.route.name if self.route else "no route"
+            log.exception("request %s failed: %s", self.request.request_id, name)
+        problem = problems.from_exception(error, has_match="if-match" in self.request.headers)
+        instance = self.route.path if self.route else ""
+        body = encoding.to_json(problems.body_of(problem, self.request.request_id, instance))
+        await self._send(problem.status, {"Content-Type": "application/problem+json", **problem.headers}, body)
+
+    async def _send(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        lines = [*self._heads(headers)]
+        if status not in (204, 304):
+            lines.append((b"content-length", str(len(body)).encode()))
+        self.status, self.has_begun = status, True
+        await self.send({"type": "http.response.start", "status": status, "headers": lines})
+        body = b"" if self.is_head or status in (204, 304) else body
+        self.sent += len(body)
+        await self.send({"type": "http.response.body", "body": body})
+
+    async def _send_stream(self, answer: Streamed) -> None:
+        headers = {"Content-Type": answer.media, **answer.headers}
+        self.status, self.has_begun = answer.status, True
+        chunks = answer.chunks
+        try:
+            lines = self._heads(headers)
+            await self.send({"type": "http.response.start", "status": answer.status, "headers": lines})
+            if not self.is_head:
+                async for chunk in chunks:
+                    self.sent += len(chunk)
+                    await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await self.send({"type": "http.response.body", "body": b""})
+        finally:
+            if (close := getattr(chunks, "aclose", None)) is not None:
+                await close()
+
+    def _heads(self, headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+        given = {name.lower().encode("latin-1"): value.encode("latin-1", "replace") for name, value in headers.items()}
+        total = (time.perf_counter() - self.began) * 1000
+        own = {
+            **dict(_HEADERS),
+            b"perdure-request-id": self.request.request_id.encode(),
+            b"server-timing": f"total;dur={total:.1f}".encode(),
+        }
+        return list({**own, **given}.items())
+
+    def _log(self) -> None:
+        took = (time.perf_counter() - self.began) * 1000
+        name = self.route.name if self.route else "-"
+        who = self.caller.credential if self.caller else "-"
+        log.info(
+            "%s %d %.1f ms", name, self.status, took,
+            extra={"route": name, "status": self.status, "ms": round(took, 1), "request_id": self.request.request_id,
+                   "credential": who, "bytes": self.sent},
+        )  # fmt: skip
+
+
+def _incoming(scope: Scope, now_ms: int) -> Incoming:
+    headers: dict[str, str] = {}
+    doubled: set[str] = set()
+    for raw_name, raw_value in scope["headers"]:
+        name = raw_name.decode("latin-1").lower()
+        if name in headers:
+            doubled.add(name)
+        headers[name] = raw_value.decode("latin-1")
+    client = scope.get("client")
+    return Incoming(
+        method=scope["method"],
+        raw_path=scope.get("raw_path") or scope["path"].encode(),
+        raw_query=scope.get("query_string", b""),
+        headers=headers,
+        doubled=frozenset(doubled),
+        address=client[0] if client else "",
+        peer_uid=scope.get("extensions", {}).get("perdure.peer", {}).get("uid"),
+        request_id=new_uid(now_ms),
+    )
+
+
+def _once(route: Route, headers: Mapping[str, str], caller: Caller) -> str | None:
+    key = headers.get("idempotency-key")
+    if key is None:
+        if route.once == "must":
+            raise HttpProblem(
+                400,
+                "key_required",
+                "this request needs an Idempotency-Key",
+                do="send one of 1 to 200 printable characters, a new one for each thing to be done",
+            )
+        return None
+    if not 1 <= len(key) <= 200 or not key.isascii() or not key.isprintable():
+        raise HttpProblem(400, "bad_request", "an Idempotency-Key has 1 to 200 printable ASCII characters")
+    return f"{caller.how}:{caller.credential}:{route.name}:{key}"
+
+
+def _match(route: Route, headers: Mapping[str, str]) -> int | None:
+    given = headers.get("if-match")
+    if given is None:
+        if route.match == "must":
+            raise HttpProblem(
+                428, "match_required", "this request needs If-Match", do="send the ETag of what you have seen"
+            )
+        return None
+    text = given.strip()
+    if len(text) > 24 or not (text.startswith('"v') and text.endswith('"') and text[2:-1].isdigit()):
+        raise HttpProblem(400, "bad_request", 'If-Match has the form "v12", as ETag has')
+    return int(text[2:-1])
+
+
+def _is_known(etag: str, seen: str | None) -> bool:
+    return seen is not None and (seen.strip() == "*" or etag in [tag.strip() for tag in seen.split(",")])
+
+
+def _not_allowed(method: str, match: Match) -> HttpProblem:
+    allowed = sorted({*match.routes, *(["HEAD"] if "GET" in match.routes else [])})
+    return HttpProblem(
+        405,
+        "method_not_allowed",
+        f"{method[:20]} is not a method of this address",
+        do=f"use {', '.join(allowed)}",
+        headers={"Allow": ", ".join(allowed)},
+    )
+
+
+async def _nothing(_: Ask[Any, Any]) -> Answer:
+    raise AssertionError("no route leads here")
+
+
+_NO_ROUTE = Route(method="GET", path="/", handler=_nothing, does="What an unknown address is checked as.", who="nobody")

@@ -1,0 +1,101 @@
+"""Every route of the server, in one table: the router, the OpenAPI file, the docs and the auth matrix read it.
+
+Each noun declares its own routes beside its handlers (`ROUTES` in nouns/*.py); this module gathers them and refuses a
+table that contradicts itself. A handler that is in no table cannot be reached.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from perdure.server.requests import Handler, Scope
+
+Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+# Who may come in: nobody needs a credential; the path holds a token; the body holds a one-time code; any known caller;
+# a browser's session only; a caller with all of the route's scopes.
+Who: TypeAlias = Literal["nobody", "token", "code", "anyone", "session", "scoped"]
+Need: TypeAlias = Literal["no", "may", "must"]
+
+NOUNS = ("service",)
+
+
+class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
+    """The query or the body of a route that takes none."""
+
+
+class Raw(Struct, frozen=True):
+    """A body that the handler reads itself: `ask.content`."""
+
+
+class Route(Struct, frozen=True, kw_only=True):
+    """One method on one path."""
+
+    method: Method
+    path: str  # "/v1/tasks/{task}/cancel": a part in braces matches one segment of the raw path
+    handler: Handler
+    does: str  # one sentence, for the docs and the OpenAPI file
+    scopes: tuple[Scope, ...] = ()
+    who: Who = "scoped"
+    query: type[Struct] = Nothing
+    body: type[Struct] | None = None  # None: a body is refused
+    media: str = "application/json"  # of the body
+    answer: Any = None  # the type of the answer's value; None: no body
+    status: int = 200  # when it went well
+    statuses: tuple[int, ...] = ()  # others that are particular to this route
+    once: Need = "no"  # Idempotency-Key
+    match: Need = "no"  # If-Match
+    body_limit: int | None = None  # bytes; None: the setting `body_limit`
+    streams: bool = False
+    answers: str = "application/json"  # media type of the answer
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        return tuple(self.path.split("/")[1:])
+
+    @property
+    def name(self) -> str:
+        """How logs, metrics and the OpenAPI file call it: never with what a caller put into the path."""
+        return f"{self.method} {self.path}"
+
+    @property
+    def writes(self) -> bool:
+        return self.method != "GET"
+
+
+@lru_cache(maxsize=1)
+def routes() -> tuple[Route, ...]:
+    """All routes, in the order of the nouns."""
+    found = tuple(route for noun in NOUNS for route in import_module(f"perdure.server.nouns.{noun}").ROUTES)
+    _check(found)
+    return found
+
+
+def _check(found: tuple[Route, ...]) -> None:
+    seen: set[str] = set()
+    for route in found:
+        shape = "/".join("{}" if part.startswith("{") else part for part in route.segments)
+        if f"{route.method} {shape}" in seen:
+            raise ValueError(f"two routes answer {route.method} {route.path}")
+        seen.add(f"{route.method} {shape}")
+        if (route.who == "scoped") != bool(route.scopes):
+            raise ValueError(f"{route.name}: a route has scopes exactly when its callers need them")
+        if route.method == "GET" and (route.body is not None or route.once != "no"):
+            raise ValueError(f"{route.name}: a GET has neither a body nor an Idempotency-Key")
+    _check_no_word_hides_an_id(found)
+
+
+def _check_no_word_hides_an_id(found: tuple[Route, ...]) -> None:
+    """A fixed word beside an id (`/v1/tasks/counts`, `/v1/tasks/{task}`) would hide the task with that id."""
+    for one in found:
+        for other in found:
+            if len(one.segments) != len(other.segments) or one is other:
+                continue
+            pairs = list(zip(one.segments, other.segments, strict=True))
+            if all(a == b or a.startswith("{") or b.startswith("{") for a, b in pairs) and any(
+                a.startswith("{") != b.startswith("{") for a, b in pairs
+            ):
+                raise ValueError(f"{one.path} and {other.path} can match the same address")

@@ -1,0 +1,62 @@
+"""Requests on their way to a handler: paths, bodies, problems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from perdure import Perdure
+from perdure.server import Caller, Server, Settings
+from perdure.server.routing import decode_segment
+from tests.support.asgi import send_to
+
+
+class Everybody:
+    async def identify(self, request: Any, route: Any) -> Caller:
+        return Caller("default", frozenset({"tasks:read"}), "ada", "key", "k1")
+
+
+@pytest.fixture
+def ask(quick_url):
+    async def ask(method: str, path: str, *, query: str = "", body: bytes = b"", **headers: str) -> tuple[int, Any]:
+        server = Server(lambda namespace: Perdure(quick_url, namespace=namespace), Settings(), None, Everybody())
+        try:
+            return await send_to(server, method, path, query=query, body=body, headers=headers)
+        finally:
+            await server.close()
+
+    return ask
+
+
+async def test_a_server_says_what_it_is(ask):
+    status, about = await ask("GET", "/v1")
+    assert status == 200
+    assert about["namespace"] == "default"
+
+
+@pytest.mark.parametrize("path", ["/v1/", "//v1", "/V1", "/v1/none", "v1", "/v1%2F"])
+async def test_an_unknown_address_is_not_found(ask, path):
+    status, problem = await ask("GET", path)
+    assert (status, problem["code"]) == (404, "not_found")
+
+
+async def test_an_unknown_method_names_those_that_are_allowed(ask):
+    status, problem = await ask("DELETE", "/v1")
+    assert (status, problem["code"]) == (405, "method_not_allowed")
+    assert "GET" in problem["do"]
+
+
+async def test_an_unknown_parameter_is_refused(ask):
+    status, problem = await ask("GET", "/v1", query="lmit=3")
+    assert (status, problem["code"]) == (400, "bad_request")
+
+
+@pytest.mark.parametrize("segment", [b"", b"%", b"%4", b"%zz", b"%00", b"%c0%ae", b"%ff"])
+def test_a_segment_that_is_no_text_is_refused(segment):
+    assert decode_segment(segment) is None
+
+
+@pytest.mark.parametrize("segment, text", [(b"a%2Fb", "a/b"), (b"a:b", "a:b"), (b"%F0%9F%8E%89", "🎉"), (b"..", "..")])
+def test_a_segment_may_hold_any_character_of_an_id(segment, text):
+    assert decode_segment(segment) == text
