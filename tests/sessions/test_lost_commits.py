@@ -112,6 +112,31 @@ async def test_a_commit_whose_answer_was_lost_with_all_that_held_it_is_told_and_
     assert stage.outside(BALANCE) == 90
 
 
+@pytest.mark.req("R79")
+@pytest.mark.parametrize("rebuild", ["never", "auto"])
+async def test_without_the_sessions_notes_a_commit_is_uncertain_and_not_done_again(
+    stage: Stage, gate: Gate, rebuild: str
+) -> None:
+    session = await opened(stage, rebuild)
+    client = stage.client(send_and_die, TAKE_TEN, "COMMIT")
+    client.heard()
+    client.wait()
+    until(gate.has_one_waiting)
+    kill_all(stage)
+    (session.folder / "trace").unlink()
+    gate.open()
+    until(lambda: stage.outside(BALANCE) == 90)
+
+    session = await opened(stage, rebuild)
+    assert session.level == "lost"
+    assert "whether its last transaction was committed is uncertain" in session.verdict.for_model("main")
+    con = await session.connect()
+    assert con.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+    await con.commit()
+    await con.close()
+    assert stage.outside(BALANCE) == 90
+
+
 async def test_a_commit_that_still_runs_is_waited_for(stage: Stage, gate: Gate) -> None:
     pid = (await opened(stage, "auto")).backend_pid
     client = stage.client(send_and_die, TAKE_TEN, "COMMIT")

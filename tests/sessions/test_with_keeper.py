@@ -84,6 +84,28 @@ async def test_keeper_and_proxy_die_together(place: Place, url: str) -> None:
         await con.close()
 
 
+async def test_a_session_whose_folder_is_removed_while_its_process_is_dead_is_kept(place: Place, url: str) -> None:
+    async with place.runtime() as rt:
+        session = await rt.postgres("main", url, hold="10m")
+        con = await session.connect()
+        await con.execute("INSERT INTO t VALUES (1)")
+        before = await one(con, IDENTITY)
+        keeper, first = place.keeper, proxy_of(session)
+        os.kill(keeper, signal.SIGSTOP)  # so that it starts no other process before the folder is gone
+        os.kill(first, signal.SIGKILL)
+        shutil.rmtree(session.folder)
+        os.kill(keeper, signal.SIGCONT)
+        con.pgconn.finish()
+        door = session.folder / "control"
+        until(lambda: door.exists() or place.ask("units")["units"][0]["ended"] is not None)
+
+        session = await rt.postgres("main", url, hold="10m")
+        assert (session.level, "the transaction is open" in session.verdict.same) == ("kept", True)
+        con = await session.connect()
+        assert await one(con, IDENTITY) == before
+        await con.close()
+
+
 async def test_what_the_server_ended_is_lost_and_a_new_session_begins(place: Place, url: str) -> None:
     async with place.runtime() as rt:
         session = await rt.postgres("main", url, hold="10m")

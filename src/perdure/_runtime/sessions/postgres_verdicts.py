@@ -7,6 +7,8 @@ from typing import Any
 from perdure._model import Verdict
 
 NEW_SESSION = "new; nothing was kept before"
+# A session that was there always leaves a trace. Without one, nobody can ask about its last COMMIT.
+_WITHOUT_TRACE = {"transaction": "uncertain", "why": "the session's notes are gone"}
 
 
 def verdict_of(answer: dict[str, Any], state: dict[str, Any], lost: str) -> Verdict:
@@ -18,7 +20,8 @@ def verdict_of(answer: dict[str, Any], state: dict[str, Any], lost: str) -> Verd
         return _rebuilt(lost, answer, state, found)
     if not lost and not found:
         return Verdict("kept", NEW_SESSION)
-    return _lost(lost or "its process is gone, and with it the connection", answer.get("refused", ""), found)
+    why = lost or "its process is gone, and with it the connection"
+    return _lost(why, answer.get("refused", ""), found or _WITHOUT_TRACE)
 
 
 def kept(state: dict[str, Any]) -> Verdict:
@@ -76,8 +79,6 @@ def _lost(why: str, refused: str, found: dict[str, Any]) -> Verdict:
     elif transaction == "uncertain":
         assume.append(f"that the last transaction was rolled back, or was not: that is uncertain, {reason}")
         options = ["look at the data before you do any of it again"]
-    elif not found:
-        assume.append("that anything uncommitted is there, or that a COMMIT sent just before was done, or was not")
     elif found.get("backend"):
         assume.append(f"that what was not committed is rolled back already: {found['backend']}")
     else:

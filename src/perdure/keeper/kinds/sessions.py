@@ -74,6 +74,8 @@ class Session(Held):
         whole = bytearray(config.rstrip()[:-1])  # put together as bytes: these can be overwritten
         whole += b', "channel": ' + json.dumps(str(self.keeper.listener.getsockname())).encode() + b"}\n"
         folder = self.keeper.units.folder(self.unit)
+        # Its folder may have been removed while it was dead. What it has parked is still good.
+        os.makedirs(self._folder(self.unit), mode=0o700, exist_ok=True)
         told = memory_file_with(whole)
         whole[:] = bytes(len(whole))
         self._pipe, theirs = os.pipe()
@@ -216,8 +218,8 @@ class Session(Held):
         unit = self.unit
         if not processes.is_same(unit.pid, unit.start):
             return
-        # One that said that it was ready to an anchor that has died is known by what it listens to.
-        if unit.facts.get("is_ready") or processes.catches(unit.pid, signal.SIGUSR2):
+        # The signal ends a process without a handler. One that has just been started makes its sockets by itself.
+        if processes.catches(unit.pid, signal.SIGUSR2):
             os.makedirs(os.path.dirname(self._door), mode=0o700, exist_ok=True)
             self.keeper.signal(self.unit, signal.SIGUSR2)
 

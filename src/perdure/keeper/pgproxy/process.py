@@ -144,6 +144,8 @@ def _new(
         except OSError as problem:
             raise LoginFailed(f"the connection to the server broke: {problem}", "") from None
         finding.amend(recipe, left)
+    elif recipe is not None and recipe.open:
+        recipe.spoil("whether it was committed is uncertain: the session's notes are gone")
     made = make(options, recipe)
     take_over(ledger, made, finding)
     upstream = made.upstream
