@@ -42,6 +42,7 @@ FACES = {
     "Tasks": "perdure._tasks",
     "Task": "perdure._tasks",
     "TaskFrames": "perdure._tasks",
+    "Holders": "perdure._tasks",
     "Inbox": "perdure._durable",
     "KillSwitch": "perdure._durable",
     "Schedules": "perdure._durable",

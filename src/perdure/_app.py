@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from perdure._model import Event, Reason
     from perdure._runtime import Runtime
+    from perdure._tasks import Holders
     from perdure._worker import Hook, Queue
     from perdure.memory import Layer, Memory, StorageAdapter
 
@@ -52,6 +53,16 @@ class Perdure:
         self._inbox: Inbox | None = None
         self._queues: dict[str, Queue] = {}
         self._kill_switch: KillSwitch | None = None
+        self._holders: Holders | None = None
+
+    @property
+    def holders(self) -> Holders:
+        """Processes elsewhere that hold leases through this one: register, beat, hold, write by fence."""
+        if self._holders is None:
+            from perdure._tasks import Holders
+
+            self._holders = Holders(self.tasks)
+        return self._holders
 
     @property
     def effects(self) -> Inbox:

@@ -23,6 +23,7 @@ __getattr__ = lazy_door(
             "store_once as checkpoint_once",
         ),
         "core": ("StoreOwner", "TaskCore", "agent_of", "event_of", "has_checkpoints", "store_of"),
+        "holders": ("Holders", "RemoteHolder", "is_holder"),
         "leases": (
             "COULD_NOT_BEGIN",
             "Hold",

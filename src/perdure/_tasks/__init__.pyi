@@ -20,6 +20,7 @@ from perdure._tasks.checkpoints import (
     store_once as checkpoint_once,
 )
 from perdure._tasks.core import StoreOwner, TaskCore, agent_of, event_of, has_checkpoints, store_of
+from perdure._tasks.holders import Holders, RemoteHolder, is_holder
 from perdure._tasks.leases import (
     COULD_NOT_BEGIN,
     Hold,
@@ -135,6 +136,9 @@ __all__ = [
     "event_of",
     "has_checkpoints",
     "store_of",
+    "Holders",
+    "RemoteHolder",
+    "is_holder",
     "COULD_NOT_BEGIN",
     "Hold",
     "TAKEN_OVER",

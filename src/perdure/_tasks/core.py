@@ -42,6 +42,7 @@ class TaskCore(StoreOwner):
     ) -> None:
         self._store = store
         self._agent = agent
+        self._hold: Hold | None = None  # of a process elsewhere that writes through this handle (holders.py)
         self._snapshot = snapshot  # the newest this handle knows of
         self._read = snapshot  # the one that `state` was read from, before the code changed it
         self.id, self.uid, self.status = key
@@ -106,7 +107,7 @@ class TaskCore(StoreOwner):
             "version": row.version,
         }
         done = await self._store.verb("invalidate", self.uid, params, key=self.id) is not None
-        hold = leases.held(self._store, self.uid)
+        hold = lease_of(self)
         if hold is not None:
             hold.snapshot = None
         return done
@@ -118,6 +119,11 @@ class TaskCore(StoreOwner):
         """Note what the row says beside the status and the state."""
         self._deadline_at = deadline_of(config_of(self._store, row), row.created_at) if row.config is not None else None
         self._has_checkpoints = row.seq > 0
+
+
+def lease_of(task: TaskCore) -> Hold | None:
+    """The lease that this handle writes under: of a process elsewhere, or else this process's, if it has one."""
+    return task._hold or leases.held(task._store, task.uid)
 
 
 async def newest_state(store: Store, uid: str) -> tuple[TaskRow, Snapshot, Json]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from shlex import quote
@@ -174,7 +174,7 @@ async def take_free(store: Store, seen: Sequence[tuple[str, str, int]]) -> list[
     except BaseException:
         for write, hold in claims.values():
             if write.queued and not (write.done and write.row is None):
-                store.committer.submit(_releasing(store, hold, "interrupted while it was taken"))
+                store.committer.submit(releasing(store, hold.fence, "interrupted while it was taken"))
         raise
     finally:
         presence.taking -= claims.keys()
@@ -209,9 +209,23 @@ async def _workable_status(store: Store, row: TaskRow) -> str:
 async def _claim(
     store: Store, task_id: str, uid: str, agent: str, holder: Holder, status: str, former: str, is_exclusive: bool
 ) -> Hold | None:
-    presence = store.presence
-    await presence.register()  # first: from here on nothing is awaited but the claim itself
-    taken = not holder.is_free and holder.worker != presence.worker
+    await store.presence.register()  # first: from here on nothing is awaited but the claim itself
+    write = _claiming(store, task_id, uid, agent, holder, status, former, holder_columns(store))
+    return await taking(store, write, task_id, uid, holder.epoch + 1, is_exclusive)
+
+
+def _claiming(
+    store: Store,
+    task_id: str,
+    uid: str,
+    agent: str,
+    holder: Holder,
+    status: str,
+    former: str,
+    claimant: Mapping[str, Any],
+) -> Write:
+    """The write that takes the lease, as it was seen, for who claims it (the columns of `holder_columns`)."""
+    taken = not holder.is_free and holder.worker != claimant["worker"]
     data: dict[str, Any] = {"epoch": holder.epoch + 1}
     if taken:
         data |= {"former": former, "from": _told_of(holder)}
@@ -222,10 +236,30 @@ async def _claim(
         "before": status,
         "former": former if taken else "superseded",
         "agent": agent,
-        **holder_columns(store),
+        **claimant,
     }
-    write = store.verb("claim", uid, params, key=task_id)
-    return await taking(store, write, task_id, uid, holder.epoch + 1, is_exclusive)
+    return store.verb("claim", uid, params, key=task_id)
+
+
+async def claim_for(store: Store, row: TaskRow, claimant: Mapping[str, Any], *, take_over: bool = False) -> int | None:
+    """Take the lease for a process that works through this one; the epoch. None when it has changed since the look.
+
+    Raises:
+        LeaseHeld: another attempt is alive, and is not to be taken over.
+        InvalidTransition: the task is paused, finished, or waits for others.
+    """
+    status = await _workable_status(store, row)
+    holder = await read_holder(store, row.uid)
+    if holder.worker == claimant["worker"]:
+        return holder.epoch
+    here = held(store, row.uid)
+    former = None if here is not None and here.is_exclusive else why_over(store, row.uid, holder)
+    if former is None and take_over:
+        former = f"{TAKEN_OVER}{claimant['user']} on {claimant['host']}"
+    if former is None:
+        raise _held_by(row.id, holder)
+    write = _claiming(store, row.id, row.uid, row.agent, holder, status, former, claimant)
+    return holder.epoch + 1 if await write is not None else None
 
 
 def _told_of(holder: Holder) -> dict[str, Any]:
@@ -252,7 +286,7 @@ async def taking(
             return None
     except asyncio.CancelledError:
         if write.queued:
-            store.committer.submit(_releasing(store, hold, "interrupted while it was taken"))
+            store.committer.submit(releasing(store, hold.fence, "interrupted while it was taken"))
         raise
     finally:
         presence.taking.discard(uid)
@@ -277,11 +311,11 @@ async def release(store: Store, hold: Hold, ended: str, error: BaseException | N
     """Give the lease back; harmless when it is lost already. The error that is the reason is told in its event."""
     forget(store, hold)
     if hold.fence.closed is None:
-        await _releasing(store, hold, ended, error)
+        await releasing(store, hold.fence, ended, error)
 
 
-def _releasing(store: Store, hold: Hold, ended: str, error: BaseException | None = None) -> Write:
-    fence = hold.fence
+def releasing(store: Store, fence: Fence, ended: str, error: BaseException | None = None) -> Write:
+    """The write that gives a lease back; its answer is None when the lease was lost before."""
     data = {"ended": ended}
     if error is not None:
         data |= {"why": in_words(error), "traceback": trace_of(error)}

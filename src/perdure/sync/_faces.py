@@ -48,6 +48,8 @@ if TYPE_CHECKING:
         ToolCall,
         Trigger,
     )
+    from perdure._tasks import Holders as AsyncHolders
+    from perdure._tasks import RemoteHolder
     from perdure._tasks import Task as AsyncTask
     from perdure._tasks import TaskFrames as AsyncTaskFrames
     from perdure._tasks import Tasks as AsyncTasks
@@ -474,6 +476,64 @@ class TaskFrames:
     def gone(self) -> Sequence[Gone]:
         """The last few that nobody will come back to, and why; the newest first."""
         return drive(self._inner.gone())
+
+
+class Holders:
+    """The holders of a store: processes elsewhere, and the leases they have."""
+
+    def __init__(self, inner: AsyncHolders) -> None:
+        self._inner = inner
+
+    def register(
+        self, *, host: str, pid: int, boot_id: str = "", user: str = "", lease: Duration = "30s"
+    ) -> RemoteHolder:
+        """Register a process elsewhere. Without a `user` it is the one this process acts for.
+
+        `lease` is how long it may be silent. Its beats come over a network, through a server that may be restarted.
+
+        Raises:
+            InvalidInput: a text cannot be kept, or the lease is not between 1 second and 1 hour.
+        """
+        return drive(self._inner.register(host=host, pid=pid, boot_id=boot_id, user=user, lease=lease))
+
+    def beat(self, token: str) -> None:
+        """The holder lives.
+
+        Raises:
+            NotFound: it is not registered any more; register anew, and hold the tasks again.
+        """
+        drive(self._inner.beat(token))
+
+    def leave(self, token: str) -> None:
+        """The holder gives its leases back and is forgotten. One that is not known has left already."""
+        drive(self._inner.leave(token))
+
+    def hold_for(self, token: str, task_id: str, *, take_over: bool = False) -> str:
+        """The fence of a new attempt at a task, by this holder. If it holds the task already, that attempt's fence.
+
+        Raises:
+            NotFound: there is no such task, or the holder is not registered any more.
+            LeaseHeld: another attempt is alive. With `take_over` it is ended, and can write no more.
+            InvalidTransition: the task is paused, finished, or waits for others.
+        """
+        return drive(self._inner.hold_for(token, task_id, take_over=take_over))
+
+    def task(self, task_id: str, fence: str) -> Task:
+        """The task as its holder writes it. Each write is refused by the store once the lease has changed hands.
+
+        Raises:
+            NotFound: there is no such task.
+            InvalidInput: this is not a fence.
+        """
+        return Task(drive(self._inner.task(task_id, fence)))
+
+    def release(self, task_id: str, fence: str) -> bool:
+        """Give a task back; False when the lease was lost before, which changes nothing.
+
+        Raises:
+            NotFound: there is no such task.
+        """
+        return drive(self._inner.release(task_id, fence))
 
 
 class Inbox:

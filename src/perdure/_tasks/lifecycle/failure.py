@@ -19,7 +19,7 @@ async def fail(task: TaskCore, error: Any) -> None:
     shape = error_of(error)
     sealed = task._store.seal(task.uid, "error", shape)
     row = await current_row(task._store, task.id, task.uid)
-    hold = await take_lease(task) if row.status == "running" else None
+    hold = await take_lease(task) if row.status == "running" else task._hold
     await move(task, "fail", hold=hold, ended="failed", data={"message": shape["message"]}, error=sealed)
 
 

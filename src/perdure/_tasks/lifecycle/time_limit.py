@@ -19,6 +19,8 @@ async def take_lease(task: TaskCore) -> Hold:
         InvalidTransition: the task is paused, finished, or waits for others.
     """
     await check_time(task)
+    if task._hold is not None:
+        return task._hold
     is_new, task._is_new = task._is_new, False
     return await leases.take(task._store, task.id, task.uid, task._agent, is_new=is_new)
 

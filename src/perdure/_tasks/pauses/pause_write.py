@@ -8,7 +8,7 @@ from typing import Any
 
 from perdure._model import Pause, Reason, first_look, make_pause, of_pause
 from perdure._tasks import leases
-from perdure._tasks.core import TaskCore
+from perdure._tasks.core import TaskCore, lease_of
 from perdure._tasks.lifecycle import status_moves as moves
 from perdure._tasks.lifecycle import take_lease
 from perdure._tasks.pauses import callbacks
@@ -31,7 +31,7 @@ async def pause(task: TaskCore, message: str, reason: Reason, checkpoint: Json, 
     raw = snapshots.document(checkpoint)[0] if checkpoint is not None else None
     attempt = leases.attempt_under_way(store, task.uid)
     # A durable function that runs here keeps its lease until it has stopped, as one in another process does.
-    hold = None if attempt is not None else leases.held(store, task.uid)
+    hold = task._hold if attempt is not None else lease_of(task)
     if checkpoint is not None:
         hold = await take_lease(task)
     data = {"reason": reason, "message": message}
