@@ -278,7 +278,7 @@ async def test_a_task_that_begins_with_a_journal_begins_with_what_it_cost(quick_
         assert scope is not None
         attempt = scope.attempt
         attempt.entries = [(1, carried([Entry("result", "spent", "|x|spent", b"", note=spent_note(250, 0.0))]))]
-        attempt.late.parts.clear()
+        attempt.seldom.parts.clear()
         account = attempt.part(BudgetAccount)
         account.budget = Budget(tokens=300)
         for number in range(2):

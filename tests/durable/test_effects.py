@@ -402,10 +402,10 @@ async def test_an_effect_that_waits_for_its_next_try_is_not_tried_by_an_attempt_
         trying, scope = asyncio.create_task(charge()), current.get()
         await wait_until(lambda: bool(tried))
         assert scope is not None
-        scope.attempt.unwinding = True
+        scope.attempt.unwinding.has_begun = True
         clock.advance(minutes=2)
         await wait_until(lambda: trying.done() or len(tried) > 1)
-        scope.attempt.unwinding = False
+        scope.attempt.unwinding.has_begun = False
         return type(trying.exception()).__name__ if trying.done() else "tried again"
 
     async with Perdure(quick_url) as app:

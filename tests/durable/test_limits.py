@@ -112,8 +112,10 @@ def test_only_those_whose_time_is_over_are_cut_off_and_the_others_have_theirs(at
 def test_the_limits_of_a_loop_are_one_and_do_not_keep_it_alive() -> None:
     loop = asyncio.new_event_loop()
     clock = SimpleNamespace(boottime=None, now_ms=None)
-    attempt: Any = SimpleNamespace(loop=loop, at_work=None, store=SimpleNamespace(clock=clock))
-    other: Any = SimpleNamespace(loop=loop, at_work=None, store=SimpleNamespace(clock=clock))
+    attempt: Any = SimpleNamespace(
+        loop=loop, activity=SimpleNamespace(effects=None), store=SimpleNamespace(clock=clock)
+    )
+    other: Any = SimpleNamespace(loop=loop, activity=SimpleNamespace(effects=None), store=SimpleNamespace(clock=clock))
     assert at_work_of(attempt) is at_work_of(attempt)
     assert at_work_of(other).limits is at_work_of(attempt).limits
     loop.close()

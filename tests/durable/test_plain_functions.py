@@ -17,7 +17,7 @@ import pytest
 
 import perdure
 from perdure import sync
-from perdure._durable import Attempt
+from perdure._durable.attempt.unwinding import Unwinding
 from perdure._ground.bridge import Nap, drive
 from perdure.errors import InvalidInput, NoTask, Rejected
 from perdure.sync import (
@@ -288,8 +288,8 @@ async def test_a_worker_that_leaves_lets_a_plain_step_end_and_keeps_its_result(
     shared_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[None] = []
-    drain = Attempt.drain
-    monkeypatch.setattr(Attempt, "drain", lambda attempt: (looks.append(None), drain(attempt)))
+    drain = Unwinding.drain
+    monkeypatch.setattr(Unwinding, "drain", lambda self: (looks.append(None), drain(self)))
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     async with perdure.Perdure(shared_url) as app:

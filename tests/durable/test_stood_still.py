@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, durable, step
-from perdure._durable.attempt.attempt import OLDEST_SECONDS
+from perdure._durable.attempt.pipeline import OLDEST_SECONDS
 from perdure._ground.clock import MovableClock
 from perdure.errors import LeaseLost
 from tests.support.processes import Child, Link, nursery, say

@@ -158,7 +158,7 @@ async def test_a_running_attempt_of_this_process_ends_its_effect_and_then_undoes
         await task.cancel()
         assert task.status == "running"
         (attempt,) = [attempt for watch in wishes._watches.values() for attempt in watch.attempts.values()]
-        await wait_until(lambda: attempt.stopping)
+        await wait_until(lambda: attempt.unwinding.stopping)
         for _ in range(100):
             await asyncio.sleep(0)
         assert not running.done() and world.undone == []  # it waits for what is under way

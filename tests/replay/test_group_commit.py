@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perdure._durable.attempt import attempt as run_module
+from perdure._durable.attempt import pipeline as pipeline_module
 from perdure._durable.attempt.attempt import Attempt
 from perdure._durable.attempt.calls import step_walk as steps_module
 from perdure._durable.attempt.driver import carry_out
@@ -43,14 +43,14 @@ async def end(playing: asyncio.Task[Any], paper: Paper) -> Any:
 
 
 def shortest_wait(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    for module in (run_module, steps_module):
+    for module in (pipeline_module, steps_module):
         monkeypatch.setattr(module, "SHORTEST_WAIT", seconds)
 
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow this machine is, no entry is too old."""
-    monkeypatch.setattr(run_module, "OLDEST_SECONDS", 3600.0)
+    monkeypatch.setattr(pipeline_module, "OLDEST_SECONDS", 3600.0)
     shortest_wait(monkeypatch, 3600.0)
 
 
@@ -83,24 +83,24 @@ async def test_no_body_starts_with_more_than_256_entries_behind(patient: None) -
 
     paper = Paper()
     playing = await held(program, paper)
-    assert len(ran) == run_module.MOST_UNFLUSHED + 1
+    assert len(ran) == pipeline_module.MOST_UNFLUSHED + 1
     paper.let_go(100)
     await until_rest(50)
-    assert len(ran) == run_module.MOST_UNFLUSHED + 101
+    assert len(ran) == pipeline_module.MOST_UNFLUSHED + 101
     assert await end(playing, paper) == 600
 
 
 async def test_no_body_starts_once_an_entry_behind_has_become_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     shortest_wait(monkeypatch, 3600.0)
-    for module in (run_module, steps_module):
+    for module in (pipeline_module, steps_module):
         monkeypatch.setattr(module, "perf_counter", lambda: now[0])
     ran: list[int] = []
 
     @step
     async def work(n: int) -> int:
         ran.append(n)
-        now[0] += run_module.OLDEST_SECONDS * 0.3
+        now[0] += pipeline_module.OLDEST_SECONDS * 0.3
         return n
 
     async def program() -> int:
@@ -125,7 +125,7 @@ async def test_what_an_earlier_pass_of_the_attempt_recorded_counts_as_behind(mon
     paper.holds_back = True
     before: Attempt = new_attempt(paper=paper)
     _, write = before.record(Entry("result", "step", "|short#1", b"=\x91\x01", b"\x01"))
-    write.since -= 2 * run_module.OLDEST_SECONDS
+    write.since -= 2 * pipeline_module.OLDEST_SECONDS
     attempt = Attempt(before.store, before.fence, 1, (), {}, loop=before.loop)
 
     going_on = asyncio.create_task(carry_out(attempt, short, (2,), {}))
@@ -138,7 +138,7 @@ async def test_what_an_earlier_pass_of_the_attempt_recorded_counts_as_behind(mon
 @pytest.mark.parametrize("kind", ["async", "plain"])
 async def test_no_body_starts_with_an_entry_behind_that_is_too_old(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shortest_wait(monkeypatch, 3600.0)
-    monkeypatch.setattr(run_module, "OLDEST_SECONDS", -1.0)
+    monkeypatch.setattr(pipeline_module, "OLDEST_SECONDS", -1.0)
     behind: list[int] = []
     paper = Paper()
 
@@ -198,7 +198,7 @@ async def test_flush_true_waits_and_flush_false_does_not(monkeypatch: pytest.Mon
 
 
 async def test_several_scopes_may_wait_for_the_same_entry(patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_module, "MOST_UNFLUSHED", 0)
+    monkeypatch.setattr(pipeline_module, "MOST_UNFLUSHED", 0)
     ran: list[int] = []
 
     @step
@@ -317,15 +317,15 @@ async def test_two_threads_that_let_go_of_one_entry_do_not_let_go_of_the_next(mo
     attempt.record(Entry("result", "inline", "|x#1", b""))
     paper.holds_back = True
     _, second = attempt.record(Entry("result", "inline", "|x#2", b""))
-    monkeypatch.setattr(run_module, "OLDEST_SECONDS", -1.0)
+    monkeypatch.setattr(pipeline_module, "OLDEST_SECONDS", -1.0)
 
     class Raced(list[Any]):
         def __delitem__(self, places: Any) -> None:
-            assert attempt.behind() is second  # asked by the other thread, just before
+            assert attempt.pipeline.behind() is second  # asked by the other thread, just before
             super().__delitem__(places)
 
     attempt.fence.unflushed = Raced(attempt.fence.unflushed)
-    assert attempt.behind() is second
+    assert attempt.pipeline.behind() is second
     assert attempt.fence.unflushed == [second]
 
     flushing = asyncio.ensure_future(attempt.flush())

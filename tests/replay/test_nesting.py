@@ -197,7 +197,7 @@ async def test_a_plain_durable_function_may_have_coroutines_done_on_its_loop() -
     paused = await play(work)
     assert isinstance(paused.error, Paused)
     assert paused.paths == ["|fetch#1", "|fetch#2"], "in the function's own scope"
-    [path] = paused.attempt.questions
+    [path] = paused.attempt.unwinding.questions
     assert (await play(work, journal=paused.journal, answers={path: {"value": "c"}})).result() == "abc"
 
 

@@ -33,7 +33,7 @@ async def test_a_pause_unwinds_the_attempt_and_its_answer_is_found_by_the_next()
 
     paused = await play(program)
     assert isinstance(paused.error, Paused)
-    [path] = paused.attempt.questions
+    [path] = paused.attempt.unwinding.questions
     answered = await play(program, journal=paused.journal, answers={path: {"value": "!"}})
     assert answered.result() == "a!"
     assert ran == ["a"]
@@ -116,7 +116,7 @@ async def test_a_step_in_another_branch_ends_and_is_recorded_first() -> None:
     assert isinstance(paused.error, Paused)
     assert ran == ["one began", "one ended", "two began", "two ended"]
     assert paused.paths == ["/_work#1|long#1", "/_work#1|long#2"]
-    [path] = paused.attempt.questions
+    [path] = paused.attempt.unwinding.questions
     assert (await play(program, journal=paused.journal, answers={path: {"value": "yes"}})).result() == ["yes", "onetwo"]
     assert len(ran) == 4
 
@@ -126,10 +126,10 @@ async def test_several_pauses_may_be_open_at_once() -> None:
         return list(await asyncio.gather(pause.input("one?", str), pause.input("two?", str)))
 
     paused = await play(program)
-    assert len(paused.attempt.questions) == 2
-    one, two = paused.attempt.questions
+    assert len(paused.attempt.unwinding.questions) == 2
+    one, two = paused.attempt.unwinding.questions
     still = await play(program, journal=paused.journal, answers={two: {"value": "second"}})
-    assert isinstance(still.error, Paused) and list(still.attempt.questions) == [one]
+    assert isinstance(still.error, Paused) and list(still.attempt.unwinding.questions) == [one]
     done = await play(program, journal=still.journal, answers={one: {"value": "first"}, two: {"value": "second"}})
     assert done.result() == ["first", "second"]
 
@@ -164,7 +164,7 @@ async def test_a_branch_that_waits_for_the_paused_one_does_not_hold_it_up() -> N
 
     paused = await play(program)
     assert isinstance(paused.error, Paused)
-    [path] = paused.attempt.questions
+    [path] = paused.attempt.unwinding.questions
     assert (await play(program, journal=paused.journal, answers={path: {"value": "x"}})).result() == "x"
 
 
@@ -206,7 +206,7 @@ async def test_what_must_be_fenced_before_the_stack_is_unwound_is_told_before() 
 
         scope = current.get()
         assert scope is not None
-        scope.attempt.before_unwinding.append(lambda: order.append("fenced"))
+        scope.attempt.unwinding.before.append(lambda: order.append("fenced"))
         try:
             return await pause.input("more?", str)
         finally:

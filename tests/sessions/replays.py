@@ -15,7 +15,7 @@ Program = Callable[[], Awaitable[Any]]
 async def finished(program: Program, journal: Journal, answers: dict[str, Any]) -> Any:
     """Go on from a journal to the end, and begin again as often as the attempt asks for that."""
     played = await play(program, journal=without_lost(journal), answers=answers)
-    while isinstance(played.error, Paused) and played.attempt.is_restarting:
+    while isinstance(played.error, Paused) and played.attempt.unwinding.is_restarting:
         journal = [*journal, *(line for line in played.journal if not journal or line[0] > journal[-1][0])]
         played = await play(program, journal=without_lost(journal), answers=answers)
     return played
@@ -34,5 +34,5 @@ async def cut_anywhere(program: Program) -> None:
     for length in range(len(paused.journal), max(surely, default=1) - 1, -1):
         again = await finished(program, paused.journal[:length], {})
         assert isinstance(again.error, Paused), again.error
-    [path] = paused.attempt.questions
+    [path] = paused.attempt.unwinding.questions
     (await finished(program, paused.journal[: max(surely, default=1)], {path: {"value": "yes"}})).result()

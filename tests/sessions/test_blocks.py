@@ -43,7 +43,7 @@ async def answered(program: Callable[[], Any]) -> Any:
     """Pause, then go on in another attempt with the answer."""
     paused = await play(program)
     assert isinstance(paused.error, Paused), paused.error
-    [path] = paused.attempt.questions
+    [path] = paused.attempt.unwinding.questions
     return await play(program, journal=paused.journal, answers={path: {"value": "yes"}})
 
 
@@ -135,7 +135,7 @@ async def test_a_block_whose_hold_limit_passed_is_run_again_from_its_beginning(s
     paused = await play(program)
     stage.wait("alone")
     await (await stage.open()).rollback()  # as the limit does
-    [path] = paused.attempt.questions
+    [path] = paused.attempt.unwinding.questions
     (await finished(program, paused.journal, {path: {"value": "yes"}})).result()
     assert [x for x, _ in seen] == [1, 1, 2]
     assert rows(stage) == [1, 2]
@@ -152,7 +152,7 @@ async def test_only_the_block_of_a_lost_session_is_run_again(stage: Stage) -> No
 
     paused = await play(program)
     await (await stage.open()).end()
-    [path] = paused.attempt.questions
+    [path] = paused.attempt.unwinding.questions
     (await finished(program, paused.journal, {path: {"value": "yes"}})).result()
     assert [x for x, _ in seen] == [1, 2, 2]
     assert rows(stage) == [1, 2]

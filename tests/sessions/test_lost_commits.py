@@ -273,7 +273,7 @@ async def test_a_durable_function_walks_on_after_the_block_that_was_committed(
 
     way.cut_next_commit("after")
     first = await play(program)
-    assert first.attempt.is_restarting
+    assert first.attempt.unwinding.is_restarting
     again = await play(program, journal=first.journal)
     assert again.result() == "done"
     assert stage.outside(BALANCE) == 90

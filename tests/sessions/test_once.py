@@ -135,7 +135,7 @@ async def test_a_transaction_without_a_block_that_is_gone_is_run_again(stage: St
 
     paused = await play(program)
     await (await stage.open()).rollback()
-    [path] = paused.attempt.questions
+    [path] = paused.attempt.unwinding.questions
     (await finished(program, paused.journal, {path: {"value": "yes"}})).result()
     assert rows(stage) == [1, 2, 3]
 
@@ -158,7 +158,7 @@ async def test_an_effect_in_a_block_that_is_run_again_is_not_repeated(stage: Sta
 
     paused = await play(program)
     await (await stage.open()).rollback()
-    [path] = paused.attempt.questions
+    [path] = paused.attempt.unwinding.questions
     (await finished(program, paused.journal, {path: {"value": "yes"}})).result()
     assert (rows(stage), sent) == ([1, 2], [1])
 

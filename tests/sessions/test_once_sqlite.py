@@ -91,7 +91,7 @@ async def test_a_transaction_that_died_with_its_holder_is_run_again(stage: Stage
 
     paused = await play(program)
     stage.kill_proxy()
-    [path] = paused.attempt.questions
+    [path] = paused.attempt.unwinding.questions
     (await finished(program, paused.journal, {path: {"value": "yes"}})).result()
     assert rows(file) == [1, 2, 3]
 

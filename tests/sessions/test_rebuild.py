@@ -181,7 +181,7 @@ async def test_a_durable_function_goes_on_in_the_rebuilt_transaction(stage: Stag
 
     paused = await play(program)
     lose(stage)
-    [path] = paused.attempt.questions
+    [path] = paused.attempt.unwinding.questions
     (await play(program, journal=paused.journal, answers={path: {"value": "yes"}})).result()
     assert stage.outside("SELECT count(*) FROM t") == 3
 

@@ -197,7 +197,7 @@ async def test_a_pause_in_a_block_leaves_the_transaction_to_the_next_attempt(
     assert outside(file) == [1]
     if holder_dies:
         stage.kill_proxy()
-    [path] = paused.attempt.questions
+    [path] = paused.attempt.unwinding.questions
     (await finished(program, paused.journal, {path: {"value": "yes"}})).result()
     assert outside(file) == [1, 2, 3]
 

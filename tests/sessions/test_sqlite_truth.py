@@ -183,7 +183,7 @@ async def test_a_durable_function_walks_on_after_the_block_that_was_committed(st
         return "done"
 
     first = await play(program)
-    assert first.attempt.is_restarting
+    assert first.attempt.unwinding.is_restarting
     stage.proxies[-1].wait()
     assert (await play(program, journal=first.journal)).result() == "done"
     assert outside(file) == [1]

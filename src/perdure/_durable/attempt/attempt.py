@@ -1,9 +1,11 @@
 """One attempt at a durable function: what it has recorded, and what it records now.
 
-The walk of a step: functions.py asks its scope's track; a recorded result is decoded and handed out through
-the gate; a fresh one is run, recorded by `record`, and handed out. When results may ride along and when
-somebody has to wait for the disk is decided here, by the rules of the committer's barrier and pipeline.
-How an attempt is driven from its beginning to its end is in driver.py.
+A step asks its scope's track (calls/step_walk.py). A recorded result is decoded and goes to the code through the gate.
+A fresh one is run, recorded by `record`, and goes out the same way.
+
+An attempt has three parts, each with a file of its own: what is under way (`activity`), pausing and stopping early
+(`unwinding`), and entries on their way to the disk (`pipeline`). driver.py drives an attempt from its beginning to its
+end.
 """
 
 from __future__ import annotations
@@ -13,24 +15,23 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import Context
-from itertools import filterfalse, takewhile
-from operator import attrgetter
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec import Struct
+
+from perdure._durable.attempt.activity import Activity
 from perdure._durable.attempt.delivery_order import NOBODY, Gate
+from perdure._durable.attempt.pipeline import Pipeline
 from perdure._durable.attempt.scopes import Scope, current
 from perdure._durable.attempt.starting_point import Point
 from perdure._durable.attempt.timing import Alarms
-from perdure._durable.attempt.unwinding import EffectsUnderWay, Late, Paused, Unwinding, making
-from perdure._ground import crash_points as crash
-from perdure._ground import envelope
+from perdure._durable.attempt.unwinding import Paused, Unwinding, making
 from perdure._ground.bridge import drive
-from perdure._model import LEASE, Entry, encode_entry
+from perdure._model import LEASE, Entry
 from perdure._replay import Cursor, Diverged
 from perdure._store import Fence, Store, Write
 from perdure._tasks import Task
-from perdure.errors import LeaseLost, PerdureError, ReplayDiverged
+from perdure.errors import PerdureError, ReplayDiverged
 
 if TYPE_CHECKING:
     from perdure._durable.values import Signature
@@ -38,27 +39,28 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = logging.getLogger("perdure.durable")
 
-# No body starts while its task has an unflushed entry older than this, or more than so many.
-OLDEST_SECONDS = 0.02
-MOST_UNFLUSHED = 256
-# A result that took no longer than a commit gains nothing by waiting for one.
-SHORTEST_WAIT = 0.001
 SLOW_SECONDS = 0.1
-_letting_go = threading.Lock()  # of writes that are on disk
-_is_done = attrgetter("done")
-_seal = envelope.sealer_of("entry")  # closed by the committer, which knows the position
 LEASE_MS = int(LEASE.total_seconds() * 1000)
 
 
-class Attempt(Unwinding):
+class _Seldom(Struct, eq=False):
+    """What most attempts never use. The first use makes all of it. (A `__getattr__` would do the same, and make every
+    look at an attribute of an attempt cost three times as much.)"""
+
+    parts: dict[Any, Any] = {}  # what other modules keep for the attempt, by the function that makes it
+    patches: dict[str, bool] = {}
+    warned: dict[str, None] = {}  # steps that were reported to hold up the loop
+    not_awaited: str | None = None  # a step or effect that was called and dropped
+
+
+class Attempt:
     """What the scopes of one attempt share."""
 
     __slots__ = (
-        "__weakref__", "_params", "_thread", "alive", "always_replay", "answers", "asks_last", "at_work", "began",
-        "body", "cancelled", "carried", "cursor", "deadline_at", "driver", "effects", "entries", "epoch", "fence",
-        "fresh", "inline", "is_over", "key", "line", "looked_at", "loop", "made_alarms", "made_gate", "main",
-        "near_until", "near_up_to", "ordered", "pausing", "point", "replayed", "scopes", "signature", "store", "task",
-        "task_id", "touched", "uid", "under_way",
+        "__weakref__", "_seldom", "_thread", "activity", "always_replay", "answers", "asks_last", "began", "body",
+        "cancelled", "carried", "cursor", "deadline_at", "driver", "effects", "entries", "epoch", "fence", "fresh",
+        "is_over", "key", "line", "loop", "made_alarms", "made_gate", "main", "pipeline", "point", "replayed",
+        "signature", "store", "task", "task_id", "uid", "unwinding",
     )  # fmt: skip
 
     def __init__(
@@ -74,12 +76,15 @@ class Attempt(Unwinding):
         self.store, self.fence, self.line, self.loop = store, fence, line, loop
         self.task_id, self.uid, self.epoch = fence.task_id, fence.uid, fence.epoch
         self.began = store.clock.now_ms()
-        self.looked_at = store.clock.boottime()  # when it was last seen not to have stood still
         self.entries = entries  # as this attempt found them
         self.point = point  # where this attempt begins, if not at the journal's beginning
         self.asks_last = False  # whether the function goes on from the state it has saved
         self.cursor = cursor = Cursor(entries, 0 if point is None else point.position)
         self.answers = answers  # by path: how a pause of an earlier attempt was answered
+        self.activity = Activity()
+        self.unwinding = Unwinding(self, loop, self.activity)
+        self.key = f"{store.namespace}\0{fence.task_id}"  # of its writes
+        self.pipeline = Pipeline(store, fence, line, cursor.last, self.key)
         self.main = Scope(self, "")
         # With one scope, and nothing recorded, there is nothing to put in order: most short tasks never have a gate.
         self.made_gate: Gate | None = Gate(loop, cursor.in_order(), self, entries) if entries else None
@@ -89,44 +94,34 @@ class Attempt(Unwinding):
                 self.made_gate.timers.handed(point.position)
             if cursor.loose:
                 self.made_gate.loose = cursor.loose
-        self.scopes = 1
-        self.ordered = 1  # the scopes, and the timers and threads that may wake one: above one, results go in order
         self.made_alarms: Alarms | None = None
-        self.alive: dict[int, tuple[asyncio.Future[Any], Scope]] = {}  # the scopes that are tasks, until they end
         self.effects: dict[str, Any] = {}  # by name: the effects this attempt has called, to undo them by
-        self._late: Late | None = None
-        self.at_work: EffectsUnderWay | None = None  # its effects, from the first on
-        # By path: what a call under way belongs to (a transaction of a kept session), for the note of its entry.
-        self.touched: dict[str, dict[str, str | int | float | None]] = {}
-        self.under_way: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {}  # steps: Call and arguments by path
-        self.pausing: dict[str, asyncio.Future[None]] = {}
         self.task: Task | None = None  # for what goes beside the journal
         self.deadline_at: int | None = None  # when its task has taken too long
         self.body: asyncio.Task[Any] | None = None
         self.driver: asyncio.Task[Any] | None = None
-        self.cancelled = 0  # how often its driver had been when it began
+        self.cancelled = 0  # how often its driver had been cancelled when it began
         self.signature: Signature | None = None  # of the function
         self.carried: bytes | None = None  # the next line's arguments
-        self.bodies = 0  # calls under way, from their beginning until their result comes to the gate
-        self.inline = 0  # steps of plain functions under way, in threads of their own
         self.replayed = self.fresh = 0
         self.always_replay = False  # for tests: unwound after every entry, and begun again (replay_tests.py)
-        self.is_restarting = False  # unwound only to be replayed at once
         self.is_over = False  # the function has ended, one way or another
-        self.unwinding = False
-        self.stopping = False  # somebody wants the task to end, or to stand still
-        self.halted = False  # the kill switch is on
-        self.draining = False  # this process wants to leave, and another to go on with the task
-        fence.position = cursor.last
-        # Until this moment, and up to this position, no entry is far `behind`, and a step need not ask.
-        self.near_until = 0.0 if fence.unflushed else perf_counter() + OLDEST_SECONDS
-        self.near_up_to = cursor.last + MOST_UNFLUSHED
+        self._seldom: _Seldom | None = None
         self._thread = threading.get_ident()
-        self.key = f"{store.namespace}\0{fence.task_id}"  # of its writes
-        # Of every entry; a copy is made in half the time that a new dict takes.
-        self._params = {
-            "uid": self.uid, "line": line, "position": 0, "entry": b"", "epoch": self.epoch, "worker": fence.worker,
-        }  # fmt: skip
+
+    @property
+    def seldom(self) -> _Seldom:
+        """What most attempts never use."""
+        found = self._seldom
+        if found is None:
+            with making:
+                found = self._seldom = self._seldom or _Seldom()
+        return found
+
+    @property
+    def not_awaited(self) -> str | None:
+        """A step or effect that was called and dropped."""
+        return None if self._seldom is None else self._seldom.not_awaited
 
     @property
     def gate(self) -> Gate:
@@ -159,7 +154,7 @@ class Attempt(Unwinding):
 
     def part(self, make: Callable[[Attempt], T]) -> T:
         """What another module keeps for this attempt, made when it is first asked for, by whichever thread."""
-        parts = self.late.parts
+        parts = self.seldom.parts
         found: T | None = parts.get(make)
         if found is None:
             with making:
@@ -167,6 +162,13 @@ class Attempt(Unwinding):
                 if found is None:
                     found = parts[make] = make(self)
         return found
+
+    def on_loop(self, act: Callable[[], object]) -> None:
+        """Have something done on the attempt's loop: now, or soon if this is another thread."""
+        if threading.get_ident() == self._thread:
+            act()
+        else:
+            self.loop.call_soon_threadsafe(act)
 
     def is_elsewhere(self) -> bool:
         """Whether this is another thread than the attempt's loop has: that of a plain function."""
@@ -183,7 +185,7 @@ class Attempt(Unwinding):
             raise self.fence.closed
         if self.is_over:
             raise asyncio.CancelledError  # a task that the function left behind ends here
-        if self.unwinding:
+        if self.unwinding.has_begun:
             raise Paused
 
     @property
@@ -203,7 +205,7 @@ class Attempt(Unwinding):
         """Whether the attempt itself is being ended: then a cancellation is not the code's own."""
         driver = self.driver
         return (
-            self.unwinding
+            self.unwinding.has_begun
             or self.is_over
             or self.fence.closed is not None
             or (driver is not None and driver.cancelling() > self.cancelled)
@@ -212,23 +214,25 @@ class Attempt(Unwinding):
     def has_returned(self) -> bool:
         """Whether the function has come to its result, and only what it left behind is being ended."""
         body = self.body
-        is_whole = self.is_over and not self.unwinding and self.fence.closed is None
+        is_whole = self.is_over and not self.unwinding.has_begun and self.fence.closed is None
         return is_whole and body is not None and body.done() and not body.cancelled() and body.exception() is None
 
     # ── scopes ──────────────────────────────────────────────────────────────────────────────────
 
     def scope_is(self, task: asyncio.Future[Any], scope: Scope) -> None:
-        self.alive[id(task)] = (task, scope)
+        """A task has begun that is this scope."""
+        self.activity.alive[id(task)] = (task, scope)
         task.add_done_callback(self._scope_ended, context=NOBODY)
 
     def _scope_ended(self, task: asyncio.Future[Any]) -> None:
-        self.scopes -= 1
-        self.ordered -= 1
-        del self.alive[id(task)]
+        activity = self.activity
+        activity.scopes -= 1
+        activity.ordered -= 1
+        del activity.alive[id(task)]
         if self.is_ending and not task.cancelled():
-            task.exception()  # nobody will look at it, and nobody should be told so
-        if self.pausing:
-            self.look_for_unwinding()
+            task.exception()  # the attempt ends: asyncio must not report it as never retrieved
+        if self.unwinding.pausing:
+            self.unwinding.begin_when_still()
 
     def is_ours(self, context: Context) -> bool:
         scope: Scope | None = context.get(current)
@@ -239,55 +243,17 @@ class Attempt(Unwinding):
         return self.is_ours(context) and scope is not None and (scope.track.is_used or scope is self.main)
 
     def is_alive(self, scope: str) -> bool:
-        return not scope or any(alive.path == scope for _, alive in self.alive.values())
+        return self.activity.has_scope(scope)
 
     # ── recording ───────────────────────────────────────────────────────────────────────────────
 
     def record(self, entry: Entry, urgent: bool = False) -> tuple[int, Write]:
-        """Give an entry its position and queue it; the position is the order in which results go out.
-
-        Raises:
-            PerdureError: an earlier write of this attempt failed; nothing more is written.
-        """
-        store, fence = self.store, self.fence
-        committer, params = store.committer, self._params.copy()
-        sealed = params["entry"] = _seal(encode_entry(entry), self.uid, store.ring)
-        write = Write(committer, "append_entry", params, self.key, len(sealed) + 100, fence, True, perf_counter())
-        position = committer.submit_entry(write, params, fence, urgent)
-        if crash.armed:
-            crash.place("journal.recorded")
-        return position, write
+        """Give an entry its position and queue it (Pipeline.record)."""
+        return self.pipeline.record(entry, urgent)
 
     async def flush(self) -> None:
-        """Wait until everything recorded so far is on disk.
-
-        Raises:
-            LeaseLost: another attempt has taken over.
-        """
-        newest = self.fence.newest
-        if newest is not None:
-            await newest
-        self.fence.check()
-
-    def behind(self) -> Write | None:
-        """The oldest entry that is not on disk, if so much is not that no body may start.
-
-        Asked, it lets go of the writes that are on disk, and says from when on it has to be asked again.
-        """
-        unflushed, position, now = self.fence.unflushed, self.fence.position, perf_counter()
-        if _letting_go.acquire(blocking=False):  # else another thread is at it, and would take too many
-            try:
-                del unflushed[: len(list(takewhile(_is_done, unflushed)))]
-            finally:
-                _letting_go.release()
-        waiting = list(filterfalse(_is_done, unflushed.copy()))
-        if not waiting:
-            self.near_until, self.near_up_to = now + OLDEST_SECONDS, position + MOST_UNFLUSHED
-            return None
-        oldest = waiting[0]
-        self.near_until = oldest.since + OLDEST_SECONDS
-        self.near_up_to = position + MOST_UNFLUSHED - len(waiting)
-        return oldest if now > self.near_until or position > self.near_up_to else None
+        """Wait until everything recorded so far is on disk (Pipeline.flush)."""
+        await self.pipeline.flush()
 
     async def may_start(self) -> None:
         """Before a body runs: the attempt is whole, and its entries are not far behind.
@@ -296,69 +262,44 @@ class Attempt(Unwinding):
             Paused: the attempt is being unwound.
             PerdureError: the attempt was closed.
         """
+        unwinding, pipeline = self.unwinding, self.pipeline
         self.check()
-        if self.stopping or self.draining:
-            await self.suspend(f"~stop {len(self.pausing)}")
-        if self._stood_still():
-            await self.check_holder()
-        while (oldest := self.behind()) is not None:
+        if unwinding.stopping or unwinding.draining:
+            await unwinding.suspend(f"~stop {len(unwinding.pausing)}")
+        if pipeline.was_suspended():
+            await pipeline.check_holder()
+        while (oldest := pipeline.behind()) is not None:
             await oldest
             self.check()
 
     def may_start_here(self) -> None:
         """The same for a plain call, which holds up its thread while it waits."""
+        pipeline = self.pipeline
         self.check()
-        if self.stopping or self.draining:
+        if self.unwinding.stopping or self.unwinding.draining:
             raise Paused
-        if perf_counter() > self.near_until or self.fence.position > self.near_up_to:
-            if self._stood_still():
-                drive(self.check_holder())
-            while (oldest := self.behind()) is not None:
-                self.wait_here(oldest)
+        if not pipeline.is_near:
+            if pipeline.was_suspended():
+                drive(pipeline.check_holder())
+            while (oldest := pipeline.behind()) is not None:
+                pipeline.wait_here(oldest)
                 self.check()
 
-    def _stood_still(self) -> bool:
-        """Whether so much time has passed since this was asked last that the lease may have been taken."""
-        store, before = self.store, self.looked_at
-        now = self.looked_at = store.clock.boottime()
-        return now - before > store.presence.lease.total_seconds() / 3
-
-    async def check_holder(self) -> None:
-        """
-        Raises:
-            LeaseLost: another attempt has taken over; the call did not run.
-        """
-        rows = await self.store.query("read_holder", uid=self.uid)
-        if not rows or (rows[0][0], rows[0][1]) != (self.epoch, self.fence.worker):
-            error = LeaseLost(self.task_id, "another attempt took over while this one stood still")
-            self.fence.close(error)
-            raise error
-
-    def wait_here(self, write: Write) -> None:
-        self.store.committer.wait(write, may_commit=threading.get_ident() != self._thread)
-        write.outcome()
-
-    def is_worth_waiting(self, took: float, flush: bool | None) -> bool:
-        """Whether a result is waited for: a long step loses little by it, a short one much."""
-        if flush is not None:
-            return flush
-        return took > SHORTEST_WAIT and took > self.store.committer.commit_seconds
-
     def warn_if_slow(self, name: str, took: float) -> None:
-        if took > SLOW_SECONDS and name not in self.late.warned and threading.get_ident() == self._thread:
-            self.late.warned[name] = None
+        if took > SLOW_SECONDS and name not in self.seldom.warned and threading.get_ident() == self._thread:
+            self.seldom.warned[name] = None
             log.warning("the step %s held the event loop for %.0f ms; make it async", name, took * 1000)
 
     async def hand_out(self, position: int, *, absorbs: bool = False) -> None:
         """Return when it is this result's turn to reach the code. `absorbs`: its call survives a cancellation, as it
         did when it was recorded."""
         if self.always_replay and position > self.cursor.last:
-            self.is_restarting = True
-            await self.suspend(f"~replay {position}")
-        if self.ordered > 1:
+            self.unwinding.is_restarting = True
+            await self.unwinding.suspend(f"~replay {position}")
+        if self.activity.ordered > 1:
             await self.gate.turn(position, absorbs=absorbs)
-            if self.pausing:
-                self.look_for_unwinding()
+            if self.unwinding.pausing:
+                self.unwinding.begin_when_still()
         else:
             self.passed(position)
 
@@ -375,6 +316,7 @@ class Attempt(Unwinding):
         if self.made_gate is not None:
             self.made_gate.close()
         self.cursor.close()
+        self.unwinding.close()
         self.body = self.driver = None
         del self.main
 
@@ -389,7 +331,5 @@ class Attempt(Unwinding):
         self.fence.close(error)
         if self.made_gate is not None:
             self.made_gate.fail(error)
-        for future in self.pausing.values():
-            if not future.done():
-                future.set_exception(error)
+        self.unwinding.fail(error)
         return error

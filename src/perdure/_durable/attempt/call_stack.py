@@ -60,7 +60,7 @@ def stacks_now() -> dict[str, list[str]]:
     if scope is None:
         return {}
     attempt, here = scope.attempt, asyncio.current_task()
-    tasks = {alive.path: task for task, alive in attempt.alive.values()}
+    tasks = {alive.path: task for task, alive in attempt.activity.alive.values()}
     found = {"": attempt.body, **tasks}
     return {
         path: stack_here() if task is here else stack_of(task)

@@ -50,7 +50,7 @@ async def carry_out(
     is_interrupted = raised is not None and driver is not None and driver.cancelling() > attempt.cancelled
     error = raised if is_interrupted else _judge(attempt, raised)
     attempt.is_over = True
-    if attempt.alive:
+    if attempt.activity.alive:
         await _end_scopes(attempt)
     attempt.let_go()
     if error is not None:
@@ -62,11 +62,11 @@ def _judge(attempt: Attempt, raised: BaseException | None) -> BaseException | No
     """How the attempt really ended: code may have caught what it should not have."""
     if attempt.fence.closed is not None:
         return attempt.fence.closed
-    if attempt.unwinding:
-        return attempt.late.leaving or Paused()
+    if attempt.unwinding.has_begun:
+        return attempt.unwinding.leaving or Paused()
     if not attempt.cursor.is_empty:
         how = "its end" if raised is None else f"its end by {type(raised).__name__}: {raised}"
-        missed = attempt.cursor.end(how, {scope.path for _, scope in attempt.alive.values()})
+        missed = attempt.cursor.end(how, {scope.path for _, scope in attempt.activity.alive.values()})
         if missed is not None:
             error = attempt.poison(attempt.diverged(missed))
             error.__cause__ = raised
@@ -81,7 +81,7 @@ def _judge(attempt: Attempt, raised: BaseException | None) -> BaseException | No
 
 async def _end_scopes(attempt: Attempt) -> None:
     """Nothing of the function goes on after it. Tasks that never made a call may be a library's: they stay."""
-    left = [task for task, scope in attempt.alive.values() if scope.track.is_used]
+    left = [task for task, scope in attempt.activity.alive.values() if scope.track.is_used]
     for task in left:
         task.cancel()
     if left:

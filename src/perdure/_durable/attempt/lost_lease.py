@@ -31,17 +31,17 @@ async def find_lost(store: Store, attempts: Iterable[Attempt]) -> list[Attempt]:
 
 def stop(attempt: Attempt) -> None:
     """End an attempt that lost its lease: its code is cancelled, and so are its effects."""
-    if attempt.is_over or attempt.unwinding:
+    if attempt.is_over or attempt.unwinding.has_begun:
         return
     if attempt.fence.closed is None:
         attempt.poison(LeaseLost(attempt.task_id, "another attempt took over while this one stood still"))
-    attempt.interrupt()
+    attempt.unwinding.interrupt()
 
 
 def stand_down(attempt: Attempt) -> None:
     """Say that nothing of a refused attempt runs, unless an effect of it still does: then its end says so."""
     fence, store = attempt.fence, attempt.store
-    if fence.closed is None or attempt.effecting:
+    if fence.closed is None or attempt.activity.has_effects:
         return
     params = {"uid": attempt.uid, "epoch": attempt.epoch, "worker": fence.worker, "stopped": STOPPED}
     try:

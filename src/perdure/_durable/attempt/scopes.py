@@ -76,7 +76,7 @@ class Scope(Struct, eq=False):
         """The task whose end is the end of this scope; not the one of a helper, as `wait_for` makes it."""
         if self.is_body:
             return self.task or self.attempt.body
-        tasks = (task for task, scope in self.attempt.alive.values() if scope is self)
+        tasks = (task for task, scope in self.attempt.activity.alive.values() if scope is self)
         return next(tasks, self.attempt.body)
 
     def numbers(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -191,13 +191,13 @@ def install(loop: asyncio.AbstractEventLoop) -> None:
         context.run(current.set, child)
         # Counted before it is made: an eager task runs inside make().
         attempt = scope.attempt
-        attempt.scopes += 1
-        attempt.ordered += 1
+        attempt.activity.scopes += 1
+        attempt.activity.ordered += 1
         try:
             task = make(coro, child.path, loop, context, **how)
         except BaseException:
-            attempt.scopes -= 1
-            attempt.ordered -= 1
+            attempt.activity.scopes -= 1
+            attempt.activity.ordered -= 1
             raise
         attempt.scope_is(task, child)
         return task

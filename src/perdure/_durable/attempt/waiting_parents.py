@@ -35,4 +35,4 @@ def only_waiting(uids: Iterable[str]) -> int:
 
 def _only_waits(attempts: list[Attempt]) -> bool:
     attempt = attempts[-1]
-    return attempt.bodies == len(attempts) and not attempt.inline and not attempt.effecting
+    return attempt.activity.bodies == len(attempts) and not attempt.activity.inline and not attempt.activity.has_effects

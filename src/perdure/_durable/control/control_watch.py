@@ -55,7 +55,7 @@ async def request_cancel(task: Task, *, undo: bool) -> bool:
         return False
     attempt = _attempt_of(store, task.uid)
     if attempt is not None:
-        attempt.loop.call_soon_threadsafe(attempt.stop)
+        attempt.loop.call_soon_threadsafe(attempt.unwinding.stop)
     return True
 
 
@@ -68,7 +68,7 @@ def stop_soon(store: Store, uid: str) -> None:
     """Ask the attempt of this process to give its task back at the next safe point, for another worker."""
     attempt = _attempt_of(store, uid)
     if attempt is not None:
-        attempt.drain()
+        attempt.unwinding.drain()
 
 
 async def why_drained(attempt: Attempt) -> str:
@@ -99,8 +99,8 @@ def halt_here(store: Store, task_id: str | None) -> None:
         for attempt in list(watch.attempts.values()):
             if task_id in (None, attempt.task_id):
                 # Set here too: code that never awaits keeps its loop from running the callback.
-                attempt.halted = attempt.stopping = True
-                attempt.loop.call_soon_threadsafe(attempt.halt)
+                attempt.unwinding.halted = attempt.unwinding.stopping = True
+                attempt.loop.call_soon_threadsafe(attempt.unwinding.halt)
 
 
 async def is_halted(store: Store, task_id: str) -> bool:
@@ -181,7 +181,7 @@ class ControlWatch:
     def task_id_of(self, task: asyncio.Future[Any] | None) -> str | None:
         """The task whose attempt an asyncio task belongs to."""
         for attempt in list(self.attempts.values()):
-            if task is not None and (task is attempt.body or id(task) in attempt.alive):
+            if task is not None and (task is attempt.body or id(task) in attempt.activity.alive):
                 return attempt.task_id
         return None
 
@@ -220,14 +220,14 @@ class ControlWatch:
         await self._stop_lost()
         for attempt in list(self.attempts.values()):
             if not switches.isdisjoint(("", attempt.task_id)):
-                attempt.halt()
+                attempt.unwinding.halt()
             elif attempt.uid in cancelled:
-                attempt.stop()
+                attempt.unwinding.stop()
             elif attempt.uid in paused:
-                attempt.interrupt() if _is_urgent(attempt, paused[attempt.uid]) else attempt.drain()
+                attempt.unwinding.interrupt() if _is_urgent(attempt, paused[attempt.uid]) else attempt.unwinding.drain()
             else:
                 note_steps(attempt)
-                if attempt.pausing:
+                if attempt.unwinding.pausing:
                     await _bring_answers(attempt)
 
     async def _stop_lost(self) -> None:
@@ -309,8 +309,8 @@ async def _bring_answers(attempt: Attempt) -> None:
         if attempt.task is not None:
             await look_after(attempt.store, attempt.uid)
         for row in await attempt.store.rows(PauseRow, "read_pauses", uid=attempt.uid):
-            if row.answer is not None and row.path in attempt.pausing:
-                attempt.answered(row.path, attempt.store.unseal(attempt.uid, "answer", row.answer))
+            if row.answer is not None and row.path in attempt.unwinding.pausing:
+                attempt.unwinding.answered(row.path, attempt.store.unseal(attempt.uid, "answer", row.answer))
     except PerdureError:
         return  # the next look, or the next attempt, finds it
 
@@ -351,8 +351,8 @@ class _Seen:
 
 def note_steps(attempt: Attempt) -> None:
     """Record the steps of this attempt that have been under way since the last look."""
-    under_way = dict(attempt.under_way)
-    if not under_way or attempt.unwinding or attempt.is_over:
+    under_way = dict(attempt.activity.steps)
+    if not under_way or attempt.unwinding.has_begun or attempt.is_over:
         return
     seen = attempt.part(_Seen)
     seen.noted = {path: begun for path, begun in seen.noted.items() if under_way.get(path) is begun}
@@ -371,6 +371,6 @@ def note_steps(attempt: Attempt) -> None:
 
 def _stack(attempt: Attempt, scope: str) -> list[str]:
     """The functions this scope is waiting in; empty for a plain function, which has no asyncio task."""
-    tasks = (task for task, alive in attempt.alive.values() if alive.path == scope)
+    tasks = (task for task, alive in attempt.activity.alive.values() if alive.path == scope)
     task = attempt.body if not scope else next(tasks, None)
     return stack_of(task) if isinstance(task, asyncio.Task) and not task.done() else []

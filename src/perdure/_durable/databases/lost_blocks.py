@@ -35,7 +35,7 @@ def belongs_to(block: Block, *, left: str = "", entered: bool = False) -> None:
         note[_LEFT] = left
     if entered:
         note[_ENTERED] = 1
-    scope.attempt.touched[scope.path] = note
+    scope.attempt.activity.touched[scope.path] = note
 
 
 class Commit(NamedTuple):
@@ -99,4 +99,4 @@ async def run_again(attempt: Attempt, block: Block) -> NoReturn:
     path = f"~{LOST} {block.unit} {block.name} {attempt.fence.position}"
     attempt.record(Entry("result", LOST, path, b"", data, at=now, epoch=attempt.epoch), urgent=True)
     await attempt.flush()
-    await attempt.begin_anew(f"~{LOST} {block.unit}")
+    await attempt.unwinding.begin_anew(f"~{LOST} {block.unit}")

@@ -167,9 +167,9 @@ def patched(name: str) -> bool:
         return True
     attempt = scope.attempt
     attempt.check()
-    decided = attempt.late.patches.get(name)
+    decided = attempt.seldom.patches.get(name)
     if decided is None:
-        decided = attempt.late.patches[name] = _decide(attempt, f"|patched.{name}#1")
+        decided = attempt.seldom.patches[name] = _decide(attempt, f"|patched.{name}#1")
     return decided
 
 

@@ -181,7 +181,7 @@ def _called_on_loop(call: EffectCall) -> Callable[..., Any]:
         if scope is None or _effect_here(None) is not None:
             raise _refusal(call, scope)
         attempt, is_body = scope.attempt, scope.is_body
-        if attempt.fence.closed is not None or attempt.unwinding or attempt.is_over:
+        if attempt.fence.closed is not None or attempt.unwinding.has_begun or attempt.is_over:
             attempt.check()
         attempt.effects[name] = call
         spelled = plain_digest(args) if told_plainly and not kwargs else None

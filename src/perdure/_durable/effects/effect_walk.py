@@ -116,7 +116,7 @@ class Walk(Limited, eq=False):
         while True:
             if task is None:
                 attempt.may_start_here()
-            elif attempt.stopping or attempt.draining:
+            elif attempt.unwinding.stopping or attempt.unwinding.draining:
                 # Not for entries that are not on disk yet, as a step does: its own intent goes there after them.
                 await attempt.may_start()
             # From its intent to its outcome no attempt is unwound: what is under way ends, and is recorded.
@@ -130,7 +130,7 @@ class Walk(Limited, eq=False):
                     crash.place("effect.before_intent")
                 write = self._intend(at_work.now_ms())
                 if task is None:
-                    attempt.wait_here(write)
+                    attempt.pipeline.wait_here(write)
                 else:
                     await write
                 # Its commit was fenced. Only after a long stop (a laptop's lid) can the lease have gone since.
@@ -139,7 +139,7 @@ class Walk(Limited, eq=False):
                 if self.again:
                     settling.withdraw(self)
                 if len(attempt.fence.unflushed) > _MANY:
-                    attempt.behind()  # it is not; asked, it lets go of the writes that are on disk
+                    attempt.pipeline.behind()  # it is not; asked, it lets go of the writes that are on disk
                 attempt.fresh += 1
                 self.is_open, trouble = True, None  # a body that knows better says so
                 began, limits = at_work.limits.time(), at_work.limits
@@ -164,8 +164,8 @@ class Walk(Limited, eq=False):
                     crash.place("effect.done")
             finally:
                 at_work.walks.discard(self)
-                if attempt.pausing or attempt.stopping:
-                    attempt.look_for_unwinding()
+                if attempt.unwinding.pausing or attempt.unwinding.stopping:
+                    attempt.unwinding.begin_when_still()
                 if attempt.fence.closed is not None:
                     stand_down(attempt)
             self.took_ms = int((limits.time() - began) * 1000)
@@ -258,7 +258,7 @@ class Walk(Limited, eq=False):
                 raise attempt.fence.closed
             if clock.boottime() - before < max(_NO_STOP_SECONDS, attempt.store.presence.lease.total_seconds() / 3):
                 return
-            await attempt.check_holder()  # and it has a new one, for the old one's deadline means nothing
+            await attempt.pipeline.check_holder()  # and it has a new one, for the old one's deadline means nothing
             before = clock.boottime()
             crash.place("effect.before_intent")
             await self._on_disk(self._intend(self.attempt.store.clock.now_ms()))
@@ -278,7 +278,7 @@ class Walk(Limited, eq=False):
                 raise error
             return Outcome(error=error, is_known=False)  # the body's own: something it awaited was cancelled
         if not isinstance(error, Exception) and is_leaving(error):
-            attempt.leave(error)
+            attempt.unwinding.leave(error)
             raise error
         attempt.fence.check()  # ours to raise again, not the effect's to record
         if self.call.is_definite(error, is_sent_again=self.again == "same key") and not is_late:
@@ -313,7 +313,7 @@ class Walk(Limited, eq=False):
         """Record what most effects come to: a value, in a function of one scope, where it goes out at once. Its bytes
         and what the caller gets; None when it is something else, and nothing was recorded."""
         attempt, task = self.attempt, self.task
-        if self.is_body or attempt.ordered > 1 or attempt.always_replay:
+        if self.is_body or attempt.activity.ordered > 1 or attempt.always_replay:
             return None
         if task is not None and task.cancelling() > self._before:
             return None
@@ -379,9 +379,9 @@ class Walk(Limited, eq=False):
 
     async def _on_disk(self, write: Write) -> None:
         if self.is_inline:
-            self.attempt.wait_here(write)
+            self.attempt.pipeline.wait_here(write)
         else:
-            with self.attempt.not_at_rest():
+            with self.attempt.unwinding.held_off():
                 await write
 
 
@@ -515,7 +515,7 @@ def intent_of(attempt: Attempt, answer: Answer) -> Entry | None:
 
 async def take_turn(attempt: Attempt, answer: Recorded) -> None:
     """Wait until it is the turn of a recorded outcome."""
-    if answer.entry.op == "effect" and attempt.ordered > 1:
+    if answer.entry.op == "effect" and attempt.activity.ordered > 1:
         await attempt.hand_out(answer.position, absorbs="absorbed" in (answer.entry.note or {}))
     else:  # it was had at once when it was recorded, or is the only one
         attempt.passed(answer.position)

@@ -92,17 +92,17 @@ _of_loop: WeakValueDictionary[asyncio.AbstractEventLoop, Limits] = WeakValueDict
 
 def at_work_of(attempt: Attempt) -> AtWork:
     """The effects of an attempt; made when the first one is called, by whichever thread."""
-    found = attempt.at_work
+    found = attempt.activity.effects
     if type(found) is AtWork:
         return found
     with making:
-        found = attempt.at_work
+        found = attempt.activity.effects
         if type(found) is not AtWork:
             limits = _of_loop.get(attempt.loop)
             if limits is None:
                 limits = _of_loop[attempt.loop] = Limits(attempt.loop)
             clock = attempt.store.clock
-            found = attempt.at_work = AtWork(limits, clock.boottime, clock.now_ms)
+            found = attempt.activity.effects = AtWork(limits, clock.boottime, clock.now_ms)
         return found
 
 

@@ -100,7 +100,7 @@ async def probe(walk: Walk) -> tuple[Any, str]:
         args, kwargs = call.signature.in_order(walk.args, walk.kwargs)
         found = call.verify(*args, **kwargs)
         if inspect.isawaitable(found):
-            with nullcontext() if walk.is_inline else walk.attempt.not_at_rest():
+            with nullcontext() if walk.is_inline else walk.attempt.unwinding.held_off():
                 found = await Aside(_within(found, call.limit_seconds))
     except Exception as problem:  # a probe that fails has not answered
         log.warning("the probe of %s failed: %s: %s", walk.shown, type(problem).__name__, problem)
@@ -167,7 +167,7 @@ def tell_inbox(walk: Walk, outcome: Outcome) -> None:
 
 def withdraw(walk: Walk) -> None:
     """Nobody has to answer what was asked about it before: it was settled otherwise, and that is on record."""
-    for path in [path for path in walk.attempt.asked if path.startswith(f"{walk.path}?")]:
+    for path in [path for path in walk.attempt.unwinding.asked if path.startswith(f"{walk.path}?")]:
         close_question(walk.attempt, path, "withdrawn", {"withdrawn": True})
 
 

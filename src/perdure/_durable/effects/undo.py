@@ -55,7 +55,7 @@ def unknown_here(attempt: Attempt, after: int = 0) -> list[str]:
 
 
 def _since(attempt: Attempt, position: int) -> list[Account]:
-    said = {**dict.fromkeys(attempt.asked), **attempt.answers}
+    said = {**dict.fromkeys(attempt.unwinding.asked), **attempt.answers}
     return [account for account in accounts(attempt.entries, said) if account.position > position]
 
 

@@ -59,19 +59,19 @@ async def end_attempt(
     if is_foreign or (is_leaving(error) and not isinstance(error, Paused | asyncio.CancelledError)):
         await release_lease(attempt.store, hold, f"interrupted: {type(error).__name__}")
         raise error
-    if attempt.halted and not is_cancelled_from_outside(attempt):
+    if attempt.unwinding.halted and not is_cancelled_from_outside(attempt):
         await attempt.flush()
         await release_lease(attempt.store, hold, HALTED)
         return
-    if attempt.stopping and not is_cancelled_from_outside(attempt):
+    if attempt.unwinding.stopping and not is_cancelled_from_outside(attempt):
         await attempt.flush()
         await outcomes.end(task, hold, attempt)
         return
-    if attempt.draining and not is_cancelled_from_outside(attempt):
+    if attempt.unwinding.draining and not is_cancelled_from_outside(attempt):
         await attempt.flush()
         await release_lease(attempt.store, hold, await why_drained(attempt))
         return
-    if attempt.questions and (attempt.unwinding or isinstance(error, Paused)):
+    if attempt.unwinding.questions and (attempt.unwinding.has_begun or isinstance(error, Paused)):
         await suspend(task, hold, attempt)
         if is_cancelled_from_outside(attempt):  # while it paused
             raise asyncio.CancelledError

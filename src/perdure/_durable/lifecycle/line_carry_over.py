@@ -33,7 +33,7 @@ async def carry_over(*args: Any, **kwargs: Any) -> None:
         raise InvalidInput("carry_over is called inside a step", do="call it in the durable function itself")
     attempt = scope.attempt
     attempt.check()
-    if scope is not attempt.main or attempt.scopes > 1:
+    if scope is not attempt.main or attempt.activity.scopes > 1:
         raise InvalidInput(
             "carry_over is called while other asyncio tasks of the function still run",
             kept="the journal as it is; the task continues",
@@ -42,7 +42,7 @@ async def carry_over(*args: Any, **kwargs: Any) -> None:
     assert attempt.signature is not None
     # Here, so that an error in the arguments is raised in the user's code.
     attempt.carried = attempt.signature.encode_arguments(args, kwargs)
-    attempt.unwinding = True
+    attempt.unwinding.has_begun = True
     raise Paused
 
 

@@ -110,7 +110,9 @@ async def prepare(
     attempt = Attempt(store, hold.fence, line, entries, answers, loop, point)
     for one in pauses:
         if one.answer is None:
-            attempt.asked[one.path] = Open(store.unseal(task.uid, "pause", one.question), one.asked_at, one.due_at)
+            attempt.unwinding.asked[one.path] = Open(
+                store.unseal(task.uid, "pause", one.question), one.asked_at, one.due_at
+            )
     if point is not None:
         begin_at(attempt, point)
     return attempt
@@ -120,7 +122,7 @@ async def suspend(task: Task, hold: Hold, attempt: Attempt) -> None:
     """Pause the task until its open questions are answered, unless one was answered while the attempt unwound."""
     store = attempt.store
     await attempt.flush()
-    reason, question, _ = next(iter(attempt.questions.values()))
+    reason, question, _ = next(iter(attempt.unwinding.questions.values()))
     now = store.clock.now_ms()
     details = question.get("details") or {}
     pause = make_pause(reason, str(question["question"]), details, now, json.loads(store.presence.author()))
@@ -129,7 +131,7 @@ async def suspend(task: Task, hold: Hold, attempt: Attempt) -> None:
         "pause": store.seal(task.uid, "pause", pause, Pause),
         "pause_reason": reason,
         "due_at": None,  # each question has its own due time
-        "paths": json.dumps(list(attempt.questions)),
+        "paths": json.dumps(list(attempt.unwinding.questions)),
     }
     try:
         row = await store.verb("suspend", task.uid, params, key=task.id, fence=hold.fence)

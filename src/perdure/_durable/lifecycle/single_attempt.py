@@ -116,7 +116,7 @@ async def make_attempt(
             attempt.always_replay = replays_always()
             try:
                 watch.add(attempt)
-                hold.attempt = attempt
+                hold.attempt = attempt.unwinding
                 try:
                     value = await carry_out(attempt, function.function, args, kwargs, function.is_async)
                 finally:
@@ -128,12 +128,7 @@ async def make_attempt(
                 if attempt.always_replay:
                     before = is_same_again(attempt, before, data)
             except BaseException as error:
-                if (
-                    attempt.is_restarting
-                    and isinstance(error, Paused)
-                    and not attempt.stopping
-                    and not attempt.draining
-                ):
+                if attempt.unwinding.is_replayed_at_once and isinstance(error, Paused):
                     await attempt.flush()
                 elif is_carried(attempt, error) and not is_cancelled_from_outside(attempt):
                     await next_line(attempt, task, hold, function.signature, function.version)

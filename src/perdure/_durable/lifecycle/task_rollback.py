@@ -81,7 +81,7 @@ async def _undo_here(task: Task, hold: Hold, position: int) -> None:
     except Paused:
         await suspend(task, hold, attempt)
         raise Conflict(
-            f"a person has to help: {next(iter(attempt.questions.values()))[1]['question']}",
+            f"a person has to help: {next(iter(attempt.unwinding.questions.values()))[1]['question']}",
             kept="the task, paused; what was undone so far is recorded",
             do=f"`perdure answer {task.id}`, then roll back again",
         ) from None

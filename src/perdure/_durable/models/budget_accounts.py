@@ -86,7 +86,7 @@ def _scope(name: str) -> Scope:
     if scope is None:
         raise NoTask(name)
     scope.attempt.fence.check()
-    if scope.attempt.unwinding:
+    if scope.attempt.unwinding.has_begun:
         raise Paused
     return scope
 

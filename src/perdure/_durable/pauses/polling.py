@@ -51,7 +51,7 @@ class Poll:
         """
         if path in attempt.answers:
             return self._found(attempt.answers[path])
-        now, opened = await attempt.store.wall_ms(), attempt.asked.get(path)
+        now, opened = await attempt.store.wall_ms(), attempt.unwinding.asked.get(path)
         if opened is None:
             found, asked = await self._look(attempt, path), self._first(now)
         else:
@@ -89,7 +89,7 @@ class Poll:
             # A worker was quicker, and looks at it itself; or it only made room for others.
             newer = await self._open_now(attempt, path)
             return None if newer is None else await self._look_again(attempt, path, asked, newer, now)
-        attempt.asked[path] = Open(question, opened.asked_at, due_at)
+        attempt.unwinding.asked[path] = Open(question, opened.asked_at, due_at)
         return await self._look(attempt, path)
 
     async def _open_now(self, attempt: Attempt, path: str) -> Open | None:
@@ -102,11 +102,11 @@ class Poll:
         return None
 
     async def _look(self, attempt: Attempt, path: str) -> Any:
-        attempt.bodies -= 1  # as long as it may not start
+        attempt.activity.bodies -= 1  # as long as it may not start
         try:
             await attempt.may_start()
         finally:
-            attempt.bodies += 1
+            attempt.activity.bodies += 1
         token = current.set(Scope(attempt, path, is_body=True))
         try:
             found: Any = self._check()  # a plain function will do

@@ -44,37 +44,37 @@ async def answer_to(
     """
     if path in attempt.answers:
         return attempt.answers[path]
-    if attempt.unwinding:
+    if attempt.unwinding.has_begun:
         raise Paused
     if at_once:
         if not await _ask(attempt, path, reason, question, due_at, topic):
-            attempt.unwind()
+            attempt.unwinding.begin()
             raise Paused
         return attempt.answers[path]
-    attempt.bodies += not counts
+    attempt.activity.bodies += not counts
     try:
         if not await _ask(attempt, path, reason, question, due_at, topic):
             await _wait(attempt, path)
         return attempt.answers[path]  # it came early, or while others of this attempt were at work
     finally:
-        attempt.bodies -= not counts
+        attempt.activity.bodies -= not counts
 
 
 async def _wait(attempt: Attempt, path: str) -> None:
-    if attempt.unwinding:
+    if attempt.unwinding.has_begun:
         raise Paused
-    attempt.bodies -= 1
+    attempt.activity.bodies -= 1
     try:
-        await attempt.suspend(path)
+        await attempt.unwinding.suspend(path)
     finally:
-        attempt.bodies += 1
+        attempt.activity.bodies += 1
 
 
 async def _ask(
     attempt: Attempt, path: str, reason: str, question: dict[str, Any], due_at: int | None, topic: str | None
 ) -> bool:
     """Have the question open, and be one that the attempt waits for; whether its answer is there by then."""
-    if path not in attempt.asked:
+    if path not in attempt.unwinding.asked:
         # As the task's pause will be made of it: what no pause can be is refused here, where the code hears of it.
         make_pause(reason, str(question["question"]), question.get("details") or {}, attempt.store.clock.now_ms(), {})
         await attempt.flush()
@@ -82,10 +82,10 @@ async def _ask(
             lost = LeaseLost(attempt.task_id, "another attempt has the lease, so a question was refused")
             attempt.fence.close(lost)
             raise lost
-        attempt.asked[path] = Open(question, attempt.store.clock.now_ms(), due_at)
+        attempt.unwinding.asked[path] = Open(question, attempt.store.clock.now_ms(), due_at)
         if topic is not None and await _came_early(attempt, path):
             return True
-    attempt.questions[path] = (reason, question, due_at)
+    attempt.unwinding.questions[path] = (reason, question, due_at)
     return False
 
 
@@ -127,14 +127,14 @@ def question_of(text: str, asked: Asked, **details: Any) -> dict[str, Any]:
 
 def close_questions(attempt: Attempt, path: str, kind: str, answer: dict[str, Any]) -> None:
     """Those of one call: its question, and the same asked once more behind an answer that did not fit."""
-    for place in [one for one in attempt.asked if one == path or one.startswith(f"{path}?")]:
+    for place in [one for one in attempt.unwinding.asked if one == path or one.startswith(f"{path}?")]:
         close_question(attempt, place, kind, answer)
 
 
 def close_question(attempt: Attempt, path: str, kind: str, answer: dict[str, Any]) -> None:
     """The code itself has found the answer, or asks no more; nobody has to look at the question again."""
-    attempt.questions.pop(path, None)
-    opened = attempt.asked.pop(path, None)
+    attempt.unwinding.questions.pop(path, None)
+    opened = attempt.unwinding.asked.pop(path, None)
     if opened is None:
         return
     params = {
@@ -161,7 +161,7 @@ class _PauseCall(RecordedCall):
 
     async def make(self) -> Any:
         # The answer itself is on disk. That it was handed to the code may follow, as a short step's result does.
-        self._is_kept = self.path in self.attempt.answers and self.attempt.ordered == 1
+        self._is_kept = self.path in self.attempt.answers and self.attempt.activity.ordered == 1
         return await self._put(self.attempt, self.path)
 
     def fail(self, raised: BaseException) -> None:
@@ -176,7 +176,7 @@ class _PauseCall(RecordedCall):
         # First the cut: a question that is open for nobody does no harm, one that nobody can answer would.
         place = cut(attempt, self.op, self.path, self.asked)
         close_questions(attempt, self.path, "withdrawn", {"withdrawn": True})
-        if place is not None and (attempt.ordered > 1 or attempt.always_replay):
+        if place is not None and (attempt.activity.ordered > 1 or attempt.always_replay):
             await attempt.hand_out(place[0])
 
 

@@ -124,7 +124,7 @@ async def callback(
 
     async def put(attempt: Attempt, path: str) -> Any:
         topic = callback_topic(attempt.line, path)
-        if announce is not None and path not in attempt.asked and path not in attempt.answers:
+        if announce is not None and path not in attempt.unwinding.asked and path not in attempt.answers:
             await attempt.flush()
             await announce(await make_token(attempt.store, attempt.uid, attempt.task_id, topic))
         asked = Asked(kind="callback", **(await _deadline(attempt, expires)), schema=schema_of(type))
@@ -204,7 +204,7 @@ async def rate_limit(
     longest = require_timedelta("max_wait", max_wait)
 
     async def put(attempt: Attempt, path: str) -> Any:
-        if path in attempt.asked or path in attempt.answers:
+        if path in attempt.unwinding.asked or path in attempt.answers:
             return await _ask(attempt, path, "rate_limit", _limit_text(provider), Asked(kind="rate_limit"))
         now = await attempt.store.wall_ms()
         target = await _patience(attempt, provider, _reset(now, retry_after, reset_at), now)

@@ -66,7 +66,7 @@ async def save(state: Any, *, label: str = "") -> None:
         return
     _refuse_in_body(scope, _NAME)
     attempt, task = scope.attempt, scope.attempt.task
-    if scope is not attempt.main or attempt.scopes > 1 or task is None:
+    if scope is not attempt.main or attempt.activity.scopes > 1 or task is None:
         raise InvalidInput(
             "checkpoint.save is called while other asyncio tasks of the function still run",
             kept="the checkpoint before it",

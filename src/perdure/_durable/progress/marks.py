@@ -82,7 +82,7 @@ def plain_mark(*, cursor: Json = None, done: int | None = None, total: int | Non
         drive(own.marks.know_others())
     write = own.offer(cursor, done, total, flush)
     if write is not None:
-        own.attempt.wait_here(write)
+        own.attempt.pipeline.wait_here(write)
         own.written()
 
 
@@ -239,7 +239,7 @@ class Coalesced:
         with self._mutex:
             self._is_timed = False
             item, self._held = self._held, None
-            if item is not None and (self._attempt.bodies or self._attempt.effecting):
+            if item is not None and (self._attempt.activity.bodies or self._attempt.activity.has_effects):
                 with suppress(PerdureError):  # the attempt is closed; its next call raises
                     self._last = time.monotonic()
                     self._write(item)

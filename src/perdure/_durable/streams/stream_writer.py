@@ -219,7 +219,7 @@ class Pump:
             self._write()
 
     def _write(self) -> Write | None:
-        if not self._held or self._attempt.unwinding:
+        if not self._held or self._attempt.unwinding.has_begun:
             return None
         if self._timer is not None:
             self._timer.cancel()

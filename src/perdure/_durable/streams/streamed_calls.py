@@ -115,7 +115,7 @@ class _Walk:
     ) -> None:
         attempt = scope.attempt
         attempt.fence.check()
-        if attempt.unwinding:
+        if attempt.unwinding.has_begun:
             raise Paused
         self._attempt, self._scope = attempt, scope
         called = f"stream:{name}"
@@ -162,11 +162,11 @@ class _Walk:
     async def _more(self, number: int) -> None:
         """Wait until there is another piece, or the end."""
         attempt, pump = self._attempt, self._pump
-        if attempt.stopping and not pump.is_started:
+        if attempt.unwinding.stopping and not pump.is_started:
             attempt.check()
             raise Paused  # no model is called any more
         pump.start(self._scope)
-        attempt.bodies += 1
+        attempt.activity.bodies += 1
         try:
             while number >= len(self.kept.pieces) and not pump.is_over:
                 pump.news.clear()
@@ -177,9 +177,9 @@ class _Walk:
                 await cut_off(attempt, "streamed", self._path, self._asked)
             raise
         finally:
-            attempt.bodies -= 1
-            if attempt.pausing:
-                attempt.look_for_unwinding()
+            attempt.activity.bodies -= 1
+            if attempt.unwinding.pausing:
+                attempt.unwinding.begin_when_still()
         attempt.fence.check()
         if pump.was_stopped and number >= len(self.kept.pieces):
             raise InvalidInput(

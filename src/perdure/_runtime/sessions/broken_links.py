@@ -91,7 +91,7 @@ async def _begin_anew(label: str, block: str, error: Exception) -> None:
         breaks.last[label] = f"its connection broke {MOST_TIMES + 1} times at the same place: {_said_by(error)}"
     if label in breaks.last:
         raise SessionLost(label, breaks.last[label])
-    await attempt.begin_anew(f"~broken {label} {len(attempt.pausing)}", body)
+    await attempt.unwinding.begin_anew(f"~broken {label} {len(attempt.unwinding.pausing)}", body)
 
 
 def _said_by(error: Exception) -> str:

@@ -57,7 +57,7 @@ async def open_postgres(
     await session._open()
     attempt = current_attempt()
     if attempt is not None:
-        attempt.before_unwinding.append(session.detach)
+        attempt.unwinding.before.append(session.detach)
     return session
 
 

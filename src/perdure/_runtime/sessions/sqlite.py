@@ -82,7 +82,7 @@ async def open_sqlite(
     await session._open()
     attempt = current_attempt()
     if attempt is not None:
-        attempt.before_unwinding.append(session.cut_off)
+        attempt.unwinding.before.append(session.cut_off)
         if session.is_once:
             await check_unfinished(attempt, session)
     return session

@@ -133,8 +133,8 @@ def _noticing(warn: Callable[[Any], None]) -> Callable[[Any], None]:
         if scope is not None and not scope.is_body and getattr(coroutine, "cr_code", None) in _calls:
             name = coroutine.__name__
             log.error("%s was called and never awaited in task %s; it did not run", name, scope.attempt.task_id)
-            if scope.attempt.late.not_awaited is None:
-                scope.attempt.late.not_awaited = name
+            if scope.attempt.seldom.not_awaited is None:
+                scope.attempt.seldom.not_awaited = name
         warn(coroutine)
 
     return noticed
@@ -142,7 +142,7 @@ def _noticing(warn: Callable[[Any], None]) -> Callable[[Any], None]:
 
 def error_of_not_awaited(attempt: Attempt) -> InvalidInput | None:
     """What a function has failed with that dropped a call; None when it awaited all of them."""
-    name = None if attempt._late is None else attempt._late.not_awaited
+    name = attempt.not_awaited
     if name is None:
         return None
     return InvalidInput(

@@ -182,7 +182,7 @@ async def cut_off(
         return
     if in_body:
         attempt.cursor.learn(*found)
-    elif attempt.ordered > 1 or attempt.always_replay:
+    elif attempt.activity.ordered > 1 or attempt.always_replay:
         await attempt.hand_out(found[0])
 
 
@@ -193,7 +193,7 @@ async def never(attempt: Attempt, position: int) -> Any:
     try:
         await ever
     except asyncio.CancelledError:
-        if attempt.ordered > 1 and not attempt.is_ending:
+        if attempt.activity.ordered > 1 and not attempt.is_ending:
             await attempt.gate.turn(position)
         raise
     finally:

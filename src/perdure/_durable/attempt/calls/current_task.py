@@ -76,5 +76,5 @@ async def stand_still() -> None:
     """
     attempt = current_attempt()
     if attempt is not None:
-        attempt.drain()
-        await attempt.suspend("~still")
+        attempt.unwinding.drain()
+        await attempt.unwinding.suspend("~still")

@@ -128,7 +128,7 @@ class RecordedCall:
         raise problem
 
     def is_waited_for(self) -> bool:
-        return self.attempt.is_worth_waiting(self.took, self.policy.flush)
+        return self.attempt.pipeline.is_worth_waiting(self.took, self.policy.flush)
 
     def record(self) -> Write | None:
         """Put into the journal how the call ended. Returns the write if the call waits for it."""
@@ -141,7 +141,7 @@ class RecordedCall:
         self.position = position
         if self.is_in_step:
             attempt.cursor.learn(position, entry)
-        elif not self.policy.is_plain and (waits or attempt.ordered > 1):
+        elif not self.policy.is_plain and (waits or attempt.activity.ordered > 1):
             attempt.gate.expect(position)
         self.after_record(position, entry)
         return write if waits else None
@@ -247,7 +247,7 @@ async def _walk(call: RecordedCall) -> Entry | None:
                     current.reset(token)
             write = call.record()
             if write is not None and is_plain:
-                attempt.wait_here(write)
+                attempt.pipeline.wait_here(write)
             elif write is not None:
                 await write
                 attempt.check()
@@ -257,7 +257,7 @@ async def _walk(call: RecordedCall) -> Entry | None:
         if not is_plain:
             await call.hand_out()
         elif attempt.always_replay and policy.is_alone and not is_in_step:
-            attempt.is_restarting = True  # as it cannot be unwound itself, the next call is
+            attempt.unwinding.is_restarting = True  # as it cannot be unwound itself, the next call is
     except asyncio.CancelledError:
         await call.cancelled()
         raise
@@ -270,20 +270,20 @@ async def _walk(call: RecordedCall) -> Entry | None:
 def _begin(attempt: Attempt, is_plain: bool) -> None:
     """From here on the attempt is not unwound."""
     if not is_plain:
-        attempt.bodies += 1
+        attempt.activity.bodies += 1
         return
     with _counting:
-        attempt.inline += 1
+        attempt.activity.inline += 1
 
 
 def _end(attempt: Attempt, is_plain: bool) -> None:
     if not is_plain:
-        attempt.bodies -= 1
+        attempt.activity.bodies -= 1
     else:
         with _counting:
-            attempt.inline -= 1
-    if attempt.pausing or attempt.stopping or attempt.draining:
-        attempt.look_for_unwinding()
+            attempt.activity.inline -= 1
+    if attempt.unwinding.pausing or attempt.unwinding.stopping or attempt.unwinding.draining:
+        attempt.unwinding.begin_when_still()
 
 
 def _finish(work: Coroutine[Any, Any, T]) -> T:

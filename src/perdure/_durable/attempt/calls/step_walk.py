@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
-from perdure._durable.attempt.attempt import SHORTEST_WAIT, Attempt
+from perdure._durable.attempt.attempt import Attempt
 from perdure._durable.attempt.blocking import refuse_lost_thread, watch_coroutines_of
 from perdure._durable.attempt.calls.call import Call, never, on_another_loop
 from perdure._durable.attempt.calls.current_task import running_effect
 from perdure._durable.attempt.calls.recorded_calls import Policy, RecordedCall, walk_here
 from perdure._durable.attempt.calls.retry import attempts_of
+from perdure._durable.attempt.pipeline import SHORTEST_WAIT
 from perdure._durable.attempt.scopes import Scope, current
 from perdure._durable.attempt.unwinding import Paused, is_leaving
 from perdure._durable.values import decode_error
@@ -41,17 +42,18 @@ def async_step(call: Call) -> Callable[..., Any]:
         if scope is None or scope.is_body:
             if scope is None:
                 refuse_lost_thread(name)
-            elif scope.attempt.stopping:
+            elif scope.attempt.unwinding.stopping:
                 _refuse(scope.attempt)
             return await function(*args, **kwargs)
         attempt = scope.attempt
-        if attempt.fence.closed is not None or attempt.unwinding or attempt.is_over:
+        activity, unwinding = attempt.activity, attempt.unwinding
+        if attempt.fence.closed is not None or unwinding.has_begun or attempt.is_over:
             attempt.check()
         asked = (plain_digest(args) if told_plainly and not kwargs else None) or digest(args, kwargs)
         answer = (scope.made_track or scope.track).ask(name, asked)
         if type(answer) is not Fresh:
             if type(answer) is Recorded:
-                if attempt.ordered > 1:
+                if activity.ordered > 1:
                     await _turn(attempt, answer)
                 elif (gate := attempt.made_gate) is not None:
                     gate.passed(answer.position)
@@ -63,14 +65,15 @@ def async_step(call: Call) -> Callable[..., Any]:
                 return await never(attempt, answer.position)
         # Fresh; or with an intent: it was being tried again.
         path = answer.path
-        if attempt.draining:
+        if unwinding.draining:
             await attempt.may_start()  # before it counts as under way: nothing begins any more
         ending: StepCall | None = None
         was_cut: asyncio.CancelledError | None = None
-        attempt.bodies += 1
+        activity.bodies += 1
         try:
             began = perf_counter()
-            if began > attempt.near_until or attempt.fence.position > attempt.near_up_to or attempt.stopping:
+            pipeline = attempt.pipeline
+            if began > pipeline.near_until or attempt.fence.position > pipeline.near_up_to or unwinding.stopping:
                 await attempt.may_start()
                 began = perf_counter()
             # Told its loop, Python 3.11 need not find it by a system call: a twentieth of what a small step costs.
@@ -80,7 +83,7 @@ def async_step(call: Call) -> Callable[..., Any]:
             before = task.cancelling()
             attempt.fresh += 1
             token = enter(Scope(attempt, path, True, task))
-            attempt.under_way[path] = (call, args, kwargs)
+            activity.steps[path] = (call, args, kwargs)
             value = None
             try:
                 if is_plain:
@@ -92,12 +95,12 @@ def async_step(call: Call) -> Callable[..., Any]:
                 ending.fail(raised)
             finally:
                 took = perf_counter() - began
-                del attempt.under_way[path]
+                del activity.steps[path]
                 leave(token)
             if attempt.is_over:
                 raise asyncio.CancelledError  # the function has ended without it
             if ending is None:
-                if task.cancelling() == before and attempt.ordered == 1 and not attempt.always_replay:
+                if task.cancelling() == before and activity.ordered == 1 and not attempt.always_replay:
                     kept = _keep(call, attempt, path, asked, value, took)
                     if kept is not None:
                         return kept[1]
@@ -115,13 +118,13 @@ def async_step(call: Call) -> Callable[..., Any]:
             was_cut = raised
             ending = ending or StepCall(scope, call, asked, args, kwargs, path)
         finally:
-            attempt.bodies -= 1
-            if attempt.pausing or attempt.stopping:
-                attempt.look_for_unwinding()
+            activity.bodies -= 1
+            if unwinding.pausing or unwinding.stopping:
+                unwinding.begin_when_still()
         if was_cut is not None:
             await ending.cancelled()
             raise was_cut  # itself: anyio knows its own by what it says
-        if attempt.ordered > 1 or attempt.always_replay:
+        if activity.ordered > 1 or attempt.always_replay:
             try:
                 await ending.hand_out()
             except asyncio.CancelledError:
@@ -160,16 +163,16 @@ def _keep(call: Call, attempt: Attempt, path: str, asked: bytes, value: Any, too
     """Record what most steps come to: a value that nobody waits for, in a function of one scope, where it goes out at
     once. Its bytes and what the caller gets; None when it is something else, and nothing was recorded."""
     is_quick = took < SHORTEST_WAIT
-    if (call.flush is not None or not is_quick) and attempt.is_worth_waiting(took, call.flush):
+    if (call.flush is not None or not is_quick) and attempt.pipeline.is_worth_waiting(took, call.flush):
         return None
     kept = call.plainly(value)
     if kept is None:
         return None
     now, took_ms = attempt.store.clock.now_ms(), 0 if is_quick else int(took * 1000)
-    note = attempt.touched.pop(path, None) if attempt.touched else None
+    note = attempt.activity.touched.pop(path, None) if attempt.activity.touched else None
     entry = Entry("result", "step", path, asked, kept[0], None, now, took_ms, attempt.epoch, note)
     try:
-        position, _ = attempt.record(entry)
+        position, _ = attempt.pipeline.record(entry)
     except TooLarge:
         return None
     if attempt.made_gate is not None:
@@ -204,7 +207,7 @@ class StepCall(RecordedCall):
 
     async def take_turn(self, found: Recorded) -> None:
         attempt = self.attempt
-        if attempt.ordered > 1:
+        if attempt.activity.ordered > 1:
             await _turn(attempt, found)
         else:
             attempt.passed(found.position)
@@ -218,13 +221,13 @@ class StepCall(RecordedCall):
             raise on_another_loop(call.name)
         self.before = task.cancelling()
         attempt.fresh += 1
-        attempt.under_way[self.path] = (call, self.args, self.kwargs)
+        attempt.activity.steps[self.path] = (call, self.args, self.kwargs)
         try:
             if call.is_plain:
                 return await call.function(*self.args, **self.kwargs)
             return await attempts_of(attempt, self.path, call, self.asked, self.args, self.kwargs)
         finally:
-            del attempt.under_way[self.path]
+            del attempt.activity.steps[self.path]
             self.absorbed = task.cancelling() > self.before
 
     def fail(self, raised: BaseException) -> None:
@@ -235,7 +238,7 @@ class StepCall(RecordedCall):
                 raise raised
             self.error = raised  # something that it awaited was cancelled, not the step
         elif not isinstance(raised, Exception) and is_leaving(raised):
-            attempt.leave(raised)
+            attempt.unwinding.leave(raised)
             raise raised
         elif attempt.fence.closed is not None:
             raise attempt.fence.closed from raised  # ours to raise again, not the step's to record
@@ -256,7 +259,7 @@ class StepCall(RecordedCall):
             self.data, self.copy = kept
         else:
             self.data, self.trouble, self.copy = call.end_or_refuse(self.value, self.error)
-        note = attempt.touched.pop(self.path, None) if attempt.touched else None
+        note = attempt.activity.touched.pop(self.path, None) if attempt.activity.touched else None
         if self.absorbed:
             note = {**(note or {}), **_ABSORBED}
         self.note = note
@@ -268,7 +271,7 @@ class StepCall(RecordedCall):
         return super().entry()
 
     def is_waited_for(self) -> bool:
-        return self.attempt.is_worth_waiting(self.took, self.call.flush)
+        return self.attempt.pipeline.is_worth_waiting(self.took, self.call.flush)
 
     def give(self) -> Any:
         if self.trouble is not None:
@@ -292,18 +295,18 @@ class PlainStepCall(StepCall):
     def make(self) -> Any:
         attempt, call = self.attempt, self.call
         attempt.fresh += 1
-        attempt.under_way[self.path] = (call, self.args, self.kwargs)
+        attempt.activity.steps[self.path] = (call, self.args, self.kwargs)
         try:
             if call.is_plain:
                 return call.function(*self.args, **self.kwargs)
             return drive(attempts_of(attempt, self.path, call, self.asked, self.args, self.kwargs))
         finally:
-            del attempt.under_way[self.path]
+            del attempt.activity.steps[self.path]
 
     def fail(self, raised: BaseException) -> None:
         attempt = self.attempt
         if not isinstance(raised, Exception) and is_leaving(raised):
-            attempt.leave(raised)
+            attempt.unwinding.leave(raised)
             raise raised
         if attempt.fence.closed is not None:
             raise attempt.fence.closed from raised
@@ -331,7 +334,7 @@ def sync_step(call: Call) -> Callable[..., Any]:
         if scope is None or scope.is_body:
             if scope is None:
                 refuse_lost_thread(name)
-            elif scope.attempt.stopping:
+            elif scope.attempt.unwinding.stopping:
                 _refuse(scope.attempt)
             return function(*args, **kwargs)
         scope.attempt.check()

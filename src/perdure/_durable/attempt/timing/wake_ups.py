@@ -85,7 +85,7 @@ class Alarms:
 
     def _place(self, scope: Scope, op: str, alarm: Alarm | _Thread, name: str = "") -> None:
         attempt = self._attempt
-        attempt.ordered += 1
+        attempt.activity.ordered += 1
         alarm.path, alarm.op, alarm.scope = scope.next_alarm(name or op), op, scope.path
         position = attempt.cursor.timers.pop(alarm.path, None)
         if position is not None:
@@ -164,7 +164,7 @@ class Alarms:
         return position
 
     def over(self, alarm: Alarm | _Thread) -> None:
-        self._attempt.ordered -= 1
+        self._attempt.activity.ordered -= 1
         self._kept_back.pop(alarm, None)
         if isinstance(alarm, Alarm):
             self._set.pop(alarm, None)
