@@ -203,6 +203,17 @@ class Tasks(TaskHome):
             raise NotFound("task", id, self._store.place)
         return await self._attach(row.uid)
 
+    async def handle_by_uid(self, uid: str) -> Task:
+        """The task with this uid, also one whose id another task has taken over.
+
+        Raises:
+            NotFound: no such task in this namespace.
+        """
+        rows = await self._store.query("get_task_by_uid", uid=uid)
+        if not rows or TaskRow(*rows[0]).namespace != self._store.namespace:
+            raise NotFound("task", f"~{uid}", self._store.place)
+        return await self._attach(uid)
+
     async def history(self, id: str) -> Sequence[TaskRecord]:
         """Every task that ever had this id, newest first."""
         rows = await self._store.query("get_history", namespace=self._store.namespace, id=check_id(id))

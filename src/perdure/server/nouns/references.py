@@ -1,0 +1,44 @@
+"""From the parts of an address to what they name."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from perdure._ground.ids import check_id, is_uid
+from perdure._tasks import Task
+from perdure.errors import InvalidInput, NotFound
+from perdure.server.problems import HttpProblem
+from perdure.server.requests import Ask
+
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~@:+")
+
+
+async def task_of(ask: Ask[Any, Any]) -> Task:
+    """The task that `{task}` names: by its id, or by `~` and its uid, which also reaches tasks in history.
+
+    Raises:
+        HttpProblem: there is no such task here; the same answer for one of another namespace.
+    """
+    given = ask.parts["task"]
+    try:
+        if uid := uid_in(given):
+            return await ask.app.tasks.handle_by_uid(uid)
+        return await ask.app.tasks.handle(check_id(given))
+    except (InvalidInput, NotFound):
+        raise no_such("task") from None
+
+
+def uid_in(part: str) -> str | None:
+    return part[1:] if part.startswith("~") and is_uid(part[1:]) else None
+
+
+def no_such(kind: str) -> HttpProblem:
+    return HttpProblem(404, "not_found", f"there is no such {kind}", do="GET the list to see what there is")
+
+
+def address_of(id: str, uid: str) -> str:
+    """How a task is named in links: by its id when that needs no escapes, else by its uid."""
+    if id in (".", "..") or id.startswith("~") or not _PLAIN.issuperset(id):
+        return f"/v1/tasks/~{uid}"
+    return f"/v1/tasks/{quote(id, safe='@:+')}"

@@ -1,0 +1,208 @@
+"""Tasks: beginning them and steering them from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from perdure._tasks import Task
+from perdure.errors import AlreadyExists, InvalidInput, StaleVersion
+from perdure.server.encoding import version_tag
+from perdure.server.nouns.references import address_of, task_of
+from perdure.server.problems import HttpProblem
+from perdure.server.requests import Answer, Ask
+from perdure.server.shapes.tasks import (
+    Cancellation,
+    Force,
+    Fork,
+    Instruction,
+    NewPause,
+    NewSignal,
+    NewTask,
+    Resumption,
+    Rollback,
+    seen_by,
+)
+from perdure.server.table import Nothing, Route
+from perdure.types import TaskRecord
+
+_MOST_FORKS = 1000
+
+
+async def begin(ask: Ask[Nothing, NewTask]) -> Answer:
+    new = ask.body
+    if new.mode == "create":
+        task = await ask.app.tasks.create(
+            new.id,
+            state=new.state,
+            name=new.name,
+            description=new.description,
+            agent=new.agent,
+            tags=new.tags,
+            config=new.config,
+            depends_on=new.depends_on,
+        )
+    else:
+        task = await ask.app.tasks.open(new.id, state=new.state, again=new.mode == "again")
+    return await _told(ask, task, status=201 if task.created else 200)
+
+
+async def pause(ask: Ask[Nothing, NewPause]) -> Answer:
+    task, asked = await task_of(ask), ask.body
+    if "now" in asked.payload or "checkpoint" in asked.payload:
+        raise InvalidInput("`now` and `checkpoint` stand beside the payload, not inside it")
+    payload = {**asked.payload, **({"now": True} if asked.now else {})}
+    await task.pause(asked.message, reason=asked.reason, checkpoint=asked.checkpoint, **payload)
+    return await _told(ask, task, done="paused")
+
+
+async def resume(ask: Ask[Nothing, Resumption]) -> Answer:
+    task, how = await task_of(ask), ask.body
+    if (how.state is not None or how.checkpoint is not None) and ask.match is None:
+        raise HttpProblem(428, "match_required", "a resume with a state or a checkpoint needs If-Match")
+    await _same_version(ask, task)
+    await task.resume(state=how.state, checkpoint=how.checkpoint, instruction=how.instruction)
+    return await _told(ask, task)
+
+
+async def cancel(ask: Ask[Nothing, Cancellation]) -> Answer:
+    task = await task_of(ask)
+    await task.cancel(undo=ask.body.undo)
+    return await _told(ask, task, done="cancelled")
+
+
+async def rollback(ask: Ask[Nothing, Rollback]) -> Answer:
+    task = await task_of(ask)
+    await _same_version(ask, task)
+    undo = None if ask.body.effects is None else ask.body.effects == "undo"
+    await task.rollback(str(ask.body.to), undo=undo)
+    return await _told(ask, task)
+
+
+async def fork(ask: Ask[Nothing, Fork]) -> Answer:
+    task, how = await task_of(ask), ask.body
+    if how.id is not None:
+        return await _told(ask, await task.fork(how.id, at=how.at, set=how.set), status=201)
+    for number in range(1, _MOST_FORKS):
+        try:
+            made = await task.fork(f"{task.id}-fork" + (f"-{number}" if number > 1 else ""), at=how.at, set=how.set)
+        except AlreadyExists:
+            continue
+        return await _told(ask, made, status=201)
+    raise InvalidInput(f"task {task.id!r} has {_MOST_FORKS} forks without names", do="give the fork an id")
+
+
+async def signal(ask: Ask[Nothing, NewSignal]) -> Answer:
+    task = await task_of(ask)
+    await task.signal(ask.body.name, ask.body.value, once=ask.once)
+    return Answer(None, 202)
+
+
+async def instruct(ask: Ask[Nothing, Instruction]) -> Answer:
+    await (await task_of(ask)).instruct(ask.body.text)
+    return Answer(None, 202)
+
+
+async def take(ask: Ask[Nothing, None]) -> Answer:
+    task = await task_of(ask)
+    async with task.attempt(take_over=True):
+        pass
+    return await _told(ask, task)
+
+
+async def archive(ask: Ask[Nothing, None]) -> Answer:
+    task = await task_of(ask)
+    await task.archive()
+    return await _told(ask, task)
+
+
+async def delete(ask: Ask[Force, None]) -> Answer:
+    task = await task_of(ask)
+    await _same_version(ask, task)
+    await task.delete(force=ask.query.force)
+    return Answer(None, 204)
+
+
+async def _same_version(ask: Ask[Any, Any], task: Task) -> None:
+    if ask.match is not None and (now := (await task.record()).version) != ask.match:
+        raise StaleVersion(task.id, ask.match, now)
+
+
+async def _told(ask: Ask[Any, Any], task: Task, *, status: int = 200, done: str | None = None) -> Answer:
+    """The task after the verb; 202 when what was asked for is a wish that its attempt has yet to fulfil."""
+    record = await task.record()
+    if done is not None and record.status != done:
+        status = 202
+    headers = {"Location": address_of(record.id, record.uid)} if status == 201 else {}
+    return Answer(seen_by(ask.caller, record), status, version_tag(record.version), headers)
+
+
+def _verb(
+    name: str, does: str, handler: Callable[[Ask[Any, Any]], Awaitable[Answer]], body: Any = None, **more: Any
+) -> Route:
+    path = f"/v1/tasks/{{task}}/{name}"
+    settings: dict[str, Any] = {"scopes": ("tasks:control",), "answer": TaskRecord, "once": "may", **more}
+    return Route(method="POST", path=path, handler=handler, does=does, body=body, **settings)
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/tasks",
+        handler=begin,
+        does="Begin a task, or open the one with this id.",
+        scopes=("tasks:write",),
+        body=NewTask,
+        answer=TaskRecord,
+        status=201,
+        statuses=(200, 409),
+        once="must",
+    ),
+    _verb("pause", "Pause a task for a typed reason.", pause, NewPause, statuses=(202, 409)),
+    _verb("resume", "Resume a paused or failed task.", resume, Resumption, match="may", statuses=(409, 412, 428)),
+    _verb("cancel", "Cancel a task and undo its effects.", cancel, Cancellation, statuses=(202, 409)),
+    _verb(
+        "rollback",
+        "Return a task to an earlier checkpoint.",
+        rollback,
+        Rollback,
+        match="must",
+        statuses=(202, 409, 412),
+    ),
+    _verb(
+        "fork",
+        "Make a new task from this one's past.",
+        fork,
+        Fork,
+        scopes=("tasks:control", "tasks:write"),
+        status=201,
+        once="must",
+        statuses=(409,),
+    ),
+    _verb(
+        "signal",
+        "Send a durable function a signal.",
+        signal,
+        NewSignal,
+        scopes=("tasks:write",),
+        answer=None,
+        status=202,
+        once="must",
+        statuses=(409,),
+    ),
+    _verb("instruct", "Change what a durable function is to do.", instruct, Instruction, answer=None, status=202),
+    _verb("take", "Take a task from the process that works on it, and let it go.", take, statuses=(409,)),
+    _verb("archive", "Take a finished task out of sight.", archive, statuses=(409,)),
+    Route(
+        method="DELETE",
+        path="/v1/tasks/{task}",
+        handler=delete,
+        does="Remove a finished task for good, except for its tombstone.",
+        scopes=("tasks:control",),
+        query=Force,
+        status=204,
+        statuses=(202, 409, 412),
+        once="may",
+        match="must",
+    ),
+)

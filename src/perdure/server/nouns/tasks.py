@@ -1,0 +1,101 @@
+"""Tasks: reading one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perdure._ground.clock import moment
+from perdure.errors import InvalidInput, TaskFailed, TimedOut
+from perdure.server.encoding import version_tag
+from perdure.server.nouns.references import task_of
+from perdure.server.requests import Answer, Ask
+from perdure.server.shapes.tasks import EventRange, Listed, Reached, TaskParts, Waiting, event_for, seen_by
+from perdure.server.table import Nothing, Route
+from perdure.types import TaskRecord
+
+_LONGEST_WAIT = 60.0  # seconds: proxies cut longer ones
+
+
+async def get(ask: Ask[TaskParts, None]) -> Answer:
+    record = await (await task_of(ask)).record()
+    return Answer(seen_by(ask.caller, record), etag=version_tag(record.version))
+
+
+async def wait(ask: Ask[Waiting, None]) -> Answer:
+    task = await task_of(ask)
+    if not 0 <= ask.query.timeout <= _LONGEST_WAIT:
+        raise InvalidInput(f"timeout is {ask.query.timeout} s; it lies between 0 and {_LONGEST_WAIT:g} s")
+    try:
+        record = await ask.app.tasks.wait_for(task.id, status=ask.query.status, timeout=f"{ask.query.timeout:f}s")
+    except (TaskFailed, TimedOut):
+        record = await task.record()
+    return Answer(Reached(record.status == ask.query.status, seen_by(ask.caller, record)))
+
+
+async def history(ask: Ask[Nothing, None]) -> Answer:
+    task = await task_of(ask)
+    found = await ask.app.tasks.history(task.id)
+    return _list(ask, [seen_by(ask.caller, record) for record in found])
+
+
+async def attempts(ask: Ask[Nothing, None]) -> Answer:
+    return _list(ask, (await (await task_of(ask)).record()).attempts)
+
+
+async def events(ask: Ask[EventRange, None]) -> Answer:
+    task = await task_of(ask)
+    found = [event for event in await ask.app.tasks.events(task.id) if event.number > ask.query.after]
+    limit = max(1, min(ask.query.limit, ask.server.settings.page_limit))
+    more = str(found[limit - 1].number) if len(found) > limit else None
+    return _list(ask, [event_for(ask.caller, event) for event in found[:limit]], more)
+
+
+def _list(ask: Ask[Any, Any], items: Any, more: str | None = None) -> Answer:
+    return Answer(Listed(items, moment(ask.server.clock.now_ms()), more))
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/tasks/{task}",
+        handler=get,
+        does="One task as it stands.",
+        scopes=("tasks:read",),
+        query=TaskParts,
+        answer=TaskRecord,
+    ),
+    Route(
+        method="GET",
+        path="/v1/tasks/{task}/wait",
+        handler=wait,
+        does="Wait, for 60 s at most, until a task has a status.",
+        scopes=("tasks:read",),
+        query=Waiting,
+        answer=Reached,
+    ),
+    Route(
+        method="GET",
+        path="/v1/tasks/{task}/history",
+        handler=history,
+        does="Every task that ever had this id, newest first.",
+        scopes=("tasks:read",),
+        answer=Listed,
+    ),
+    Route(
+        method="GET",
+        path="/v1/tasks/{task}/attempts",
+        handler=attempts,
+        does="The attempts at a task: where, who, how each ended.",
+        scopes=("tasks:read",),
+        answer=Listed,
+    ),
+    Route(
+        method="GET",
+        path="/v1/tasks/{task}/events",
+        handler=events,
+        does="What happened to a task, and who did it.",
+        scopes=("tasks:read",),
+        query=EventRange,
+        answer=Listed,
+    ),
+)

@@ -1,0 +1,190 @@
+"""What requests about tasks hold, and what a caller without `data:read` is shown of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from msgspec import UNSET, Struct, UnsetType, field, structs
+
+from perdure._model import Event
+from perdure.server.requests import Caller
+from perdure.types import Config, Reason, Status, TaskRecord
+
+Json = Any
+
+
+class Strict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A body or a query: a field that it does not know is refused."""
+
+
+# ── bodies ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class NewTask(Strict, frozen=True, kw_only=True):
+    """A task to begin: one of an agent of your own, or, with `function`, a durable function for a worker."""
+
+    id: str
+    mode: Literal["create", "open", "again"] = "create"
+    state: Json = field(default_factory=dict)
+    name: str = ""
+    description: str = ""
+    agent: str = ""
+    tags: dict[str, str] = field(default_factory=dict)
+    config: Config | None = None
+    depends_on: tuple[str, ...] = ()
+    function: str | None = None
+    version: int | None = None
+    arguments: Json = None
+    queue: str | None = None
+    priority: int | None = None
+    key: str | None = None
+    budget: Json = None
+    timeout: float | None = None  # seconds
+
+
+class NewPause(Strict, frozen=True, kw_only=True):
+    message: str
+    reason: Reason = "human_input"
+    payload: dict[str, Json] = field(default_factory=dict)
+    now: bool = False
+    checkpoint: Json = None
+
+
+class Resumption(Strict, frozen=True, kw_only=True):
+    state: dict[str, Json] | None = None
+    checkpoint: str | None = None
+    instruction: str | None = None
+    anyway: bool = False
+
+
+class Cancellation(Strict, frozen=True, kw_only=True):
+    undo: bool = True
+    dry_run: bool = False
+
+
+class Rollback(Strict, frozen=True, kw_only=True):
+    to: str | int
+    effects: Literal["undo", "keep"] | None = None
+    dry_run: bool = False
+
+
+class Fork(Strict, frozen=True, kw_only=True):
+    id: str | None = None
+    at: str | None = None
+    set: dict[str, Json] = field(default_factory=dict)
+
+
+class NewSignal(Strict, frozen=True, kw_only=True):
+    name: str
+    value: Json = None
+
+
+class Instruction(Strict, frozen=True, kw_only=True):
+    text: str
+
+
+class NewCheckpoint(Strict, frozen=True, kw_only=True):
+    state: Json
+    label: str = ""
+    plan: Json = None
+    memory: Json = None
+    partial: Json = None
+    pending: tuple[Json, ...] = ()
+
+
+class NewItem(Strict, frozen=True, kw_only=True):
+    path: str | tuple[str | int, ...]
+    item: Json
+    label: str = ""
+
+
+class NewProgress(Strict, frozen=True, kw_only=True):
+    operation: str
+    done: int | None = None
+    total: int | None = None
+    percent: float | None = None
+    cursor: Json = None
+
+
+class Completion(Strict, frozen=True, kw_only=True):
+    result: Json = None
+
+
+class Failure(Strict, frozen=True, kw_only=True):
+    error: Json = None
+
+
+# ── queries ──────────────────────────────────────────────────────────────────────────────────────
+
+
+class TaskParts(Strict, frozen=True, kw_only=True):
+    archived: bool = False
+
+
+class Waiting(Strict, frozen=True, kw_only=True):
+    status: Status = "completed"
+    timeout: float = 30.0  # seconds, at most 60
+
+
+class EventRange(Strict, frozen=True, kw_only=True):
+    after: int = 0
+    limit: int = 200
+
+
+class Force(Strict, frozen=True, kw_only=True):
+    force: bool = False
+
+
+# ── answers ──────────────────────────────────────────────────────────────────────────────────────
+
+
+class Reached(Struct, frozen=True):
+    """Whether the task has the status that was waited for, and the task as it is."""
+
+    reached: bool
+    task: TaskRecord
+
+
+class Listed(Struct, frozen=True):
+    """A page of a list; `next` is the cursor of the page after it."""
+
+    items: Sequence[Any]
+    as_of: datetime
+    next: str | None = None
+    approximate: bool = False
+
+
+class TaskEvent(Struct, frozen=True):
+    """One thing that happened to a task, and who did it."""
+
+    number: int
+    at: datetime
+    kind: str
+    author: Mapping[str, Json]
+    data: Json | UnsetType = UNSET
+
+
+def seen_by(caller: Caller, record: TaskRecord) -> TaskRecord:
+    """The record without what agents wrote, for a caller who may not read it."""
+    if caller.reads_data:
+        return record
+    return structs.replace(
+        record,
+        state=None,
+        latest=None,
+        result=None,
+        error=_kind_of_error(record.error),
+        pause=record.pause and structs.replace(record.pause, message="", payload={}, details={}),
+        progress=record.progress and structs.replace(record.progress, cursor=None),
+    )
+
+
+def _kind_of_error(error: Json) -> Json:
+    return {"type": str(error["type"])} if isinstance(error, Mapping) and "type" in error else None
+
+
+def event_for(caller: Caller, event: Event) -> TaskEvent:
+    data = event.data if caller.reads_data else UNSET
+    return TaskEvent(event.number, event.at, event.kind, event.author, data)

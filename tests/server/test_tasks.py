@@ -1,0 +1,116 @@
+"""Tasks over HTTP: the verbs of `app.tasks` with the same guarantees."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from perdure import Perdure
+from perdure.server import Caller, Server, Settings
+from tests.support.asgi import send_to
+
+ALL = frozenset({"tasks:read", "data:read", "tasks:write", "tasks:control"})
+
+
+class Known:
+    def __init__(self, scopes: frozenset[str], namespace: str = "default") -> None:
+        self.caller = Caller(namespace, scopes, "ada", "key", "k1")
+
+    async def identify(self, request: Any, route: Any) -> Caller:
+        return self.caller
+
+
+@asynccontextmanager
+async def serving(url: str, scopes: frozenset[str] = ALL, namespace: str = "default") -> AsyncIterator[Any]:
+    server = Server(lambda name: Perdure(url, namespace=name), Settings(), None, Known(scopes, namespace))
+
+    async def ask(method: str, path: str, body: Any = None, *, query: str = "", **headers: str) -> tuple[int, Any]:
+        raw = b"" if body is None else json.dumps(body).encode()
+        kind = {} if body is None else {"content_type": "application/json"}
+        return await send_to(server, method, path, query=query, body=raw, headers={**kind, **headers})
+
+    try:
+        yield ask
+    finally:
+        await server.close()
+
+
+async def test_a_task_lives_its_life_over_http(url):
+    async with serving(url) as ask:
+        status, made = await ask("POST", "/v1/tasks", {"id": "report", "state": {"n": 1}}, idempotency_key="1")
+        assert (status, made["status"], made["state"]) == (201, "running", {"n": 1})
+        status, checkpoint = await ask("POST", "/v1/tasks/report/checkpoints", {"state": {"n": 2}, "label": "half"})
+        assert (status, checkpoint["label"]) == (201, "half")
+        assert (await ask("POST", "/v1/tasks/report/append", {"path": "rows", "item": 7}))[0] == 201
+        assert (await ask("PUT", "/v1/tasks/report/progress", {"operation": "copy", "done": 1, "total": 2}))[0] == 204
+        status, paused = await ask("POST", "/v1/tasks/report/pause", {"message": "Ship?", "reason": "human_approval"})
+        assert (status, paused["status"], paused["pause"]["message"]) == (200, "paused", "Ship?")
+        assert (await ask("POST", "/v1/tasks/report/complete", {"result": 1}))[0] == 409
+        assert (await ask("POST", "/v1/tasks/report/resume", {}))[1]["status"] == "running"
+        status, done = await ask("POST", "/v1/tasks/report/complete", {"result": {"ok": True}})
+        assert (status, done["status"], done["result"]) == (200, "completed", {"ok": True})
+        status, seen = await ask("GET", "/v1/tasks/report")
+        assert (seen["state"], seen["progress"]["done"]) == ({"n": 2, "rows": [7]}, 1)
+        status, events = await ask("GET", "/v1/tasks/report/events")
+        assert [event["number"] for event in events["items"]] == list(range(1, len(events["items"]) + 1))
+
+
+@pytest.mark.parametrize("id", ["a/b", "a:b", "é 🎉", "..", "~x", "a?b", "100%"])
+async def test_any_id_has_an_address(quick_url, id):
+    from urllib.parse import quote
+
+    async with serving(quick_url) as ask:
+        _, made = await ask("POST", "/v1/tasks", {"id": id}, idempotency_key="1")
+        for address in (quote(id, safe=""), f"~{made['uid']}"):
+            status, seen = await ask("GET", f"/v1/tasks/{address}")
+            assert (status, seen["uid"]) == (200, made["uid"])
+
+
+async def test_a_task_of_another_namespace_is_not_found(url):
+    async with serving(url) as ask, serving(url, namespace="other") as stranger:
+        _, made = await ask("POST", "/v1/tasks", {"id": "mine"}, idempotency_key="1")
+        absent = await stranger("GET", "/v1/tasks/nothing")
+        for address in ("mine", f"~{made['uid']}"):
+            status, problem = await stranger("GET", f"/v1/tasks/{address}")
+            assert (status, problem["detail"]) == (404, absent[1]["detail"])
+
+
+async def test_a_caller_without_data_read_sees_no_data(url):
+    secret = "MARKER"
+    async with serving(url) as ask, serving(url, frozenset({"tasks:read"})) as viewer:
+        await ask("POST", "/v1/tasks", {"id": "t", "state": {"a": secret}}, idempotency_key="1")
+        await ask("PUT", "/v1/tasks/t/progress", {"operation": "copy", "cursor": secret})
+        await ask("POST", "/v1/tasks/t/pause", {"message": secret, "payload": {"note": secret}})
+        for path in ("", "/events", "/attempts", "/history"):
+            assert secret not in json.dumps(await viewer("GET", f"/v1/tasks/t{path}"))
+        assert (await viewer("POST", "/v1/tasks/t/resume", {}))[0] == 403
+
+
+async def test_a_write_from_a_stale_look_is_refused(url):
+    async with serving(url) as ask:
+        _, made = await ask("POST", "/v1/tasks", {"id": "t"}, idempotency_key="1")
+        await ask("POST", "/v1/tasks/t/checkpoints", {"state": {"n": 2}})
+        await ask("POST", "/v1/tasks/t/pause", {"message": "wait"})
+        body = {"state": {"n": 3}}
+        assert (await ask("POST", "/v1/tasks/t/resume", body))[0] == 428
+        assert (await ask("POST", "/v1/tasks/t/resume", body, if_match=f'"v{made["version"]}"'))[0] == 412
+        _, now = await ask("GET", "/v1/tasks/t")
+        assert (await ask("POST", "/v1/tasks/t/resume", body, if_match=f'"v{now["version"]}"'))[0] == 200
+
+
+async def test_a_fork_without_an_id_gets_the_first_free_one(quick_url):
+    async with serving(quick_url) as ask:
+        await ask("POST", "/v1/tasks", {"id": "t", "state": {"n": 1}}, idempotency_key="1")
+        ids = [(await ask("POST", "/v1/tasks/t/fork", {}, idempotency_key=key))[1]["id"] for key in ("a", "b")]
+        assert ids == ["t-fork", "t-fork-2"]
+
+
+async def test_a_field_that_is_not_known_is_refused(quick_url):
+    async with serving(quick_url) as ask:
+        status, problem = await ask("POST", "/v1/tasks", {"id": "t", "sate": {}}, idempotency_key="1")
+        assert (status, problem["do"], problem["errors"][0]["path"]) == (422, "did you mean 'state'?", ["sate"])
+        assert (await ask("GET", "/v1/tasks/t"))[0] == 404
