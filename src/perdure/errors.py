@@ -9,6 +9,7 @@
     │   ├── InvalidData          a value that does not match its schema
     │   ├── NotResumable         a state that is not enough to continue from
     │   ├── PathRefused          not a plain file inside its folder
+    │   ├── AddressRefused       an address of the web that no request may go to
     │   └── InvalidPayload       a pause without a field that its reason needs
     ├── Conflict                 another process was first; nothing was written            exit 4
     │   ├── AlreadyExists        create() of an id that is in use
@@ -190,6 +191,14 @@ class PathRefused(InvalidInput):
         super().__init__(
             f"refused the path {path!r}: {why}", do="give the path of a plain file, relative to the folder"
         )
+
+
+class AddressRefused(InvalidInput):
+    """An address of the web that no request may go to: not public, or oddly written."""
+
+    def __init__(self, address: str, why: str, *, do: str = "") -> None:
+        self.address, self.why = address, why
+        super().__init__(f"refused the address {address!r}: {why}", do=do or "give the https address of a public host")
 
 
 # ── another process was first ────────────────────────────────────────────────────────────────────

@@ -42,6 +42,7 @@ STATUSES: dict[type[errors.PerdureError], tuple[int, str | None]] = {
     errors.PerdureError: (500, None),
     errors.NotFound: (404, "not_found"),
     errors.InvalidInput: (422, None),
+    errors.AddressRefused: (422, "refused_address"),
     errors.TooLarge: (413, "too_large"),
     errors.Conflict: (409, None),
     errors.ReplayDiverged: (409, None),

@@ -1,0 +1,13 @@
+"""Requests to addresses that somebody else chose: only the public internet, only the address that was checked."""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "addresses": ("is_allowed", "is_own", "why_refused"),
+        "sender": ("Reply", "Sender"),
+        "signing": ("is_signed", "key_of", "new_secret", "sign"),
+        "web_address": ("Rules", "WebAddress", "read_address"),
+    },
+)
