@@ -114,3 +114,25 @@ async def test_a_field_that_is_not_known_is_refused(quick_url):
         status, problem = await ask("POST", "/v1/tasks", {"id": "t", "sate": {}}, idempotency_key="1")
         assert (status, problem["do"], problem["errors"][0]["path"]) == (422, "did you mean 'state'?", ["sate"])
         assert (await ask("GET", "/v1/tasks/t"))[0] == 404
+
+
+async def test_an_agent_elsewhere_has_a_lease_of_its_own(url):
+    async with serving(url) as ask, serving(url) as other_server:
+        await ask("POST", "/v1/tasks", {"id": "t"}, idempotency_key="1")
+        status, holder = await ask("POST", "/v1/holders", {"host": "far", "pid": 7})
+        assert status == 201
+        status, begun = await ask("POST", "/v1/tasks/t/attempt", {}, perdure_holder=holder["token"])
+        assert status == 201
+        write = {"perdure_fence": begun["fence"]}
+        assert (await other_server("POST", "/v1/tasks/t/checkpoints", {"state": {"n": 1}}, **write))[0] == 201
+        status, problem = await ask("POST", "/v1/tasks/t/checkpoints", {"state": {"n": 2}})
+        assert (status, problem["code"]) == (409, "lease_held")
+        beat = f"/v1/holders/{holder['holder']}/beat"
+        assert (await other_server("POST", beat, perdure_holder=holder["token"]))[0] == 204
+
+        assert (await ask("POST", "/v1/tasks/t/take"))[0] == 200
+        status, problem = await ask("POST", "/v1/tasks/t/checkpoints", {"state": {"n": 3}}, **write)
+        assert (status, problem["code"]) == (409, "lease_lost")
+        assert (await ask("GET", "/v1/tasks/t"))[1]["state"] == {"n": 1}
+        assert (await ask("DELETE", f"/v1/holders/{holder['holder']}", perdure_holder=holder["token"]))[0] == 204
+        assert (await ask("POST", beat, perdure_holder=holder["token"]))[0] == 410
