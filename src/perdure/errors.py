@@ -628,6 +628,13 @@ class SessionLost(PerdureError):
         )
 
 
+_LOCKED = "BusyError"
+_WHEN_LOCKED = (
+    "try again when the other connection has let go of the file; `perdure units` lists the sessions that perdure "
+    "keeps, and `perdure units ID --release NAME` ends one"
+)
+
+
 class SqlFailed(PerdureError):
     """A database refused a statement; `code` is the database's error code."""
 
@@ -636,7 +643,7 @@ class SqlFailed(PerdureError):
         super().__init__(
             f"{message} ({code})",
             kept=f"the session {session!r}, and its transaction if one is open",
-            do="change the statement, or roll back",
+            do=_WHEN_LOCKED if code == _LOCKED else "change the statement, or roll back",
         )
         self.args = (session, code, message)
 

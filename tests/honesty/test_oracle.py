@@ -359,6 +359,14 @@ def test_after_the_folder_was_removed_a_unit_may_be_new() -> None:
     assert judge(case) == []
 
 
+def test_after_the_folder_was_removed_the_session_of_the_forgotten_task_may_hold_a_lock() -> None:
+    locked = {"error": "SqlFailed", "text": "database is locked (BusyError)"}
+    case = case_of(Part("migration", "bare", {"rows": 2}), told=locked, seen={"rows_end": []})
+    assert [violation.what for violation in judge(case)] == [SILENT]
+    case.plan = Plan(1, case.plan.parts, (Fault("remove store", 0.0),), False)
+    assert judge(case) == []
+
+
 @pytest.mark.parametrize(
     "verdict, outcome, believed",
     [

@@ -69,6 +69,19 @@ async def run_long(link: Link, session: SqliteSession) -> None:
     await session.execute(f"INSERT INTO t {count} SELECT count(*) FROM n")
 
 
+async def test_a_file_that_another_session_holds_is_told_with_a_way_to_end_that(stage: Stage, file: Path) -> None:
+    session = await opened(stage, file)
+    await session.execute("PRAGMA busy_timeout = 0")
+    other = apsw.Connection(str(file))
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(SqlFailed, match="database is locked") as failed:
+        await session.execute("INSERT INTO t VALUES (1)")
+    assert "perdure units" in str(failed.value)
+    other.close()
+    await session.execute("INSERT INTO t VALUES (1)")
+    assert outside(file) == [1]
+
+
 @pytest.mark.req("R79")
 async def test_the_next_client_goes_on_in_the_transaction(stage: Stage, file: Path) -> None:
     await opened(stage, file)
