@@ -77,6 +77,20 @@ def test_a_write_given_up_as_not_known_never_comes_in_behind_a_later_one(proxy: 
     engine.close()
 
 
+def test_a_late_write_whose_connection_the_server_has_ended_never_arrives(
+    hand: Hand, proxy: Proxy, postgres_url: str
+) -> None:
+    proxy.cut_next_commit("late")
+    assert hand.signal(UID, "news") == (1,)
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    proxy.deliver()
+    assert hand.signal(UID, "news") == (2,)
+
+
 # ── at any byte ──────────────────────────────────────────────────────────────────────────────────
 
 

@@ -57,11 +57,16 @@ class Proxy:
         return self._held is not None
 
     def deliver(self) -> None:
-        """Let the COMMIT that was held back reach the server, and wait for its answer."""
+        """Let the COMMIT that was held back reach the server, and wait for its answer.
+
+        It never arrives when the server has ended that connection meanwhile, as it does when a new owner has the
+        backend of the old one terminated.
+        """
         held, self._held = self._held, None
         assert held is not None, "no COMMIT was held back"
-        held.server.sendall(held.kept_back)
-        held.has_answered.wait()
+        with contextlib.suppress(OSError):
+            held.server.sendall(held.kept_back)
+            held.has_answered.wait()
         held.close()
 
     def be_calm(self) -> None:
