@@ -5,6 +5,7 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
+        "assembly": ("Desk", "make_app"),
         "requests": ("Answer", "Ask", "Caller", "Scope", "Streamed"),
         "serving": ("Server",),
         "settings": ("Settings",),

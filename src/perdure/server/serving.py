@@ -8,23 +8,29 @@ without a caller, except routes whose callers need no credential.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from perdure._app import Perdure
 from perdure._ground.clock import from_environment
 from perdure._ground.ids import new_uid
+from perdure._store import Author, acting
 from perdure.server import encoding, problems
+from perdure.server.access.guard_rules import Network, client_address, read_network
 from perdure.server.decoding import read_body, read_query
 from perdure.server.problems import HttpProblem
 from perdure.server.requests import Answer, Ask, Caller, Streamed
 from perdure.server.routing import Match, Router
 from perdure.server.settings import Settings
 from perdure.server.table import Raw, Route, routes
+
+if TYPE_CHECKING:
+    from perdure.server.assembly import Desk
 
 log = logging.getLogger("perdure.server")
 
@@ -75,10 +81,19 @@ class Server:
     """What all requests of one server share. It is the ASGI application."""
 
     def __init__(
-        self, open_app: Callable[[str], Perdure], settings: Settings, guard: Guard | None, identity: Identity
+        self,
+        open_app: Callable[[str], Perdure],
+        settings: Settings,
+        guard: Guard | None,
+        identity: Identity,
+        *,
+        desk: Desk | None = None,
     ) -> None:
         """`open_app` opens the store in a namespace."""
         self.settings = settings
+        self._desk = desk
+        self.proxies = tuple(map(read_network, settings.trusted_proxies))
+        self.stopping = asyncio.Event()  # set when the server is about to end: streams say goodbye
         self._open, self._guard, self._identity = open_app, guard, identity
         self._apps: OrderedDict[str, Perdure] = OrderedDict()
         self._router = Router(routes())
@@ -94,10 +109,20 @@ class Server:
         self._apps.move_to_end(namespace)
         return app
 
+    @property
+    def desk(self) -> Desk:
+        """Where credentials are kept."""
+        if self._desk is None:
+            raise HttpProblem(501, "no_credentials", "this server keeps no credentials")
+        return self._desk
+
     async def close(self) -> None:
+        self.stopping.set()
         for app in self._apps.values():
             await app.close()
         self._apps.clear()
+        if self._desk is not None:
+            await self._desk.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -123,7 +148,7 @@ class _Exchange:
 
     def __init__(self, server: Server, scope: Scope, receive: Receive, send: Send) -> None:
         self.server, self.receive, self.send = server, receive, send
-        self.request = _incoming(scope, server.clock.now_ms())
+        self.request = _incoming(scope, server.clock.now_ms(), server.proxies)
         self.is_head = self.request.method == "HEAD"
         self.began = time.perf_counter()
         self.route: Route | None = None
@@ -162,7 +187,8 @@ class _Exchange:
             raise _not_allowed(self.request.method, match)
         caller = await self._admit(route)
         ask = await self._read(route, match, caller)
-        return await route.handler(ask)
+        with acting(_author(ask, route)):
+            return await route.handler(ask)
 
     async def _admit(self, route: Route) -> Caller:
         caller = await self.server._identity.identify(self.request, route)
@@ -329,7 +355,7 @@ class _Exchange:
         )  # fmt: skip
 
 
-def _incoming(scope: Scope, now_ms: int) -> Incoming:
+def _incoming(scope: Scope, now_ms: int, proxies: Sequence[Network]) -> Incoming:
     headers: dict[str, str] = {}
     doubled: set[str] = set()
     for raw_name, raw_value in scope["headers"]:
@@ -338,16 +364,25 @@ def _incoming(scope: Scope, now_ms: int) -> Incoming:
             doubled.add(name)
         headers[name] = raw_value.decode("latin-1")
     client = scope.get("client")
+    peer = client[0] if client else ""
     return Incoming(
         method=scope["method"],
         raw_path=scope.get("raw_path") or scope["path"].encode(),
         raw_query=scope.get("query_string", b""),
         headers=headers,
         doubled=frozenset(doubled),
-        address=client[0] if client else "",
+        address=client_address(peer, headers.get("x-forwarded-for"), proxies) if proxies else peer,
         peer_uid=scope.get("extensions", {}).get("perdure.peer", {}).get("uid"),
         request_id=new_uid(now_ms),
     )
+
+
+def _author(ask: Ask[Any, Any], route: Route) -> Author:
+    """Who signs what this request writes."""
+    caller = ask.caller
+    via = "dashboard" if ask.headers.get("perdure-client", "").startswith("dashboard/") else "http"
+    name = caller.name or ("callback" if route.who == "token" else "nobody")
+    return Author(name, caller.credential, via, caller.address[:100], ask.request_id)
 
 
 def _once(route: Route, headers: Mapping[str, str], caller: Caller) -> str | None:

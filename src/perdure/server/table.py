@@ -20,7 +20,14 @@ Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Who: TypeAlias = Literal["nobody", "token", "code", "anyone", "session", "scoped"]
 Need: TypeAlias = Literal["no", "may", "must"]
 
-NOUNS = ("service", "tasks", "steering", "attempts")
+NOUNS = (  # one a line
+    "service",
+    "sessions",
+    "keys",
+    "tasks",
+    "steering",
+    "attempts",
+)
 
 
 class Nothing(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,0 +1,13 @@
+"""Who may come in: the guard that looks at a request's own lines, and the identities that look at its credential."""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "guard": ("BrowserGuard",),
+        "guard_rules": ("Network", "Place", "client_address", "is_loopback", "read_network", "read_origin"),
+        "identity": ("Identities", "cookie_name", "cookie_of"),
+        "rates": ("Rates",),
+    },
+)

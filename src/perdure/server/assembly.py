@@ -1,0 +1,62 @@
+"""Put a server together: a store, a guard, identities, the table of routes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from perdure._app import Perdure
+from perdure.server.access import BrowserGuard, Identities, Place, read_network, read_origin
+from perdure.server.credentials import ApiKeys, Sessions, Vault
+from perdure.server.serving import Server
+from perdure.server.settings import Settings
+
+
+def make_app(url: str | Path | None = None, settings: Settings | None = None, *, key: str | None = None) -> Server:
+    """The ASGI application that serves a store.
+
+    `url` and `key` are those of `Perdure`. Closing it, or the end of its lifespan, closes the store.
+
+    Raises:
+        InvalidInput: a setting will not do.
+    """
+    settings = settings or Settings()
+    place = Place(
+        settings.host,
+        settings.port,
+        tuple(map(read_origin, settings.origins)),
+        tuple(map(read_network, settings.trusted_proxies)),
+    )
+
+    def open_app(namespace: str) -> Perdure:
+        return Perdure(url, key=key, namespace=namespace)
+
+    desk = Desk.open(open_app("default"), settings, place)
+    guard = BrowserGuard(place, desk.vault.clock, rate=settings.rate, burst=settings.burst)
+    return Server(open_app, settings, guard, desk.identities, desk=desk)
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Where credentials are made, checked and taken back."""
+
+    app: Perdure  # holds the store open
+    vault: Vault
+    keys: ApiKeys
+    sessions: Sessions
+    identities: Identities
+    place: Place
+
+    @classmethod
+    def open(cls, app: Perdure, settings: Settings, place: Place) -> Desk:
+        vault = Vault(app)
+        keys, sessions = ApiKeys(vault), Sessions(vault, settings.session, settings.link)
+        identities = Identities(
+            keys, sessions, vault.clock, port=settings.port, rate=settings.rate, burst=settings.burst
+        )
+        return cls(app, vault, keys, sessions, identities, place)
+
+    async def close(self) -> None:
+        await self.identities.close()
+        await self.vault.close()
+        await self.app.close()
