@@ -15,7 +15,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 # The engines are doors themselves, opened late. _ground is a row of leaves without a common door.
 DOORS_INSIDE = {"perdure._store.sqlite", "perdure._store.postgres"}
-WITHOUT_DOOR = {"perdure._ground"}
+WITHOUT_DOOR = {"perdure._ground", "perdure.server.shapes"}  # shapes: one module per noun, as nouns are
 
 THE_KEEPER_MAY_IMPORT = {
     "perdure.errors",

@@ -21,7 +21,7 @@ from perdure._ground.clock import from_environment
 from perdure._ground.ids import new_uid
 from perdure._store import Author, acting
 from perdure.server import encoding, problems
-from perdure.server.access.guard_rules import Network, client_address, read_network
+from perdure.server.access import Network, client_address, read_network
 from perdure.server.decoding import read_body, read_query
 from perdure.server.problems import HttpProblem
 from perdure.server.requests import Answer, Ask, Caller, Streamed
