@@ -44,6 +44,7 @@ FACES = {
     "TaskFrames": "perdure._tasks",
     "Holders": "perdure._tasks",
     "Inbox": "perdure._durable",
+    "Journal": "perdure._durable",
     "KillSwitch": "perdure._durable",
     "Schedules": "perdure._durable",
     "ScheduleDraft": "perdure._durable",
@@ -160,12 +161,13 @@ def call_of(target: str, function: Function, *, is_method: bool = False) -> ast.
 
 
 def passed(argument: ast.arg) -> ast.expr:
-    """A parameter as the async function wants it: plain functions become async ones, a blocking app its async one."""
+    """A parameter as the async function wants it: plain functions become async ones, a blocking app or task its
+    async one."""
     value: ast.expr = ast.Name(argument.arg, ast.Load())
     annotation = ast.unparse(argument.annotation) if argument.annotation else ""
     if "Callable" in annotation and "Awaitable[" in annotation and " | Awaitable[" not in annotation:
         return call("as_async", value)
-    return call("inner_of", value) if argument.arg == "app" else value
+    return call("inner_of", value) if argument.arg in ("app", "task") else value
 
 
 def call(name: str, *given: ast.expr) -> ast.Call:

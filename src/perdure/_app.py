@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Events,
         Handle,
         Inbox,
+        Journal,
         KillSwitch,
         ScheduleDraft,
         Schedules,
@@ -81,6 +82,13 @@ class Perdure:
 
             self._kill_switch = KillSwitch(self.tasks)
         return self._kill_switch
+
+    @property
+    def journal(self) -> Journal:
+        """What durable functions have done, call by call."""
+        from perdure._durable import Journal
+
+        return Journal(self.tasks)
 
     async def run(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Carry out a durable function in this process and give its result.

@@ -5,7 +5,17 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "perdure._durable": ("Durable", "DurableFunction", "Handle", "Stopped", "ToolFunction", "Where"),
+        "perdure._durable": (
+            "Durable",
+            "DurableFunction",
+            "Handle",
+            "JournalCall",
+            "JournalLine",
+            "Outline",
+            "Stopped",
+            "ToolFunction",
+            "Where",
+        ),
         "perdure._ground.codec": ("register",),
         "perdure._model": (
             "Attempt",

@@ -3,7 +3,17 @@
 Written by tools/make_doors.py from the table in types.py.
 """
 
-from perdure._durable import Durable, DurableFunction, Handle, Stopped, ToolFunction, Where
+from perdure._durable import (
+    Durable,
+    DurableFunction,
+    Handle,
+    JournalCall,
+    JournalLine,
+    Outline,
+    Stopped,
+    ToolFunction,
+    Where,
+)
 from perdure._ground.codec import register
 from perdure._model import (
     Attempt,
@@ -25,6 +35,9 @@ __all__ = [
     "Durable",
     "DurableFunction",
     "Handle",
+    "JournalCall",
+    "JournalLine",
+    "Outline",
     "Stopped",
     "ToolFunction",
     "Where",

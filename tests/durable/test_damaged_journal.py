@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from perdure import durable, effect, step
-from perdure._durable import journal_of, where
+from perdure._durable import where
 from perdure._runtime.bundles.task_bundle import export
 from perdure._tasks import examine
 from perdure.effects import DID_NOT_HAPPEN, Happened
 from perdure.errors import JournalDamaged, RecordDamaged
 from tests.durable.kept_kit import World, fresh_home, kill
+from tests.support.journals import calls_of
 from tests.support.processes import Nursery
 from tests.tasks.upkeep_kit import sql
 from tests.torture.kills import Home
@@ -107,9 +108,10 @@ async def test_what_can_be_read_of_a_damaged_journal_is_shown_with_the_way_on(
         task = await app.tasks.handle("t")
         flip_a_byte(home, task.uid, 4)
         flip_a_byte(home, task.uid, 6)
-        assert [(line.position, line.state) for line in await journal_of(app.tasks, "t")] == [
-            *((1, "done"), (3, "done"), (4, "damaged"), (5, "open"), (6, "damaged"), (7, "done"), (8, "open"))
+        assert [(line.position, line.state) for line in await calls_of(app, "t")] == [
+            *((1, "done"), (3, "done"), (4, "damaged"), (5, "uncertain"), (6, "damaged"), (7, "done"), (8, "uncertain"))
         ]
+        assert (await app.journal.outline("t")).state == "ddxuxdu"
         assert [one.state for one in await app.effects.of("t")] == ["done", "uncertain", "uncertain"]
         found = await where(app.tasks, "t")
         assert (found.damaged, found.unseen) == ([4, 6], "") and "perdure fork t NEW --at 3" in found.next
@@ -141,7 +143,7 @@ async def test_an_entry_that_is_missing_is_noticed_before_anything_runs(
                     await app.run("t", work, str(tmp_path))
                 assert damaged.value.position == position
                 assert position in (await where(app.tasks, "t")).damaged
-                assert (position, "damaged") in [(one.position, one.state) for one in await journal_of(app.tasks, "t")]
+                assert (position, "damaged") in [(one.position, one.state) for one in await calls_of(app, "t")]
                 subjects = [one.subject for one in await examine(app._store) if one.level == "problem"]
                 assert "task t" in subjects and (key[:2] == (task.uid, 1) or "journals" in subjects)
                 change_key(home, key, own)
@@ -188,7 +190,7 @@ async def test_a_task_on_a_line_that_its_journal_does_not_have_is_not_begun_anew
         looks: list[Callable[[], Awaitable[object]]] = [
             lambda: app.run("t", work, str(tmp_path)),
             lambda: where(app.tasks, "t"),
-            lambda: journal_of(app.tasks, "t"),
+            lambda: calls_of(app, "t"),
             lambda: app.effects.of("t"),
             lambda: task.fork("fork"),
             lambda: export(app.tasks, "t", tmp_path / "t.bundle"),

@@ -265,7 +265,7 @@ async def test_from_the_shell(tmp_path: Path, capsys: Any) -> None:
         return code, json.loads(found.out or found.err)
 
     code, found = said("journal", "a")
-    listed = [(one["position"], one["step"], one["kind"], one["state"]) for one in found["items"]]
+    listed = [(one["position"], one["path"], one["op"], one["state"]) for one in found["items"]]
     assert code == 0 and listed[:2] == [(1, "price#1", "step", "done"), (3, "charge#1", "effect", "done")]
     code, found = said("fork", "a", "b", "--at", "charge#1", "--set", "second=nib")
     assert (code, found["id"], found["status"]) == (0, "b", "running")

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, budgets, checkpoint, durable, effect, idempotency_key, pause, step
-from perdure._durable import journal_of, where
+from perdure._durable import where
 from perdure.cli import main
 from perdure.errors import InvalidInput
 from tests.durable.effects_kit import World, until_paused
 from tests.support.fixtures import emptied_for_each_test
+from tests.support.journals import calls_of
 
 world = World()
 ran: list[int] = []
@@ -94,7 +95,7 @@ async def test_where_counts_the_calls_of_the_function_after_going_back_too(quick
         await until_paused(app, "job", rolling_pages, 5)
         task = await app.tasks.handle("job")
         await task.rollback("2", undo=True)
-        found, calls = await where(app.tasks, "job"), await journal_of(app.tasks, "job")
+        found, calls = await where(app.tasks, "job"), await calls_of(app, "job")
         assert (found.done, found.last_path) == (len(calls), "checkpoint.save#2")
 
 

@@ -190,4 +190,4 @@ async def test_a_failed_task_says_what_it_failed_with_and_how_it_goes_on(tmp_pat
     assert "KeyError: 'no such page'" in told and "in break_down: raise KeyError" in told
     assert main(["journal", "broken one", "--store", url, "--json"]) == 0
     (line,) = json.loads(capsys.readouterr().out)["items"]
-    assert (line["step"], line["state"]) == ("break_down#1", "raised")
+    assert (line["path"], line["state"]) == ("break_down#1", "raised")

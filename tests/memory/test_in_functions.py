@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, durable, pause, step, sync
-from perdure._durable import journal_of
 from perdure._durable.memory import memory_calls
 from perdure._ground.bridge import Nap
 from perdure.errors import InvalidInput
@@ -36,6 +35,7 @@ from perdure.memory import (
 from perdure.memory.layers.reducer_layer import ReducedState
 from perdure.testing import always_replay
 from tests.durable.kept_kit import World, carry_on, fresh_home
+from tests.support.journals import calls_of
 from tests.support.processes import ChildDied, Nursery
 from tests.torture.kills import Home
 
@@ -417,7 +417,7 @@ async def test_a_task_whose_journal_has_no_calls_on_memory_goes_on(
             await asyncio.wait([work])
         await (await app.tasks.handle("job")).answer("yes")
         assert await app.run("job", older) == ["firstyes", True, "second"]
-        names = [line.step for line in await journal_of(app.tasks, "job")]
+        names = [line.path for line in await calls_of(app, "job")]
         assert [name for name in names if name.startswith(("fetch", "memory"))] == ["fetch#1", "fetch#2"]
 
 

@@ -10,9 +10,10 @@ import apsw
 import pytest
 
 from perdure import Perdure, durable, effect
-from perdure._durable import journal_of, where
+from perdure._durable import where
 from perdure._tasks import examine
 from perdure.errors import PerdureError
+from tests.support.journals import calls_of
 
 done: list[str] = []
 
@@ -74,8 +75,8 @@ async def test_a_text_that_is_not_utf_8_spoils_its_own_task_at_most(tmp_path: Pa
             assert (await where(app.tasks, "good")).status == "completed"
             problems = [one.what for one in await examine(app._store) if one.level == "problem"]
             assert any(f"{table}.{column}" in what for what in problems), (table, column, problems)
-            for look in (where, journal_of):
+            for look in (where(app.tasks, "bad"), calls_of(app, "bad"), app.journal.outline("bad")):
                 with suppress(PerdureError):  # in our words, or shown
-                    await look(app.tasks, "bad")
+                    await look
         assert done == [], (table, column)
     assert spoiled > 15

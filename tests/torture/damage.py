@@ -29,13 +29,14 @@ from urllib.parse import urlsplit
 import psycopg
 
 from perdure import Perdure, durable, effect, pause, progress, signals, step
-from perdure._durable import journal_of, where
+from perdure._durable import where
 from perdure._runtime.bundles.task_bundle import export
 from perdure._tasks import collect, examine
 from perdure.effects import DID_NOT_HAPPEN, Happened
 from perdure.errors import PerdureError
 from tests.support import postgres
 from tests.support.folders import fast_folder
+from tests.support.journals import calls_of
 from tests.support.processes import ChildDied, Link, Nursery, die, nursery
 from tests.support.strangers import open_file
 from tests.support.waiting import look_again
@@ -387,7 +388,7 @@ async def _where(app: Perdure, id: str) -> Any:
 
 
 async def _journal(app: Perdure, id: str) -> Any:
-    lines = await journal_of(app.tasks, id)
+    lines = await calls_of(app, id)
     return DAMAGED if any(line.state == "damaged" for line in lines) else [_plain(line) for line in lines]
 
 

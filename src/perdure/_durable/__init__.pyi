@@ -77,17 +77,17 @@ from perdure._durable.effects import (
     idempotency_key,
     is_at_work,
 )
-from perdure._durable.inspect import (
-    CallFrame,
-    TaskAccount,
-    Where,
-    account_of,
+from perdure._durable.inspect import CallFrame, TaskAccount, Where, account_of, stored_bytes, where, who_works_on
+from perdure._durable.journal import (
+    Block,
+    CallState,
+    Journal,
+    JournalCall,
+    JournalLine,
+    Outline,
+    require_all_entries,
     shown_value,
-    stored_bytes,
-    where,
-    who_works_on,
 )
-from perdure._durable.journal import Block, JournalLine, journal_of, require_all_entries
 from perdure._durable.lifecycle import (
     Beginning,
     Handle,
@@ -201,14 +201,17 @@ __all__ = [
     "TaskAccount",
     "Where",
     "account_of",
-    "shown_value",
     "stored_bytes",
     "where",
     "who_works_on",
     "Block",
+    "CallState",
+    "Journal",
+    "JournalCall",
     "JournalLine",
-    "journal_of",
+    "Outline",
     "require_all_entries",
+    "shown_value",
     "Beginning",
     "Handle",
     "Stopped",

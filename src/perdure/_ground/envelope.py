@@ -120,6 +120,12 @@ def unseal(data: bytes, *, kind: str, bound_to: str, ring: KeyRing, limit: int =
         raise RecordDamaged(f"the {kind} of {bound_to}", str(error)) from None
 
 
+def may_hold(data: bytes, text: bytes) -> bool:
+    """Whether a record's payload may have these bytes in it. Only one that is neither packed nor sealed can be told
+    not to have them."""
+    return type(data) is not bytes or len(data) < _FIXED or data[1] != 0 or text in data
+
+
 def key_id(data: bytes) -> str | None:
     """The id of the key that seals this record, read from its header alone; None if it is not sealed.
 

@@ -15,7 +15,7 @@ from perdure._replay.cursor import (
     Uncertain,
     call_of,
 )
-from perdure._replay.digest import SPELLED, digest, is_same, plain_digest
+from perdure._replay.digest import SPELLED, arguments_in, digest, is_same, plain_digest
 
 __all__ = [
     "LOOSE",
@@ -31,6 +31,7 @@ __all__ = [
     "Recorded",
     "Track",
     "Uncertain",
+    "arguments_in",
     "call_of",
     "digest",
     "is_same",

@@ -75,6 +75,19 @@ def spell(asked: bytes) -> str:
         return "…"
 
 
+def arguments_in(asked: bytes) -> tuple[list[Any], dict[str, Any]] | None:
+    """The arguments, by position and by name, if the digest is short enough to hold them."""
+    if asked[:1] != SPELLED:
+        return None
+    try:
+        if asked[1:2] != _KEYWORDS:
+            return list(_decode(asked[1:])), {}
+        args, kwargs = _decode(asked[2:])
+        return list(args), dict(kwargs)
+    except Exception:  # a digest is bytes from a store
+        return None
+
+
 def _shorten(form: bytes) -> bytes:
     # A marker byte tells a short form from a hash of the same bytes.
     return SPELLED + form if len(form) <= _SHORT else b"#" + hashlib.blake2b(form, digest_size=_SHORT).digest()

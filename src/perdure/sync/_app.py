@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from perdure._app import Perdure as AsyncPerdure
 from perdure._ground.bridge import Blocking, LoopThread, drive, on_a_loop
 from perdure._ground.durations import Duration
-from perdure.sync._faces import Events, Holders, Inbox, KillSwitch, ScheduleDraft, Schedules, Task, Tasks, Triggers
+from perdure.sync._faces import (
+    Events,
+    Holders,
+    Inbox,
+    Journal,
+    KillSwitch,
+    ScheduleDraft,
+    Schedules,
+    Task,
+    Tasks,
+    Triggers,
+)
 
 if TYPE_CHECKING:
     from perdure._durable import Handle as AsyncHandle
@@ -41,6 +52,7 @@ class Perdure:
         self.effects = Inbox(self._inner.effects)
         self.kill_switch = KillSwitch(self._inner.kill_switch)
         self.holders = Holders(self._inner.holders)
+        self.journal = Journal(self._inner.journal)
         self.schedules = Schedules(self._inner.schedules)
         self.triggers = Triggers(self._inner.triggers)
         self.events = Events(self._inner.events)

@@ -15,10 +15,14 @@ from perdure._ground.bridge import drive, entered, iterate
 
 if TYPE_CHECKING:
     from perdure._durable import (
+        CallState,
         Choice,
         DurableFunction,
         EffectRecord,
         IncomingEvent,
+        JournalCall,
+        JournalLine,
+        Outline,
         Received,
         Schedule,
         Switch,
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     )
     from perdure._durable import Events as AsyncEvents
     from perdure._durable import Inbox as AsyncInbox
+    from perdure._durable import Journal as AsyncJournal
     from perdure._durable import KillSwitch as AsyncKillSwitch
     from perdure._durable import ScheduleDraft as AsyncScheduleDraft
     from perdure._durable import Schedules as AsyncSchedules
@@ -53,6 +58,7 @@ if TYPE_CHECKING:
     from perdure._tasks import Task as AsyncTask
     from perdure._tasks import TaskFrames as AsyncTaskFrames
     from perdure._tasks import Tasks as AsyncTasks
+    from perdure.sync._calls import inner_of
 Json = Any
 
 
@@ -117,6 +123,14 @@ class Tasks:
             NotFound: no such task; the message names the store.
         """
         return Task(drive(self._inner.handle(id)))
+
+    def handle_by_uid(self, uid: str) -> Task:
+        """The task with this uid, also one whose id another task has taken over.
+
+        Raises:
+            NotFound: no such task in this namespace.
+        """
+        return Task(drive(self._inner.handle_by_uid(uid)))
 
     def history(self, id: str) -> Sequence[TaskRecord]:
         """Every task that ever had this id, newest first."""
@@ -562,6 +576,72 @@ class Inbox:
         drive(self._inner.settle(task_id, choice, value=value, key=key, by=by))
 
 
+class Journal:
+    """What durable functions have done. A task is given by its id."""
+
+    def __init__(self, inner: AsyncJournal) -> None:
+        self._inner = inner
+
+    def outline(self, task: str | Task, line: int | None = None) -> Outline:
+        """Every call of one line as columns, for a timeline; without `line`, of the task's present one.
+
+        Raises:
+            NotFound: there is no such task, or no such line.
+        """
+        return drive(self._inner.outline(inner_of(task), line))
+
+    def page(
+        self,
+        task: str | Task,
+        line: int | None = None,
+        *,
+        after: int = 0,
+        limit: int = 200,
+        kind: str | None = None,
+        state: CallState | None = None,
+        text: str | None = None,
+    ) -> Page[JournalCall]:
+        """Calls in the order of their positions, each on one line. The page's cursor is the `after` of the next one.
+
+        `kind` is a sort of call (step, effect, …), `state` how calls stand, and `text` a part of their line. With one
+        of these a page can be short, and have a cursor all the same: it looks at 20,000 entries at most.
+
+        Raises:
+            NotFound: there is no such task, or no such line.
+            InvalidInput: the limit, or what is asked for, is not valid.
+        """
+        return drive(
+            self._inner.page(inner_of(task), line, after=after, limit=limit, kind=kind, state=state, text=text)
+        )
+
+    def entry(self, task: str | Task, line: int | None, position: int) -> JournalCall:
+        """The call that has an entry at this position, whole: arguments, value, error, tries, key and marks.
+
+        Raises:
+            NotFound: there is no such task, line or entry.
+        """
+        return drive(self._inner.entry(inner_of(task), line, position))
+
+    def lines(self, task: str | Task, *, limit: int = 1000) -> Sequence[JournalLine]:
+        """The newest lines of a task's journal, the oldest of them first; empty for a task of no durable function.
+
+        Raises:
+            NotFound: there is no such task.
+        """
+        return drive(self._inner.lines(inner_of(task), limit=limit))
+
+    def tail(self, task: str | Task, line: int | None = None, after: int = 0) -> Iterator[JournalCall]:
+        """Each call when its entries are committed, by whichever process, until the task ends or begins a new line.
+
+        A call with several entries comes several times, in the state it is in then. To go on after an interruption,
+        give the last position.
+
+        Raises:
+            NotFound: there is no such task, or no such line.
+        """
+        return iterate(self._inner.tail(inner_of(task), line, after))
+
+
 class KillSwitch:
     """The kill switches of one namespace."""
 
@@ -652,7 +732,7 @@ class Triggers:
 
     def signal(self, id: str, task: str, name: str) -> TriggerDraft:
         """Signal a task. In its id, `order-{number}`, the field `number` of the event's data is filled in."""
-        return TriggerDraft(self._inner.signal(id, task, name))
+        return TriggerDraft(self._inner.signal(id, inner_of(task), name))
 
     def list(self) -> Mapping[str, Trigger]:
         return drive(self._inner.list())

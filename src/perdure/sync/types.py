@@ -13,6 +13,9 @@ __getattr__ = lazy_door(
         "perdure.types": (
             "Durable",
             "DurableFunction",
+            "JournalCall",
+            "JournalLine",
+            "Outline",
             "Stopped",
             "ToolFunction",
             "Where",

@@ -8,6 +8,9 @@ Written by tools/make_doors.py from the table in types.py.
 from perdure.types import (
     Durable,
     DurableFunction,
+    JournalCall,
+    JournalLine,
+    Outline,
     Stopped,
     ToolFunction,
     Where,
@@ -31,6 +34,9 @@ from perdure.sync._faces import Task, TaskFrames, Tasks
 __all__ = [
     "Durable",
     "DurableFunction",
+    "JournalCall",
+    "JournalLine",
+    "Outline",
     "Stopped",
     "ToolFunction",
     "Where",

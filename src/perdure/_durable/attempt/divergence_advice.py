@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from perdure._durable.journal import journal_of
+from perdure._durable.journal import Journal
 from perdure._model import Entry, name_of
 from perdure._replay import Diverged
 from perdure._tasks import tasks_of
@@ -46,8 +46,8 @@ async def advise_on_fork(task: Task, error: ReplayDiverged) -> None:
     source, upto = origin.get("forked_from"), origin.get("position")
     if not isinstance(source, str) or not isinstance(upto, int) or not 0 < error.position <= upto:
         return
-    before = [line.position for line in await journal_of(tasks_of(task), task.id) if line.position < error.position]
-    at = max(before, default=0)
+    found = await Journal(tasks_of(task)).outline(task)
+    at = max((position for position in found.position if position < error.position), default=0)
     error.do = (
         f"this call was copied from {source!r}: fork earlier, `perdure fork {quote(source)} NEW --at {at}`, "
         "so that it is made anew"

@@ -6,7 +6,7 @@ __getattr__ = lazy_door(
     __name__,
     {
         "availability": ("why_not_at_work",),
-        "open_calls": ("CallFrame", "shown_value"),
+        "open_calls": ("CallFrame",),
         "task_account": ("TaskAccount", "account_of", "stored_bytes"),
         "where_report": ("Where", "where", "who_works_on"),
     },

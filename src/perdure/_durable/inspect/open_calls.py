@@ -8,23 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from msgspec import Struct
 
 from perdure._durable.control import BEGUN
 from perdure._durable.effects import shown_of
-from perdure._durable.journal import failure_in
+from perdure._durable.journal import failure_in, shown_data
 from perdure._ground import codec
 from perdure._ground.clock import moment
-from perdure._ground.exception_text import without_breaks
 from perdure._ground.known_secrets import redact
 from perdure._ground.traceback_text import place_in
 from perdure._model import Entry, name_of, scope_of
 from perdure._tasks import Question
-from perdure.errors import PerdureError
 
-_MOST_RETURNED, _LARGEST_SHOWN, _SHOWN = 5, 4096, 120  # calls, bytes, characters
+_MOST_RETURNED = 5
 
 
 class CallFrame(Struct, frozen=True, kw_only=True):
@@ -141,34 +138,4 @@ def _returned(entry: Entry) -> str:
         failure = failure_in(entry)
         place = place_in(failure.traceback)
         return f"{path} raised {failure}" + (f", {place}" if place else "")
-    if entry.value is None or len(entry.value) > _LARGEST_SHOWN:
-        return f"{path} -> {'None' if entry.value is None else f'{len(entry.value):,} bytes'}"
-    try:
-        value = codec.peek(entry.value)
-    except (PerdureError, ValueError):
-        return f"{path} -> cannot be shown"
-    text = shown_value(value)
-    return f"{path} -> {text if len(text) <= _SHOWN else text[:_SHOWN] + '…'}"
-
-
-def shown_value(value: Any) -> str:
-    """A value on one line, for people: without raw bytes, line breaks or secrets."""
-    return redact(without_breaks(repr(without_bytes(value))))
-
-
-def without_bytes(value: Any) -> Any:
-    """The value with each run of bytes replaced by its size."""
-    if isinstance(value, bytes | bytearray):
-        return _Bare(f"<{len(value):,} bytes>")
-    if isinstance(value, dict):
-        return {key: without_bytes(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_bytes(item) for item in value]
-    return value
-
-
-class _Bare(str):
-    """A text that is shown without quotes among other values."""
-
-    __slots__ = ()
-    __repr__ = str.__str__
+    return f"{path} -> {shown_data(entry.value)}"

@@ -16,8 +16,8 @@ from msgspec import Struct, field
 from perdure._durable.control import cancel_request, why_stopped
 from perdure._durable.effects import may_run_until
 from perdure._durable.inspect.availability import why_not_checked, why_unclaimed
-from perdure._durable.inspect.open_calls import CallFrame, last_returned, open_calls, without_bytes
-from perdure._durable.journal import MARKS, read_readable, without_failed
+from perdure._durable.inspect.open_calls import CallFrame, last_returned, open_calls
+from perdure._durable.journal import MARKS, read_readable, without_bytes, without_failed
 from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
 from perdure._ground.ids import is_proven_dead

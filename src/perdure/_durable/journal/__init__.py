@@ -21,6 +21,10 @@ __getattr__ = lazy_door(
             "require_line",
             "without_failed",
         ),
-        "journal_view": ("JournalLine", "MARKS", "journal_of"),
+        "call_view": ("CallError", "CallMark", "CallTry", "JournalCall"),
+        "journal_calls": ("CallState", "MARKS"),
+        "outline": ("JournalLine", "Outline"),
+        "shown_values": ("shown_data", "shown_value", "without_bytes"),
+        "task_journal": ("Journal",),
     },
 )

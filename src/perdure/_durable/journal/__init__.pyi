@@ -19,7 +19,11 @@ from perdure._durable.journal.journal_reader import (
     require_line,
     without_failed,
 )
-from perdure._durable.journal.journal_view import JournalLine, MARKS, journal_of
+from perdure._durable.journal.call_view import CallError, CallMark, CallTry, JournalCall
+from perdure._durable.journal.journal_calls import CallState, MARKS
+from perdure._durable.journal.outline import JournalLine, Outline
+from perdure._durable.journal.shown_values import shown_data, shown_value, without_bytes
+from perdure._durable.journal.task_journal import Journal
 __all__ = [
     "BLOCK",
     "Block",
@@ -41,7 +45,16 @@ __all__ = [
     "require_all_entries",
     "require_line",
     "without_failed",
-    "JournalLine",
+    "CallError",
+    "CallMark",
+    "CallTry",
+    "JournalCall",
+    "CallState",
     "MARKS",
-    "journal_of",
+    "JournalLine",
+    "Outline",
+    "shown_data",
+    "shown_value",
+    "without_bytes",
+    "Journal",
 ]

@@ -107,6 +107,19 @@ def read_journal(tables: Tables, p: Params) -> list[Row]:
     return [(position, entry) for (line, position), entry in entries if line == p["line"]]
 
 
+def read_journal_page(tables: Tables, p: Params) -> list[Row]:
+    return [row for row in read_journal(tables, p) if row[0] > p["after"]][: p["limit"]]
+
+
+def read_lines(tables: Tables, p: Params) -> list[Row]:
+    places: dict[int, list[int]] = {}
+    entries = tables.journal.get(p["uid"], {})
+    for line, position in entries:
+        places.setdefault(line, []).append(position)
+    found = sorted(((line, min(at), max(at)) for line, at in places.items()), reverse=True)
+    return [(line, first, last, entries[line, first]) for line, first, last in found[: p["limit"]]]
+
+
 def journals_of(tables: Tables, p: Params) -> list[Row]:
     found = [(task[0], task.line) for task in tasks_of(tables, p)]  # type: ignore[attr-defined]
     rows = [(uid, *row) for uid, line in found for row in read_journal(tables, {"uid": uid, "line": line})]
@@ -149,5 +162,5 @@ def read_tombstones(tables: Tables, p: Params) -> list[Row]:
 
 _ALL: tuple[Callable[[Tables, Params], list[Row]], ...] = (get_task, get_task_by_uid, get_history, list_tasks)
 _ALL += (read_attempts, read_events, read_checkpoints, read_chain, read_chunks, read_journal, read_holder)
-_ALL += (read_workers, read_tombstones, read_blocked, tasks_of, journals_of)
+_ALL += (read_workers, read_tombstones, read_blocked, tasks_of, journals_of, read_journal_page, read_lines)
 QUERIES = {query.__name__: query for query in _ALL} | upkeep.QUERIES
