@@ -47,6 +47,11 @@ def new_uid(now_ms: int) -> str:
     return uid
 
 
+def least_uid(ms: int) -> str:
+    """A text that no uid of this millisecond, or of a later one, sorts before."""
+    return _spelled((max(ms, 0) & 0xFFFF_FFFF_FFFF) << 2, _STAMP)
+
+
 def _spelled(number: int, length: int) -> str:
     """In so many characters, which is an even number."""
     return "".join([_PAIRS[number >> bits & 1023] for bits in range(5 * length - 10, -1, -10)])

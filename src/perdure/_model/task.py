@@ -201,6 +201,7 @@ class Page(Struct, Generic[T], frozen=True):
 
     items: Sequence[T]
     cursor: str | None
+    approximate: bool = False  # only some of the tasks were looked at; the rest begin at the cursor
 
     def __iter__(self) -> Any:
         return iter(self.items)

@@ -178,6 +178,30 @@ class TaskRow(NamedTuple):
     archived_at: int | None
 
 
+class SummaryRow(NamedTuple):
+    """What a list shows of a task; the last three are a durable function's, None for other tasks."""
+
+    uid: str
+    id: str
+    status: str
+    version: int
+    name: str
+    agent: str
+    tags: str
+    pause_reason: str | None
+    due_at: int | None  # of a durable function: when the first of its open questions is
+    progress: bytes | None
+    attempts: int
+    created_at: int
+    started_at: int | None
+    updated_at: int
+    finished_at: int | None
+    archived_at: int | None
+    function: str | None
+    function_version: int | None
+    queue: str | None
+
+
 class FrameRow(NamedTuple):
     """One checkpoint's row; `base` is the checkpoint its frame is a delta of, None for a keyframe."""
 
@@ -335,6 +359,16 @@ ROWS: Mapping[str, type[NamedTuple]] = {
     "list_tasks": TaskRow,
     "list_all": TaskRow,
     "tasks_of": TaskRow,
+    "page_by_status": SummaryRow,
+    "page_by_archived": SummaryRow,
+    "page_by_agent": SummaryRow,
+    "page_by_function": SummaryRow,
+    "page_by_parent": SummaryRow,
+    "page_by_changed": SummaryRow,
+    "page_by_due": SummaryRow,
+    "page_by_asked": SummaryRow,
+    "page_by_id": SummaryRow,
+    "changed_tasks": SummaryRow,
     "read_attempts": AttemptRow,
     "read_events": EventRow,
     "get_call": CallRow,

@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, get_args
 
 from perdure._ground import codec
-from perdure._ground.clock import to_ms
 from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.ids import check_id, is_uid, new_uid
 from perdure._model import (
     FINISHED,
-    REASONS,
+    Changes,
     Config,
+    Counts,
     Event,
+    Facets,
     FirstStatus,
     Page,
+    Part,
     Reason,
+    Sort,
     Status,
+    TaskFilter,
     TaskRecord,
+    TaskSummary,
 )
 from perdure._store import EventRow, Store, TaskRow
 from perdure._tasks import leases, records
 from perdure._tasks import task_drafts as drafts
 from perdure._tasks.core import Key, newest_state
 from perdure._tasks.dependencies import has_to_wait
+from perdure._tasks.lists import count, every_row, read_changes, read_facets, read_page
 from perdure._tasks.pauses import callbacks
 from perdure._tasks.state import snapshots
 from perdure._tasks.task import Task, TaskHome, TaskHooks
@@ -233,29 +239,64 @@ class Tasks(TaskHome):
     ) -> Page[TaskRecord]:
         """Tasks, newest first; `cursor` of one page begins the next. Nothing is shown twice or left out
         while tasks are added."""
-        if status is not None:
-            _check_status(status)
-        if reason is not None and reason not in REASONS:
-            raise InvalidInput(f"{reason!r} is no reason to pause", do=f"choose from {', '.join(REASONS)}")
         if not 1 <= limit <= 1000:
             raise InvalidInput(f"limit is {limit}; it lies between 1 and 1000")
         if cursor is not None and not is_uid(cursor):
             raise InvalidInput(f"{cursor!r} is no cursor", do="give the cursor of the page before, or none")
-        rows = await self._store.query(
-            "list_tasks",
-            namespace=self._store.namespace,
-            status=status,
-            reason=reason,
+        wanted = TaskFilter(
+            status=[] if status is None else [status],
+            reason=[] if reason is None else [reason],
             agent=agent,
-            tags=json.dumps(dict(tags)),
-            since=to_ms(since) if since is not None else None,
-            archived=int(archived),
-            cursor=cursor,
-            limit=limit + 1,
+            tags=tags,
+            since=since,
+            archived=archived,
         )
-        page = [TaskRow(*row) for row in rows[:limit]]
-        items = [await records.load_for_list(self._store, row) for row in page]
-        return Page(items, page[-1].uid if len(rows) > limit else None)
+        found, after = await every_row(self._store, wanted, cursor, limit)
+        uids = json.dumps([row.uid for row in found])
+        rows = {row.uid: row for row in await self._store.rows(TaskRow, "tasks_of", uids=uids)} if found else {}
+        listed = [rows[row.uid] for row in found if row.uid in rows]  # one may have been deleted meanwhile
+        return Page([await records.load_for_list(self._store, row) for row in listed], after)
+
+    async def page(
+        self,
+        filter: TaskFilter | None = None,
+        *,
+        sort: Sort = "newest",
+        limit: int = 50,
+        cursor: str | None = None,
+        parts: Collection[Part] = (),
+    ) -> Page[TaskSummary]:
+        """Summaries of tasks: rows only, so that large states cost nothing.
+
+        sort    newest: created last first; changed: changed last first; due: looked at soonest first, of those
+                that wait for a moment
+        parts   pause: why a paused task waits; children: how many tasks it has started
+
+        `cursor` of one page begins the next, with the same filter and sort. A page on which few tasks fit ends after
+        20,000 were looked at, and says `approximate`; its cursor goes on with the rest. With a text, tasks whose ids
+        begin with it come first.
+
+        Raises:
+            InvalidInput: the sort, the limit (1 to 1,000), a part or the cursor is not one.
+        """
+        return await read_page(self._store, filter, sort, limit, cursor, parts)
+
+    async def counts(self, filter: TaskFilter | None = None) -> Counts:
+        """How many tasks there are, by status and by reason; archived ones only if the filter says so. With a filter
+        the newest 20,000 of each status are counted, and it says `approximate` when there are more."""
+        return await count(self._store, filter)
+
+    async def facets(self) -> Facets:
+        """The functions, agents, tag keys and queues of the newest tasks, with how many have each."""
+        return await read_facets(self._store)
+
+    async def changes(self, after: str | datetime | None = None, limit: int = 200) -> Changes:
+        """Tasks that have changed since the watermark of the changes before, or since a moment; earliest change first.
+
+        Of several changes in one millisecond none is lost. A change can be committed after one with a later moment:
+        who follows a store begins each time two seconds before the last one it has seen, and drops what it knows.
+        """
+        return await read_changes(self._store, after, limit)
 
     async def events(self, id: str) -> Sequence[Event]:
         """What happened to a task, in order, with who did it."""

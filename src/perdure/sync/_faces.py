@@ -6,7 +6,7 @@ Written by tools/make_sync.py.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -39,17 +39,24 @@ if TYPE_CHECKING:
     from perdure._ground.durations import Duration
     from perdure._model import (
         Change,
+        Changes,
         Checkpoint,
         Config,
+        Counts,
         Event,
+        Facets,
         FirstStatus,
         Frame,
         Gone,
         Missed,
         Page,
+        Part,
         Reason,
+        Sort,
         Status,
+        TaskFilter,
         TaskRecord,
+        TaskSummary,
         ToolCall,
         Trigger,
     )
@@ -162,6 +169,47 @@ class Tasks:
                 archived=archived,
             )
         )
+
+    def page(
+        self,
+        filter: TaskFilter | None = None,
+        *,
+        sort: Sort = "newest",
+        limit: int = 50,
+        cursor: str | None = None,
+        parts: Collection[Part] = (),
+    ) -> Page[TaskSummary]:
+        """Summaries of tasks: rows only, so that large states cost nothing.
+
+        sort    newest: created last first; changed: changed last first; due: looked at soonest first, of those
+                that wait for a moment
+        parts   pause: why a paused task waits; children: how many tasks it has started
+
+        `cursor` of one page begins the next, with the same filter and sort. A page on which few tasks fit ends after
+        20,000 were looked at, and says `approximate`; its cursor goes on with the rest. With a text, tasks whose ids
+        begin with it come first.
+
+        Raises:
+            InvalidInput: the sort, the limit (1 to 1,000), a part or the cursor is not one.
+        """
+        return drive(self._inner.page(filter, sort=sort, limit=limit, cursor=cursor, parts=parts))
+
+    def counts(self, filter: TaskFilter | None = None) -> Counts:
+        """How many tasks there are, by status and by reason; archived ones only if the filter says so. With a filter
+        the newest 20,000 of each status are counted, and it says `approximate` when there are more."""
+        return drive(self._inner.counts(filter))
+
+    def facets(self) -> Facets:
+        """The functions, agents, tag keys and queues of the newest tasks, with how many have each."""
+        return drive(self._inner.facets())
+
+    def changes(self, after: str | datetime | None = None, limit: int = 200) -> Changes:
+        """Tasks that have changed since the watermark of the changes before, or since a moment; earliest change first.
+
+        Of several changes in one millisecond none is lost. A change can be committed after one with a later moment:
+        who follows a store begins each time two seconds before the last one it has seen, and drops what it knows.
+        """
+        return drive(self._inner.changes(after, limit))
 
     def events(self, id: str) -> Sequence[Event]:
         """What happened to a task, in order, with who did it."""

@@ -88,9 +88,7 @@ def flag_attempt(tables: Tables, p: Params) -> Row | None:
     task = tables.tasks.get(p["uid"])
     if task is None or task.version != p["version"] or not tables.may_write(task.uid, p["epoch"], p["worker"]):
         return None
-    flagged = change(tables, task, p)._replace(updated_at=task.updated_at)
-    tables.put(tables.tasks, task.uid, flagged)
-    return (flagged.version,)
+    return (change(tables, task, p).version,)
 
 
 def take_slot(tables: Tables, p: Params) -> Row | None:

@@ -44,7 +44,10 @@ CREATE TABLE perdure.tasks (
 CREATE UNIQUE INDEX tasks_current ON perdure.tasks (namespace, id) WHERE is_current;
 CREATE INDEX tasks_past ON perdure.tasks (namespace, id, uid) WHERE NOT is_current;
 -- Only current tasks: so no verb, which has a task's uid, is ever tempted to look it up by status.
-CREATE INDEX tasks_by_status ON perdure.tasks (namespace, status, uid) WHERE is_current;
+CREATE INDEX tasks_listed ON perdure.tasks (namespace, status, uid) INCLUDE (pause_reason) WHERE is_current AND archived_at IS NULL;
+CREATE INDEX tasks_archived ON perdure.tasks (namespace, status, uid) WHERE is_current AND archived_at IS NOT NULL;
+CREATE INDEX tasks_changed ON perdure.tasks (namespace, updated_at, uid);
+CREATE INDEX tasks_by_agent ON perdure.tasks (namespace, agent, uid) WHERE agent <> '';
 CREATE INDEX tasks_due ON perdure.tasks (due_at) WHERE due_at IS NOT NULL;
 
 CREATE TABLE perdure.checkpoints (
@@ -157,6 +160,7 @@ CREATE TABLE perdure.committers (
   at    BIGINT NOT NULL,
   answer TEXT  -- of a batch that is one write: the row it answered, a JSON list
 );
+CREATE INDEX tombstones_deleted ON perdure.tombstones (namespace, deleted_at, uid);
 
 CREATE TABLE perdure.calls (
   task_uid   TEXT COLLATE "C" PRIMARY KEY,
@@ -175,6 +179,7 @@ CREATE TABLE perdure.calls (
 );
 CREATE INDEX calls_by_deadline ON perdure.calls (deadline_at) WHERE deadline_at IS NOT NULL;
 CREATE INDEX calls_by_parent ON perdure.calls (parent_uid) WHERE parent_uid IS NOT NULL;
+CREATE INDEX calls_by_function ON perdure.calls (function, task_uid);
 
 CREATE TABLE perdure.pauses (
   task_uid    TEXT COLLATE "C" NOT NULL,

@@ -34,7 +34,10 @@ CREATE TABLE tasks (
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX tasks_current ON tasks (namespace, id) WHERE is_current;
 CREATE INDEX tasks_past ON tasks (namespace, id, uid) WHERE NOT is_current;
-CREATE INDEX tasks_by_status ON tasks (namespace, status, uid);
+CREATE INDEX tasks_listed ON tasks (namespace, status, uid, pause_reason) WHERE is_current AND archived_at IS NULL;
+CREATE INDEX tasks_archived ON tasks (namespace, status, uid) WHERE is_current AND archived_at IS NOT NULL;
+CREATE INDEX tasks_changed ON tasks (namespace, updated_at, uid);
+CREATE INDEX tasks_by_agent ON tasks (namespace, agent, uid) WHERE agent <> '';
 CREATE INDEX tasks_due ON tasks (due_at) WHERE due_at IS NOT NULL;
 
 -- The frame stands last, so that a listing does not read through it.
@@ -139,6 +142,7 @@ CREATE TABLE tombstones (
   deleted_at  INTEGER NOT NULL,
   author      TEXT NOT NULL
 ) WITHOUT ROWID;
+CREATE INDEX tombstones_deleted ON tombstones (namespace, deleted_at, uid);
 
 CREATE TABLE calls (
   task_uid   TEXT PRIMARY KEY,
@@ -157,6 +161,7 @@ CREATE TABLE calls (
 ) WITHOUT ROWID;
 CREATE INDEX calls_by_deadline ON calls (deadline_at) WHERE deadline_at IS NOT NULL;
 CREATE INDEX calls_by_parent ON calls (parent_uid) WHERE parent_uid IS NOT NULL;
+CREATE INDEX calls_by_function ON calls (function, task_uid);
 
 CREATE TABLE pauses (
   task_uid    TEXT NOT NULL,

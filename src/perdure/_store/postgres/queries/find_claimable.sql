@@ -10,6 +10,7 @@ FROM perdure.tasks
 JOIN perdure.calls ON calls.task_uid = tasks.uid
 JOIN perdure.leases ON leases.task_uid = tasks.uid
 WHERE tasks.namespace = %(namespace)s::text AND tasks.status IN ('pending', 'running') AND tasks.is_current
+  AND tasks.archived_at IS NULL
   AND (tasks.depends_on = '[]' OR tasks.started_at IS NOT NULL
        OR (tasks.status = 'running' AND NOT EXISTS (
          SELECT 1 FROM jsonb_array_elements_text(tasks.depends_on::jsonb) AS wanted (value)

@@ -1,9 +1,9 @@
--- flag_attempt: something is to be said of the attempt under way; nothing else changes. Of many who
--- have seen the same version one says it.
+-- flag_attempt: something is to be said of the attempt under way. Of many who have seen the same version one says it.
 --> fence
 changed AS (
   UPDATE perdure.tasks
-  SET version = version + 1, event_count = event_count + 1, event_head = sha256(event_head || %(digest)s::bytea)
+  SET version = version + 1, updated_at = %(at)s::bigint,
+      event_count = event_count + 1, event_head = sha256(event_head || %(digest)s::bytea)
   WHERE uid = %(uid)s::text AND version = %(version)s::bigint AND EXISTS (SELECT 1 FROM fence)
   RETURNING uid, event_count, event_head, version
 ),

@@ -5,7 +5,8 @@ SELECT blocked.uid, blocked.id, blocked.config, wanted.value,
        (SELECT other.status FROM perdure.tasks AS other
         WHERE other.namespace = blocked.namespace AND other.id = wanted.value AND other.is_current)
 FROM (SELECT uid, namespace, id, config, depends_on FROM perdure.tasks
-      WHERE namespace = %(namespace)s::text AND status = 'pending' AND uid > %(after)s::text AND is_current
+      WHERE namespace = %(namespace)s::text AND status = 'pending' AND uid > %(after)s::text
+        AND is_current AND archived_at IS NULL
         AND depends_on <> '[]'
         AND (%(settled)s::int = 0
              OR NOT EXISTS (

@@ -7,6 +7,7 @@ WHERE tasks.namespace = %(namespace)s::text AND tasks.event_count > COALESCE(del
   AND tasks.updated_at >= %(since)s::bigint
   AND tasks.uid IN (
     SELECT uid FROM perdure.tasks WHERE namespace = %(namespace)s::text AND status IN ('pending', 'running', 'paused')
+      AND is_current AND archived_at IS NULL
     UNION ALL
     SELECT uid FROM perdure.tasks WHERE namespace = %(namespace)s::text AND finished_at >= %(ended_since)s::bigint
   )

@@ -8,6 +8,7 @@ SELECT tasks.uid, tasks.id, calls.function, calls.version, leases.epoch, tasks.s
        calls.losses
 FROM tasks JOIN calls ON calls.task_uid = tasks.uid JOIN leases ON leases.task_uid = tasks.uid
 WHERE tasks.namespace = :namespace AND tasks.status IN ('pending', 'running') AND tasks.is_current
+  AND tasks.archived_at IS NULL
   AND (tasks.depends_on = '[]' OR tasks.started_at IS NOT NULL
        OR (tasks.status = 'running' AND NOT EXISTS (
          SELECT 1 FROM json_each(tasks.depends_on) AS wanted LEFT JOIN tasks AS other

@@ -2,7 +2,8 @@
 -- only those about which something is to be done: all have completed, or one has ended otherwise.
 SELECT blocked.uid, blocked.id, blocked.config, wanted.value, other.status
 FROM (SELECT uid, namespace, id, config, depends_on FROM tasks
-      WHERE namespace = :namespace AND status = 'pending' AND uid > :after AND is_current AND depends_on <> '[]'
+      WHERE namespace = :namespace AND status = 'pending' AND uid > :after
+        AND is_current AND archived_at IS NULL AND depends_on <> '[]'
         AND (NOT :settled
              OR NOT EXISTS (
                SELECT 1 FROM json_each(tasks.depends_on) AS wanted LEFT JOIN tasks AS other

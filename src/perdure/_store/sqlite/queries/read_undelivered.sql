@@ -7,6 +7,7 @@ WHERE tasks.namespace = :namespace AND tasks.event_count > COALESCE(deliveries.d
   AND tasks.updated_at >= :since
   AND tasks.uid IN (
     SELECT uid FROM tasks WHERE namespace = :namespace AND status IN ('pending', 'running', 'paused')
+      AND is_current AND archived_at IS NULL
     UNION ALL
     SELECT uid FROM tasks WHERE namespace = :namespace AND finished_at >= :ended_since
   )

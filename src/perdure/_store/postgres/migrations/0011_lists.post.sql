@@ -1,0 +1,3 @@
+-- 0011_lists.post: tasks_listed takes its place.
+
+DROP INDEX perdure.tasks_by_status;

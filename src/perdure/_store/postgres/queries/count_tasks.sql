@@ -1,0 +1,4 @@
+-- count_tasks: how many tasks of a namespace have each status and reason; from one index alone.
+SELECT status, pause_reason, count(*) FROM perdure.tasks
+WHERE namespace = %(namespace)s::text AND is_current AND archived_at IS NULL
+GROUP BY status, pause_reason;

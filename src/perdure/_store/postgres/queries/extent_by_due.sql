@@ -1,0 +1,5 @@
+-- extent_by_due: the last of the `look` tasks that a page looks at; none when there are fewer.
+SELECT due_at, uid FROM (
+--> lane_due
+) AS looked
+LIMIT 1 OFFSET %(look)s::bigint - 1;

@@ -1,0 +1,8 @@
+-- page_by_archived: tasks a filter lets through, newest first, out of what is archived of one status; no more than `look` are looked at.
+SELECT
+--> summary_columns
+FROM (
+--> lane_archived
+) AS looked
+--> looked
+ORDER BY looked.uid DESC LIMIT %(limit)s::bigint;

@@ -1,0 +1,8 @@
+-- page_by_status: tasks a filter lets through, newest first, out of one status of a namespace, out of which nothing is archived; no more than `look` are looked at.
+SELECT
+--> summary_columns
+FROM (
+--> lane_status
+) AS looked
+--> looked
+ORDER BY looked.uid DESC LIMIT %(limit)s::bigint;

@@ -1,0 +1,3 @@
+  SELECT uid FROM tasks
+  WHERE namespace = :namespace AND agent = :lane AND agent <> '' AND uid < :below AND uid > :above
+  ORDER BY uid DESC LIMIT :look

@@ -1,0 +1,2 @@
+  SELECT task_uid AS uid FROM calls WHERE parent_uid = :lane AND task_uid < :below AND task_uid > :above
+  ORDER BY task_uid DESC LIMIT :look

@@ -1,0 +1,4 @@
+  SELECT uid FROM tasks
+  WHERE namespace = :namespace AND is_current AND archived_at IS NULL AND status = :lane
+    AND uid < :below AND uid > :above
+  ORDER BY uid DESC LIMIT :look

@@ -1,0 +1,5 @@
+-- count_children: how many tasks each of these has started, and how many of those have not ended.
+SELECT calls.parent_uid, count(*), sum(tasks.status IN ('pending', 'running', 'paused'))
+FROM calls JOIN tasks ON tasks.uid = calls.task_uid
+WHERE calls.parent_uid IN (SELECT value FROM json_each(:uids))
+GROUP BY calls.parent_uid;

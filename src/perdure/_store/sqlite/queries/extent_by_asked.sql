@@ -1,0 +1,5 @@
+-- extent_by_asked: the last of the `look` questions that a page looks at; none when there are fewer.
+SELECT due_at, uid FROM (
+--> lane_asked
+) AS looked
+LIMIT 1 OFFSET :look - 1;

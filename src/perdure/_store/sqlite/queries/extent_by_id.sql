@@ -1,0 +1,5 @@
+-- extent_by_id: the last of the `look` tasks that a page looks at; none when there are fewer.
+SELECT id FROM (
+--> lane_id
+) AS looked
+LIMIT 1 OFFSET :look - 1;

@@ -1,0 +1,8 @@
+-- page_by_agent: tasks a filter lets through, newest first, out of the tasks of one agent; no more than `look` are looked at.
+SELECT
+--> summary_columns
+FROM (
+--> lane_agent
+) AS looked
+--> looked
+LIMIT :limit;
