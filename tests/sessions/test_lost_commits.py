@@ -12,6 +12,7 @@ import pytest
 
 from perdure._durable import step
 from perdure._runtime.sessions.postgres import PostgresSession, open_postgres
+from perdure._runtime.sessions.session_processes import ask
 from perdure.errors import SqlFailed
 from perdure.keeper.pgproxy.protocol import transaction_ends as endings
 from perdure.keeper.pgproxy.protocol import wire
@@ -133,6 +134,32 @@ async def test_without_the_sessions_notes_a_commit_is_uncertain_and_not_done_aga
     con = await session.connect()
     assert con.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
     await con.commit()
+    await con.close()
+    assert stage.outside(BALANCE) == 90
+
+
+@pytest.mark.req("R79")
+@pytest.mark.parametrize("rebuild", ["never", "auto"])
+@pytest.mark.parametrize("end", ["its holders", "its backend"])
+async def test_a_commit_that_ended_when_nobody_was_there_is_told_after_the_session_is_lost(
+    stage: Stage, gate: Gate, rebuild: str, end: str
+) -> None:
+    session = await opened(stage, rebuild)
+    client = stage.client(send_and_die, TAKE_TEN, "COMMIT")
+    client.heard()
+    client.wait()
+    gate.open()
+    until(lambda: (ask(session.folder, {"ask": "state"}) or {})["outcome"]["tag"] == "COMMIT")
+    if end == "its holders":
+        kill_all(stage)
+    else:
+        stage.outside(f"SELECT pg_terminate_backend({session.backend_pid}, 10000)")
+        until(lambda: (ask(session.folder, {"ask": "state"}) or {})["gone"])
+
+    session = await opened(stage, rebuild)
+    assert "its last transaction was committed" in session.verdict.for_model("main")
+    con = await session.connect()
+    assert con.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
     await con.close()
     assert stage.outside(BALANCE) == 90
 

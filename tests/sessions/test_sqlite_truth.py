@@ -121,6 +121,24 @@ async def test_a_holder_killed_at_its_commit(stage: Stage, file: Path, moment: s
     assert sorted(path.name for path in file.parent.glob("user.db*-mj*")) == []
 
 
+@pytest.mark.req("R79")
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+async def test_a_holder_killed_after_its_last_transaction_tells_how_that_ended(
+    stage: Stage, file: Path, end: str
+) -> None:
+    session = await opened(stage, file)
+    for sql in ("BEGIN IMMEDIATE", "INSERT INTO t VALUES (1)", end):
+        await session.execute(sql)
+    await session.close()
+    for _ in range(2):  # the second holder dies before anybody has used it
+        stage.kill_proxy()
+        session = await opened(stage, file)
+        assert session.level == "lost"
+        told = "its last transaction was committed" in session.verdict.since_you_left
+        assert told == (end == "COMMIT")
+    assert outside(file) == ([1] if end == "COMMIT" else [])
+
+
 @pytest.mark.parametrize("moment, state", [("before", "undone"), ("after", "uncertain")])
 async def test_a_holder_killed_at_a_statement_that_commits_itself(
     stage: Stage, file: Path, moment: str, state: str

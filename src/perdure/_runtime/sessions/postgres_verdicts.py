@@ -99,7 +99,8 @@ def _since(found: dict[str, Any]) -> list[str]:
     """What became of the session before."""
     since = [_told(found["outcome"])] if found.get("outcome") else []
     if found.get("transaction") == "committed":
-        since.append("its last transaction was committed, says the server; the answer to that was lost")
+        is_lost = ", says the server; the answer to that was lost" if found.get("outcome") else ""
+        since.append(f"its last transaction was committed{is_lost}")
     elif found.get("transaction") == "uncertain":
         since.append(f"whether its last transaction was committed is uncertain: {found['why']}")
     return since

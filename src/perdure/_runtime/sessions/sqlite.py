@@ -449,6 +449,7 @@ def _lost(state: dict[str, Any], found: dict[str, Any]) -> Verdict:
     since = [_told(found["outcome"])] if found.get("outcome") else []
     assume, options = ["that anything uncommitted is there"], ["begin the transaction anew"]
     if found.get("transaction") == "committed":
+        since += [] if since else ["its last transaction was committed"]
         assume = ["that the last transaction was rolled back: it was committed"]
         options = ["continue after the transaction: it was committed"]
     elif found.get("transaction") == "uncertain":

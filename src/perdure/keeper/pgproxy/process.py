@@ -189,6 +189,8 @@ def _proxy_of(adopted: Adopted, config: Mapping[str, Any]) -> Proxy:
     trace = _trace_of(config)
     noted = trace.read()
     witness = Witness(trace, noted.server if noted is not None else Server())
+    if noted is not None and noted.has_committed:
+        adopted.session.has_committed = True
     proxy = Proxy(adopted.session, upstream, adopted.notes, hold, witness, options)
     witness.begin(proxy.session)
     proxy.lost_parts = list(facts["lost_parts"])

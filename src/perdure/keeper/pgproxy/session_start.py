@@ -121,6 +121,7 @@ def take_over(ledger: Ledger, made: Made, finding: Finding | None) -> None:
     else:
         ledger.connection_lost()
     made.session.ledger = ledger
+    made.session.has_committed = finding is not None and finding.transaction == COMMITTED
 
 
 def _settle(ledger: Ledger, finding: Finding) -> None:
@@ -130,7 +131,7 @@ def _settle(ledger: Ledger, finding: Finding) -> None:
             ledger.done(None, is_open=False)
         elif state == "undone":
             ledger.never_ran()
-    if finding.transaction == COMMITTED:
+    if finding.transaction == COMMITTED and finding.outcome is not None:  # else it had been answered
         ledger.ended(is_committed=True)
 
 

@@ -79,9 +79,10 @@ class Holder:
         """Go on after the holder before, which has died."""
         self.blocks |= self.found.get("blocks") or {}
         self.outcome = self.found.get("outcome")
-        if self.found.get("transaction") == COMMITTED:
+        if self.found.get("transaction") == COMMITTED and self.outcome is not None:  # else it had been answered
             self.ledger.ended(is_committed=True)
         self.ledger.connection_lost()
+        self.witness.has_committed = self.found.get("transaction") == COMMITTED
 
     # ── the client ──────────────────────────────────────────────────────────────────────────────
 
@@ -233,6 +234,7 @@ class Holder:
 
     def _transaction_ended(self, how: str) -> None:
         self.ledger.ended(is_committed=how == "COMMIT")
+        self.witness.has_committed = how == "COMMIT"
         if self.blocks["open"]:
             outcome = COMMITTED if how == "COMMIT" else ROLLED_BACK
             self.blocks["ended"] = {"number": self.blocks["open"][0], "how": how, "outcome": outcome}

@@ -56,6 +56,7 @@ class Witness:
         self._has_marker = self._attach()
         self._marker = _identity(os.path.join(folder, _MARKER))
         self._promised = ""  # the token that the next COMMIT brings with it
+        self.has_committed = False  # the last transaction of more than one statement was committed
 
     def _attach(self) -> bool:
         """Have the marker; without one less can be told."""
@@ -133,7 +134,8 @@ class Witness:
             self._counter = None
         elif self._counter is None and self._connection.txn_state("main") == apsw.SQLITE_TXN_WRITE:
             self._counter = self._header()[_COUNTER] if self._mode("main") in _ROLLBACK_MODES else None
-        self._write({"under_way": None, "is_open": is_open, "blocks": blocks, "file": self._file})
+        rest = {"under_way": None, "is_open": is_open, "has_committed": self.has_committed and not is_open}
+        self._write({**rest, "blocks": blocks, "file": self._file})
 
     def put_back(self) -> None:
         """The session's folder was removed, and is there again, empty."""
@@ -191,7 +193,7 @@ class Witness:
             return {}
         note = left.get("under_way")
         if not note:
-            transaction = ROLLED_BACK if left.get("is_open") else ""
+            transaction = ROLLED_BACK if left.get("is_open") else COMMITTED if left.get("has_committed") else ""
             return {"transaction": transaction, "why": "", "outcome": None, "blocks": _blocks(left, transaction, "")}
         state, why = self._outcome(note, self._found, is_another_file=self.is_another_file)
         transaction = (state or UNCERTAIN) if note["was_open"] else ""

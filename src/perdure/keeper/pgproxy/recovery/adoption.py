@@ -93,6 +93,7 @@ def _quieten(
         session.missed.append(session.outcome)
     if answer.status == b"I" and status != b"I":
         tag = (session.outcome.tag if session.outcome else None) or "unknown"
+        session.has_committed = tag == "COMMIT"
         session.blocks.transaction_ended(tag, "" if tag in ("COMMIT", "ROLLBACK") else UNCERTAIN)
     session.ledger = ledger
     _settle(session, phase, answer.past if is_all_there and not answer.is_short else None, status)

@@ -195,6 +195,8 @@ def judge(left: Left, said: str, why: str, backend: str) -> Finding:
 
 
 def _transaction(left: Left, said: str, why: str) -> str:
+    if left.has_committed:
+        return COMMITTED
     if not left.is_under_way:
         return "" if left.state == "I" else ROLLED_BACK
     if left.before == "I":

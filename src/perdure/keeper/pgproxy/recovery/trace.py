@@ -6,6 +6,7 @@ server what became of that (postmortem.py). One byte is the state, the rest is J
 
     0        nothing was ever begun
     I T E    at rest: in no transaction, in one, in a failed one
+    C        at rest in no transaction, and the last one was committed
     W        a batch is under way
 """
 
@@ -30,7 +31,7 @@ _PAGE = 8192
 _SLOT = Struct("<II")  # length, checksum
 _STATE, _TURN, _FIRST = 0, 1, 64
 _SIZE = _FIRST + 2 * _PAGE
-UNDER_WAY = b"W"
+UNDER_WAY, HAS_COMMITTED = b"W", b"C"
 # Others may commit several times (CALL, DO), or cannot be in a transaction at all.
 _ONE = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|MERGE|WITH|SELECT|COPY)\b[^;]*;?\s*$", re.IGNORECASE)
 
@@ -66,6 +67,11 @@ class Left:
     @property
     def is_under_way(self) -> bool:
         return self.state == UNDER_WAY.decode()
+
+    @property
+    def has_committed(self) -> bool:
+        """Whether it was at rest after a COMMIT that the server had confirmed."""
+        return self.state == HAS_COMMITTED.decode()
 
     @property
     def may_have_committed(self) -> bool:
@@ -116,14 +122,14 @@ class Trace:
         self._map[_TURN] = turn
         self._map[_STATE] = ord(left.state)
 
-    def rest(self, status: bytes) -> None:
+    def rest(self, state: bytes) -> None:
         """The batch that was noted has been answered."""
-        self._map[_STATE] = status[0]
+        self._map[_STATE] = state[0]
 
     def read(self) -> Left | None:
         """What was left; None when there is nothing, or nothing that can be read."""
         state = chr(self._map[_STATE])
-        if state not in "ITEW":
+        if state not in "ITECW":
             return None
         at = _FIRST + (self._map[_TURN] & 1) * _PAGE
         size, check = _SLOT.unpack_from(self._map, at)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from perdure.keeper.pgproxy.login import server_queries as questions
 from perdure.keeper.pgproxy.protocol import transaction_ends as endings
 from perdure.keeper.pgproxy.protocol import wire
-from perdure.keeper.pgproxy.recovery.trace import LONGEST_STATEMENT, UNDER_WAY, Left, Server, Trace
+from perdure.keeper.pgproxy.recovery.trace import HAS_COMMITTED, LONGEST_STATEMENT, UNDER_WAY, Left, Server, Trace
 from perdure.keeper.pgproxy.session import Session
 
 _ROW, _ERROR, _READY = b"DEZ"
@@ -82,13 +82,13 @@ class Witness:
         session.rested()
         if self._changes != session.changes:
             self._changes = session.changes
-            self._trace.note(self._left(session, session.status))
+            self._trace.note(self._left(session, _at_rest(session)))
         else:
-            self._trace.rest(session.status)
+            self._trace.rest(_at_rest(session))
 
     def begin(self, session: Session) -> None:
         """The session is this one from now on."""
-        self._trace.note(self._left(session, session.status))
+        self._trace.note(self._left(session, _at_rest(session)))
 
     def put_back(self, path: str) -> None:
         """The session's folder was removed, and is there again, empty."""
@@ -111,6 +111,10 @@ class Witness:
             self.rests,
             session.blocks.facts(),
         )
+
+
+def _at_rest(session: Session) -> bytes:
+    return HAS_COMMITTED if session.status == b"I" and session.has_committed else session.status
 
 
 def _is_fatal(kind: int, message: bytes) -> bool:

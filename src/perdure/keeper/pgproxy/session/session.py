@@ -58,6 +58,7 @@ class Session:
         self.ledger = Ledger()
         self.outcome: Outcome | None = None  # of the last statement that has ended
         self.missed: deque[Outcome] = deque(maxlen=_MOST_MISSED)  # ended when nobody was there
+        self.has_committed = False  # its last transaction of more than one statement was committed
         self.ending = endings.NONE  # what has been asked since the last rest may do to the transaction
         self.batches = 0  # since then
         self.dropped = 0  # messages of a batch that was never sent
@@ -388,6 +389,7 @@ class Session:
         if status == b"I" and self.status != b"I":
             tag = cycle.outcome.tag or ""
             self.changes += 1
+            self.has_committed = tag == "COMMIT"
             self.blocks.ended_by_server(tag, self._ended_by)
         if status == b"I":
             self._inherits = False
