@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     )
     from perdure._model import Event, Reason
     from perdure._runtime import Runtime
-    from perdure._tasks import Holders
+    from perdure._tasks import Holders, Once
     from perdure._worker import Hook, Queue
     from perdure.memory import Layer, Memory, StorageAdapter
 
@@ -287,10 +287,12 @@ class _Hooks(TaskHooks):
 
         return await cancel(task, undo)
 
-    async def fork(self, task: Task, id: str, at: str | None, changes: Mapping[str, Any]) -> Task | None:
+    async def fork(
+        self, task: Task, id: str, at: str | None, changes: Mapping[str, Any], once: Once | None
+    ) -> Task | None:
         from perdure._durable import fork
 
-        return await fork(task, id, at, changes)
+        return await fork(task, id, at, changes, once)
 
     async def keep_for_rollback(self, task: Task, checkpoint: int, undo: bool | None) -> str | None:
         from perdure._durable import keep_for_rollback

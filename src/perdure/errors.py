@@ -15,6 +15,7 @@
     │   ├── AlreadyExists        create() of an id that is in use
     │   ├── InvalidTransition    the task's status does not allow this
     │   │   └── TaskBlocked      tasks that it depends on have not completed
+    │   ├── KeyReused            a once= key that was used for another request
     │   ├── StaleVersion         the record changed since it was read
     │   ├── LeaseHeld            another attempt is alive
     │   ├── LeaseLost            another attempt has taken the task, or this one was closed
@@ -240,6 +241,18 @@ class TaskBlocked(InvalidTransition):
         named = ", ".join(f"{id} ({status or 'not created yet'})" for id, status in waits_for.items())
         super().__init__(
             task_id, status, f"begin: it depends on {named}", do="complete those tasks; this one then begins"
+        )
+
+
+class KeyReused(Conflict):
+    """A key for doing something once was used for something else before."""
+
+    def __init__(self, task_id: str, key: str, kind: str) -> None:
+        self.task_id, self.key, self.kind = task_id, key, kind
+        super().__init__(
+            f"the key {key!r} was used for another request on task {task_id!r}, which is on record as {kind!r}",
+            kept="what the first request wrote; this one changed nothing",
+            do="choose a new key for a new request; repeat one only as it was",
         )
 
 

@@ -168,14 +168,13 @@ async def test_a_holder_that_leaves_gives_back_what_it_holds_and_is_gone(url: st
 async def test_a_worker_takes_a_silent_holder_for_lost_and_never_for_dead(url: str, clock: MovableClock) -> None:
     """Its pid says nothing: the process with that number here is another one, or none."""
     async with Perdure(url) as app:
-        await app.tasks.create("job", state={})
+        task = await app.tasks.create("job", state={})
         holder = await app.holders.register(host=app._store.presence.process.host, pid=1, boot_id="another")
         await app.holders.hold_for(holder.token, "job")
         await app._store.presence.register()
         reaper = Reaper(app.tasks, lambda: None)
         for _ in range(6):  # each look counts half a lease of silence at most, and only while we ourselves beat
             await reaper.round()
-            task = await app.tasks.handle("job")
             assert not (await read_holder(app._store, task.uid)).is_free
             clock.advance(seconds=2)
         for _ in range(40):

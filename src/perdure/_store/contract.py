@@ -371,6 +371,7 @@ ROWS: Mapping[str, type[NamedTuple]] = {
     "changed_tasks": SummaryRow,
     "read_attempts": AttemptRow,
     "read_events": EventRow,
+    "find_once": EventRow,
     "get_call": CallRow,
     "read_pauses": PauseRow,
     "read_signals": SignalRow,

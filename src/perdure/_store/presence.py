@@ -46,14 +46,15 @@ class Presence:
         self._thread: threading.Thread | None = None
         self._own = lru_cache(maxsize=64)(self._author)  # few agents, and the same text for every write of theirs
 
-    def author(self, agent: str = "") -> str:
-        """Who writes, as it stands in every event and checkpoint: this process, or the one it acts for."""
+    def author(self, agent: str = "", once: str = "") -> str:
+        """Who writes, as it stands in every event and checkpoint: this process, or the one it acts for; and `once`,
+        the mark of a request that may be repeated."""
         acting = acting_author()
-        return self._own(agent) if acting is None else self._author(agent, acting)
+        return self._own(agent) if acting is None and not once else self._author(agent, acting, once)
 
-    def _author(self, agent: str, acting: Author | None = None) -> str:
-        who = {"agent": agent, "user": self.user} if acting is None else {"agent": agent, **asdict(acting)}
-        told = {name: text for name, text in who.items() if text}
+    def _author(self, agent: str, acting: Author | None = None, once: str = "") -> str:
+        who = {"user": self.user} if acting is None else asdict(acting)
+        told = {name: text for name, text in {"agent": agent, **who, "once": once}.items() if text}
         return json.dumps({**told, "host": self.process.host, "pid": self.process.pid}, separators=(",", ":"))
 
     @property

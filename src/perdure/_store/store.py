@@ -145,9 +145,10 @@ class Store:
     def unseal(self, uid: str, kind: str, data: bytes, as_type: Any = Any) -> Any:
         return codec.decode(envelope.unseal(data, kind=kind, bound_to=uid, ring=self.ring), as_type)
 
-    def event(self, uid: str, kind: str, data: Any = None, agent: str = "") -> dict[str, Any]:
-        """What a lifecycle verb adds to the task's chain: who did what, when. `data` may be encoded already."""
-        at, author = self.clock.now_ms(), self.presence.author(agent)
+    def event(self, uid: str, kind: str, data: Any = None, agent: str = "", once: str = "") -> dict[str, Any]:
+        """What a lifecycle verb adds to the task's chain: who did what, when. `data` may be encoded already; `once` is
+        the mark of a request that may be repeated."""
+        at, author = self.clock.now_ms(), self.presence.author(agent, once)
         body = data if type(data) is bytes else codec.encode(data)
         return {
             "at": at,

@@ -64,6 +64,7 @@ __getattr__ = lazy_door(
             "take_task",
             "topic_of as callback_topic",
         ),
+        "once": ("Once", "once_of"),
         "task": ("Task", "TaskHooks", "read_progress"),
         "task_drafts": ("begin as begin_by_draft", "begun as begun_by_draft", "draft_of"),
         "task_row": ("current_row", "find_row"),

@@ -67,6 +67,7 @@ from perdure._tasks.pauses import (
     take_task,
     topic_of as callback_topic,
 )
+from perdure._tasks.once import Once, once_of
 from perdure._tasks.task import Task, TaskHooks, read_progress
 from perdure._tasks.task_drafts import begin as begin_by_draft, begun as begun_by_draft, draft_of
 from perdure._tasks.task_row import current_row, find_row
@@ -182,6 +183,8 @@ __all__ = [
     "take_question",
     "take_task",
     "callback_topic",
+    "Once",
+    "once_of",
     "Task",
     "TaskHooks",
     "read_progress",

@@ -7,16 +7,17 @@ attribute of perdure's own on `app.tasks` or on a task.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from perdure._model import FINISHED, Config, Status, TaskRecord, seq_of
 from perdure._store import Store, TaskRow
 from perdure._tasks import leases, records
 from perdure._tasks.leases import Hold
+from perdure._tasks.once import Once
 from perdure._tasks.state import Snapshot, snapshots
 from perdure._tasks.task_row import config_of, current_row, deadline_of
-from perdure.errors import RecordDamaged
+from perdure.errors import Conflict, RecordDamaged
 
 Json = Any
 Key = tuple[str, str, Status]  # id, uid and status
@@ -112,13 +113,29 @@ class TaskCore(StoreOwner):
             hold.snapshot = None
         return done
 
-    def _event(self, kind: str, data: Any) -> dict[str, Any]:
-        return self._store.event(self.uid, kind, data, self._agent)
+    def _event(self, kind: str, data: Any, once: Once | None = None) -> dict[str, Any]:
+        return self._store.event(self.uid, kind, data, self._agent, once.mark if once is not None else "")
+
+    async def _has_done(self, once: Once | None) -> bool:
+        """Whether this request was fulfilled before, here or in another process."""
+        return once is not None and await once.was_done(self._store, self.id, self.uid) is not None
 
     def _take_after(self, row: TaskRow) -> None:
         """Note what the row says beside the status and the state."""
         self._deadline_at = deadline_of(config_of(self._store, row), row.created_at) if row.config is not None else None
         self._has_checkpoints = row.seq > 0
+
+
+async def do_once(task: TaskCore, once: Once | None, act: Callable[[], Awaitable[None]]) -> None:
+    """Do it, unless this request was fulfilled before, or is by a repeat that is quicker."""
+    # Who writes by fence takes no lease for nothing; the write itself looks for the key.
+    if task._hold is None and await task._has_done(once):
+        return
+    try:
+        await act()
+    except Conflict:
+        if not await task._has_done(once):
+            raise
 
 
 def lease_of(task: TaskCore) -> Hold | None:

@@ -27,9 +27,10 @@ from perdure._tasks.attempts import attempt_of
 from perdure._tasks.checkpoints import checkpoint_write as checkpointing
 from perdure._tasks.checkpoints import history
 from perdure._tasks.checkpoints import list_append as appending
-from perdure._tasks.core import Key, StoreOwner, TaskCore
+from perdure._tasks.core import Key, StoreOwner, TaskCore, do_once
 from perdure._tasks.lifecycle import fail, take_lease
 from perdure._tasks.lifecycle import status_moves as moves
+from perdure._tasks.once import Once, once_of
 from perdure._tasks.pauses import callbacks, decisions
 from perdure._tasks.pauses import messages as telling
 from perdure._tasks.pauses import pause_write as pausing
@@ -37,7 +38,7 @@ from perdure._tasks.pauses import resume_write as resuming
 from perdure._tasks.state import Snapshot, snapshots
 from perdure._tasks.task_row import current_row
 from perdure._tasks.values import TaskFrames
-from perdure.errors import InvalidInput, InvalidTransition, RecordDamaged, StaleVersion
+from perdure.errors import AlreadyExists, InvalidInput, InvalidTransition, RecordDamaged, StaleVersion
 
 Json = Any
 
@@ -79,11 +80,15 @@ class Task(TaskCore):
         memory: Json = None,
         partial: Json = None,
         pending: Sequence[ToolCall] = (),
+        once: str | None = None,
     ) -> Checkpoint:
         """Store `state` and make it the task's state; once this returns, it outlives the process.
 
         What others have written since this handle read or wrote the state is kept: keys they set, items they
         appended. `task.state` and the checkpoint's `data` show the result.
+
+        With `once`, a key of the caller's choice, a repeat of this call finds the checkpoint that the first one
+        stored. That holds for every verb with `once`: say it again after a lost answer, and it was done once.
 
         Raises:
             NotStorable, TooLarge: nothing was written.
@@ -93,10 +98,12 @@ class Task(TaskCore):
             InvalidTransition: the task is paused or finished.
         """
         return await checkpointing.put(
-            self, state, label=label, plan=plan, memory=memory, partial=partial, pending=pending
+            self, state, label=label, plan=plan, memory=memory, partial=partial, pending=pending, once=once
         )
 
-    async def append(self, path: str | Sequence[str | int], item: Json, *, label: str = "") -> Checkpoint:
+    async def append(
+        self, path: str | Sequence[str | int], item: Json, *, label: str = "", once: str | None = None
+    ) -> Checkpoint:
         """Add an item to a list in the state; a checkpoint that costs what the item does, however long the list is.
 
         `path` is "messages", "plan.steps", or its keys one by one. A list that is not there yet is begun. Plan,
@@ -106,7 +113,7 @@ class Task(TaskCore):
             InvalidInput: what is there is no list; nothing was written.
             and what `checkpoint` raises.
         """
-        return await appending.append(self, path, item, label=label)
+        return await appending.append(self, path, item, label=label, once=once)
 
     async def mark_progress(
         self,
@@ -134,16 +141,20 @@ class Task(TaskCore):
                 return
             await moves.explain(self, "mark_progress", hold)
 
-    async def complete(self, result: Json = None) -> None:
+    async def complete(self, result: Json = None, *, once: str | None = None) -> None:
         """The task has reached its end. Doing so again with the same result changes nothing.
 
         Raises:
             InvalidTransition: it is paused, or has ended otherwise, or with another result.
         """
+        asked = once_of(once, "complete", result)
+        await do_once(self, asked, lambda: self._complete(result, asked))
+
+    async def _complete(self, result: Json, once: Once | None) -> None:
         sealed = self._store.seal(self.uid, "result", result)
         try:
             hold = await take_lease(self)
-            await moves.move(self, "complete", hold=hold, ended="completed", data={}, result=sealed)
+            await moves.move(self, "complete", hold=hold, ended="completed", data={}, result=sealed, once=once)
         except InvalidTransition:
             row = await current_row(self._store, self.id, self.uid)
             if row.status != "completed":
@@ -158,14 +169,20 @@ class Task(TaskCore):
                 self.id, "completed", "complete with another result", do="the first result stands; fork to try again"
             )
 
-    async def fail(self, error: Json) -> None:
+    async def fail(self, error: Json, *, once: str | None = None) -> None:
         """The task has failed; `error` says how. It may be resumed, which begins a new attempt."""
-        await fail(self, error)
+        await fail(self, error, once=once)
 
     # ── control ─────────────────────────────────────────────────────────────────────────────────
 
     async def pause(
-        self, message: str, *, reason: Reason = "human_input", checkpoint: Json = None, **payload: Json
+        self,
+        message: str,
+        *,
+        reason: Reason = "human_input",
+        checkpoint: Json = None,
+        once: str | None = None,
+        **payload: Json,
     ) -> None:
         """Stop for a typed reason, without holding a process. Without a reason the message is a question to a
         person (`human_input`). With `checkpoint`, that state is stored in the same write. A durable function at
@@ -175,7 +192,7 @@ class Task(TaskCore):
         Raises:
             InvalidPayload: the payload does not fit the reason; nothing was written.
         """
-        await pausing.pause(self, message, reason, checkpoint, payload)
+        await pausing.pause(self, message, reason, checkpoint, payload, once=once)
 
     async def resume(
         self, *, state: Mapping[str, Json] | None = None, checkpoint: str | None = None, instruction: str | None = None
@@ -218,7 +235,7 @@ class Task(TaskCore):
     def _keep(self, checkpoint: int, undo: bool | None) -> Awaitable[str | None]:
         return self._tasks._hooks.keep_for_rollback(self, checkpoint, undo)
 
-    async def answer(self, value: Json, *, by: str = "", key: str | None = None) -> None:
+    async def answer(self, value: Json, *, by: str = "", key: str | None = None, once: str | None = None) -> None:
         """Answer what the task waits for; the first answer stands, and the task goes on. Without a durable function
         the answer is merged into its state, under `answer`.
 
@@ -230,9 +247,9 @@ class Task(TaskCore):
             InvalidInput: several things are, and no key says which; or the answer does not fit.
             Conflict: somebody was quicker.
         """
-        await decisions.say(self, value, by=by or self._store.presence.acting_user, key=key)
+        await decisions.say(self, value, by=by or self._store.presence.acting_user, key=key, once=once)
 
-    async def approve(self, *, by: str, comment: str = "", edited: Json = None) -> None:
+    async def approve(self, *, by: str, comment: str = "", edited: Json = None, once: str | None = None) -> None:
         """Say yes to what the task asks; the first decision stands, and the task goes on.
 
         Raises:
@@ -240,18 +257,21 @@ class Task(TaskCore):
             InvalidInput: what was `edited` may not be.
             Conflict: it was decided before.
         """
-        await decisions.say(self, {"decision": "approve", "comment": comment, "edited": edited}, by=by, only="approval")
+        said = {"decision": "approve", "comment": comment, "edited": edited}
+        await decisions.say(self, said, by=by, only="approval", once=once)
 
-    async def reject(self, *, by: str, comment: str = "") -> None:
+    async def reject(self, *, by: str, comment: str = "", once: str | None = None) -> None:
         """Say no to what the task asks, as `approve` says yes."""
-        await decisions.say(self, {"decision": "reject", "comment": comment}, by=by, only="approval")
+        await decisions.say(self, {"decision": "reject", "comment": comment}, by=by, only="approval", once=once)
 
     async def callback_token(self) -> str:
         """A token for another system to answer by, once: give it away, then `pause(…, callback=token)`. Of a durable
         function that waits for a callback, one more token for that."""
         return await callbacks.token_for(self)
 
-    async def fork(self, id: str, *, at: str | None = None, set: Mapping[str, Json] = {}) -> Task:
+    async def fork(
+        self, id: str, *, at: str | None = None, set: Mapping[str, Json] = {}, once: str | None = None
+    ) -> Task:
         """A new task that begins with this one's state (at a checkpoint, with some keys set).
 
         Of a durable function's task it is one that goes on after the step `at` (its number, path or name; without
@@ -261,10 +281,19 @@ class Task(TaskCore):
             NotFound, InvalidInput: there is no such checkpoint, step or argument; nothing was written.
             AlreadyExists: the id is in use.
         """
-        made = await self._tasks._hooks.fork(self, id, at, set)
+        asked = once_of(once, "fork", self.uid, at, dict(set))
+        before = await self._tasks._made_before(id, asked)
+        if before is not None:
+            return before
+        try:
+            made = await self._tasks._hooks.fork(self, id, at, set, asked)
+        except AlreadyExists:
+            made = await self._tasks._made_before(id, asked)
+            if made is None:
+                raise
         if made is not None:
             return made
-        return await self._tasks._create_from(id, **await history.fork_columns(self, at, set))
+        return await self._tasks._create_from(id, **await history.fork_columns(self, at, set), once=asked)
 
     async def signal(self, name: str, value: Json = None, *, once: str | None = None) -> None:
         """Send a durable function a word: whoever waits for `name` goes on with it, or it is kept.
@@ -330,7 +359,9 @@ class TaskHooks:
         """Cancel a durable function's task, whose effects may have to be undone; False for any other task."""
         return False
 
-    async def fork(self, task: Task, id: str, at: str | None, changes: Mapping[str, Json]) -> Task | None:
+    async def fork(
+        self, task: Task, id: str, at: str | None, changes: Mapping[str, Json], once: Once | None
+    ) -> Task | None:
         """A fork of a durable function's task, with its journal; None for any other task."""
         return None
 
@@ -351,6 +382,10 @@ class TaskHome(StoreOwner):
 
     async def _create_from(self, id: str, *, state: Json, **what: Any) -> Task:
         """A new task, which may come from another one."""
+        raise NotImplementedError
+
+    async def _made_before(self, id: str, once: Once | None) -> Task | None:
+        """The task that this request has made before."""
         raise NotImplementedError
 
 

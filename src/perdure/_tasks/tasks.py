@@ -34,11 +34,12 @@ from perdure._tasks import task_drafts as drafts
 from perdure._tasks.core import Key, newest_state
 from perdure._tasks.dependencies import has_to_wait
 from perdure._tasks.lists import count, every_row, read_changes, read_facets, read_page
+from perdure._tasks.once import Once, once_of
 from perdure._tasks.pauses import callbacks
 from perdure._tasks.state import snapshots
 from perdure._tasks.task import Task, TaskHome, TaskHooks
 from perdure._tasks.task_row import deadline_of, find_row
-from perdure.errors import AlreadyExists, InvalidInput, NotFound, TaskFailed, TimedOut
+from perdure.errors import AlreadyExists, InvalidInput, KeyReused, NotFound, TaskFailed, TimedOut
 
 if TYPE_CHECKING:  # few programs have handlers
     from perdure._tasks.values import Handlers
@@ -69,6 +70,7 @@ class Tasks(TaskHome):
         tags: Mapping[str, str] = {},
         config: Config | None = None,
         depends_on: Sequence[str] = (),
+        once: str | None = None,
     ) -> Task:
         """A new task. It begins as `running`, or as `pending` if its `status` says so, until its first attempt.
         While tasks it depends on have not completed, it is `pending`, whatever was asked for.
@@ -78,6 +80,7 @@ class Tasks(TaskHome):
             InvalidId, InvalidInput, NotStorable, TooLarge, DependencyCycle: nothing was written.
         """
         _check_beginning(status)
+        options = (status, name, description, agent, dict(tags), repr(config), list(depends_on))
         return await self._create_from(
             id,
             state=state,
@@ -88,16 +91,30 @@ class Tasks(TaskHome):
             tags=tags,
             config=config,
             depends_on=depends_on,
+            once=once_of(once, "create", id, state, *options),
         )
 
     async def _create_from(self, id: str, *, state: Json, **what: Any) -> Task:
         """Create, for other beginnings too: a fork says where it comes from."""
         check_id(id)
         task = await self._insert("create_task", id, state, **what)
+        task = task or await self._made_before(id, what.get("once"))
         if task is None:
             found = await find_row(self._store, id)
             raise AlreadyExists(id, found.status if found else "gone again")
         return task
+
+    async def _made_before(self, id: str, once: Once | None) -> Task | None:
+        row = await find_row(self._store, check_id(id)) if once is not None else None
+        if row is None or once is None:
+            return None
+        try:
+            found = await once.was_done(self._store, id, row.uid)
+        except KeyReused as reused:
+            if reused.kind == "created":
+                raise
+            return None  # the key was used on the task, and not to make it
+        return await self._attach(row.uid) if found is not None and found.number == 1 else None
 
     async def open(self, id: str, *, state: Json = None, again: bool = False) -> Task:
         """The task with this id, made now if there is none; never changes a status.
@@ -137,6 +154,7 @@ class Tasks(TaskHome):
         call: Callable[[str], Mapping[str, Any]] | None = None,
         here: bool = False,
         alike: object = None,
+        once: Once | None = None,
     ) -> Task | None:
         """The new task, as it stands in the store; None when the id is in use.
 
@@ -158,7 +176,7 @@ class Tasks(TaskHome):
             await snapshots.put_chunks(store, uid, first.frame, id)
         told = codec.encode({**(_TAKEN if here else {}), **(origin or {})})
         params = {
-            **store.event(uid, "created", told, agent=agent),
+            **store.event(uid, "created", told, agent=agent, once=once.mark if once is not None else ""),
             **first.columns,
             "cause": cause,
             "old": old,

@@ -87,6 +87,7 @@ class Tasks:
         tags: Mapping[str, str] = {},
         config: Config | None = None,
         depends_on: Sequence[str] = (),
+        once: str | None = None,
     ) -> Task:
         """A new task. It begins as `running`, or as `pending` if its `status` says so, until its first attempt.
         While tasks it depends on have not completed, it is `pending`, whatever was asked for.
@@ -107,6 +108,7 @@ class Tasks:
                     tags=tags,
                     config=config,
                     depends_on=depends_on,
+                    once=once,
                 )
             )
         )
@@ -288,11 +290,15 @@ class Task:
         memory: Json = None,
         partial: Json = None,
         pending: Sequence[ToolCall] = (),
+        once: str | None = None,
     ) -> Checkpoint:
         """Store `state` and make it the task's state; once this returns, it outlives the process.
 
         What others have written since this handle read or wrote the state is kept: keys they set, items they
         appended. `task.state` and the checkpoint's `data` show the result.
+
+        With `once`, a key of the caller's choice, a repeat of this call finds the checkpoint that the first one
+        stored. That holds for every verb with `once`: say it again after a lost answer, and it was done once.
 
         Raises:
             NotStorable, TooLarge: nothing was written.
@@ -302,10 +308,14 @@ class Task:
             InvalidTransition: the task is paused or finished.
         """
         return drive(
-            self._inner.checkpoint(state, label=label, plan=plan, memory=memory, partial=partial, pending=pending)
+            self._inner.checkpoint(
+                state, label=label, plan=plan, memory=memory, partial=partial, pending=pending, once=once
+            )
         )
 
-    def append(self, path: str | Sequence[str | int], item: Json, *, label: str = "") -> Checkpoint:
+    def append(
+        self, path: str | Sequence[str | int], item: Json, *, label: str = "", once: str | None = None
+    ) -> Checkpoint:
         """Add an item to a list in the state; a checkpoint that costs what the item does, however long the list is.
 
         `path` is "messages", "plan.steps", or its keys one by one. A list that is not there yet is begun. Plan,
@@ -315,7 +325,7 @@ class Task:
             InvalidInput: what is there is no list; nothing was written.
             and what `checkpoint` raises.
         """
-        return drive(self._inner.append(path, item, label=label))
+        return drive(self._inner.append(path, item, label=label, once=once))
 
     def mark_progress(
         self,
@@ -332,19 +342,27 @@ class Task:
         """
         drive(self._inner.mark_progress(operation, percent=percent, cursor=cursor, done=done, total=total))
 
-    def complete(self, result: Json = None) -> None:
+    def complete(self, result: Json = None, *, once: str | None = None) -> None:
         """The task has reached its end. Doing so again with the same result changes nothing.
 
         Raises:
             InvalidTransition: it is paused, or has ended otherwise, or with another result.
         """
-        drive(self._inner.complete(result))
+        drive(self._inner.complete(result, once=once))
 
-    def fail(self, error: Json) -> None:
+    def fail(self, error: Json, *, once: str | None = None) -> None:
         """The task has failed; `error` says how. It may be resumed, which begins a new attempt."""
-        drive(self._inner.fail(error))
+        drive(self._inner.fail(error, once=once))
 
-    def pause(self, message: str, *, reason: Reason = "human_input", checkpoint: Json = None, **payload: Json) -> None:
+    def pause(
+        self,
+        message: str,
+        *,
+        reason: Reason = "human_input",
+        checkpoint: Json = None,
+        once: str | None = None,
+        **payload: Json,
+    ) -> None:
         """Stop for a typed reason, without holding a process. Without a reason the message is a question to a
         person (`human_input`). With `checkpoint`, that state is stored in the same write. A durable function at
         work stops at its next safe point; with `now=True` at once: a step is run again later, an effect is settled
@@ -353,7 +371,7 @@ class Task:
         Raises:
             InvalidPayload: the payload does not fit the reason; nothing was written.
         """
-        drive(self._inner.pause(message, reason=reason, checkpoint=checkpoint, **payload))
+        drive(self._inner.pause(message, reason=reason, checkpoint=checkpoint, once=once, **payload))
 
     def resume(
         self, *, state: Mapping[str, Json] | None = None, checkpoint: str | None = None, instruction: str | None = None
@@ -388,7 +406,7 @@ class Task:
         """
         drive(self._inner.rollback(to, undo=undo))
 
-    def answer(self, value: Json, *, by: str = "", key: str | None = None) -> None:
+    def answer(self, value: Json, *, by: str = "", key: str | None = None, once: str | None = None) -> None:
         """Answer what the task waits for; the first answer stands, and the task goes on. Without a durable function
         the answer is merged into its state, under `answer`.
 
@@ -400,9 +418,9 @@ class Task:
             InvalidInput: several things are, and no key says which; or the answer does not fit.
             Conflict: somebody was quicker.
         """
-        drive(self._inner.answer(value, by=by, key=key))
+        drive(self._inner.answer(value, by=by, key=key, once=once))
 
-    def approve(self, *, by: str, comment: str = "", edited: Json = None) -> None:
+    def approve(self, *, by: str, comment: str = "", edited: Json = None, once: str | None = None) -> None:
         """Say yes to what the task asks; the first decision stands, and the task goes on.
 
         Raises:
@@ -410,18 +428,18 @@ class Task:
             InvalidInput: what was `edited` may not be.
             Conflict: it was decided before.
         """
-        drive(self._inner.approve(by=by, comment=comment, edited=edited))
+        drive(self._inner.approve(by=by, comment=comment, edited=edited, once=once))
 
-    def reject(self, *, by: str, comment: str = "") -> None:
+    def reject(self, *, by: str, comment: str = "", once: str | None = None) -> None:
         """Say no to what the task asks, as `approve` says yes."""
-        drive(self._inner.reject(by=by, comment=comment))
+        drive(self._inner.reject(by=by, comment=comment, once=once))
 
     def callback_token(self) -> str:
         """A token for another system to answer by, once: give it away, then `pause(…, callback=token)`. Of a durable
         function that waits for a callback, one more token for that."""
         return drive(self._inner.callback_token())
 
-    def fork(self, id: str, *, at: str | None = None, set: Mapping[str, Json] = {}) -> Task:
+    def fork(self, id: str, *, at: str | None = None, set: Mapping[str, Json] = {}, once: str | None = None) -> Task:
         """A new task that begins with this one's state (at a checkpoint, with some keys set).
 
         Of a durable function's task it is one that goes on after the step `at` (its number, path or name; without
@@ -431,7 +449,7 @@ class Task:
             NotFound, InvalidInput: there is no such checkpoint, step or argument; nothing was written.
             AlreadyExists: the id is in use.
         """
-        return Task(drive(self._inner.fork(id, at=at, set=set)))
+        return Task(drive(self._inner.fork(id, at=at, set=set, once=once)))
 
     def signal(self, name: str, value: Json = None, *, once: str | None = None) -> None:
         """Send a durable function a word: whoever waits for `name` goes on with it, or it is kept.

@@ -36,7 +36,7 @@ from perdure._ground import codec, envelope
 from perdure._ground.ids import check_id
 from perdure._model import AFTER, Budget, Entry, name_of, scope_of, seal_entry, seq_of
 from perdure._store import Store
-from perdure._tasks import Task, causes_of, current_row, insert_task, read_checkpoint, store_of, tasks_of
+from perdure._tasks import Once, Task, causes_of, current_row, insert_task, read_checkpoint, store_of, tasks_of
 from perdure.errors import AlreadyExists, Conflict, InvalidInput, JournalDamaged, NotFound, PerdureError, TooLarge
 
 Entries = Sequence[tuple[int, Entry]]
@@ -50,7 +50,9 @@ _UNKNOWN = (
 MAX_COPIED = 256 * 1024 * 1024
 
 
-async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, Any]) -> Task | None:
+async def fork(
+    task: Task, new_id: str, at: str | None, changes: Mapping[str, Any], once: Once | None = None
+) -> Task | None:
     """A new task that continues after the step `at`, or after the last one; None for a task without durable function.
 
     Raises:
@@ -113,6 +115,7 @@ async def fork(task: Task, new_id: str, at: str | None, changes: Mapping[str, An
         tags=json.loads(row.tags),
         config=(await task.record()).config,
         call=call,
+        once=once,
     )
     if made is None:
         raise AlreadyExists(new_id, "in use")

@@ -78,6 +78,11 @@ def read_events(tables: Tables, p: Params) -> list[Row]:
     return in_order[: p["limit"]]
 
 
+def find_once(tables: Tables, p: Params) -> list[Row]:
+    rows = read_events(tables, {"uid": p["uid"], "after": 0, "limit": None})
+    return [row for row in rows if p["text"] in row[3]][:1]
+
+
 def read_checkpoints(tables: Tables, p: Params) -> list[Row]:
     rows = (row for row in tables.checkpoints.get(p["uid"], {}).values() if row.seq > p["after"])
     return _oldest_first(rows)[: p["limit"]]
@@ -161,6 +166,6 @@ def read_tombstones(tables: Tables, p: Params) -> list[Row]:
 
 
 _ALL: tuple[Callable[[Tables, Params], list[Row]], ...] = (get_task, get_task_by_uid, get_history, list_tasks)
-_ALL += (read_attempts, read_events, read_checkpoints, read_chain, read_chunks, read_journal, read_holder)
+_ALL += (read_attempts, read_events, find_once, read_checkpoints, read_chain, read_chunks, read_journal, read_holder)
 _ALL += (read_workers, read_tombstones, read_blocked, tasks_of, journals_of, read_journal_page, read_lines)
 QUERIES = {query.__name__: query for query in _ALL} | upkeep.QUERIES

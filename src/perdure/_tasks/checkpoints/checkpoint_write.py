@@ -19,9 +19,10 @@ from perdure._tasks.checkpoints import history
 from perdure._tasks.core import TaskCore
 from perdure._tasks.lifecycle import status_moves as moves
 from perdure._tasks.lifecycle import take_lease
+from perdure._tasks.once import Once, once_of
 from perdure._tasks.state import Snapshot, snapshots, unseen_changes
 from perdure._tasks.task_walk import outline
-from perdure.errors import NotFound, RecordDamaged
+from perdure.errors import Conflict, NotFound, RecordDamaged
 
 if TYPE_CHECKING:
     from perdure._tasks.leases import Hold
@@ -42,6 +43,7 @@ async def put(
     partial: Any = None,
     pending: Sequence[ToolCall] = (),
     keep: Keep = "none",
+    once: str | None = None,
 ) -> Checkpoint:
     """Make `state` the task's state, with what others wrote since this handle read it.
 
@@ -55,7 +57,8 @@ async def put(
         InvalidTransition: the task is paused or finished.
     """
     raw, copy = snapshots.document(state, plan, memory, partial, pending)
-    made = await store_made(task, _over(task, raw, copy, keep), label=label, cause="explicit")
+    asked = once_of(once, "checkpoint", label, raw)
+    made = await store_made(task, _over(task, raw, copy, keep), label=label, cause="explicit", once=asked)
     if keep == "given":  # its author does not look at `task.state`, and so has not seen what was combined with it
         task._read = Snapshot(made.seq, raw, 0, 0, 0)
     return made
@@ -136,34 +139,87 @@ async def store_made(
     cause: str,
     kind: str = "checkpoint",
     shows: bool = True,
+    once: Once | None = None,
 ) -> Checkpoint:
     """Store a checkpoint that `make` makes from the newest one, made anew while others write; `kind` is its event.
 
-    With `shows` it is what `task.state` holds from now on; without, `task.state` stays as the code has made it.
+    With `shows` it is what `task.state` holds from now on; without, `task.state` stays as the code has made it. One
+    that was stored `once` before is read instead.
 
     Raises:
         LeaseHeld, LeaseLost, InvalidTransition: as `put` does; and what `make` raises.
     """
+    if once is not None:
+        return await _store_once(task, make, once, label=label, cause=cause, kind=kind, shows=shows)
     while True:
         hold = await take_lease(task)
         made = make(await task._base(hold))
-        frame = made.frame
-        kind_of = {"label": label, "cause": cause, "depth": 0, "position": 0}
-        data = {"label": label, "size": frame.size} if label else {"size": frame.size}
-        params = {**task._event(kind, data), **frame.columns(), **kind_of}
-        await snapshots.put_chunks(task._store, task.uid, frame, task.id)
-        write = task._store.verb("checkpoint", task.uid, params, key=task.id, fence=hold.fence)
-        stored: Checkpoint | None = None
-        try:
-            await write
-        finally:  # also when a signal's handler raised meanwhile: this handle knows what it wrote
-            if write.row is not None:
-                stored = _stored(task, hold, made, write.row, params)
-                if shows:
-                    task.state, task._read = made.copy["state"], task._snapshot
+        stored = await _try_store(task, hold, made, label=label, cause=cause, kind=kind, shows=shows)
         if stored is not None:
             return stored
         await moves.explain(task, "checkpoint", hold)
+
+
+async def _store_once(task: TaskCore, make: Callable[[Snapshot], Made], once: Once, **how: Any) -> Checkpoint:
+    if task._hold is None and await task._has_done(once):
+        return await _stored_before(task, once)  # without taking a lease for nothing
+    try:
+        while True:
+            hold = await take_lease(task)
+            base = await task._base(hold)  # read before the look: a write on it fails if another one came after
+            if await task._has_done(once):
+                return await _stored_before(task, once)
+            stored = await _try_store(task, hold, make(base), once=once, **how)
+            if stored is not None:
+                return stored
+            await moves.explain(task, "checkpoint", hold)
+    except Conflict:
+        if await task._has_done(once):
+            return await _stored_before(task, once)
+        raise
+
+
+async def _stored_before(task: TaskCore, once: Once) -> Checkpoint:
+    """The checkpoint that the first request stored."""
+    for row in reversed(await outline(task._store, task.uid)):
+        if f'"once":"{once.mark}"' in row.author:
+            snapshot, found = await snapshots.materialise(task._store, task.uid, row.seq)
+            return records.checkpoint(task.uid, found, snapshots.contents(snapshot.raw), snapshot.raw)
+    raise NotFound(
+        "checkpoint stored for key",
+        once.key,
+        task._store.place,
+        do="gc has removed it since; a newer one has its state",
+    )
+
+
+async def _try_store(
+    task: TaskCore,
+    hold: Hold,
+    made: Made,
+    *,
+    label: str,
+    cause: str,
+    kind: str,
+    shows: bool,
+    once: Once | None = None,
+) -> Checkpoint | None:
+    """One try; None when it was refused."""
+    frame = made.frame
+    kind_of = {"label": label, "cause": cause, "depth": 0, "position": 0}
+    data = {"label": label, "size": frame.size} if label else {"size": frame.size}
+    params = {**task._event(kind, data, once), **frame.columns(), **kind_of}
+    await snapshots.put_chunks(task._store, task.uid, frame, task.id)
+    write = task._store.verb("checkpoint", task.uid, params, key=task.id, fence=hold.fence)
+    stored: Checkpoint | None = None
+    try:
+        await write
+    finally:  # also when a signal's handler raised meanwhile: this handle knows what it wrote
+        if write.row is not None:
+            stored = _stored(task, hold, made, write.row, params)
+            if shows:
+                task.state, task._read = made.copy["state"], task._snapshot
+    return stored
 
 
 def _stored(

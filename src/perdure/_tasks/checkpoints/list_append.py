@@ -12,6 +12,7 @@ from perdure._model import Checkpoint, checkpoint_id, merge
 from perdure._tasks.checkpoints import checkpoint_write as checkpointing
 from perdure._tasks.checkpoints.checkpoint_write import Made
 from perdure._tasks.core import TaskCore
+from perdure._tasks.once import once_of
 from perdure._tasks.state import Snapshot, snapshots, unseen_changes
 from perdure._tasks.task_walk import outline
 from perdure.errors import InvalidInput, NotStorable, TooLarge
@@ -20,7 +21,13 @@ _CAUSE = "append"
 
 
 async def append(
-    task: TaskCore, path: str | Sequence[str | int], item: Any, *, label: str = "", cause: str = _CAUSE
+    task: TaskCore,
+    path: str | Sequence[str | int],
+    item: Any,
+    *,
+    label: str = "",
+    cause: str = _CAUSE,
+    once: str | None = None,
 ) -> Checkpoint:
     """The checkpoint with the item at the end of the list.
 
@@ -47,7 +54,8 @@ async def append(
         state = _with_item(known, keys, copy, keys)
         return _spliced(task, before, keys, data, state) or _written_anew(task, before, state)
 
-    made = await checkpointing.store_made(task, make, label=label, cause=cause)
+    asked = once_of(once, "append", list(keys), label, data)
+    made = await checkpointing.store_made(task, make, label=label, cause=cause, once=asked)
     if behind is not None:  # what the code has changed in its copy and not saved yet stays in it
         read, working = behind
         task.state = merge(snapshots.contents(read.raw)["state"], task.state, working, keep="given")

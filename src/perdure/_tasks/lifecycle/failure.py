@@ -7,20 +7,26 @@ from typing import Any
 
 from perdure._ground.exception_text import message_of
 from perdure._ground.traceback_text import trace_of
-from perdure._tasks.core import TaskCore
+from perdure._tasks.core import TaskCore, do_once
 from perdure._tasks.lifecycle.status_moves import move
 from perdure._tasks.lifecycle.time_limit import take_lease
+from perdure._tasks.once import Once, once_of
 from perdure._tasks.task_row import current_row
 from perdure.errors import InvalidInput
 
 
-async def fail(task: TaskCore, error: Any) -> None:
+async def fail(task: TaskCore, error: Any, *, once: str | None = None) -> None:
     """Have the task fail; `error` says how."""
     shape = error_of(error)
+    asked = once_of(once, "fail", shape)
+    await do_once(task, asked, lambda: _fail(task, shape, asked))
+
+
+async def _fail(task: TaskCore, shape: dict[str, Any], once: Once | None) -> None:
     sealed = task._store.seal(task.uid, "error", shape)
     row = await current_row(task._store, task.id, task.uid)
     hold = await take_lease(task) if row.status == "running" else task._hold
-    await move(task, "fail", hold=hold, ended="failed", data={"message": shape["message"]}, error=sealed)
+    await move(task, "fail", hold=hold, ended="failed", data={"message": shape["message"]}, error=sealed, once=once)
 
 
 def error_of(error: Any) -> dict[str, Any]:

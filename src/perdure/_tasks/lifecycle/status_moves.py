@@ -8,6 +8,7 @@ from perdure._model import FINISHED, MOVES, Status
 from perdure._tasks import leases, refusals
 from perdure._tasks.core import TaskCore
 from perdure._tasks.leases import Hold
+from perdure._tasks.once import Once
 from perdure._tasks.state import NO_FRAME, Snapshot, snapshots, unseen_changes
 from perdure._tasks.task_row import current_row
 from perdure.errors import LeaseLost
@@ -34,8 +35,16 @@ _NO_COLUMNS: dict[str, Any] = {
 }
 
 
-async def move(task: TaskCore, verb: str, *, hold: Hold | None = None, raw: bytes | None = None, **what: Any) -> None:
-    """Make the move, with a snapshot if one is given.
+async def move(
+    task: TaskCore,
+    verb: str,
+    *,
+    hold: Hold | None = None,
+    raw: bytes | None = None,
+    once: Once | None = None,
+    **what: Any,
+) -> None:
+    """Make the move, with a snapshot if one is given; unless it was made `once` before.
 
     Raises:
         InvalidTransition: the task's status does not allow it; nothing was written.
@@ -44,12 +53,16 @@ async def move(task: TaskCore, verb: str, *, hold: Hold | None = None, raw: byte
     """
     read = task._read
     while True:
+        if once is not None:
+            what["version"] = (await current_row(task._store, task.id, task.uid)).version
+            if await task._has_done(once):
+                return
         before = await task._base(hold) if hold is not None and raw is not None else None
         given = raw
         if raw is not None and before is not None:
             combined = unseen_changes.combine(task.id, read, before, raw)
             given = raw if combined is None else combined[0]
-        if await try_move(task, verb, hold=hold, raw=given, before=before, **what):
+        if await try_move(task, verb, hold=hold, raw=given, before=before, once=once, **what):
             return
         await explain(task, verb, hold)
 
@@ -65,6 +78,7 @@ async def try_move(
     ended: str = "",
     ends: bool = False,
     only_from: Status | None = None,
+    once: Once | None = None,
     **columns: Any,
 ) -> bool:
     """One try; False when it was refused, for whatever reason. `only_from` allows one of the lawful befores.
@@ -72,7 +86,7 @@ async def try_move(
     `ends` says that no attempt goes on after it: always so for the holder's own move and for an end.
     """
     lawful = MOVES[verb]
-    store, event = task._store, task._event(_EVENTS[verb], data)
+    store, event = task._store, task._event(_EVENTS[verb], data, once)
     frame = snapshots.build(store, task.uid, raw, before) if raw is not None else None
     params: dict[str, Any] = {**_NO_COLUMNS, **NO_FRAME, **event, **columns}
     if frame is not None:

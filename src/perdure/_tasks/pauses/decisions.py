@@ -12,6 +12,7 @@ from perdure._model import FINISHED, Asked, from_stored, of_pause
 from perdure._store import PauseRow, TaskRow
 from perdure._tasks import records
 from perdure._tasks.core import TaskCore
+from perdure._tasks.once import Once, once_of
 from perdure._tasks.pauses import questions
 from perdure._tasks.pauses.resume_write import resume_with
 from perdure._tasks.task_row import current_row
@@ -22,8 +23,16 @@ Json = Any
 PLACES = {"approval": "approval", "input": "answer"}
 
 
-async def say(task: TaskCore, value: Json, *, by: str, key: str | None = None, only: str | None = None) -> None:
-    """Answer what the task waits for. `only` says which kind of question is meant.
+async def say(
+    task: TaskCore,
+    value: Json,
+    *,
+    by: str,
+    key: str | None = None,
+    only: str | None = None,
+    once: str | None = None,
+) -> None:
+    """Answer what the task waits for, unless that was done `once` before. `only` says which kind of question is meant.
 
     Raises:
         NotFound: nothing like it is asked.
@@ -33,16 +42,25 @@ async def say(task: TaskCore, value: Json, *, by: str, key: str | None = None, o
     store = task._store
     row = await current_row(store, task.id, task.uid)
     asked = await questions.questions_of(store, task.id, task.uid, has_ended=row.status in FINISHED)
+    request = once_of(once, "answer", value, by, key, only)
+    if await task._has_done(request):
+        return
     if only is not None:
         asked = [one for one in asked if one.asked is not None and one.asked.kind == only]
-    if not asked and key is None:
-        await _say_to_pause(task, row, value, by=by, only=only)
-        return
-    question = questions.choose(asked, task.id, store, key=key)
-    await questions.answer_question(store, question, value, by=by)
+    try:
+        if not asked and key is None:
+            await _say_to_pause(task, row, value, by=by, only=only, once=request)
+            return
+        question = questions.choose(asked, task.id, store, key=key)
+        await questions.answer_question(store, question, value, by=by, once=request)
+    except Conflict:
+        if not await task._has_done(request):
+            raise
 
 
-async def _say_to_pause(task: TaskCore, row: TaskRow, value: Json, *, by: str, only: str | None) -> None:
+async def _say_to_pause(
+    task: TaskCore, row: TaskRow, value: Json, *, by: str, only: str | None, once: Once | None
+) -> None:
     store = task._store
     pause = (await records.load(store, row))[0].pause
     asked = of_pause(pause) if pause is not None and row.status == "paused" else None
@@ -56,7 +74,7 @@ async def _say_to_pause(task: TaskCore, row: TaskRow, value: Json, *, by: str, o
         raise NotFound(f"open {what}", task.id, store.place, do=f"`perdure show {task.id}` tells what it waits for")
     said = {**questions.fitting(asked, value, pause.message), "by": by}
     told = {"message": pause.message, "by": by, **_word(said)}
-    if not await resume_with(task, row, told_state(asked, said), told):
+    if not await resume_with(task, row, told_state(asked, said), told, once=once):
         raise Conflict(
             f"task {task.id!r} has gone on meanwhile",
             kept="the first decision",

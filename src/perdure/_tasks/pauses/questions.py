@@ -15,6 +15,7 @@ from perdure._ground import codec
 from perdure._ground.clock import moment
 from perdure._model import Asked, from_stored, misfit
 from perdure._store import Store
+from perdure._tasks.once import Once
 from perdure.errors import Conflict, InvalidInput, NotFound
 
 # Whether an effect happened: the one kind of question whose answer is a choice.
@@ -123,7 +124,7 @@ def _question(store: Store, task_id: str, uid: str, row: Sequence[Any]) -> Quest
     )
 
 
-async def answer_question(store: Store, question: Question, value: Any, *, by: str) -> None:
+async def answer_question(store: Store, question: Question, value: Any, *, by: str, once: Once | None = None) -> None:
     """Answer it, once; durable when this returns.
 
     Raises:
@@ -142,7 +143,7 @@ async def answer_question(store: Store, question: Question, value: Any, *, by: s
     elif question.is_about_signal:
         refuse_misfit(question, value)
     params = {
-        **store.event(question.uid, kind, told),
+        **store.event(question.uid, kind, told, once=once.mark if once is not None else ""),
         "path": question.path,
         "answer": store.seal(question.uid, "answer", answer),
     }

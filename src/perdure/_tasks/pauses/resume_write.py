@@ -10,6 +10,7 @@ from perdure._tasks import records, refusals
 from perdure._tasks.checkpoints import history
 from perdure._tasks.core import TaskCore
 from perdure._tasks.lifecycle import status_moves as moves
+from perdure._tasks.once import Once
 from perdure._tasks.pauses import messages as telling
 from perdure._tasks.task_row import current_row
 from perdure.errors import InvalidInput
@@ -17,10 +18,12 @@ from perdure.errors import InvalidInput
 Json = Any
 
 
-async def resume_with(task: TaskCore, row: TaskRow, patch: Mapping[str, Json], told: Mapping[str, Json]) -> bool:
+async def resume_with(
+    task: TaskCore, row: TaskRow, patch: Mapping[str, Json], told: Mapping[str, Json], *, once: Once | None = None
+) -> bool:
     """Resume the task as it was seen in `row`, with `patch` merged into its state; False when it has changed."""
     if not patch:
-        return await moves.try_move(task, "resume", data=dict(told), version=row.version)
+        return await moves.try_move(task, "resume", data=dict(told), version=row.version, once=once)
     before, _, damaged = await records.newest_good(task._store, row)
     if damaged:
         await task._set_aside(row, before.seq, damaged)
@@ -28,8 +31,8 @@ async def resume_with(task: TaskCore, row: TaskRow, patch: Mapping[str, Json], t
     try:
         raw = history.patched(before.raw, patch)
     except InvalidInput:  # a state that is no mapping: what was said stands in the event alone
-        return await moves.try_move(task, "resume", data={**told, **patch}, version=row.version)
-    return await moves.try_move(task, "resume", raw=raw, before=before, data=dict(told), version=row.version)
+        return await moves.try_move(task, "resume", data={**told, **patch}, version=row.version, once=once)
+    return await moves.try_move(task, "resume", raw=raw, before=before, data=dict(told), version=row.version, once=once)
 
 
 async def resume(task: TaskCore, patch: Mapping[str, Any]) -> None:
