@@ -29,6 +29,7 @@ __getattr__ = lazy_door(
             "Retry",
             "UnitCall",
             "always_replay",
+            "ask",
             "async_step",
             "cut",
             "cut_off",

@@ -91,7 +91,7 @@ class Pump:
         silence: timedelta | None,
         retry: Retry | None,
     ) -> None:
-        self._attempt, self._path, self._kept = attempt, path, kept
+        self._attempt, self._path, self.kept = attempt, path, kept
         self._produce, self._silence, self._retry = produce, silence, retry
         self.news, self.made_room = asyncio.Event(), asyncio.Event()
         self.given = 0
@@ -140,7 +140,7 @@ class Pump:
             self.news.set()
 
     async def _produce_all(self) -> None:
-        attempt, kept, tries = self._attempt, self._kept, 0
+        attempt, kept, tries = self._attempt, self.kept, 0
         marker = kept.marker or Marker.RECOVERED_FROM_PARTIAL if kept.length else None
         while True:
             try:
@@ -161,7 +161,7 @@ class Pump:
                 await wait_until(clock, clock.now_ms() + delay // timedelta(milliseconds=1), delay)
 
     async def _produce_once(self, marker: Marker | None) -> None:
-        kept = self._kept
+        kept = self.kept
         kept.marker, kept.begun = marker, True
         self._record([], marker)
         source = aiter(self._produce(Prefix("".join(kept.pieces), marker)))
@@ -201,7 +201,7 @@ class Pump:
             await self._flush()
         elif self._timer is None:
             self._timer = self._attempt.loop.call_later(left, self._when_due)
-        while len(self._kept.pieces) - self.given > AHEAD:
+        while len(self.kept.pieces) - self.given > AHEAD:
             self.made_room.clear()
             await self.made_room.wait()
 
@@ -227,8 +227,8 @@ class Pump:
         pieces, self._held, self._held_size = self._held, [], 0
         self._last = time.monotonic()
         write = self._record(pieces, None)
-        self._kept.pieces.extend(pieces)
-        self._kept.length += sum(map(len, pieces))
+        self.kept.pieces.extend(pieces)
+        self.kept.length += sum(map(len, pieces))
         self.news.set()
         return write
 

@@ -21,13 +21,13 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
-from perdure._durable.attempt import Attempt, Paused, Policy, RecordedCall, Retry, Scope, current, cut_off, never
+from perdure._durable.attempt import Attempt, Paused, Policy, RecordedCall, Retry, Scope, ask, current, walk
 from perdure._durable.streams.stream_writer import Marker, Prefix, Produce, Pump, StoredPieces
 from perdure._durable.values import decode_error, encode_error
-from perdure._ground import codec
 from perdure._ground.durations import Duration, require_timedelta
-from perdure._model import name_of
+from perdure._model import Entry, name_of
 from perdure._replay import Answer, Cut, Diverged, Fresh, Recorded, digest
 from perdure.errors import InvalidInput
 
@@ -108,56 +108,29 @@ class Stream(AsyncIterator[str]):
 
 
 class _Walk:
-    """One stream inside a task: its stored pieces, and the pump that adds to them."""
+    """One stream inside a task: its stored pieces, the pump that adds to them, and its end."""
 
     def __init__(
         self, scope: Scope, name: str, produce: Produce, silence: timedelta | None, retry: Retry | None
     ) -> None:
-        attempt = scope.attempt
-        attempt.fence.check()
-        if attempt.unwinding.has_begun:
-            raise Paused
-        self._attempt, self._scope = attempt, scope
-        called = f"stream:{name}"
-        self._asked = digest((name,), {})
-        self._answer = self._ask(called)
-        if isinstance(self._answer, Diverged):
-            raise attempt.poison(attempt.diverged(self._answer))
-        self._path = self._answer.path
-        self.kept = attempt.part(_Streams).at(self._path)
-        self._pump = Pump(attempt, self._path, self.kept, produce, silence, retry)
-        self._began = time.perf_counter()
+        self._attempt, self._scope = scope.attempt, scope
+        self._end = end = _StreamEnd(scope, name)
+        end.known = ask(end)
+        self.kept = scope.attempt.part(_Streams).at(end.path)
+        self._pump = end.pump = Pump(scope.attempt, end.path, self.kept, produce, silence, retry)
         self._is_over = False
 
-    def _ask(self, called: str) -> Answer:
-        attempt, scope = self._attempt, self._scope
-        if scope.is_body:
-            return attempt.cursor.ask(scope.path, called, self._asked, in_body=True)
-        track = attempt.cursor.track(scope.path)
-        path, found = track.look(called, self._asked)
-        if found is not None:
-            return found
-        # A stream that was left by `break` has pieces and no end: its pieces prove that it was here before.
-        missed = track.first_unasked()
-        if missed is not None and not attempt.part(_Streams).at(path).begun:
-            return Diverged(missed.position, name_of(missed.path), called)
-        return Fresh(path)
-
     async def next(self, number: int) -> str:
+        if number >= len(self.kept.pieces) and type(self._end.known) not in (Recorded, Cut) and not self._is_over:
+            await self._more(number)
         if number < len(self.kept.pieces):
             self._pump.given = number + 1
             self._pump.made_room.set()
             return self.kept.pieces[number]
-        if self._is_over:
-            raise StopAsyncIteration
-        if type(self._answer) is Recorded:
-            return await self._end_again(self._answer)
-        if type(self._answer) is Cut:
-            await never(self._attempt, self._answer.position)
-        await self._more(number)
-        if number < len(self.kept.pieces):
-            return await self.next(number)
-        return await self._end()
+        if not self._is_over:
+            self._is_over = type(self._end.known) is not Cut
+            await walk(self._end)
+        raise StopAsyncIteration
 
     async def _more(self, number: int) -> None:
         """Wait until there is another piece, or the end."""
@@ -166,70 +139,70 @@ class _Walk:
             attempt.check()
             raise Paused  # no model is called any more
         pump.start(self._scope)
-        attempt.activity.bodies += 1
         try:
-            while number >= len(self.kept.pieces) and not pump.is_over:
-                pump.news.clear()
-                await pump.news.wait()
+            with attempt.unwinding.held_off():
+                while number >= len(self.kept.pieces) and not pump.is_over:
+                    pump.news.clear()
+                    await pump.news.wait()
         except asyncio.CancelledError:
             self.stop()
             if not self._scope.is_body:
-                await cut_off(attempt, "streamed", self._path, self._asked)
+                await self._end.cut_off()
             raise
-        finally:
-            attempt.activity.bodies -= 1
-            if attempt.unwinding.pausing:
-                attempt.unwinding.begin_when_still()
         attempt.fence.check()
         if pump.was_stopped and number >= len(self.kept.pieces):
             raise InvalidInput(
-                f"the stream {name_of(self._path)!r} was closed and cannot be read further",
+                f"the stream {name_of(self._end.path)!r} was closed and cannot be read further",
                 kept=f"its {len(self.kept.pieces)} pieces so far",
                 do="read it in the task that began it, or begin it again",
             )
-
-    async def _end(self) -> str:
-        """Record how the stream ended, and raise that end."""
-        attempt, error = self._attempt, self._pump.error
-        self._is_over = True
-        if self._scope.is_body and error is not None:
-            raise error  # not recorded: the step's next try continues after the stored pieces
-        end = _StreamEnd(self._scope, self._path, self._asked, self.kept.length, error, self._began)
-        write = end.record()
-        if write is not None:
-            await write
-            attempt.fence.check()
-        await end.hand_out()
-        return _raise(end.trouble, error)
-
-    async def _end_again(self, answer: Recorded) -> str:
-        self._is_over = True
-        self._attempt.replayed += 1
-        if not self._scope.is_body:
-            await self._attempt.hand_out(answer.position)
-        return _raise(answer.entry.error, None)
 
     def stop(self) -> None:
         self._pump.stop()
 
 
 class _StreamEnd(RecordedCall):
-    """The end of a stream, as the general walk records it."""
+    """The end of a stream: it is recorded when the code has got every piece."""
 
     op = "streamed"
-    policy = Policy(flush=None, is_timed=True)
+    as_type = int  # characters
+    policy = Policy(flush=None, waits_to_start=False, is_timed=True)
+    pump: Pump
 
-    def __init__(
-        self, scope: Scope, path: str, asked: bytes, length: int, error: BaseException | None, began: float
-    ) -> None:
-        super().__init__(scope, name_of(path), asked)
-        self.path, self.is_in_step, self.error = path, scope.is_body, error
-        self.took = time.perf_counter() - began
-        self.data = codec.encode(length) if error is None else None
-        self.trouble = encode_error(error, ()) if error is not None else None
+    def __init__(self, scope: Scope, name: str) -> None:
+        super().__init__(scope, f"stream:{name}", digest((name,), {}))
+        self.is_in_step = scope.is_body
+        self._began = time.perf_counter()
 
+    def ask(self) -> Answer:
+        attempt, scope = self.attempt, self.scope
+        if scope.is_body:
+            return attempt.cursor.ask(scope.path, self.name, self.asked, in_body=True)
+        track = attempt.cursor.track(scope.path)
+        path, found = track.look(self.name, self.asked)
+        if found is not None:
+            return found
+        # A stream that was left by `break` has pieces and no end: its pieces prove that it was here before.
+        missed = track.first_unasked()
+        if missed is not None and not attempt.part(_Streams).at(path).begun:
+            return Diverged(missed.position, name_of(missed.path), self.name)
+        return Fresh(path)
 
-def _raise(trouble: bytes | None, cause: BaseException | None) -> str:
-    if trouble is None:
-        raise StopAsyncIteration
-    raise decode_error(trouble, ()) from cause
+    async def make(self) -> int:
+        if self.pump.error is not None:
+            raise self.pump.error
+        return self.pump.kept.length
+
+    def fail(self, raised: BaseException) -> None:
+        if self.is_in_step or not isinstance(raised, Exception):
+            raise raised  # not recorded: the step's next try continues after the stored pieces
+        self.error, self.trouble = raised, encode_error(raised, ())
+
+    def entry(self) -> Entry:
+        self.took = time.perf_counter() - self._began
+        return super().entry()
+
+    def give(self) -> Any:
+        if self.trouble is not None:
+            raise decode_error(self.trouble, ()) from self.error
+        return self.copy

@@ -8,7 +8,7 @@ __getattr__ = lazy_door(
         "call": ("Call", "Note", "cut", "cut_off", "never", "on_another_loop", "poison", "refuse_generator"),
         "current_task": ("Inside", "inside", "is_in_effect", "once", "running_effect", "stand_still"),
         "nondeterminism": ("ReplayFilter", "get_logger", "is_replaying", "now", "timeout"),
-        "recorded_calls": ("Policy", "RecordedCall", "recorded_call", "walk", "walk_here"),
+        "recorded_calls": ("Policy", "RecordedCall", "ask", "recorded_call", "walk", "walk_here"),
         "replay_tests": ("always_replay", "is_same_again", "replays_always"),
         "retry": ("Retry", "failed_try", "wait_until"),
         "step_walk": ("async_step", "sync_step"),

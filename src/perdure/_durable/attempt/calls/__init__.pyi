@@ -15,7 +15,7 @@ from perdure._durable.attempt.calls.call import (
 )
 from perdure._durable.attempt.calls.current_task import Inside, inside, is_in_effect, once, running_effect, stand_still
 from perdure._durable.attempt.calls.nondeterminism import ReplayFilter, get_logger, is_replaying, now, timeout
-from perdure._durable.attempt.calls.recorded_calls import Policy, RecordedCall, recorded_call, walk, walk_here
+from perdure._durable.attempt.calls.recorded_calls import Policy, RecordedCall, ask, recorded_call, walk, walk_here
 from perdure._durable.attempt.calls.replay_tests import always_replay, is_same_again, replays_always
 from perdure._durable.attempt.calls.retry import Retry, failed_try, wait_until
 from perdure._durable.attempt.calls.step_walk import async_step, sync_step
@@ -42,6 +42,7 @@ __all__ = [
     "timeout",
     "Policy",
     "RecordedCall",
+    "ask",
     "recorded_call",
     "walk",
     "walk_here",

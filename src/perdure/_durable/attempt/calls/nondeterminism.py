@@ -18,12 +18,12 @@ from uuid import UUID
 from uuid import uuid4 as draw_uuid4
 
 from perdure._durable.attempt.attempt import Attempt
-from perdure._durable.attempt.calls.recorded_calls import Policy, RecordedCall, refuse_divergence, walk_here
+from perdure._durable.attempt.calls.call import cut
+from perdure._durable.attempt.calls.recorded_calls import Policy, RecordedCall, ask, walk_here
 from perdure._durable.attempt.scopes import Scope, current
 from perdure._ground import codec
 from perdure._ground.durations import Duration, require_seconds
-from perdure._model import Entry
-from perdure._replay import Cut, Recorded, digest
+from perdure._replay import Answer, Cut, Fresh, Recorded, digest
 
 T = TypeVar("T")
 
@@ -113,10 +113,10 @@ class timeout:
 
     def __init__(self, seconds: float | Duration) -> None:
         self._seconds = require_seconds("the timeout", seconds)
-        self._attempt: Attempt | None = None
+        self._call: _RunningOut | None = None  # inside a durable function
         self._timer: asyncio.TimerHandle | None = None
-        self._position: int | None = None
-        self._is_fresh = self._is_told = False
+        self._turn: int | None = None  # the position of its running out
+        self._is_told = False
 
     async def __aenter__(self) -> None:
         scope = current.get()
@@ -124,63 +124,62 @@ class timeout:
             self._inner = asyncio.timeout(self._seconds)
             await self._inner.__aenter__()
             return
-        attempt = self._attempt = scope.attempt
-        attempt.check()
-        self._asked = digest((self._seconds,), {})
-        self._path, found = scope.track.look("timeout", self._asked)
-        refuse_divergence(attempt, found)
+        call = self._call = _RunningOut(scope, self._seconds)
+        found = ask(call)
         self._inner = asyncio.timeout(None)
         await self._inner.__aenter__()
         if type(found) is Recorded:
-            self._await_turn(found.position)
+            self._await_turn(call, found.position)
         elif type(found) is Cut:  # it had run out just when the block was left
-            attempt.passed(found.position)
+            call.attempt.passed(found.position)
         else:
-            self._timer = attempt.loop.call_later(self._seconds, self._run_out)
+            self._timer = call.attempt.loop.call_later(self._seconds, self._run_out, call)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if self._attempt is not None and self._position is not None and not self._is_told:
-            self._withdraw(self._attempt, self._position)
+        if self._call is not None and self._turn is not None and not self._is_told:
+            self._withdraw(self._call, self._turn)
         await self._inner.__aexit__(kind, error, trace)  # which raises, or does nothing
 
-    def _run_out(self) -> None:
-        attempt = self._attempt
-        assert attempt is not None
-        if attempt.is_ending:
+    def _run_out(self, call: _RunningOut) -> None:
+        if call.attempt.is_ending:
             return
-        now, data = attempt.store.clock.now_ms(), codec.encode(None)
-        position, _ = attempt.record(
-            Entry("result", "timeout", self._path, self._asked, data, at=now, epoch=attempt.epoch)
-        )
-        self._is_fresh = True
-        self._await_turn(position)
+        call.record()
+        assert call.position is not None
+        self._await_turn(call, call.position)
 
-    def _await_turn(self, position: int) -> None:
-        assert self._attempt is not None
-        self._position = position
-        self._attempt.gate.come(position).add_done_callback(self._tell)
+    def _await_turn(self, call: _RunningOut, position: int) -> None:
+        self._turn = position
+        call.attempt.gate.come(position).add_done_callback(lambda turn: self._tell(call, position, turn))
 
-    def _tell(self, turn: asyncio.Future[Any]) -> None:
-        if (
-            self._attempt is None
-            or self._position is None
-            or self._is_told
-            or turn.cancelled()
-            or turn.exception() is not None
-        ):
+    def _tell(self, call: _RunningOut, position: int, turn: asyncio.Future[Any]) -> None:
+        if self._is_told or turn.cancelled() or turn.exception() is not None:
             return
         self._is_told = True
-        self._attempt.gate.leave(self._position)
-        self._inner.reschedule(self._attempt.loop.time())
+        call.attempt.gate.leave(position)
+        self._inner.reschedule(call.attempt.loop.time())
 
-    def _withdraw(self, attempt: Attempt, position: int) -> None:
-        """The block was left before it was told; then it has not run out."""
+    def _withdraw(self, call: _RunningOut, position: int) -> None:
+        """The block was left before it was told. Then its time has not run out."""
         self._is_told = True
-        attempt.gate.leave(position)
-        if self._is_fresh and not attempt.is_ending:
-            now = attempt.store.clock.now_ms()
-            attempt.record(Entry("cut", "timeout", self._path, self._asked, at=now, epoch=attempt.epoch))
+        call.attempt.gate.leave(position)
+        if call.position is not None:
+            cut(call.attempt, call.op, call.path, call.asked)
+
+
+class _RunningOut(RecordedCall):
+    """The end of a timeout's time: recorded only if it comes before the end of the block."""
+
+    op = "timeout"
+    policy = Policy(flush=False)
+    data = codec.encode(None)
+
+    def __init__(self, scope: Scope, seconds: float) -> None:
+        super().__init__(scope, self.op, digest((seconds,), {}))
+
+    def ask(self) -> Answer:
+        path, found = self.scope.track.look(self.name, self.asked)
+        return Fresh(path) if found is None else found

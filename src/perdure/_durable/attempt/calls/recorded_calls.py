@@ -29,7 +29,7 @@ from perdure._durable.attempt.scopes import Scope, current
 from perdure._durable.values import declared_here, decode_error, encode_error
 from perdure._ground import codec
 from perdure._model import Entry
-from perdure._replay import Answer, Cut, Diverged, Fresh, Recorded
+from perdure._replay import Answer, Cut, Diverged, Fresh, Recorded, Uncertain
 from perdure._store import Write
 from perdure.errors import StoreUnavailable, TooLarge
 
@@ -57,6 +57,7 @@ class RecordedCall:
     op = "child"
     as_type: Any = Any
     is_in_step = False  # made by a step's body: it has no turn
+    known: Recorded | Fresh | Cut | Uncertain | None = None  # what the journal has, if that was asked before the walk
     position: int | None = None  # of its entry
     value: Any = None
     data: bytes | None = None  # the value as the journal keeps it
@@ -188,13 +189,23 @@ def walk_here(call: RecordedCall) -> Any:
     return call.give() if found is None else call.read(found)
 
 
-def refuse_divergence(attempt: Attempt, found: Answer | None) -> None:
-    """
+def ask(call: RecordedCall) -> Recorded | Fresh | Cut | Uncertain:
+    """What the journal has of a call: the first part of the walk.
+
     Raises:
         ReplayDiverged: the code asks for something else than the journal has. The attempt is closed.
+        Paused: the attempt is being unwound.
     """
-    if isinstance(found, Diverged):
-        raise attempt.poison(attempt.diverged(found))
+    attempt = call.attempt
+    attempt.check()
+    answer = call.ask()
+    if type(answer) is Cut and call.policy.is_plain and not call.is_in_step:
+        # It was async then. A plain call cannot wait to be cancelled.
+        answer = Diverged(answer.position, f"{call.name}, cut off", f"{call.name} as a plain function")
+    if isinstance(answer, Diverged):
+        raise attempt.poison(attempt.diverged(answer))
+    call.path = answer.path
+    return answer
 
 
 async def _walk(call: RecordedCall) -> Entry | None:
@@ -202,22 +213,13 @@ async def _walk(call: RecordedCall) -> Entry | None:
     # One coroutine: for a plain step each more would be a twentieth of its cost.
     attempt, policy = call.attempt, call.policy
     is_plain, is_in_step = policy.is_plain, call.is_in_step
-    attempt.check()
-    answer = call.ask()
-    if type(answer) is not Fresh:
-        if type(answer) is Cut and is_plain and not is_in_step:
-            # It was async then. A plain call cannot wait to be cancelled.
-            answer = Diverged(answer.position, f"{call.name}, cut off", f"{call.name} as a plain function")
-        if isinstance(answer, Diverged):
-            raise attempt.poison(attempt.diverged(answer))
-        call.path = answer.path
-        if type(answer) is Recorded:
-            attempt.replayed += policy.counts
-            await call.take_turn(answer)
-            return answer.entry
-        if type(answer) is Cut and not is_in_step:
-            await call.wait_for_cancellation(answer)
-    path = call.path = answer.path
+    answer = call.known or ask(call)
+    if type(answer) is Recorded:
+        attempt.replayed += policy.counts
+        await call.take_turn(answer)
+        return answer.entry
+    if type(answer) is Cut and not is_in_step:
+        await call.wait_for_cancellation(answer)
     if policy.is_alone:
         if call.scope.is_busy:
             raise two_threads(call.name)
@@ -234,7 +236,7 @@ async def _walk(call: RecordedCall) -> Entry | None:
         try:
             token = None
             if policy.has_scope:
-                token = current.set(Scope(attempt, path, True, None if is_plain else asyncio.current_task()))
+                token = current.set(Scope(attempt, call.path, True, None if is_plain else asyncio.current_task()))
             began = perf_counter()
             try:
                 call.value = call.make() if is_plain else await call.make()
