@@ -43,7 +43,6 @@ __getattr__ = lazy_door(
             "now",
             "on_another_loop",
             "once",
-            "poison",
             "recorded_call",
             "refuse_generator",
             "replays_always",

@@ -316,11 +316,11 @@ class Spooled(Held):
 
 
 def check_command(recipe: dict[str, Any]) -> None:
-    """Refuse what could not be executed whatever it is."""
+    """Refuse a recipe whose command, environment or folder has the wrong shape."""
     argv, env, cwd = recipe.get("argv"), recipe.get("env"), recipe.get("cwd")
     if not isinstance(argv, list) or not argv or not all(isinstance(part, str) for part in argv):
         raise Refused("invalid", what=f"argv is {argv!r}")
     if not isinstance(env, dict) or not all(isinstance(part, str) for pair in env.items() for part in pair):
-        raise Refused("invalid", what="env is no mapping of texts")
+        raise Refused("invalid", what="env is not a mapping of texts")
     if not isinstance(cwd, str) or not os.path.isabs(cwd):
         raise Refused("invalid", what=f"cwd is {cwd!r}")

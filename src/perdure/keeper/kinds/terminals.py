@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 from perdure.keeper.core import Answer, Call, Gone, Held, Refused, Soon, Verb, untrusted
 from perdure.keeper.kinds.inputs import Inputs
 from perdure.keeper.kinds.output_log import OutLog, Part
+from perdure.keeper.kinds.spooled_program import check_command
 from perdure.keeper.process import COOKIE, Command
 from perdure.keeper.process import terminal_state as ttys
 
@@ -79,13 +80,7 @@ class Terminal(Held):
 
     @classmethod
     def check(cls, recipe: dict[str, Any]) -> None:
-        argv, env, cwd = recipe.get("argv"), recipe.get("env"), recipe.get("cwd")
-        if not isinstance(argv, list) or not argv or not all(isinstance(part, str) for part in argv):
-            raise Refused("invalid", what=f"argv is {argv!r}")
-        if not isinstance(env, dict) or not all(isinstance(part, str) for pair in env.items() for part in pair):
-            raise Refused("invalid", what="env is no mapping of texts")
-        if not isinstance(cwd, str) or not os.path.isabs(cwd):
-            raise Refused("invalid", what=f"cwd is {cwd!r}")
+        check_command(recipe)
 
     def recover(self) -> None:
         self._master, _ = self.keeper.anchored.get(f"{self.unit.uid}/pty")

@@ -5,7 +5,7 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "call": ("Call", "Note", "cut", "cut_off", "never", "on_another_loop", "poison", "refuse_generator"),
+        "call": ("Call", "Note", "cut", "cut_off", "never", "on_another_loop", "refuse_generator"),
         "current_task": ("Inside", "inside", "is_in_effect", "once", "running_effect", "stand_still"),
         "nondeterminism": ("ReplayFilter", "get_logger", "is_replaying", "now", "timeout"),
         "recorded_calls": ("Policy", "RecordedCall", "ask", "recorded_call", "walk", "walk_here"),

@@ -3,16 +3,7 @@
 Written by tools/make_doors.py from the table in __init__.py.
 """
 
-from perdure._durable.attempt.calls.call import (
-    Call,
-    Note,
-    cut,
-    cut_off,
-    never,
-    on_another_loop,
-    poison,
-    refuse_generator,
-)
+from perdure._durable.attempt.calls.call import Call, Note, cut, cut_off, never, on_another_loop, refuse_generator
 from perdure._durable.attempt.calls.current_task import Inside, inside, is_in_effect, once, running_effect, stand_still
 from perdure._durable.attempt.calls.nondeterminism import ReplayFilter, get_logger, is_replaying, now, timeout
 from perdure._durable.attempt.calls.recorded_calls import Policy, RecordedCall, ask, recorded_call, walk, walk_here
@@ -27,7 +18,6 @@ __all__ = [
     "cut_off",
     "never",
     "on_another_loop",
-    "poison",
     "refuse_generator",
     "Inside",
     "inside",

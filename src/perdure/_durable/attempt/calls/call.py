@@ -28,7 +28,7 @@ from perdure._ground.exception_text import without_breaks
 from perdure._ground.secret_forms import HIDDEN, is_telling
 from perdure._model import Entry
 from perdure._replay import digest
-from perdure.errors import InvalidInput, NotStorable, PerdureError, ReplayDiverged
+from perdure.errors import InvalidInput, NotStorable
 
 Note = dict[str, str | int | float | None]
 _SHOWN = 200  # characters of a call's arguments
@@ -154,11 +154,6 @@ def on_another_loop(name: str) -> InvalidInput:
         kept="it did not run",
         do=f"make the durable function async and await {name} in it, or make {name} a plain def and call it",
     )
-
-
-def poison(attempt: Attempt, error: ReplayDiverged) -> PerdureError:
-    """The attempt must not go on, whatever the code makes of the exception."""
-    return attempt.poison(error)
 
 
 # ── calls that were cut ──────────────────────────────────────────────────────────────────────────
