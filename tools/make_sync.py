@@ -43,6 +43,7 @@ FACES = {
     "Task": "perdure._tasks",
     "TaskFrames": "perdure._tasks",
     "Holders": "perdure._tasks",
+    "Workers": "perdure._worker",
     "Inbox": "perdure._durable",
     "Journal": "perdure._durable",
     "KillSwitch": "perdure._durable",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from perdure._model import Event, Reason
     from perdure._runtime import Runtime
     from perdure._tasks import Holders, Once
-    from perdure._worker import Hook, Queue
+    from perdure._worker import Hook, Queue, Workers
     from perdure.memory import Layer, Memory, StorageAdapter
 
 P = ParamSpec("P")
@@ -55,6 +55,7 @@ class Perdure:
         self._queues: dict[str, Queue] = {}
         self._kill_switch: KillSwitch | None = None
         self._holders: Holders | None = None
+        self._workers: Workers | None = None
 
     @property
     def holders(self) -> Holders:
@@ -64,6 +65,15 @@ class Perdure:
 
             self._holders = Holders(self.tasks)
         return self._holders
+
+    @property
+    def workers(self) -> Workers:
+        """The processes that use this store: list them, ask workers to drain."""
+        if self._workers is None:
+            from perdure._worker import Workers
+
+            self._workers = Workers(self.tasks)
+        return self._workers
 
     @property
     def effects(self) -> Inbox:

@@ -7,5 +7,18 @@ from perdure._worker.queues import Queue
 from perdure._worker.registration import DRAIN
 from perdure._worker.spawn_hook import Hook
 from perdure._worker.worker import Settings, Worker
+from perdure._worker.worker_records import WorkerRecord, Workers, WorkerState
 
-__all__ = ["DRAIN", "ClaimedTask", "Duty", "Hook", "Queue", "Settings", "Worker", "drain_workers"]
+__all__ = [
+    "DRAIN",
+    "ClaimedTask",
+    "Duty",
+    "Hook",
+    "Queue",
+    "Settings",
+    "Worker",
+    "WorkerRecord",
+    "WorkerState",
+    "Workers",
+    "drain_workers",
+]

@@ -22,16 +22,29 @@ async def drain_workers(store: Store, *, pids: Collection[int], host: str | None
         TimedOut: some still hold tasks; they keep draining.
     """
     asked = [other for other in await _workers(store) if _is_meant(other, pids, host)]
-    for other in asked:
-        params = {"worker": other.id, "wish": DRAIN}
-        await Write(store.committer, "ask_worker", params, key=f"worker {other.id}")
+    await ask_to_drain(store, [other.id for other in asked])
+    await until_drained(store, {other.id for other in asked}, timeout)
+    return asked
+
+
+async def ask_to_drain(store: Store, ids: Collection[str]) -> None:
+    """Put the wish down for these workers; each looks for it now and then."""
+    for id in ids:
+        await Write(store.committer, "ask_worker", {"worker": id, "wish": DRAIN}, key=f"worker {id}")
+
+
+async def until_drained(store: Store, ids: set[str], timeout: timedelta) -> None:
+    """Wait until these workers hold no tasks.
+
+    Raises:
+        TimedOut: some still hold tasks; they keep draining.
+    """
     end = store.clock.boottime() + timeout.total_seconds()
-    while busy := await _busy(store, {other.id for other in asked}):
+    while busy := await _busy(store, ids):
         if store.clock.boottime() >= end:
             names = ", ".join(f"pid {other.process.pid} on {other.process.host}" for other in busy)
             raise TimedOut(f"{names} still at work after {timeout}", kept="the request; those workers keep draining")
         await Nap(_LOOK_SECONDS)
-    return asked
 
 
 async def _workers(store: Store) -> list[Peer]:

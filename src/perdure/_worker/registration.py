@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
+import perdure
 from perdure._durable import known_versions
 from perdure._store import WorkerRow, Write
 from perdure._tasks import Tasks, checks, store_of
@@ -22,8 +23,9 @@ DRAIN, DRAINING = "drain", "draining"
 class Registration:
     name = "registration"
 
-    def __init__(self, tasks: Tasks, queues: Sequence[str], drain: Callable[[], None]) -> None:
-        self._store, self._queues, self._drain = store_of(tasks), list(queues), drain
+    def __init__(self, tasks: Tasks, queues: Sequence[str], concurrency: int, drain: Callable[[], None]) -> None:
+        self._store, self._drain = store_of(tasks), drain
+        self._about = {"queues": list(queues), "concurrency": concurrency, "perdure": perdure.__version__}
         self._said = ""
         self._is_here = False
 
@@ -33,8 +35,8 @@ class Registration:
         if not self._is_here:
             self._is_here = True
             presence.hold()
-        known = {"queues": self._queues, "functions": sorted(known_versions()), "commands": checks.may_run_commands()}
-        knows = json.dumps(known)
+        may = {"functions": sorted(known_versions()), "commands": checks.may_run_commands()}
+        knows = json.dumps({**self._about, **may})
         if knows != self._said:
             await self._write("announce", knows=knows)
             self._said = knows

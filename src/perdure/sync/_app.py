@@ -25,6 +25,7 @@ from perdure.sync._faces import (
     Task,
     Tasks,
     Triggers,
+    Workers,
 )
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Perdure:
         self.tasks = Tasks(self._inner.tasks)
         self.effects = Inbox(self._inner.effects)
         self.kill_switch = KillSwitch(self._inner.kill_switch)
+        self.workers = Workers(self._inner.workers)
         self.holders = Holders(self._inner.holders)
         self.journal = Journal(self._inner.journal)
         self.schedules = Schedules(self._inner.schedules)

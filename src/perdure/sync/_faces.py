@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from perdure._tasks import Task as AsyncTask
     from perdure._tasks import TaskFrames as AsyncTaskFrames
     from perdure._tasks import Tasks as AsyncTasks
+    from perdure._worker import WorkerRecord
+    from perdure._worker import Workers as AsyncWorkers
     from perdure.sync._calls import inner_of
 Json = Any
 
@@ -614,6 +616,29 @@ class Holders:
             NotFound: there is no such task.
         """
         return drive(self._inner.release(task_id, fence))
+
+
+class Workers:
+    """The processes that use a store."""
+
+    def __init__(self, inner: AsyncWorkers) -> None:
+        self._inner = inner
+
+    def list(self) -> Sequence[WorkerRecord]:
+        """Every registered process. A second look tells which of them are silent."""
+        return drive(self._inner.list())
+
+    def drain(self, ids: Collection[str], *, wait: Duration | None = None) -> Sequence[WorkerRecord]:
+        """Ask these workers to stop: they give their tasks back at the next safe point, and take no new ones.
+
+        With `wait`, return when they hold no task any more. Without it, return when the wish is on disk.
+
+        Raises:
+            NotFound: one of them is not registered; none was asked.
+            InvalidInput: one of them takes no tasks; none was asked.
+            TimedOut: some still hold tasks after `wait`; they keep draining.
+        """
+        return drive(self._inner.drain(ids, wait=wait))
 
 
 class Inbox:

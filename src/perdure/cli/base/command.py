@@ -42,7 +42,7 @@ SECTIONS = {
     "Steer": ("pause", "resume", "approve", "reject", "answer", "signal", "take", "cancel", "rollback", "fork"),
     "Wait and stop": ("wait", "callback", "kill-switch"),
     "Maintain": ("pin", "archive", "delete", "gc", "export", "import", "keys", "audit", "doctor", "lint"),
-    "Serve": ("worker", "up", "drain", "keep", "schedule", "trigger", "event", "handlers"),
+    "Serve": ("worker", "workers", "up", "drain", "keep", "schedule", "trigger", "event", "handlers"),
     "More": ("demo", "bench"),
 }
 

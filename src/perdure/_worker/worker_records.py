@@ -1,0 +1,139 @@
+"""`app.workers`: which processes use the store, what they can do, and asking workers to drain.
+
+Owns what is said of a process. Whether its tasks are given to others is for the reaper to decide.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from perdure._ground.clock import moment
+from perdure._ground.durations import Duration, require_timedelta
+from perdure._ground.ids import Process, is_proven_dead
+from perdure._model import Holder, Sighting
+from perdure._store import Store, WorkerRow
+from perdure._tasks import Tasks, is_holder, store_of
+from perdure._worker.drain import ask_to_drain, until_drained
+from perdure.errors import InvalidInput, NotFound
+
+WorkerState = Literal["alive", "silent", "dead"]
+
+
+class WorkerRecord(Struct, frozen=True, kw_only=True):
+    """A process that is registered in the store: a worker, a program that holds leases, or a holder elsewhere."""
+
+    id: str
+    host: str
+    pid: int
+    user: str
+    state: WorkerState  # dead: proven. silent: it missed every beat of one lease while this process watched it
+    beat_age: timedelta | None  # since its last beat, as far as this process has watched it; None after one look
+    lease: timedelta
+    leases: int  # tasks it holds now
+    started_at: datetime
+    is_worker: bool  # it takes tasks of durable functions
+    is_remote: bool  # a process elsewhere that is known only over a network
+    concurrency: int | None
+    queues: Sequence[str]
+    functions: Sequence[str]
+    version: str  # of perdure
+    wish: str  # "drain" when it is asked to stop, "draining" once it takes no more tasks
+
+
+class Workers:
+    """The processes that use a store."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._store = store_of(tasks)
+        self._seen: dict[str, Sighting] = {}
+
+    async def list(self) -> Sequence[WorkerRecord]:
+        """Every registered process. A second look tells which of them are silent."""
+        rows = await self._store.rows(WorkerRow, "read_workers")
+        now, before, self._seen = self._store.clock.boottime(), self._seen, {}
+        records = []
+        for row in rows:
+            lease = timedelta(milliseconds=row.lease_ms)
+            sighting = Sighting.of(Holder(0, row.id, row.beats), now, before.get(row.id), lease)
+            self._seen[row.id] = sighting
+            age = timedelta(seconds=now - sighting.since) if row.id in before else None
+            is_silent = sighting.is_over(now, lease) and _has_to_beat(row)
+            records.append(_record(self._store, row, age, is_silent))
+        return records
+
+    async def drain(self, ids: Collection[str], *, wait: Duration | None = None) -> Sequence[WorkerRecord]:
+        """Ask these workers to stop: they give their tasks back at the next safe point, and take no new ones.
+
+        With `wait`, return when they hold no task any more. Without it, return when the wish is on disk.
+
+        Raises:
+            NotFound: one of them is not registered; none was asked.
+            InvalidInput: one of them takes no tasks; none was asked.
+            TimedOut: some still hold tasks after `wait`; they keep draining.
+        """
+        limit = require_timedelta("wait", wait)
+        known = {one.id: one for one in await self.list()}
+        for id in ids:
+            if id not in known:
+                raise NotFound("worker", str(id), self._store.place, do="`perdure workers` lists them")
+            if not known[id].is_worker:
+                raise InvalidInput(
+                    f"process {id} takes no tasks, so it cannot drain", do="`perdure workers` lists them"
+                )
+        await ask_to_drain(self._store, ids)
+        if limit is not None:
+            await until_drained(self._store, set(ids), limit)
+        return [known[id] for id in ids]
+
+
+def _record(store: Store, row: WorkerRow, age: timedelta | None, is_silent: bool) -> WorkerRecord:
+    process = Process(row.host, row.boot_id, row.pid_ns, row.pid, row.pid_start)
+    is_dead = is_proven_dead(process, same_machine=store.engine.is_local)
+    said = _announced(row.knows)
+    concurrency = said.get("concurrency")
+    return WorkerRecord(
+        id=row.id,
+        host=row.host,
+        pid=row.pid,
+        user=row.user,
+        state="dead" if is_dead else "silent" if is_silent else "alive",
+        beat_age=age,
+        lease=timedelta(milliseconds=row.lease_ms),
+        leases=row.leases,
+        started_at=moment(row.started_at),
+        is_worker=bool(row.knows),
+        is_remote=is_holder(row.id),
+        concurrency=concurrency if type(concurrency) is int else None,
+        queues=_texts(said.get("queues")),
+        functions=[_function(one) for one in said.get("functions") or () if isinstance(one, list) and one],
+        version=str(said.get("perdure") or ""),
+        wish=row.wish or "",
+    )
+
+
+def _has_to_beat(row: WorkerRow) -> bool:
+    """Whether its silence means anything: a process that holds nothing and takes no tasks need not beat."""
+    return bool(row.leases or row.knows or is_holder(row.id))
+
+
+def _announced(knows: str | None) -> dict[str, Any]:
+    try:
+        said = json.loads(knows or "{}")
+    except ValueError:
+        return {}  # what a process says of itself is only shown
+    return said if isinstance(said, dict) else {}
+
+
+def _texts(found: Any) -> list[str]:
+    return [str(one) for one in found] if isinstance(found, list) else []
+
+
+def _function(one: Sequence[Any]) -> str:
+    """A function as people write it: its name, and its version after the first."""
+    version = one[1] if len(one) > 1 else 1
+    return str(one[0]) if version == 1 else f"{one[0]} v{version}"
