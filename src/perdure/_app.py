@@ -5,8 +5,10 @@ What carries durable functions out is imported when it is first used: many progr
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -45,7 +47,16 @@ class Perdure:
     """perdure in this process.
 
     Without a url it uses PERDURE_URL, or the nearest .perdure/ upwards; the first write makes one here.
+    With the address of a server (https://…) the store is behind it, and `key` is an API key of that server.
     """
+
+    def __new__(cls, url: str | Path | None = None, **_: object) -> Perdure:
+        given = url if url is not None else os.environ.get("PERDURE_URL")
+        if cls is Perdure and isinstance(given, str) and given.startswith(("http://", "https://")):
+            # Its room is above this one: a server's client is this app with another inside.
+            remote: type[Perdure] = import_module("perdure.client").RemotePerdure
+            return super().__new__(remote)
+        return super().__new__(cls)
 
     def __init__(self, url: str | Path | None = None, *, key: str | None = None, namespace: str = "default") -> None:
         check_id(namespace, "namespace")

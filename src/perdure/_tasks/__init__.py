@@ -20,6 +20,7 @@ __getattr__ = lazy_door(
             "put as put_checkpoint",
             "read_checkpoint",
             "read_own_state",
+            "read_state_at",
             "store_once as checkpoint_once",
         ),
         "core": ("StoreOwner", "TaskCore", "agent_of", "event_of", "has_checkpoints", "store_of"),

@@ -17,6 +17,7 @@ from perdure._tasks.checkpoints import (
     put as put_checkpoint,
     read_checkpoint,
     read_own_state,
+    read_state_at,
     store_once as checkpoint_once,
 )
 from perdure._tasks.core import StoreOwner, TaskCore, agent_of, event_of, has_checkpoints, store_of
@@ -130,6 +131,7 @@ __all__ = [
     "put_checkpoint",
     "read_checkpoint",
     "read_own_state",
+    "read_state_at",
     "checkpoint_once",
     "StoreOwner",
     "TaskCore",

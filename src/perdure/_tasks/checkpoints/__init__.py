@@ -6,7 +6,16 @@ __getattr__ = lazy_door(
     __name__,
     {
         "autosave": ("saving",),
-        "checkpoint_write": ("all_carried", "carried", "carry", "has_carried", "put", "read_own_state", "store_once"),
+        "checkpoint_write": (
+            "all_carried",
+            "carried",
+            "carry",
+            "has_carried",
+            "put",
+            "read_own_state",
+            "read_state_at",
+            "store_once",
+        ),
         "history": ("read_checkpoint",),
         "list_append": ("append", "causes_of"),
         "retention": ("Policy",),

@@ -11,6 +11,7 @@ from perdure._tasks.checkpoints.checkpoint_write import (
     has_carried,
     put,
     read_own_state,
+    read_state_at,
     store_once,
 )
 from perdure._tasks.checkpoints.history import read_checkpoint
@@ -28,6 +29,7 @@ __all__ = [
     "has_carried",
     "put",
     "read_own_state",
+    "read_state_at",
     "store_once",
     "read_checkpoint",
     "append",

@@ -22,7 +22,7 @@ from perdure._tasks.lifecycle import take_lease
 from perdure._tasks.once import Once, once_of
 from perdure._tasks.state import Snapshot, snapshots, unseen_changes
 from perdure._tasks.task_walk import outline
-from perdure.errors import Conflict, NotFound, RecordDamaged
+from perdure.errors import Conflict, NotFound, RecordDamaged, StaleVersion
 
 if TYPE_CHECKING:
     from perdure._tasks.leases import Hold
@@ -73,6 +73,19 @@ async def read_own_state(task: TaskCore) -> None:
     rows = await outline(task._store, task.uid)
     own = [row.seq for row in rows if row.valid and not row.superseded and row.cause in _GIVEN]
     task._read, _ = await snapshots.materialise(task._store, task.uid, max(own, default=0))
+
+
+async def read_state_at(task: TaskCore, seq: int) -> None:
+    """Have the next write of the state say that its author had read checkpoint `seq`.
+
+    Raises:
+        StaleVersion: that checkpoint has been removed since.
+    """
+    if task._read.seq != seq:
+        try:
+            task._read, _ = await snapshots.materialise(task._store, task.uid, seq)
+        except NotFound:
+            raise StaleVersion(task.id, seq, task._read.seq, path="the state") from None
 
 
 async def save_working_state(task: TaskCore) -> None:

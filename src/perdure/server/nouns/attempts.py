@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct, ValidationError, convert
 
-from perdure._tasks import Task
+from perdure._tasks import Task, read_state_at
 from perdure.errors import InvalidInput, NotFound
 from perdure.server.encoding import version_tag
 from perdure.server.nouns.references import task_of
@@ -100,6 +100,8 @@ async def checkpoint(ask: Ask[Nothing, NewCheckpoint]) -> Answer:
     new = ask.body
     pending = _tool_calls(new.pending)
     async with _writing(ask) as task:
+        if new.base is not None:
+            await read_state_at(task, new.base)
         made = await task.checkpoint(
             new.state, label=new.label, plan=new.plan, memory=new.memory, partial=new.partial, pending=pending
         )

@@ -35,6 +35,7 @@ async def begin(ask: Ask[Nothing, NewTask]) -> Answer:
         task = await ask.app.tasks.create(
             new.id,
             state=new.state,
+            status=new.status,
             name=new.name,
             description=new.description,
             agent=new.agent,

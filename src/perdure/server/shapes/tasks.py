@@ -27,6 +27,7 @@ class NewTask(Strict, frozen=True, kw_only=True):
 
     id: str
     mode: Literal["create", "open", "again"] = "create"
+    status: Literal["running", "pending"] = "running"
     state: Json = field(default_factory=dict)
     name: str = ""
     description: str = ""
@@ -87,6 +88,7 @@ class Instruction(Strict, frozen=True, kw_only=True):
 
 class NewCheckpoint(Strict, frozen=True, kw_only=True):
     state: Json
+    base: int | None = None  # number of the checkpoint that the state was made from; None: the newest
     label: str = ""
     plan: Json = None
     memory: Json = None

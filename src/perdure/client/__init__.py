@@ -1,0 +1,12 @@
+"""perdure behind a server: what `Perdure("https://…")` gives."""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "app": ("RemotePerdure",),
+        "tasks": ("RemoteTask", "RemoteTasks"),
+        "transport": ("Transport",),
+    },
+)

@@ -1,0 +1,14 @@
+"""perdure behind a server: what `Perdure("https://…")` gives.
+
+Written by tools/make_doors.py from the table in __init__.py.
+"""
+
+from perdure.client.app import RemotePerdure
+from perdure.client.tasks import RemoteTask, RemoteTasks
+from perdure.client.transport import Transport
+__all__ = [
+    "RemotePerdure",
+    "RemoteTask",
+    "RemoteTasks",
+    "Transport",
+]

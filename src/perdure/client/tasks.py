@@ -1,0 +1,269 @@
+"""`app.tasks` of a server elsewhere: the verbs, the handles and the records of the library, over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from perdure._ground.durations import Duration, require_timedelta
+from perdure._ground.ids import check_id
+from perdure._ground.json_values import plain
+from perdure._model import Config, Event, FirstStatus, Reason, Status, TaskRecord
+from perdure._tasks import Task, Tasks
+from perdure.client.holder import RemoteHolding
+from perdure.client.transport import Reply, Transport
+from perdure.errors import NotFound, TaskFailed, TimedOut
+from perdure.types import Checkpoint, ToolCall
+
+Json = Any
+_LONGEST_POLL = 30.0  # seconds
+
+
+def path_of(id: str) -> str:
+    """The address of a task. An id of dots only would be taken for a step in the path, and is escaped."""
+    escaped = quote(check_id(id), safe="")
+    return f"/v1/tasks/{escaped.replace('.', '%2E') if set(id) <= {'.'} else escaped}"
+
+
+def record_of(value: Any) -> TaskRecord:
+    return msgspec.convert(value, TaskRecord, strict=False)
+
+
+class RemoteTasks(Tasks):
+    """The tasks of one namespace behind a server; the namespace is the key's."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._holding = RemoteHolding(transport)
+
+    # ── beginning ───────────────────────────────────────────────────────────────────────────────
+
+    async def create(
+        self,
+        id: str,
+        *,
+        state: Json,
+        status: FirstStatus = "running",
+        name: str = "",
+        description: str = "",
+        agent: str = "",
+        tags: Mapping[str, str] = {},
+        config: Config | None = None,
+        depends_on: Sequence[str] = (),
+    ) -> Task:
+        body = {
+            "id": check_id(id),
+            "state": state,
+            "name": name,
+            "description": description,
+            "agent": agent,
+            "tags": dict(tags),
+            "depends_on": list(depends_on),
+            **({"config": plain(config)} if config is not None else {}),
+            **({"status": status} if status != "running" else {}),
+        }
+        return self._task(await self._transport.send("POST", "/v1/tasks", body), created=True)
+
+    async def open(self, id: str, *, state: Json = None, again: bool = False) -> Task:
+        body = {"id": check_id(id), "mode": "again" if again else "open", "state": {} if state is None else state}
+        reply = await self._transport.send("POST", "/v1/tasks", body)
+        return self._task(reply, created=reply.status == 201)
+
+    # ── finding ─────────────────────────────────────────────────────────────────────────────────
+
+    async def get(self, id: str, *, archived: bool = False) -> TaskRecord | None:
+        try:
+            record = record_of((await self._transport.get(path_of(id))).value)
+        except NotFound:
+            return None
+        return None if record.archived_at is not None and not archived else record
+
+    async def handle(self, id: str) -> Task:
+        return self._task(await self._transport.get(path_of(id)), created=False)
+
+    async def handle_by_uid(self, uid: str) -> Task:
+        return self._task(await self._transport.get(f"/v1/tasks/~{quote(uid, safe='')}"), created=False)
+
+    async def history(self, id: str) -> Sequence[TaskRecord]:
+        try:
+            reply = await self._transport.get(f"{path_of(id)}/history")
+        except NotFound:
+            return []
+        return [record_of(item) for item in reply.value["items"]]
+
+    async def events(self, id: str) -> Sequence[Event]:
+        found: list[Event] = []
+        after: int | None = 0
+        while after is not None:
+            page = (await self._transport.get(f"{path_of(id)}/events", after=after)).value
+            found += [msgspec.convert({"task_id": id, "data": None, **item}, Event) for item in page["items"]]
+            after = int(page["next"]) if page["next"] is not None else None
+        return found
+
+    async def wait_for(self, id: str, *, status: Status = "completed", timeout: Duration | None = None) -> TaskRecord:
+        limit = require_timedelta("timeout", timeout)
+        left = None if limit is None else limit.total_seconds()
+        while True:
+            poll = _LONGEST_POLL if left is None else max(0.0, min(left, _LONGEST_POLL))
+            reply = await self._transport.get(f"{path_of(id)}/wait", status=status, timeout=poll)
+            record = record_of(reply.value["task"])
+            if record.status == status:
+                return record
+            if record.is_finished:
+                raise TaskFailed(id, record.status, status, record.error)
+            if left is not None and (left := left - poll) <= 0:
+                raise TimedOut(
+                    f"task {id!r} is {record.status} after {timeout}; {status} was waited for",
+                    kept="the task goes on",
+                    do="wait longer, or look at it with `perdure show`",
+                )
+
+    async def deliver(self, token: str, value: Json = None, *, by: str = "") -> bool:
+        reply = await self._transport.send("POST", f"/v1/callbacks/{quote(token, safe='')}", value)
+        return bool(reply.value["counted"])
+
+    def _task(self, reply: Reply, *, created: bool) -> Task:
+        return RemoteTask(self, record_of(reply.value), created=created)
+
+
+class RemoteTask(Task):
+    """One task behind a server."""
+
+    def __init__(self, tasks: RemoteTasks, record: TaskRecord, *, created: bool) -> None:
+        self._remote, self._transport = tasks, tasks._transport
+        self._fence: str | None = None
+        self.created = created
+        self._take(record)
+
+    def _take(self, record: TaskRecord) -> TaskRecord:
+        self.id, self.uid, self.status, self.state = record.id, record.uid, record.status, record.state
+        self._base_seq = record.latest.seq if record.latest is not None else 0
+        self._version = record.version
+        return record
+
+    @property
+    def _path(self) -> str:
+        return f"/v1/tasks/~{self.uid}"
+
+    async def record(self) -> TaskRecord:
+        return self._take(record_of((await self._transport.get(self._path)).value))
+
+    # ── an attempt's writes ─────────────────────────────────────────────────────────────────────
+
+    def attempt(self, *, take_over: bool = False) -> AbstractAsyncContextManager[Task]:
+        return self._attempt(take_over)
+
+    @asynccontextmanager
+    async def _attempt(self, take_over: bool) -> AsyncIterator[Task]:
+        holding = self._remote._holding
+        begun = await holding.begin(self._path, take_over=take_over)
+        self._fence = begun["fence"]
+        self._take(record_of(begun["task"]))
+        try:
+            yield self
+        finally:
+            fence, self._fence = self._fence, None
+            await holding.give_back(self._path, fence)
+
+    async def checkpoint(
+        self,
+        state: Json,
+        *,
+        label: str = "",
+        plan: Json = None,
+        memory: Json = None,
+        partial: Json = None,
+        pending: Sequence[ToolCall] = (),
+    ) -> Checkpoint:
+        body = {
+            "state": state,
+            "base": self._base_seq,
+            "label": label,
+            "plan": plan,
+            "memory": memory,
+            "partial": partial,
+            "pending": plain(list(pending)),
+        }
+        return self._made(await self._write("POST", "checkpoints", body))
+
+    async def append(self, path: str | Sequence[str | int], item: Json, *, label: str = "") -> Checkpoint:
+        where = path if isinstance(path, str) else list(path)
+        return self._made(await self._write("POST", "append", {"path": where, "item": item, "label": label}))
+
+    def _made(self, value: Any) -> Checkpoint:
+        made = msgspec.convert(value, Checkpoint, strict=False)
+        self.state, self._base_seq = made.data, made.seq
+        return made
+
+    async def mark_progress(
+        self,
+        operation: str,
+        *,
+        percent: float | None = None,
+        cursor: Json = None,
+        done: int | None = None,
+        total: int | None = None,
+    ) -> None:
+        body = {"operation": operation, "percent": percent, "cursor": cursor, "done": done, "total": total}
+        await self._write("PUT", "progress", body)
+
+    async def complete(self, result: Json = None) -> None:
+        self._take(record_of(await self._write("POST", "complete", {"result": result})))
+
+    async def fail(self, error: Json) -> None:
+        said = {"type": type(error).__name__, "message": str(error)} if isinstance(error, BaseException) else error
+        self._take(record_of(await self._write("POST", "fail", {"error": said})))
+
+    # ── control ─────────────────────────────────────────────────────────────────────────────────
+
+    async def pause(
+        self, message: str, *, reason: Reason = "human_input", checkpoint: Json = None, **payload: Json
+    ) -> None:
+        now = bool(payload.pop("now", False))
+        body = {"message": message, "reason": reason, "payload": plain(payload), "now": now, "checkpoint": checkpoint}
+        self._take(record_of(await self._write("POST", "pause", body)))
+
+    async def resume(
+        self, *, state: Mapping[str, Json] | None = None, checkpoint: str | None = None, instruction: str | None = None
+    ) -> None:
+        body = {"state": dict(state) if state else None, "checkpoint": checkpoint, "instruction": instruction}
+        await self._steer("resume", body, is_matched=bool(state) or checkpoint is not None)
+
+    async def instruct(self, text: str) -> None:
+        await self._write("POST", "instruct", {"text": text})
+
+    async def cancel(self, *, undo: bool = True) -> None:
+        self._take(record_of(await self._write("POST", "cancel", {"undo": undo})))
+
+    async def rollback(self, to: str, *, undo: bool | None = None) -> None:
+        effects = None if undo is None else "undo" if undo else "keep"
+        await self._steer("rollback", {"to": to, "effects": effects}, is_matched=True)
+
+    async def _steer(self, verb: str, body: Json, *, is_matched: bool) -> None:
+        """A verb that must not hit another state than the one it was meant for."""
+        headers = {"If-Match": f'"v{(await self.record()).version}"'} if is_matched else {}
+        self._take(record_of(await self._write("POST", verb, body, headers)))
+
+    async def fork(self, id: str, *, at: str | None = None, set: Mapping[str, Json] = {}) -> Task:
+        reply = await self._transport.send("POST", f"{self._path}/fork", {"id": id, "at": at, "set": dict(set)})
+        return RemoteTask(self._remote, record_of(reply.value), created=True)
+
+    async def signal(self, name: str, value: Json = None, *, once: str | None = None) -> None:
+        headers = {"Idempotency-Key": once} if once is not None else {}
+        await self._write("POST", "signal", {"name": name, "value": value}, headers)
+
+    async def archive(self) -> None:
+        self._take(record_of(await self._write("POST", "archive", None)))
+
+    async def delete(self, *, force: bool = False) -> None:
+        match = {"If-Match": f'"v{(await self.record()).version}"'}
+        await self._transport.send("DELETE", self._path, query={"force": force}, headers=match)
+
+    async def _write(self, method: str, verb: str, body: Json, headers: Mapping[str, str] | None = None) -> Any:
+        fence = {"Perdure-Fence": self._fence} if self._fence else {}
+        reply = await self._transport.send(method, f"{self._path}/{verb}", body, headers={**fence, **(headers or {})})
+        return reply.value

@@ -1,0 +1,115 @@
+"""`Perdure("http://…")`: the verbs of `app.tasks` through a server, with the same records and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from perdure import Perdure, errors, sync
+from perdure.server import Server, Settings
+from tests.server.test_tasks import ALL, Known
+from tests.support.live_server import listening
+
+
+@contextmanager
+def a_server(url: str) -> Iterator[str]:
+    with listening(Server(lambda name: Perdure(url, namespace=name), Settings(), None, Known(ALL))) as address:
+        yield address
+
+
+@pytest.fixture
+def address(shared_url) -> Iterator[str]:
+    with a_server(shared_url) as address:
+        yield address
+
+
+async def test_a_task_lives_its_life_through_a_server(address):
+    async with Perdure(address) as app:
+        task = await app.tasks.create("report", state={"n": 1}, tags={"team": "a"})
+        async with task.attempt():
+            made = await task.checkpoint({"n": 2}, label="half")
+            assert (made.seq, made.label, made.data) == (1, "half", {"n": 2})
+            await task.append("rows", 7)
+            await task.mark_progress("copy", done=1, total=4)
+        await task.pause("Ship?", reason="human_approval", expires="2d")
+        record = await app.tasks.get("report")
+        assert record is not None
+        assert (record.status, record.pause.reason, record.tags) == ("paused", "human_approval", {"team": "a"})
+        assert record.progress.percent == 25
+        await task.resume(state={"approved": True})
+        assert task.state == {"n": 2, "rows": [7], "approved": True}
+        await task.complete({"ok": True})
+        assert (await app.tasks.wait_for("report")).result == {"ok": True}
+        assert next(event.kind for event in await app.tasks.events("report")) == "created"
+
+
+async def test_errors_are_those_of_the_library(address):
+    async with Perdure(address) as app:
+        task = await app.tasks.create("t", state={})
+        with pytest.raises(errors.AlreadyExists) as exists:
+            await app.tasks.create("t", state={})
+        assert (exists.value.task_id, exists.value.status) == ("t", "running")
+        with pytest.raises(errors.NotFound):
+            await app.tasks.handle("nothing")
+        with pytest.raises(errors.InvalidPayload):
+            await task.pause("x", reason="scheduled_wait")
+        await task.complete(1)
+        with pytest.raises(errors.InvalidTransition) as refused:
+            await task.complete(2)
+        assert refused.value.do
+
+
+async def test_of_two_processes_one_has_the_lease(address):
+    async with Perdure(address) as one, Perdure(address) as two:
+        first = await one.tasks.create("t", state={})
+        second = await two.tasks.handle("t")
+        async with first.attempt():
+            with pytest.raises(errors.LeaseHeld):
+                await second.checkpoint({"n": 2})
+            async with second.attempt(take_over=True):
+                with pytest.raises(errors.LeaseLost):
+                    await first.checkpoint({"n": 1})
+                await second.checkpoint({"n": 3})
+        assert (await one.tasks.get("t")).state == {"n": 3}
+
+
+async def test_what_others_wrote_meanwhile_is_kept(address):
+    async with Perdure(address) as one, Perdure(address) as two:
+        first = await one.tasks.create("t", state={"a": 1})
+        second = await two.tasks.handle("t")
+        await second.checkpoint({"a": 1, "b": 2})
+        await first.checkpoint({"a": 9})
+        assert (await one.tasks.get("t")).state == {"a": 9, "b": 2}
+        with pytest.raises(errors.StaleVersion):
+            await second.checkpoint({"a": 7, "b": 2})
+
+
+async def test_a_value_that_json_lacks_is_refused_before_it_is_sent(address):
+    async with Perdure(address) as app:
+        with pytest.raises(errors.NotStorable):
+            await app.tasks.create("t", state={"at": {1, 2}})
+        assert await app.tasks.get("t") is None
+
+
+async def test_code_does_not_run_through_a_server(address):
+    async with Perdure(address) as app:
+        with pytest.raises(errors.InvalidInput, match="through a server"):
+            app.worker()
+
+
+def test_blocking_code_uses_the_same_client(address):
+    with sync.Perdure(address) as app:
+        task = app.tasks.create("t", state={"n": 1})
+        with task.attempt():
+            task.checkpoint({"n": 2})
+        task.complete("done")
+        assert app.tasks.get("t").result == "done"
+
+
+async def test_a_server_that_is_away_is_told(tmp_path):
+    from perdure.client import Transport
+
+    with pytest.raises(errors.StoreUnreachable, match="did not answer"):
+        await Transport("http://127.0.0.1:9", None, patience=0).get("/v1")
