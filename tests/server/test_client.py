@@ -8,14 +8,17 @@ from contextlib import contextmanager
 import pytest
 
 from perdure import Perdure, errors, sync
-from perdure.server import Server, Settings
+from perdure.server import make_app
+from perdure.types import TaskFilter
 from tests.server.test_tasks import ALL, Known
 from tests.support.live_server import listening
 
 
 @contextmanager
 def a_server(url: str) -> Iterator[str]:
-    with listening(Server(lambda name: Perdure(url, namespace=name), Settings(), None, Known(ALL))) as address:
+    server = make_app(url)
+    server._guard, server._identity = None, Known(ALL)
+    with listening(server) as address:
         yield address
 
 
@@ -43,6 +46,18 @@ async def test_a_task_lives_its_life_through_a_server(address):
         await task.complete({"ok": True})
         assert (await app.tasks.wait_for("report")).result == {"ok": True}
         assert next(event.kind for event in await app.tasks.events("report")) == "created"
+
+
+async def test_tasks_are_listed_and_counted_through_a_server(address):
+    async with Perdure(address) as app:
+        for number in range(3):
+            await app.tasks.create(f"t{number}", state={}, tags={"n": str(number)})
+        first = await app.tasks.page(limit=2)
+        assert [item.id for item in first] == ["t2", "t1"]
+        assert [item.id for item in await app.tasks.page(limit=2, cursor=first.cursor)] == ["t0"]
+        assert [item.id for item in await app.tasks.page(TaskFilter(tags={"n": "1"}))] == ["t1"]
+        assert (await app.tasks.counts()).status["running"] == 3
+        assert [record.id for record in await app.tasks.list(limit=2)] == ["t2", "t1"]
 
 
 async def test_errors_are_those_of_the_library(address):

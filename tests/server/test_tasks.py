@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure
-from perdure.server import Caller, Server, Settings
+from perdure.server import Caller, make_app
 from tests.support.asgi import send_to
 
 ALL = frozenset({"tasks:read", "data:read", "tasks:write", "tasks:control"})
@@ -26,7 +25,8 @@ class Known:
 
 @asynccontextmanager
 async def serving(url: str, scopes: frozenset[str] = ALL, namespace: str = "default") -> AsyncIterator[Any]:
-    server = Server(lambda name: Perdure(url, namespace=name), Settings(), None, Known(scopes, namespace))
+    server = make_app(url)
+    server._guard, server._identity = None, Known(scopes, namespace)
 
     async def ask(method: str, path: str, body: Any = None, *, query: str = "", **headers: str) -> tuple[int, Any]:
         raw = b"" if body is None else json.dumps(body).encode()
@@ -136,3 +136,23 @@ async def test_an_agent_elsewhere_has_a_lease_of_its_own(url):
         assert (await ask("GET", "/v1/tasks/t"))[1]["state"] == {"n": 1}
         assert (await ask("DELETE", f"/v1/holders/{holder['holder']}", perdure_holder=holder["token"]))[0] == 204
         assert (await ask("POST", beat, perdure_holder=holder["token"]))[0] == 410
+
+
+async def test_a_list_is_read_page_by_page(url):
+    async with serving(url) as ask:
+        for number in range(5):
+            await ask("POST", "/v1/tasks", {"id": f"t{number}", "tags": {"k": "v"}}, idempotency_key=str(number))
+        seen, cursor = [], ""
+        while True:
+            status, page = await ask("GET", "/v1/tasks", query=f"limit=2&tag.k=v{cursor}")
+            assert status == 200
+            seen += [item["id"] for item in page["items"]]
+            if page["next"] is None:
+                break
+            cursor = f"&cursor={page['next']}"
+        assert seen == ["t4", "t3", "t2", "t1", "t0"]
+        for query in (f"limit=2{cursor}", f"limit=2&tag.k=v{cursor[:-1]}", "cursor=AAAA", "cursor=%00", "limit=0"):
+            status, problem = await ask("GET", "/v1/tasks", query=query)
+            assert (status, problem["code"] in ("bad_cursor", "bad_request")) == (400, True), query
+        assert (await ask("GET", "/v1/counts"))[1]["status"]["running"] == 5
+        assert (await ask("GET", "/v1/facets"))[1]["tags"] == {"k": 5}

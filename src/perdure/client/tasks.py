@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -12,7 +13,21 @@ import msgspec
 from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.ids import check_id
 from perdure._ground.json_values import plain
-from perdure._model import Config, Event, FirstStatus, Reason, Status, TaskRecord
+from perdure._model import (
+    Config,
+    Counts,
+    Event,
+    Facets,
+    FirstStatus,
+    Page,
+    Part,
+    Reason,
+    Sort,
+    Status,
+    TaskFilter,
+    TaskRecord,
+    TaskSummary,
+)
 from perdure._tasks import Task, Tasks
 from perdure.client.holder import RemoteHolding
 from perdure.client.transport import Reply, Transport
@@ -31,6 +46,20 @@ def path_of(id: str) -> str:
 
 def record_of(value: Any) -> TaskRecord:
     return msgspec.convert(value, TaskRecord, strict=False)
+
+
+def _query_of(filter: TaskFilter | None) -> dict[str, Any]:
+    """The filter as parameters; fields that let every task through are left out."""
+    given = {} if filter is None else msgspec.structs.asdict(filter)
+    tags = given.pop("tags", {})
+    return {
+        **{name: value for name, value in given.items() if value},
+        **{f"tag.{key}": text for key, text in tags.items()},
+    }
+
+
+def _keyed(once: str | None) -> dict[str, str]:
+    return {} if once is None else {"Idempotency-Key": once}
 
 
 class RemoteTasks(Tasks):
@@ -54,6 +83,7 @@ class RemoteTasks(Tasks):
         tags: Mapping[str, str] = {},
         config: Config | None = None,
         depends_on: Sequence[str] = (),
+        once: str | None = None,
     ) -> Task:
         body = {
             "id": check_id(id),
@@ -66,7 +96,8 @@ class RemoteTasks(Tasks):
             **({"config": plain(config)} if config is not None else {}),
             **({"status": status} if status != "running" else {}),
         }
-        return self._task(await self._transport.send("POST", "/v1/tasks", body), created=True)
+        reply = await self._transport.send("POST", "/v1/tasks", body, headers=_keyed(once))
+        return self._task(reply, created=True)
 
     async def open(self, id: str, *, state: Json = None, again: bool = False) -> Task:
         body = {"id": check_id(id), "mode": "again" if again else "open", "state": {} if state is None else state}
@@ -103,6 +134,50 @@ class RemoteTasks(Tasks):
             found += [msgspec.convert({"task_id": id, "data": None, **item}, Event) for item in page["items"]]
             after = int(page["next"]) if page["next"] is not None else None
         return found
+
+    async def page(
+        self,
+        filter: TaskFilter | None = None,
+        *,
+        sort: Sort = "newest",
+        limit: int = 50,
+        cursor: str | None = None,
+        parts: Collection[Part] = (),
+    ) -> Page[TaskSummary]:
+        query = {**_query_of(filter), "sort": sort, "limit": limit, "cursor": cursor, "parts": list(parts)}
+        found = (await self._transport.get("/v1/tasks", **query)).value
+        items = [msgspec.convert(item, TaskSummary, strict=False) for item in found["items"]]
+        return Page(items, found["next"], found["approximate"])
+
+    async def list(
+        self,
+        *,
+        status: Status | None = None,
+        reason: Reason | None = None,
+        agent: str | None = None,
+        tags: Mapping[str, str] = {},
+        since: datetime | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        archived: bool = False,
+    ) -> Page[TaskRecord]:
+        wanted = TaskFilter(
+            status=frozenset({status} if status else ()),
+            reason=frozenset({reason} if reason else ()),
+            agent=agent,
+            tags=tags,
+            since=since,
+            archived=archived,
+        )
+        page = await self.page(wanted, limit=limit, cursor=cursor)
+        records = [await self.handle_by_uid(item.uid) for item in page.items]
+        return Page([await task.record() for task in records], page.cursor, page.approximate)
+
+    async def counts(self, filter: TaskFilter | None = None) -> Counts:
+        return msgspec.convert((await self._transport.get("/v1/counts", **_query_of(filter))).value, Counts)
+
+    async def facets(self) -> Facets:
+        return msgspec.convert((await self._transport.get("/v1/facets")).value, Facets)
 
     async def wait_for(self, id: str, *, status: Status = "completed", timeout: Duration | None = None) -> TaskRecord:
         limit = require_timedelta("timeout", timeout)
@@ -178,6 +253,7 @@ class RemoteTask(Task):
         memory: Json = None,
         partial: Json = None,
         pending: Sequence[ToolCall] = (),
+        once: str | None = None,
     ) -> Checkpoint:
         body = {
             "state": state,
@@ -188,11 +264,13 @@ class RemoteTask(Task):
             "partial": partial,
             "pending": plain(list(pending)),
         }
-        return self._made(await self._write("POST", "checkpoints", body))
+        return self._made(await self._write("POST", "checkpoints", body, _keyed(once)))
 
-    async def append(self, path: str | Sequence[str | int], item: Json, *, label: str = "") -> Checkpoint:
-        where = path if isinstance(path, str) else list(path)
-        return self._made(await self._write("POST", "append", {"path": where, "item": item, "label": label}))
+    async def append(
+        self, path: str | Sequence[str | int], item: Json, *, label: str = "", once: str | None = None
+    ) -> Checkpoint:
+        body = {"path": path if isinstance(path, str) else list(path), "item": item, "label": label}
+        return self._made(await self._write("POST", "append", body, _keyed(once)))
 
     def _made(self, value: Any) -> Checkpoint:
         made = msgspec.convert(value, Checkpoint, strict=False)
@@ -211,21 +289,27 @@ class RemoteTask(Task):
         body = {"operation": operation, "percent": percent, "cursor": cursor, "done": done, "total": total}
         await self._write("PUT", "progress", body)
 
-    async def complete(self, result: Json = None) -> None:
-        self._take(record_of(await self._write("POST", "complete", {"result": result})))
+    async def complete(self, result: Json = None, *, once: str | None = None) -> None:
+        self._take(record_of(await self._write("POST", "complete", {"result": result}, _keyed(once))))
 
-    async def fail(self, error: Json) -> None:
+    async def fail(self, error: Json, *, once: str | None = None) -> None:
         said = {"type": type(error).__name__, "message": str(error)} if isinstance(error, BaseException) else error
-        self._take(record_of(await self._write("POST", "fail", {"error": said})))
+        self._take(record_of(await self._write("POST", "fail", {"error": said}, _keyed(once))))
 
     # ── control ─────────────────────────────────────────────────────────────────────────────────
 
     async def pause(
-        self, message: str, *, reason: Reason = "human_input", checkpoint: Json = None, **payload: Json
+        self,
+        message: str,
+        *,
+        reason: Reason = "human_input",
+        checkpoint: Json = None,
+        once: str | None = None,
+        **payload: Json,
     ) -> None:
         now = bool(payload.pop("now", False))
         body = {"message": message, "reason": reason, "payload": plain(payload), "now": now, "checkpoint": checkpoint}
-        self._take(record_of(await self._write("POST", "pause", body)))
+        self._take(record_of(await self._write("POST", "pause", body, _keyed(once))))
 
     async def resume(
         self, *, state: Mapping[str, Json] | None = None, checkpoint: str | None = None, instruction: str | None = None
@@ -248,13 +332,15 @@ class RemoteTask(Task):
         headers = {"If-Match": f'"v{(await self.record()).version}"'} if is_matched else {}
         self._take(record_of(await self._write("POST", verb, body, headers)))
 
-    async def fork(self, id: str, *, at: str | None = None, set: Mapping[str, Json] = {}) -> Task:
-        reply = await self._transport.send("POST", f"{self._path}/fork", {"id": id, "at": at, "set": dict(set)})
+    async def fork(
+        self, id: str, *, at: str | None = None, set: Mapping[str, Json] = {}, once: str | None = None
+    ) -> Task:
+        body = {"id": id, "at": at, "set": dict(set)}
+        reply = await self._transport.send("POST", f"{self._path}/fork", body, headers=_keyed(once))
         return RemoteTask(self._remote, record_of(reply.value), created=True)
 
     async def signal(self, name: str, value: Json = None, *, once: str | None = None) -> None:
-        headers = {"Idempotency-Key": once} if once is not None else {}
-        await self._write("POST", "signal", {"name": name, "value": value}, headers)
+        await self._write("POST", "signal", {"name": name, "value": value}, _keyed(once))
 
     async def archive(self) -> None:
         self._take(record_of(await self._write("POST", "archive", None)))

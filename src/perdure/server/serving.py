@@ -9,6 +9,7 @@ without a caller, except routes whose callers need no credential.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import time
 from collections import OrderedDict
@@ -398,7 +399,8 @@ def _once(route: Route, headers: Mapping[str, str], caller: Caller) -> str | Non
         return None
     if not 1 <= len(key) <= 200 or not key.isascii() or not key.isprintable():
         raise HttpProblem(400, "bad_request", "an Idempotency-Key has 1 to 200 printable ASCII characters")
-    return f"{caller.how}:{caller.credential}:{route.name}:{key}"
+    scoped = "\0".join((caller.how, caller.credential, route.name, key))
+    return f"http-{hashlib.sha256(scoped.encode()).hexdigest()}"
 
 
 def _match(route: Route, headers: Mapping[str, str]) -> int | None:

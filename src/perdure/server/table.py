@@ -25,6 +25,7 @@ NOUNS = (  # one a line
     "sessions",
     "keys",
     "tasks",
+    "task_list",
     "steering",
     "attempts",
 )

@@ -103,7 +103,13 @@ async def checkpoint(ask: Ask[Nothing, NewCheckpoint]) -> Answer:
         if new.base is not None:
             await read_state_at(task, new.base)
         made = await task.checkpoint(
-            new.state, label=new.label, plan=new.plan, memory=new.memory, partial=new.partial, pending=pending
+            new.state,
+            label=new.label,
+            plan=new.plan,
+            memory=new.memory,
+            partial=new.partial,
+            pending=pending,
+            once=ask.once,
         )
     return Answer(made, 201)
 
@@ -118,7 +124,7 @@ def _tool_calls(given: Any) -> tuple[ToolCall, ...]:
 async def append(ask: Ask[Nothing, NewItem]) -> Answer:
     new = ask.body
     async with _writing(ask) as task:
-        made = await task.append(new.path, new.item, label=new.label)
+        made = await task.append(new.path, new.item, label=new.label, once=ask.once)
     return Answer(made, 201)
 
 
@@ -131,13 +137,13 @@ async def progress(ask: Ask[Nothing, NewProgress]) -> Answer:
 
 async def complete(ask: Ask[Nothing, Completion]) -> Answer:
     task = await _task_to_end(ask)
-    await task.complete(ask.body.result)
+    await task.complete(ask.body.result, once=ask.once)
     return await _told(ask, task)
 
 
 async def fail(ask: Ask[Nothing, Failure]) -> Answer:
     task = await _task_to_end(ask)
-    await task.fail(ask.body.error)
+    await task.fail(ask.body.error, once=ask.once)
     return await _told(ask, task)
 
 

@@ -42,6 +42,7 @@ async def begin(ask: Ask[Nothing, NewTask]) -> Answer:
             tags=new.tags,
             config=new.config,
             depends_on=new.depends_on,
+            once=ask.once,
         )
     else:
         task = await ask.app.tasks.open(new.id, state=new.state, again=new.mode == "again")
@@ -53,7 +54,7 @@ async def pause(ask: Ask[Nothing, NewPause]) -> Answer:
     if "now" in asked.payload or "checkpoint" in asked.payload:
         raise InvalidInput("`now` and `checkpoint` stand beside the payload, not inside it")
     payload = {**asked.payload, **({"now": True} if asked.now else {})}
-    await task.pause(asked.message, reason=asked.reason, checkpoint=asked.checkpoint, **payload)
+    await task.pause(asked.message, reason=asked.reason, checkpoint=asked.checkpoint, once=ask.once, **payload)
     return await _told(ask, task, done="paused")
 
 
@@ -83,7 +84,7 @@ async def rollback(ask: Ask[Nothing, Rollback]) -> Answer:
 async def fork(ask: Ask[Nothing, Fork]) -> Answer:
     task, how = await task_of(ask), ask.body
     if how.id is not None:
-        return await _told(ask, await task.fork(how.id, at=how.at, set=how.set), status=201)
+        return await _told(ask, await task.fork(how.id, at=how.at, set=how.set, once=ask.once), status=201)
     for number in range(1, _MOST_FORKS):
         try:
             made = await task.fork(f"{task.id}-fork" + (f"-{number}" if number > 1 else ""), at=how.at, set=how.set)

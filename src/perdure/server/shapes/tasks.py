@@ -179,7 +179,7 @@ def seen_by(caller: Caller, record: TaskRecord) -> TaskRecord:
         result=None,
         error=_kind_of_error(record.error),
         pause=record.pause and structs.replace(record.pause, message="", payload={}, details={}),
-        progress=record.progress and structs.replace(record.progress, cursor=None),
+        progress=record.progress and structs.replace(record.progress, cursor=None, others=()),
     )
 
 

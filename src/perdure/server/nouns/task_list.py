@@ -1,0 +1,107 @@
+"""Tasks: finding them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from msgspec import field, structs
+
+from perdure._model import Counts, Facets, TaskFilter, TaskSummary
+from perdure.server.paging import listed, page_limit, read_cursor, sign_cursor
+from perdure.server.requests import Answer, Ask, Caller
+from perdure.server.shapes.tasks import Listed, Strict
+from perdure.server.table import Nothing, Route
+from perdure.types import Reason, Status
+
+
+class Filter(Strict, frozen=True, kw_only=True):
+    """Which tasks are wanted; a repeated parameter means any of its values."""
+
+    status: tuple[Status, ...] = ()
+    reason: tuple[Reason, ...] = ()
+    situation: tuple[str, ...] = ()
+    function: str | None = None
+    version: int | None = None
+    queue: str | None = None
+    agent: str | None = None
+    tags: dict[str, str] = field(default_factory=dict)
+    text: str | None = None
+    parent: str | None = None
+    schedule: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    changed_since: datetime | None = None
+    archived: bool = False
+
+
+class ListQuery(Filter, frozen=True, kw_only=True):
+    sort: Literal["newest", "changed", "due"] = "newest"
+    limit: int = 50
+    cursor: str | None = None
+    parts: tuple[Literal["pause", "children"], ...] = ()
+
+
+def filter_of(query: Filter) -> TaskFilter:
+    given = {name: getattr(query, name) for name in Filter.__struct_fields__}
+    sets = {name: frozenset(given[name]) for name in ("status", "reason", "situation")}
+    return TaskFilter(**{**given, **sets})
+
+
+async def page(ask: Ask[ListQuery, None]) -> Answer:
+    query = ask.query
+    bound = structs.replace(query, cursor=None, limit=50)  # what a cursor belongs to
+    cursor = await read_cursor(ask, "tasks", bound, query.cursor)
+    found = await ask.app.tasks.page(
+        filter_of(query), sort=query.sort, limit=page_limit(ask, query.limit), cursor=cursor, parts=query.parts
+    )
+    more = await sign_cursor(ask, "tasks", bound, found.cursor)
+    items = [summary_for(ask.caller, item) for item in found.items]
+    return listed(ask, items, more, approximate=found.approximate)
+
+
+async def counts(ask: Ask[Filter, None]) -> Answer:
+    return Answer(await ask.app.tasks.counts(filter_of(ask.query)))
+
+
+async def facets(ask: Ask[Nothing, None]) -> Answer:
+    return Answer(await ask.app.tasks.facets())
+
+
+def summary_for(caller: Caller, summary: TaskSummary) -> TaskSummary:
+    """The summary without what agents wrote, for a caller who may not read it."""
+    if caller.reads_data:
+        return summary
+    progress: Any = summary.progress and structs.replace(summary.progress, cursor=None, others=())
+    pause: Any = summary.pause and structs.replace(summary.pause, message="", payload={}, details={})
+    return structs.replace(summary, progress=progress, pause=pause)
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/tasks",
+        handler=page,
+        does="Summaries of tasks, page by page.",
+        scopes=("tasks:read",),
+        query=ListQuery,
+        answer=Listed,
+    ),
+    Route(
+        method="GET",
+        path="/v1/counts",
+        handler=counts,
+        does="How many tasks there are, by status and reason.",
+        scopes=("tasks:read",),
+        query=Filter,
+        answer=Counts,
+    ),
+    Route(
+        method="GET",
+        path="/v1/facets",
+        handler=facets,
+        does="What tasks can be filtered by, with how many have each.",
+        scopes=("tasks:read",),
+        answer=Facets,
+    ),
+)
