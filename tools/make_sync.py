@@ -44,6 +44,8 @@ FACES = {
     "TaskFrames": "perdure._tasks",
     "Holders": "perdure._tasks",
     "Workers": "perdure._worker",
+    "Units": "perdure._runtime",
+    "UnitAccess": "perdure._runtime",
     "Inbox": "perdure._durable",
     "Journal": "perdure._durable",
     "KillSwitch": "perdure._durable",
@@ -168,7 +170,8 @@ def passed(argument: ast.arg) -> ast.expr:
     annotation = ast.unparse(argument.annotation) if argument.annotation else ""
     if "Callable" in annotation and "Awaitable[" in annotation and " | Awaitable[" not in annotation:
         return call("as_async", value)
-    return call("inner_of", value) if argument.arg in ("app", "task") else value
+    is_object = argument.arg in ("app", "task") and annotation not in ("str", "str | None")
+    return call("inner_of", value) if is_object else value
 
 
 def call(name: str, *given: ast.expr) -> ast.Call:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         Triggers,
     )
     from perdure._model import Event, Reason
-    from perdure._runtime import Runtime
+    from perdure._runtime import Runtime, Units
     from perdure._tasks import Holders, Once
     from perdure._worker import Hook, Queue, Workers
     from perdure.memory import Layer, Memory, StorageAdapter
@@ -85,6 +85,13 @@ class Perdure:
 
             self._workers = Workers(self.tasks)
         return self._workers
+
+    @property
+    def units(self) -> Units:
+        """The live things of all tasks: list them, read their output, type into their terminals."""
+        from perdure._runtime import Units
+
+        return Units(self.tasks)
 
     @property
     def effects(self) -> Inbox:

@@ -311,13 +311,13 @@ class ShellBusy(Conflict):
 
 
 class UnitHeld(Conflict):
-    """Another process has the right to write to a unit; nothing was written."""
+    """Another process, or another writer, has the right to write to a unit; nothing was written."""
 
-    def __init__(self, unit: str, pid: int) -> None:
-        self.unit, self.pid = unit, pid
-        by = f"process {pid}" if pid else "a later attempt, or a person who took it,"
+    def __init__(self, unit: str, pid: int, by: str = "") -> None:
+        self.unit, self.pid, self.by = unit, pid, by
+        who = by or (f"process {pid}" if pid else "a later attempt, or a person who took it,")
         super().__init__(
-            f"{by} writes to unit {unit}",
+            f"{who} writes to unit {unit}",
             kept="the unit as it is; nothing was written",
             do="read from it, or take it: take(), `perdure attach --take`",
         )

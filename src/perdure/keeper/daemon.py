@@ -40,6 +40,7 @@ from perdure.keeper.core import (
     Gone,
     Held,
     Home,
+    Labels,
     Limits,
     NotHeld,
     Refused,
@@ -50,6 +51,7 @@ from perdure.keeper.core import (
     all_kinds,
     records,
     shortened,
+    who_writes,
     wire,
 )
 from perdure.keeper.core import log as keeper_log
@@ -76,6 +78,7 @@ class Keeper:
         self.units = Registry(home, records.Records(self.anchored, argv[0]))
         self.held: dict[str, Held] = {}
         self.writers: dict[str, Connection] = {}
+        self.labels = Labels(self.loop)
         self.connections: set[Connection] = set()
         self._tokens: dict[tuple[int, int], str] = {}  # by identity: the unit that was given it
         self._by_process: dict[tuple[int, int], Unit] = {}
@@ -276,7 +279,7 @@ class Keeper:
         if verb not in held.verbs:
             raise Refused("unknown verb", verb=f"{held.unit.kind}.{verb}")
         if verb in held.writes:
-            self.check_lease(connection, held.unit, call.get("epoch", int, -1))
+            self._check_writer(connection, held, call)
         return held.verbs[verb](held, call)
 
     def _recalled(self, uid: str) -> Held | None:
@@ -291,6 +294,13 @@ class Keeper:
             return None
         self.held[uid] = held
         return held
+
+    def _check_writer(self, connection: Connection, held: Held, call: Call) -> None:
+        label, unit = call.get("label", str, ""), held.unit
+        if not label:
+            self.check_lease(connection, unit, call.get("epoch", int, -1))
+        elif not self.labels.renew(unit.uid, label) and not held.is_known(call):
+            raise Refused("held", **who_writes(self, unit.uid))
 
     def check_lease(self, connection: Connection, unit: Unit, epoch: int) -> None:
         if epoch != unit.epoch or self.writers.get(unit.uid) is not connection:

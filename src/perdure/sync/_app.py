@@ -25,6 +25,7 @@ from perdure.sync._faces import (
     Task,
     Tasks,
     Triggers,
+    Units,
     Workers,
 )
 
@@ -52,13 +53,22 @@ class Perdure:
         self.tasks = Tasks(self._inner.tasks)
         self.effects = Inbox(self._inner.effects)
         self.kill_switch = KillSwitch(self._inner.kill_switch)
-        self.workers = Workers(self._inner.workers)
         self.holders = Holders(self._inner.holders)
         self.journal = Journal(self._inner.journal)
         self.schedules = Schedules(self._inner.schedules)
         self.triggers = Triggers(self._inner.triggers)
         self.events = Events(self._inner.events)
         self._live: LoopThread | None = None
+
+    @property
+    def workers(self) -> Workers:
+        """The processes that use this store: list them, ask workers to drain."""
+        return Workers(self._inner.workers)
+
+    @property
+    def units(self) -> Units:
+        """The live things of all tasks: list them, read their output, type into their terminals."""
+        return Units(self._inner.units)
 
     def runtime(self, task_id: str) -> Any:
         """The live things of a task; it and what it gives have the methods of the async face, without await."""

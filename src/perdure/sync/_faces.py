@@ -60,6 +60,9 @@ if TYPE_CHECKING:
         ToolCall,
         Trigger,
     )
+    from perdure._runtime import UnitAccess as AsyncUnitAccess
+    from perdure._runtime import UnitOutput, UnitRecord
+    from perdure._runtime import Units as AsyncUnits
     from perdure._tasks import Holders as AsyncHolders
     from perdure._tasks import RemoteHolder
     from perdure._tasks import Task as AsyncTask
@@ -641,6 +644,101 @@ class Workers:
         return drive(self._inner.drain(ids, wait=wait))
 
 
+class Units:
+    """The live things of the tasks of one namespace."""
+
+    def __init__(self, inner: AsyncUnits) -> None:
+        self._inner = inner
+
+    def page(
+        self,
+        *,
+        task: str | None = None,
+        kind: str | None = None,
+        alive: bool | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page[UnitRecord]:
+        """Units, the oldest first; `cursor` of one page begins the next. Without a keeper there are none."""
+        return drive(self._inner.page(task=task, kind=kind, alive=alive, limit=limit, cursor=cursor))
+
+    def get(self, task: str, name: str) -> UnitAccess:
+        """The task's unit of this name: the one that lives, else the newest that has ended.
+
+        Raises:
+            NotFound: there is none.
+        """
+        return UnitAccess(drive(self._inner.get(task, name)))
+
+
+class UnitAccess:
+    """One unit, for whoever reads its output or types into it."""
+
+    def __init__(self, inner: AsyncUnitAccess) -> None:
+        self._inner = inner
+
+    @property
+    def record(self) -> UnitRecord:
+        return self._inner.record
+
+    def refresh(self) -> UnitRecord:
+        """As it is now.
+
+        Raises:
+            UnitEnded: the keeper does not know it any more.
+        """
+        return drive(self._inner.refresh())
+
+    def output(self, from_offset: int = 0, *, wait: Duration | None = None) -> UnitOutput:
+        """What it has put out from an offset on, at most 256 kB. With `wait`, as soon as there is something, or when
+        that time is over: 60 s at most."""
+        return drive(self._inner.output(from_offset, wait=wait))
+
+    def take(self, writer: str, *, force: bool = False, lasts: Duration = "60s") -> datetime:
+        """The right to write, for 60 s after each write or take; until when. The same writer may take it again.
+
+        Raises:
+            UnitHeld: another writer or an agent's process has it; `by` says who. With `force` it is taken away.
+            UnitEnded: the unit has ended.
+        """
+        return drive(self._inner.take(writer, force=force, lasts=lasts))
+
+    def release(self, writer: str) -> None:
+        """Let others write; nothing happens if another writer has it."""
+        drive(self._inner.release(writer))
+
+    def send(self, input_id: str, data: bytes, *, writer: str) -> None:
+        """Type it once. The same id again types nothing; choose ids that no other input has, such as random ones.
+
+        Raises:
+            EffectUncertain: the keeper was replaced while it was being written: part of it may have been read. It is
+                never sent again.
+            UnitHeld: the writer does not have the right; nothing was written.
+            UnitEnded: the unit has ended.
+        """
+        drive(self._inner.send(input_id, data, writer=writer))
+
+    def answer(self, input_id: str, data: bytes, *, writer: str) -> None:
+        """Type an answer to a question for a secret: only while the terminal shows no echo, and kept nowhere.
+
+        Raises:
+            Conflict: nothing asks for a secret now; nothing was written.
+            and what `send` raises.
+        """
+        drive(self._inner.answer(input_id, data, writer=writer))
+
+    def resize(self, rows: int, columns: int, *, writer: str) -> None:
+        drive(self._inner.resize(rows, columns, writer=writer))
+
+    def signal(self, name: str, *, writer: str) -> None:
+        """Send a signal, such as "INT", to what is in front, as a key of the terminal would."""
+        drive(self._inner.signal(name, writer=writer))
+
+    def end(self) -> None:
+        """End it and every process it has started. It has ended when this returns."""
+        drive(self._inner.end())
+
+
 class Inbox:
     """What is uncertain in one namespace of one store, and settling it."""
 
@@ -823,7 +921,7 @@ class Triggers:
 
     def signal(self, id: str, task: str, name: str) -> TriggerDraft:
         """Signal a task. In its id, `order-{number}`, the field `number` of the event's data is filled in."""
-        return TriggerDraft(self._inner.signal(id, inner_of(task), name))
+        return TriggerDraft(self._inner.signal(id, task, name))
 
     def list(self) -> Mapping[str, Trigger]:
         return drive(self._inner.list())

@@ -35,7 +35,7 @@ def error_of(refusal: keeper.Refusal, request: keeper.Request | None) -> Perdure
                 do="speak to it from outside its units, or from a program that `perdure run` has started",
             )
         case "held":
-            return UnitHeld(unit, int(values.get("pid", 0)))
+            return UnitHeld(unit, int(values.get("pid", 0)), str(values.get("by", "")))
         case "stale":
             return UnitHeld(unit, 0)
         case "differs":

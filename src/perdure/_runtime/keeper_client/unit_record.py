@@ -25,6 +25,8 @@ class Record:
     about: Mapping[str, Any]
     writer: int
     limits: Mapping[str, float] = field(default_factory=dict)
+    writer_label: str = ""  # who writes through whatever process, as a person through a server
+    writer_left: float = 0.0  # seconds for which the label holds it
     start: int = 0  # with its pid, which process it is
 
     @classmethod

@@ -9,6 +9,7 @@ __getattr__ = lazy_door(
         "kept_units": ("Kept", "end_keeper", "kept_for"),
         "output": ("Output",),
         "readiness": ("Ready", "command", "http", "log_line", "port"),
+        "remote_units": ("UnitAccess", "UnitOutput", "UnitRecord", "Units"),
         "request": ("KeptRequest", "request_recipe"),
         "service": ("Service", "ServiceState", "service_recipe"),
         "shell": ("CommandResult", "Shell", "exit_code", "shell_command"),

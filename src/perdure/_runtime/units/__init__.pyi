@@ -15,6 +15,7 @@ from perdure._runtime.units.descriptors import (
 from perdure._runtime.units.kept_units import Kept, end_keeper, kept_for
 from perdure._runtime.units.output import Output
 from perdure._runtime.units.readiness import Ready, command, http, log_line, port
+from perdure._runtime.units.remote_units import UnitAccess, UnitOutput, UnitRecord, Units
 from perdure._runtime.units.request import KeptRequest, request_recipe
 from perdure._runtime.units.service import Service, ServiceState, service_recipe
 from perdure._runtime.units.shell import CommandResult, Shell, exit_code, shell_command
@@ -37,6 +38,10 @@ __all__ = [
     "http",
     "log_line",
     "port",
+    "UnitAccess",
+    "UnitOutput",
+    "UnitRecord",
+    "Units",
     "KeptRequest",
     "request_recipe",
     "Service",

@@ -11,7 +11,7 @@ __getattr__ = lazy_door(
         "connection": ("Connection",),
         "file_bells": ("Bells",),
         "finished_tasks": ("Finished",),
-        "handlers": ("IN_EVERY_VERSION", "QUESTIONS"),
+        "handlers": ("IN_EVERY_VERSION", "QUESTIONS", "who_writes"),
         "home": ("Home",),
         "limits": ("Limits",),
         "listener": ("Door",),
@@ -45,6 +45,7 @@ __getattr__ = lazy_door(
             "receive",
             "send",
         ),
+        "write_labels": ("Labels",),
     },
     modules=("access", "log", "records", "untrusted", "wire"),
 )

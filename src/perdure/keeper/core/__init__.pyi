@@ -9,7 +9,7 @@ from perdure.keeper.core.channel import Channel, ChannelRefused, TOKEN_FD
 from perdure.keeper.core.connection import Connection
 from perdure.keeper.core.file_bells import Bells
 from perdure.keeper.core.finished_tasks import Finished
-from perdure.keeper.core.handlers import IN_EVERY_VERSION, QUESTIONS
+from perdure.keeper.core.handlers import IN_EVERY_VERSION, QUESTIONS, who_writes
 from perdure.keeper.core.home import Home
 from perdure.keeper.core.limits import Limits
 from perdure.keeper.core.listener import Door
@@ -43,6 +43,7 @@ from perdure.keeper.core.wire import (
     receive,
     send,
 )
+from perdure.keeper.core.write_labels import Labels
 from perdure.keeper.core import access
 from perdure.keeper.core import log
 from perdure.keeper.core import records
@@ -62,6 +63,7 @@ __all__ = [
     "Finished",
     "IN_EVERY_VERSION",
     "QUESTIONS",
+    "who_writes",
     "Home",
     "Limits",
     "Door",
@@ -94,6 +96,7 @@ __all__ = [
     "encode",
     "receive",
     "send",
+    "Labels",
     "access",
     "log",
     "records",

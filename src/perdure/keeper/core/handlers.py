@@ -15,6 +15,7 @@ from perdure.keeper.core.finished_tasks import Finished
 from perdure.keeper.core.limits import NAMES
 from perdure.keeper.core.unit_kinds import WITHOUT_SECRETS, Answer, Call, Held, KeeperCore, Refused, Soon, hidden_argv
 from perdure.keeper.core.units import Owner, Unit
+from perdure.keeper.core.write_labels import problem_with
 from perdure.keeper.json_text import to_json
 from perdure.keeper.process import processes
 
@@ -79,7 +80,7 @@ def shown(keeper: AskedKeeper, unit: Unit, to: Connection | None = None, epoch: 
     """A unit as clients see it: its record without its environment, and what its kind says of it now. That it was
     made again is told to the attempt it was made again for, and to others until that one has heard it."""
     held, writer = keeper.held.get(unit.uid), keeper.writers.get(unit.uid)
-    about = _about(held) if held else {}
+    about, label = _about(held) if held else {}, keeper.labels.holder(unit.uid)
     if (made_for := unit.facts.get("rebuilt_for")) and to is not None:
         is_same = made_for == [to.pid, to.start, epoch or made_for[2]]
         about["is_rebuilt"] = is_same or not unit.facts.get("rebuild_heard")
@@ -91,6 +92,8 @@ def shown(keeper: AskedKeeper, unit: Unit, to: Connection | None = None, epoch: 
         "recipe": {name: value for name, value in unit.recipe.items() if name != "env"},
         "about": about,
         "writer": writer.pid if writer else 0,
+        "writer_label": label.name if label else "",
+        "writer_left": keeper.labels.seconds_left(unit.uid),
     }
 
 
@@ -211,17 +214,23 @@ def recipe_of(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer
 
 
 def claim(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
-    """The unit's write lease. Refused while another connection holds it, unless by `take`, or by a later attempt."""
+    """The unit's write lease. Refused while another connection or label holds it, unless by `take`, or by a later
+    attempt."""
     unit, epoch = _unit(keeper, call), call.get("epoch", int, 0)
+    if call.get("label", str, ""):
+        return _claim_for_label(keeper, unit, call)
     task_epoch, writer = call.get("task_epoch", int, 0), keeper.writers.get(unit.uid)
     if writer is not None and writer is not connection and writer.has_died():
         writer.close()  # its end is about to be reported; the caller need not wait for it
         writer = None
-    if writer is not None and writer is not connection:
+    label = keeper.labels.holder(unit.uid)
+    if label is not None or (writer is not None and writer is not connection):
         is_later = task_epoch > unit.task_epoch > 0
         if not (call.get("take", bool, False) or is_later):
-            raise Refused("held", pid=writer.pid)
-        writer.tell("taken", {"unit": unit.uid, "by": connection.pid})
+            raise Refused("held", **who_writes(keeper, unit.uid))
+        keeper.labels.drop(unit.uid)
+        if writer is not None and writer is not connection:
+            writer.tell("taken", {"unit": unit.uid, "by": connection.pid})
     elif task_epoch and task_epoch < unit.task_epoch:
         raise Refused("held", pid=0)
     if writer is not connection:
@@ -233,9 +242,40 @@ def claim(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
     return Answer({"epoch": unit.epoch})
 
 
+def _claim_for_label(keeper: AskedKeeper, unit: Unit, call: Call) -> Answer:
+    """The write lease for a label, through whatever connection it writes; a process that has it is told."""
+    name, seconds = call.get("label", str, ""), float(call.values.get("seconds", 60))
+    if problem := problem_with(name, seconds):
+        raise Refused("invalid", what=problem)
+    if not unit.is_alive:
+        raise Refused("ended", what=str(unit.facts.get("why") or "it has ended"))
+    writer, label = keeper.writers.get(unit.uid), keeper.labels.holder(unit.uid)
+    if writer is not None and writer.has_died():
+        writer.close()
+        writer = None
+    is_others = writer is not None or (label is not None and label.name != name)
+    if is_others and not call.get("take", bool, False):
+        raise Refused("held", **who_writes(keeper, unit.uid))
+    if writer is not None:
+        writer.tell("taken", {"unit": unit.uid, "by": 0})
+        del keeper.writers[unit.uid]
+        unit.epoch += 1  # so that what that process still sends is stale
+        keeper.save(unit)
+    keeper.labels.take(unit.uid, name, seconds)
+    return Answer({"label": name, "epoch": unit.epoch})
+
+
+def who_writes(keeper: KeeperCore, uid: str) -> dict[str, Any]:
+    """Who has the write lease, for a refusal."""
+    writer, label = keeper.writers.get(uid), keeper.labels.holder(uid)
+    return {"pid": writer.pid if writer else 0, "by": label.name if label else ""}
+
+
 def release(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
     unit = _unit(keeper, call)
-    if keeper.writers.get(unit.uid) is connection:
+    if label := call.get("label", str, ""):
+        keeper.labels.drop(unit.uid, label)
+    elif keeper.writers.get(unit.uid) is connection:
         del keeper.writers[unit.uid]
     return Answer()
 

@@ -45,6 +45,7 @@ from perdure.keeper.core.anchor_client import Anchored, NotHeld
 from perdure.keeper.core.connection import Connection
 from perdure.keeper.core.file_bells import Bells
 from perdure.keeper.core.units import Registry, Unit
+from perdure.keeper.core.write_labels import Labels
 from perdure.keeper.process import CannotStart, Isolation, memory_file
 from perdure.keeper.process import Command as Program
 
@@ -167,6 +168,7 @@ class KeeperCore(Protocol):
     units: Registry
     held: dict[str, Held]
     writers: dict[str, Connection]
+    labels: Labels
     connections: set[Connection]
     kinds: dict[str, Kind]
 
@@ -289,6 +291,10 @@ class Held:
     def found(self, by: list[int]) -> dict[str, Any]:
         """A client has opened it again, as this process and attempt; more for `about`."""
         return {}
+
+    def is_known(self, call: Call) -> bool:
+        """Whether this was asked before, so that asking again writes nothing and only tells what became of it."""
+        return False
 
     def mend(self) -> None:
         """The live folder was removed and made again, empty: restore the unit's files in it."""

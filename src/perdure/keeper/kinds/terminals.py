@@ -265,6 +265,9 @@ class Terminal(Held):
     def _asks_for_secret(self) -> bool:
         return not self.has_ended and ttys.mode(self._master).is_secret
 
+    def is_known(self, call: Call) -> bool:
+        return call.get("do", str, "") in ("send", "answer") and self._inputs.state(call.get("id", str, "")) is not None
+
     def input_state(self, call: Call) -> Answer:
         """Whether an input was written: done, begun, or null."""
         return Answer({"state": self._inputs.state(call.get("id", str, "")), "offset": self._inputs.last_at})
