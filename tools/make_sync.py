@@ -48,6 +48,7 @@ FACES = {
     "UnitAccess": "perdure._runtime",
     "Inbox": "perdure._durable",
     "Journal": "perdure._durable",
+    "Checkpoints": "perdure._tasks",
     "KillSwitch": "perdure._durable",
     "Schedules": "perdure._durable",
     "ScheduleDraft": "perdure._durable",

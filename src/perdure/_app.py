@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     )
     from perdure._model import Event, Reason
     from perdure._runtime import Runtime, Units
-    from perdure._tasks import Holders, Once
+    from perdure._tasks import Checkpoints, Holders, Once
     from perdure._worker import Hook, Queue, Workers
     from perdure.memory import Layer, Memory, StorageAdapter
 
@@ -110,6 +110,13 @@ class Perdure:
 
             self._kill_switch = KillSwitch(self.tasks)
         return self._kill_switch
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """The checkpoints of tasks: listed without what they hold, looked into, compared."""
+        from perdure._tasks import Checkpoints
+
+        return Checkpoints(self._store)
 
     @property
     def journal(self) -> Journal:

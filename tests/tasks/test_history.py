@@ -108,16 +108,16 @@ async def test_diff_names_what_changed_between_two_checkpoints(url):
         await task.checkpoint({"phase": "a", "files": ["x"], "old": 1})
         await task.checkpoint({"phase": "b", "files": ["x", "y"], "new": 2})
         assert await task.diff("1", "2") == [
-            Change("phase", "changed", "a", "b"),
-            Change("files[1]", "added", None, "y"),
-            Change("old", "removed", 1),
-            Change("new", "added", None, 2),
+            Change(("phase",), "changed", "a", "b"),
+            Change(("files", 1), "added", None, "y"),
+            Change(("old",), "removed", 1),
+            Change(("new",), "added", None, 2),
         ]
 
 
 def test_diff_tells_values_of_different_kinds_apart_even_when_they_are_equal():
-    assert list(diff({"a": 1}, {"a": True})) == [Change("a", "changed", 1, True)]
-    assert list(diff([1, [2]], [1, [3]])) == [Change("[1][0]", "changed", 2, 3)]
+    assert list(diff({"a": 1}, {"a": True})) == [Change(("a",), "changed", 1, True)]
+    assert list(diff([1, [2]], [1, [3]])) == [Change((1, 0), "changed", 2, 3)]
     assert list(diff({"a": {"b": 1}}, {"a": {"b": 1}})) == []
 
 

@@ -1,7 +1,7 @@
 """The records perdure keeps and the moves they allow: frozen, pure, without I/O."""
 
 from perdure._model.budget import Budget
-from perdure._model.checkpoint import Change, Checkpoint, ToolCall, checkpoint_id, diff, seq_of
+from perdure._model.checkpoint import Checkpoint, CheckpointInfo, ToolCall, checkpoint_id, seq_of
 from perdure._model.dependency import POLICIES, Policy, find_circle, what_blocks, what_follows
 from perdure._model.event import GENESIS, ChainCheck, Event, Link, chain, digest, verify
 from perdure._model.frame import Frame, Frames, Gone, check_frame
@@ -53,6 +53,7 @@ from perdure._model.question import (
 )
 from perdure._model.schedule import MISSED, Missed, Plan, check_cron, check_every, check_missed, tick_id, tick_name
 from perdure._model.schema import misfit
+from perdure._model.state_diff import Change, Diff, Path, diff, limited, spell_path
 from perdure._model.state_merge import Keep, Overlap, merge
 from perdure._model.task import (
     FINISHED,
@@ -101,9 +102,11 @@ __all__ = [
     "Check",
     "Checkpoint",
     "Children",
+    "CheckpointInfo",
     "Config",
     "Counts",
     "Decision",
+    "Diff",
     "Entry",
     "Event",
     "Facets",
@@ -154,6 +157,9 @@ __all__ = [
     "find_circle",
     "first_look",
     "from_stored",
+    "limited",
+    "spell_path",
+    "Path",
     "hash_of_token",
     "jitter_ms",
     "incoming_key",

@@ -1,13 +1,10 @@
-"""What a checkpoint is, and what changed between two of them.
-
-`diff` is pure: it compares two decoded states and names each place that differs.
-"""
+"""What a checkpoint is. What changed between two of them is told in state_diff.py."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct
 
@@ -47,13 +44,23 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     checksum: str = ""
 
 
-class Change(Struct, frozen=True):
-    """One place where two states differ; `path` reads like `files[3].name`."""
+class CheckpointInfo(Struct, frozen=True, kw_only=True):
+    """A checkpoint without what it holds."""
 
-    path: str
-    kind: Literal["added", "removed", "changed"]
-    before: Json = None
-    after: Json = None
+    id: str
+    seq: int
+    timestamp: datetime
+    label: str
+    cause: str
+    depth: int
+    size: int  # bytes of the whole snapshot, before compression
+    stored: int  # bytes in the store
+    valid: bool
+    parent: str | None
+    line: int
+    superseded: bool
+    pinned: bool
+    author: Mapping[str, Any] | None
 
 
 def checkpoint_id(uid: str, seq: int) -> str:
@@ -66,33 +73,3 @@ def seq_of(uid: str, name: str) -> int | None:
     if dot and prefix != uid:
         return None
     return int(number) if number.isascii() and number.isdigit() else None
-
-
-def diff(before: Json, after: Json, path: str = "") -> Iterator[Change]:
-    """Each place that differs, in the order of the keys and positions."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        yield from _diff_maps(before, after, path)
-    elif isinstance(before, list) and isinstance(after, list):
-        yield from _diff_lists(before, after, path)
-    elif type(before) is not type(after) or before != after:
-        yield Change(path, "changed", before, after)
-
-
-def _diff_maps(before: dict[Any, Any], after: dict[Any, Any], path: str) -> Iterator[Change]:
-    for key in [*before, *(key for key in after if key not in before)]:
-        place = f"{path}.{key}" if path else str(key)
-        if key not in after:
-            yield Change(place, "removed", before[key])
-        elif key not in before:
-            yield Change(place, "added", None, after[key])
-        else:
-            yield from diff(before[key], after[key], place)
-
-
-def _diff_lists(before: list[Any], after: list[Any], path: str) -> Iterator[Change]:
-    for index, (old, new) in enumerate(zip(before, after, strict=False)):
-        yield from diff(old, new, f"{path}[{index}]")
-    for index in range(len(after), len(before)):
-        yield Change(f"{path}[{index}]", "removed", before[index])
-    for index in range(len(before), len(after)):
-        yield Change(f"{path}[{index}]", "added", None, after[index])

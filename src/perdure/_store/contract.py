@@ -226,6 +226,24 @@ class FrameRow(NamedTuple):
     frame: bytes
 
 
+class CheckpointHead(NamedTuple):
+    """One checkpoint's row without its bytes."""
+
+    seq: int
+    line: int
+    parent: int | None
+    at: int
+    label: str
+    cause: str
+    depth: int
+    author: str
+    size: int
+    stored: int
+    valid: bool
+    superseded: bool
+    pinned: bool
+
+
 class ValueRow(NamedTuple):
     """One value of the shelf: what is kept under a name, beside tasks or for one of them."""
 
@@ -373,6 +391,7 @@ ROWS: Mapping[str, type[NamedTuple]] = {
     "read_events": EventRow,
     "find_once": EventRow,
     "get_call": CallRow,
+    "read_checkpoint_heads": CheckpointHead,
     "read_pauses": PauseRow,
     "read_signals": SignalRow,
     "read_workers": WorkerRow,

@@ -10,6 +10,8 @@ __getattr__ = lazy_door(
     __name__,
     {
         "checkpoints": (
+            "CheckpointPart",
+            "Checkpoints",
             "Policy",
             "all_carried",
             "append as append_to_state",

@@ -7,6 +7,8 @@ Written by tools/make_doors.py from the table in __init__.py.
 """
 
 from perdure._tasks.checkpoints import (
+    CheckpointPart,
+    Checkpoints,
     Policy,
     all_carried,
     append as append_to_state,
@@ -121,6 +123,8 @@ from perdure._tasks.values import (
 from perdure._tasks.pauses import checks
 from perdure._tasks.values import memory_values
 __all__ = [
+    "CheckpointPart",
+    "Checkpoints",
     "Policy",
     "all_carried",
     "append_to_state",

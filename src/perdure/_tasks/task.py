@@ -314,8 +314,11 @@ class Task(TaskCore):
         return history.checkpoints(self._store, self.uid)
 
     async def diff(self, a: str, b: str) -> Sequence[Change]:
-        """What changed from checkpoint `a` to checkpoint `b`."""
-        return await history.diff_of(self, a, b)
+        """What changed in the state from checkpoint `a` to `b`. Each is a number, an id, also of another task's
+        checkpoint, or "now"."""
+        from perdure._tasks.checkpoints import Checkpoints
+
+        return (await Checkpoints(self._store).diff(self, a, b, limit=100_000)).changes
 
     async def invalidate_if(self, predicate: Callable[[Checkpoint], bool | Awaitable[bool]]) -> Sequence[str]:
         """Discard the checkpoints for which `predicate` is true; the newest one left is the state."""

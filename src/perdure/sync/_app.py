@@ -15,6 +15,7 @@ from perdure._app import Perdure as AsyncPerdure
 from perdure._ground.bridge import Blocking, LoopThread, drive, on_a_loop
 from perdure._ground.durations import Duration
 from perdure.sync._faces import (
+    Checkpoints,
     Events,
     Holders,
     Inbox,
@@ -54,6 +55,7 @@ class Perdure:
         self.effects = Inbox(self._inner.effects)
         self.kill_switch = KillSwitch(self._inner.kill_switch)
         self.holders = Holders(self._inner.holders)
+        self.checkpoints = Checkpoints(self._inner.checkpoints)
         self.journal = Journal(self._inner.journal)
         self.schedules = Schedules(self._inner.schedules)
         self.triggers = Triggers(self._inner.triggers)

@@ -41,8 +41,10 @@ if TYPE_CHECKING:
         Change,
         Changes,
         Checkpoint,
+        CheckpointInfo,
         Config,
         Counts,
+        Diff,
         Event,
         Facets,
         FirstStatus,
@@ -63,8 +65,9 @@ if TYPE_CHECKING:
     from perdure._runtime import UnitAccess as AsyncUnitAccess
     from perdure._runtime import UnitOutput, UnitRecord
     from perdure._runtime import Units as AsyncUnits
+    from perdure._tasks import CheckpointPart, RemoteHolder, TaskCore
+    from perdure._tasks import Checkpoints as AsyncCheckpoints
     from perdure._tasks import Holders as AsyncHolders
-    from perdure._tasks import RemoteHolder
     from perdure._tasks import Task as AsyncTask
     from perdure._tasks import TaskFrames as AsyncTaskFrames
     from perdure._tasks import Tasks as AsyncTasks
@@ -72,6 +75,7 @@ if TYPE_CHECKING:
     from perdure._worker import Workers as AsyncWorkers
     from perdure.sync._calls import inner_of
 Json = Any
+NOW = "now"
 
 
 class Tasks:
@@ -471,7 +475,8 @@ class Task:
         return iterate(self._inner.checkpoints())
 
     def diff(self, a: str, b: str) -> Sequence[Change]:
-        """What changed from checkpoint `a` to checkpoint `b`."""
+        """What changed in the state from checkpoint `a` to `b`. Each is a number, an id, also of another task's
+        checkpoint, or "now"."""
         return drive(self._inner.diff(a, b))
 
     def invalidate_if(self, predicate: Callable[[Checkpoint], bool]) -> Sequence[str]:
@@ -829,6 +834,44 @@ class Journal:
             NotFound: there is no such task, or no such line.
         """
         return iterate(self._inner.tail(inner_of(task), line, after))
+
+
+class Checkpoints:
+    """The checkpoints of tasks. A task is given by its id."""
+
+    def __init__(self, inner: AsyncCheckpoints) -> None:
+        self._inner = inner
+
+    def page(self, task: str | TaskCore, *, after: int = 0, limit: int = 100) -> Page[CheckpointInfo]:
+        """Checkpoints without what they hold, oldest first. The page's cursor is the `after` of the next one.
+
+        Raises:
+            NotFound: there is no such task.
+            InvalidInput: the limit is not valid.
+        """
+        return drive(self._inner.page(inner_of(task), after=after, limit=limit))
+
+    def get(
+        self, task: str | TaskCore, seq: int, *, part: CheckpointPart | None = None, path: Sequence[str | int] = ()
+    ) -> Json:
+        """What a checkpoint holds: all parts by their names, or one of them, or the value in it that `path` leads to.
+
+        Raises:
+            NotFound: there is no such task, checkpoint or path.
+            RecordDamaged: the checkpoint cannot be read.
+        """
+        return drive(self._inner.get(inner_of(task), seq, part=part, path=path))
+
+    def diff(self, task: str | TaskCore, a: str | int, b: str | int = NOW, *, limit: int = 500) -> Diff:
+        """What changed in the state from one checkpoint to another; the changes after the first `limit` are counted.
+
+        Each of the two is a number, an id, which may be that of another task's checkpoint, or "now".
+
+        Raises:
+            NotFound: there is no such task or checkpoint.
+            RecordDamaged: one of them cannot be read.
+        """
+        return drive(self._inner.diff(inner_of(task), a, b, limit=limit))
 
 
 class KillSwitch:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 from operator import attrgetter
 
-from perdure._store.contract import FrameRow, HolderRow, Params, Row, TaskRow
+from perdure._store.contract import CheckpointHead, FrameRow, HolderRow, Params, Row, TaskRow
 from perdure._store.memory import upkeep
 from perdure._store.memory.tables import Tables
 
@@ -88,6 +88,12 @@ def read_checkpoints(tables: Tables, p: Params) -> list[Row]:
     return _oldest_first(rows)[: p["limit"]]
 
 
+def read_checkpoint_heads(tables: Tables, p: Params) -> list[Row]:
+    columns = attrgetter(*CheckpointHead._fields)
+    frames = sorted(tables.checkpoints.get(p["uid"], {}).items())
+    return [columns(frame) for seq, frame in frames if seq > p["after"]][: p["limit"]]
+
+
 def read_chain(tables: Tables, p: Params) -> list[Row]:
     frames = tables.checkpoints.get(p["uid"], {})
     chain: dict[int, FrameRow] = {}
@@ -167,5 +173,6 @@ def read_tombstones(tables: Tables, p: Params) -> list[Row]:
 
 _ALL: tuple[Callable[[Tables, Params], list[Row]], ...] = (get_task, get_task_by_uid, get_history, list_tasks)
 _ALL += (read_attempts, read_events, find_once, read_checkpoints, read_chain, read_chunks, read_journal, read_holder)
-_ALL += (read_workers, read_tombstones, read_blocked, tasks_of, journals_of, read_journal_page, read_lines)
+_ALL += (read_workers, read_tombstones, read_blocked, tasks_of, journals_of)
+_ALL += (read_journal_page, read_lines, read_checkpoint_heads)
 QUERIES = {query.__name__: query for query in _ALL} | upkeep.QUERIES

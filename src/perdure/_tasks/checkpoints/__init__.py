@@ -16,6 +16,7 @@ __getattr__ = lazy_door(
             "read_state_at",
             "store_once",
         ),
+        "checkpoint_reader": ("CheckpointPart", "Checkpoints"),
         "history": ("read_checkpoint",),
         "list_append": ("append", "causes_of"),
         "retention": ("Policy",),

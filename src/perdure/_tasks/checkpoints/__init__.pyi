@@ -14,6 +14,7 @@ from perdure._tasks.checkpoints.checkpoint_write import (
     read_state_at,
     store_once,
 )
+from perdure._tasks.checkpoints.checkpoint_reader import CheckpointPart, Checkpoints
 from perdure._tasks.checkpoints.history import read_checkpoint
 from perdure._tasks.checkpoints.list_append import append, causes_of
 from perdure._tasks.checkpoints.retention import Policy
@@ -31,6 +32,8 @@ __all__ = [
     "read_own_state",
     "read_state_at",
     "store_once",
+    "CheckpointPart",
+    "Checkpoints",
     "read_checkpoint",
     "append",
     "causes_of",

@@ -8,7 +8,7 @@ from shlex import quote
 from typing import Any
 
 from perdure._ground import codec
-from perdure._model import MOVES, Change, Checkpoint, checkpoint_id, diff, seq_of
+from perdure._model import MOVES, Checkpoint, checkpoint_id, seq_of
 from perdure._store import FrameRow, Store
 from perdure._tasks import leases, records
 from perdure._tasks.core import TaskCore
@@ -73,12 +73,6 @@ async def read_checkpoint(store: Store, uid: str, seq: int) -> dict[str, Any] | 
     """
     snapshot, row = await snapshots.materialise(store, uid, seq)
     return snapshots.contents(snapshot.raw) if row.valid else None
-
-
-async def diff_of(task: TaskCore, a: str, b: str) -> Sequence[Change]:
-    before, _ = await find(task, a)
-    after, _ = await find(task, b)
-    return list(diff(snapshots.contents(before.raw)["state"], snapshots.contents(after.raw)["state"]))
 
 
 def patched(raw: bytes, patch: Mapping[str, Any]) -> bytes:

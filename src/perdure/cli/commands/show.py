@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perdure._ground.json_values import plain
-from perdure._model import FINISHED, Attempt, Checkpoint, Config, Event, Pause, Progress, TaskRecord
+from perdure._model import FINISHED, Attempt, Checkpoint, CheckpointInfo, Config, Event, Pause, Progress, TaskRecord
 from perdure._tasks import Question, Task, blockers, has_carried, questions_of, store_of
 from perdure.cli.base import Invocation, Verb, id_argument
 from perdure.cli.output import Block, Cell, Fields, Piece, Table, View, bar, watch, words
@@ -191,7 +191,7 @@ def _checkpoints(checkpoints: Sequence[Checkpoint]) -> list[Block]:
     return [checkpoints_table(checkpoints, title)]
 
 
-def checkpoints_table(checkpoints: Sequence[Checkpoint], title: str = "") -> Table:
+def checkpoints_table(checkpoints: Sequence[Checkpoint | CheckpointInfo], title: str = "") -> Table:
     rows = [
         (
             str(one.seq),
@@ -206,7 +206,7 @@ def checkpoints_table(checkpoints: Sequence[Checkpoint], title: str = "") -> Tab
     return Table(("#", "at", "cause", "size", "", "label"), rows, title=title)
 
 
-def _marks(checkpoint: Checkpoint) -> str:
+def _marks(checkpoint: Checkpoint | CheckpointInfo) -> str:
     marks = {"pinned": checkpoint.pinned, "superseded": checkpoint.superseded, "invalid": not checkpoint.valid}
     return " ".join(name for name, is_so in marks.items() if is_so)
 

@@ -23,6 +23,7 @@ _STYLES = {
     "added": "green",
     "removed": "red",
     "changed": "yellow",
+    "moved": "yellow",
     "faint": "dim",
     "strong": "bold",
 }
