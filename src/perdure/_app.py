@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from perdure._durable import (
         DurableFunction,
         Events,
+        FunctionInfo,
         Handle,
         Inbox,
         Journal,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
         Stopped,
         Triggers,
     )
-    from perdure._model import Event, Reason
+    from perdure._model import Budget, Event, Reason
     from perdure._runtime import Runtime, Units
     from perdure._tasks import Checkpoints, Holders, Once
     from perdure._worker import Hook, Queue, Workers
@@ -157,6 +158,40 @@ class Perdure:
 
         handle: Handle[R] = await start_or_adopt(self.tasks, id, fn, args, kwargs)
         return handle
+
+    async def start_by_name(
+        self,
+        id: str,
+        function: str,
+        version: int | None = None,
+        arguments: Mapping[str, Any] = {},
+        *,
+        queue: str = "default",
+        priority: int = 0,
+        key: str = "",
+        budget: Budget | None = None,
+        timeout: Duration | None = None,
+    ) -> Task:
+        """Have a durable function carried out by some worker, without its code here; an id that exists is attached to.
+
+        Arguments are plain data by name, read by the function's annotations. They are checked against what live workers
+        announce that it takes. Without a version it is the newest one that a live worker knows.
+
+        Raises:
+            NotFound: no version was given, and no live worker knows the function; nothing was written.
+            InvalidInput, NotStorable: the arguments do not fit; nothing was written.
+            Conflict: the id belongs to another function, or to a call with other arguments.
+        """
+        from perdure._durable import start_by_name
+
+        how: dict[str, Any] = {"queue": queue, "priority": priority, "key": key, "budget": budget, "timeout": timeout}
+        return await start_by_name(self.tasks, id, function, version, arguments, **how)
+
+    async def functions(self) -> Sequence[FunctionInfo]:
+        """The durable functions that live workers know: versions, queues, what they take, and who knows them."""
+        from perdure._durable import functions
+
+        return await functions(self.tasks)
 
     def schedule(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> ScheduleDraft:
         """A draft of a schedule for this call; `.cron(…)` or `.every(…)` says when, and keeps it.

@@ -8,6 +8,7 @@ __getattr__ = lazy_door(
         "perdure._durable": (
             "Durable",
             "DurableFunction",
+            "FunctionInfo",
             "Handle",
             "JournalCall",
             "JournalLine",

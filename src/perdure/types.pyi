@@ -6,6 +6,7 @@ Written by tools/make_doors.py from the table in types.py.
 from perdure._durable import (
     Durable,
     DurableFunction,
+    FunctionInfo,
     Handle,
     JournalCall,
     JournalLine,
@@ -41,6 +42,7 @@ from perdure._tasks import Task, TaskFrames, Tasks
 __all__ = [
     "Durable",
     "DurableFunction",
+    "FunctionInfo",
     "Handle",
     "JournalCall",
     "JournalLine",

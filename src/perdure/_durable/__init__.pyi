@@ -77,7 +77,18 @@ from perdure._durable.effects import (
     idempotency_key,
     is_at_work,
 )
-from perdure._durable.inspect import CallFrame, TaskAccount, Where, account_of, stored_bytes, where, who_works_on
+from perdure._durable.inspect import (
+    CallFrame,
+    TaskAccount,
+    Where,
+    FunctionInfo,
+    account_of,
+    announcement,
+    functions,
+    stored_bytes,
+    where,
+    who_works_on,
+)
 from perdure._durable.journal import (
     Block,
     CallState,
@@ -104,6 +115,7 @@ from perdure._durable.lifecycle import (
     read_pasts,
     run_here,
     run_until_paused,
+    start_by_name,
     start_or_adopt,
 )
 from perdure._durable.memory import LayerRecord, has_answers, is_on_record, memory_call, own_store, unrecorded
@@ -200,7 +212,10 @@ __all__ = [
     "CallFrame",
     "TaskAccount",
     "Where",
+    "FunctionInfo",
     "account_of",
+    "announcement",
+    "functions",
     "stored_bytes",
     "where",
     "who_works_on",
@@ -227,6 +242,7 @@ __all__ = [
     "read_pasts",
     "run_here",
     "run_until_paused",
+    "start_by_name",
     "start_or_adopt",
     "LayerRecord",
     "has_answers",

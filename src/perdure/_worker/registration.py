@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import perdure
-from perdure._durable import known_versions
+from perdure._durable import announcement, known_versions
 from perdure._store import WorkerRow, Write
 from perdure._tasks import Tasks, checks, store_of
 
@@ -27,6 +27,8 @@ class Registration:
         self._store, self._drain = store_of(tasks), drain
         self._about = {"queues": list(queues), "concurrency": concurrency, "perdure": perdure.__version__}
         self._said = ""
+        self._known: list[tuple[str, int, bool]] = []
+        self._takes: list[list[object]] = []
         self._is_here = False
 
     async def round(self) -> timedelta | None:
@@ -35,7 +37,10 @@ class Registration:
         if not self._is_here:
             self._is_here = True
             presence.hold()
-        may = {"functions": sorted(known_versions()), "commands": checks.may_run_commands()}
+        known = sorted(known_versions())
+        if known != self._known:
+            self._known, self._takes = known, announcement()
+        may = {"functions": known, "takes": self._takes, "commands": checks.may_run_commands()}
         knows = json.dumps({**self._about, **may})
         if knows != self._said:
             await self._write("announce", knows=knows)

@@ -31,12 +31,13 @@ from perdure.sync._faces import (
 )
 
 if TYPE_CHECKING:
+    from perdure._durable import FunctionInfo, Waits
     from perdure._durable import Handle as AsyncHandle
-    from perdure._durable import Waits
     from perdure._worker import Hook
     from perdure.automation import Event
     from perdure.memory import Block, Layer, Note, Outcome, StorageAdapter
     from perdure.memory import Memory as AsyncMemory
+    from perdure.models import Budget
     from perdure.types import DurableFunction, Reason, Stopped
 
 P = ParamSpec("P")
@@ -165,6 +166,31 @@ class Perdure:
         from perdure._durable import waited
 
         return Handle(waited(self._inner.start(id, fn, *args, **kwargs)))
+
+    def start_by_name(
+        self,
+        id: str,
+        function: str,
+        version: int | None = None,
+        arguments: Mapping[str, Any] = {},
+        *,
+        queue: str = "default",
+        priority: int = 0,
+        key: str = "",
+        budget: Budget | None = None,
+        timeout: Duration | None = None,
+    ) -> Task:
+        """Have a durable function carried out by some worker, without its code here; an id that exists is attached to.
+
+        Arguments are plain data by name, read by the function's annotations. They are checked against what live workers
+        announce that it takes. Without a version it is the newest one that a live worker knows.
+        """
+        how: dict[str, Any] = {"queue": queue, "priority": priority, "key": key, "budget": budget, "timeout": timeout}
+        return Task(drive(self._inner.start_by_name(id, function, version, arguments, **how)))
+
+    def functions(self) -> Sequence[FunctionInfo]:
+        """The durable functions that live workers know: versions, queues, what they take, and who knows them."""
+        return drive(self._inner.functions())
 
     def handle(self, id: str, fn: DurableFunction[P, R], /) -> Handle[R]:
         """Take up a task that was started before, by this process or another: a slow tool's, say, to be polled."""

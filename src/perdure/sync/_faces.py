@@ -925,9 +925,54 @@ class Schedules:
         """Delete the schedule; tasks it has started stay."""
         drive(self._inner.remove(id))
 
-    def run_now(self, id: str) -> str:
-        """Start an extra run now. Returns the id of its task."""
-        return drive(self._inner.run_now(id))
+    def add(
+        self,
+        id: str,
+        function: str,
+        arguments: Mapping[str, Any] = {},
+        *,
+        version: int | None = None,
+        cron: str = "",
+        tz: str = "UTC",
+        every: Duration | None = None,
+        missed: Missed = "once",
+        overlap: bool = False,
+        queue: str = "default",
+        priority: int = 0,
+    ) -> Schedule:
+        """Store a schedule for a function that this process need not know, by its name; `cron` or `every` says when.
+
+        Without a version it is the newest one that a live worker knows. The arguments are checked against what workers
+        announce that it takes.
+
+        Raises:
+            NotFound: no version was given, and no live worker knows the function; nothing was written.
+            InvalidInput: the arguments, or when to start it, are not valid; nothing was written.
+        """
+        return drive(
+            self._inner.add(
+                id,
+                function,
+                arguments,
+                version=version,
+                cron=cron,
+                tz=tz,
+                every=every,
+                missed=missed,
+                overlap=overlap,
+                queue=queue,
+                priority=priority,
+            )
+        )
+
+    def run_now(self, id: str, *, key: str | None = None) -> str:
+        """Start an extra run now, which this process need not know the function for. Returns the id of its task. Said
+        again with the same key, it gives the same task.
+
+        Raises:
+            NotFound: there is no such schedule.
+        """
+        return drive(self._inner.run_now(id, key=key))
 
 
 class ScheduleDraft:

@@ -13,6 +13,7 @@ __getattr__ = lazy_door(
         "perdure.types": (
             "Durable",
             "DurableFunction",
+            "FunctionInfo",
             "JournalCall",
             "JournalLine",
             "Outline",

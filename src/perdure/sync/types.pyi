@@ -8,6 +8,7 @@ Written by tools/make_doors.py from the table in types.py.
 from perdure.types import (
     Durable,
     DurableFunction,
+    FunctionInfo,
     JournalCall,
     JournalLine,
     Outline,
@@ -41,6 +42,7 @@ from perdure.sync._faces import Task, TaskFrames, Tasks
 __all__ = [
     "Durable",
     "DurableFunction",
+    "FunctionInfo",
     "JournalCall",
     "JournalLine",
     "Outline",

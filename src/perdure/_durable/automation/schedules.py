@@ -8,9 +8,10 @@ perdure/_worker/schedules.py starts them.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,13 +20,13 @@ from msgspec.structs import replace
 
 from perdure._durable.attempt import current, recorded_call
 from perdure._durable.declare import DurableFunction, function_for
-from perdure._durable.lifecycle import start
+from perdure._durable.lifecycle import encode_call, start, start_encoded
 from perdure._ground.clock import moment, to_ms
 from perdure._ground.durations import Duration
 from perdure._ground.ids import check_id
 from perdure._model import Missed, Plan, check_cron, check_every, check_missed, tick_id, tick_name
 from perdure._store import Store, TaskRow
-from perdure._tasks import Kept, Shelf, Tasks, current_row, store_of
+from perdure._tasks import Kept, Shelf, Tasks, current_row, find_row, store_of
 from perdure.errors import Conflict, InvalidInput, NotFound
 
 log = logging.getLogger("perdure.schedules")
@@ -118,9 +119,7 @@ def _changed(old: Plan, new: Plan) -> Plan:
 
 
 def draft(tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any, kwargs: Any) -> ScheduleDraft:
-    check_id(id, "schedule's id")
-    if len(id) > _LONGEST_ID:
-        raise InvalidInput(f"the schedule's id has {len(id)} characters; at most {_LONGEST_ID} are allowed")
+    _check_schedule_id(id)
     options = function.chosen
     plan = Plan(
         function=function.name,
@@ -131,6 +130,12 @@ def draft(tasks: Tasks, id: str, function: DurableFunction[..., Any], args: Any,
         priority=options.priority,
     )
     return ScheduleDraft(tasks, id, plan)
+
+
+def _check_schedule_id(id: str) -> None:
+    check_id(id, "schedule's id")
+    if len(id) > _LONGEST_ID:
+        raise InvalidInput(f"the schedule's id has {len(id)} characters; at most {_LONGEST_ID} are allowed")
 
 
 class Schedules:
@@ -161,16 +166,60 @@ class Schedules:
         while not await self._shelf.drop(await self._existing(id)):
             continue
 
-    async def run_now(self, id: str) -> str:
-        """Start an extra run now. Returns the id of its task."""
-        kept = await self._existing(id)
-        now = await self._store.wall_ms()
-        if not await fire(self._tasks, id, kept.value, now):
-            raise Conflict(
-                f"this process does not know the function {kept.value.function!r}",
-                do="call it in a program that imports the function",
-            )
-        return tick_id(id, now)
+    async def add(
+        self,
+        id: str,
+        function: str,
+        arguments: Mapping[str, Any] = {},
+        *,
+        version: int | None = None,
+        cron: str = "",
+        tz: str = "UTC",
+        every: Duration | None = None,
+        missed: Missed = "once",
+        overlap: bool = False,
+        queue: str = "default",
+        priority: int = 0,
+    ) -> Schedule:
+        """Store a schedule for a function that this process need not know, by its name; `cron` or `every` says when.
+
+        Without a version it is the newest one that a live worker knows. The arguments are checked against what workers
+        announce that it takes.
+
+        Raises:
+            NotFound: no version was given, and no live worker knows the function; nothing was written.
+            InvalidInput: the arguments, or when to start it, are not valid; nothing was written.
+        """
+        if bool(cron) == (every is not None):
+            raise InvalidInput("a schedule has either cron or every", do='write cron="0 9 * * *", or every="1h"')
+        _check_schedule_id(id)
+        chosen, encoded = await encode_call(self._store, function, version, arguments)
+        check_id(queue, "queue")
+        plan = Plan(function=function, version=chosen, arguments=encoded, queue=queue, priority=priority)
+        draft = ScheduleDraft(self._tasks, id, plan)
+        if every is not None:
+            return await draft.every(every, missed=missed, overlap=overlap)
+        return await draft.cron(cron, tz=tz, missed=missed, overlap=overlap)
+
+    async def run_now(self, id: str, *, key: str | None = None) -> str:
+        """Start an extra run now, which this process need not know the function for. Returns the id of its task. Said
+        again with the same key, it gives the same task.
+
+        Raises:
+            NotFound: there is no such schedule.
+        """
+        plan, now = (await self._existing(id)).value, await self._store.wall_ms()
+        task_id = tick_id(id, now)
+        if key is not None:
+            named = hashlib.blake2b(check_id(key, "key").encode(), digest_size=8).hexdigest()
+            task_id = f"{id}@run-{named}"
+            if await find_row(self._store, task_id) is not None:
+                return task_id
+        options: dict[str, Any] = {"queue": plan.queue, "priority": plan.priority, "module": plan.module}
+        tags = {"schedule": id, "tick": tick_name(now)}
+        call = (plan.function, plan.version, plan.arguments)
+        await start_encoded(self._tasks, task_id, *call, **options, tags=tags)
+        return task_id
 
     async def _change(self, id: str, change: Callable[[Plan, int], Plan]) -> Schedule:
         while True:

@@ -5,6 +5,7 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
+        "announced_functions": ("FunctionInfo", "announcement", "functions", "read_functions"),
         "availability": ("why_not_at_work",),
         "open_calls": ("CallFrame",),
         "task_account": ("TaskAccount", "account_of", "stored_bytes"),

@@ -65,10 +65,10 @@ async def why_not_at_work(store: Store, uid: str) -> str:
 
 
 async def _live_workers(store: Store) -> list[LiveWorker]:
-    return [_live_worker(row) for row in await store.rows(WorkerRow, "read_workers") if _is_live(store, row)]
+    return [_live_worker(row) for row in await store.rows(WorkerRow, "read_workers") if is_live(store, row)]
 
 
-def _is_live(store: Store, row: WorkerRow) -> bool:
+def is_live(store: Store, row: WorkerRow) -> bool:
     """Whether it takes tasks and is not proven dead. A worker elsewhere shows only by its silence, which takes time."""
     if not row.knows or row.wish:
         return False

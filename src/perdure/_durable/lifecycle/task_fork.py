@@ -18,7 +18,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from shlex import quote
 from typing import Any
@@ -28,6 +28,7 @@ import msgspec
 from perdure._durable.attempt import unrecorded, with_appended
 from perdure._durable.declare import DurableFunction, function_for
 from perdure._durable.effects import KNOWN, UNDO, accounts
+from perdure._durable.inspect import read_functions
 from perdure._durable.journal import read_readable, without_failed
 from perdure._durable.lifecycle.attach_check import begun_in
 from perdure._durable.models import carried, seal_budget
@@ -83,7 +84,8 @@ async def fork(
     arguments = envelope.unseal(sealed, kind="arguments", bound_to=task.uid, ring=store.ring)
     module = await begun_in(store, task.uid)
     known = function_for(function, version, module)
-    arguments, state = _changed(known, function, arguments, state, changes)
+    takes = await _announced(store, function, version) if changes and known is None else ()
+    arguments, state = _changed(known, function, arguments, state, changes, takes)
     # Always a budget, even without limits: a worker assumes that a task without one has nothing on record yet.
     limit: Budget = store.unseal(task.uid, "budget", budget, Budget) if budget else Budget()
 
@@ -255,14 +257,26 @@ def packed(store: Store, uid: str, entries: Entries) -> str:
 # ── what is changed ──────────────────────────────────────────────────────────────────────────────
 
 
+async def _announced(store: Store, function: str, version: int) -> list[str]:
+    """The names of what the function takes, as live workers say."""
+    found = [one.arguments for one in await read_functions(store) if (one.name, one.version) == (function, version)]
+    return [name for schema in found if schema is not None for name in schema.get("properties") or ()]
+
+
 def _changed(
-    known: DurableFunction[..., Any] | None, function: str, data: bytes, state: Any, changes: Mapping[str, Any]
+    known: DurableFunction[..., Any] | None,
+    function: str,
+    data: bytes,
+    state: Any,
+    changes: Mapping[str, Any],
+    takes: Iterable[str] = (),
 ) -> tuple[bytes, Any]:
-    """Arguments and state with some values changed. A name that is not an argument is a key of the state."""
+    """Arguments and state with some values changed. A name that is not an argument is a key of the state. `takes` are
+    the arguments that workers announce, for a function that this process does not know."""
     if not changes:
         return data, state
     given = dict(codec.decode(data))
-    types = dict(known.signature.types) if known is not None else dict.fromkeys(given, Any)
+    types = dict(known.signature.types) if known is not None else dict.fromkeys([*given, *takes], Any)
     keys = dict(state) if isinstance(state, dict) else {}
     for name, value in changes.items():
         if name in types:

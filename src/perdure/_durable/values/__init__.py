@@ -7,7 +7,10 @@ __getattr__ = lazy_door(
     {
         "callable_check": ("refuse_misfit",),
         "decorator_args": ("is_async", "refuse_no_exceptions", "refuse_no_function", "refuse_no_name"),
-        "schemas": ("schema_of",),
+        "schemas": (
+            "arguments_schema",
+            "schema_of",
+        ),
         "values": (
             "Signature",
             "declare",

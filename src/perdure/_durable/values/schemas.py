@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from perdure._durable.values.values import Signature
 from perdure._ground.class_fields import is_pydantic
 
 
@@ -20,3 +21,17 @@ def schema_of(annotation: Any) -> dict[str, Any] | None:
         return msgspec.json.schema(annotation)
     except (TypeError, RuntimeError, ValueError, NameError):
         return None
+
+
+def arguments_schema(signature: Signature) -> dict[str, Any]:
+    """What a function takes by name, as the JSON Schema of an object."""
+    found: dict[str, Any] = {}
+    shared: dict[str, Any] = {}
+    for name, annotation in signature.types.items():
+        schema = dict(schema_of(annotation) or {})
+        shared |= schema.pop("$defs", {})
+        found[name] = schema
+    whole: dict[str, Any] = {"type": "object", "properties": found, "required": signature.required}
+    if not signature.takes_more:
+        whole["additionalProperties"] = False
+    return {**whole, "$defs": shared} if shared else whole

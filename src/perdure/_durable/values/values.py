@@ -176,6 +176,17 @@ class Signature:
         return digest((), {name: value for name, value in given if not is_same(value, defaults[name])})
 
     @property
+    def required(self) -> list[str]:
+        """The names of what has to be given."""
+        rest = {p.name for p in self._signature.parameters.values() if p.kind in _REST}
+        return [name for name in self.types if name in self._needed and name not in rest]
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether it takes arguments that are not named, as *args and **kwargs do."""
+        return any(p.kind in _REST for p in self._signature.parameters.values())
+
+    @property
     def types(self) -> dict[str, Any]:
         """What can be given by name, and as which type."""
         return dict(list(self._types.items())[1 if self.is_method else 0 :])
