@@ -32,8 +32,11 @@ from perdure._runtime.workspace import Objects, measure
 from perdure._runtime.workspace import manifest as manifests
 from perdure._store import Store
 from perdure._tasks import (
+    Steps,
+    StopUpkeep,
     Task,
     Tasks,
+    Tell,
     carried,
     check_history,
     current_row,
@@ -46,7 +49,7 @@ from perdure._tasks import (
     take_in,
 )
 from perdure._tasks import memory_values as memories
-from perdure.errors import BundleRefused, CutFailed, NotAllowed, PerdureError, RecordDamaged, SecretMissing
+from perdure.errors import BundleRefused, Conflict, CutFailed, NotAllowed, PerdureError, RecordDamaged, SecretMissing
 
 _SEALED = (
     "frame", "body", "entry", "arguments", "budget", "question", "answer", "value", "config", "pause", "progress",
@@ -67,27 +70,42 @@ class Exported:
 
 
 async def export(
-    tasks: Tasks, id: str, path: str | Path, *, move: bool = False, workspace: bool = True, version: str = ""
+    tasks: Tasks,
+    id: str,
+    path: str | Path,
+    *,
+    move: bool = False,
+    workspace: bool = True,
+    version: str = "",
+    tell: Tell | None = None,
 ) -> Exported:
     """Write a task to a file. With `move` it ends here first, so that it goes on in one place only.
+
+    `tell` hears of each part, and stops the export by returning False, as long as nothing has been written.
 
     Raises:
         NotFound: there is no such task.
         LeaseHeld: it is to be moved, and an attempt is alive.
         NotAllowed: the bundle would hold a secret in clear; nothing was written, and the task goes on.
         JournalDamaged: its journal lacks an entry; nothing was written.
+        Conflict: `tell` has stopped it; nothing was written, and the task goes on.
     """
     store, target = store_of(tasks), Path(path)
     task = await tasks.handle(id)
+    steps = Steps(tell)
     saved = await _saved(task)
+    _take(steps, "saves", id)
     cuts = _cuts(saved) if workspace else {}
     if store.ring.current is None:
         await _refuse_secrets(task, saved, cuts)
     line = (await current_row(store, task.id, task.uid)).line
     await require_all_entries(store, task.id, task.uid, line)  # where it is taken in, nobody would miss them
+    _take(steps, "journal", id)
     if move:
-        await leave(task)
+        await leave(task)  # from here on it is carried through: the task lives in the bundle alone
     rows = await dump(store, task.uid)
+    if not move:
+        _take(steps, "rows", id)
     header = Header(
         task_id=task.id,
         uid=task.uid,
@@ -103,6 +121,13 @@ async def export(
     whole = await Call(lambda: _write(store, target, header, rows))
     size = await Call(lambda: target.stat().st_size)
     return Exported(str(target), task.id, whole.is_signed, move, size, _notes(whole, rows, saved, workspace))
+
+
+def _take(steps: Steps, part: str, id: str) -> None:
+    try:
+        steps.take(part, id)
+    except StopUpkeep:
+        raise Conflict(f"the export of task {id!r} was stopped", kept="the task; no bundle was written") from None
 
 
 def _home() -> str:

@@ -10,6 +10,7 @@ __getattr__ = lazy_door(
         "doctor": ("Finding", "examine"),
         "gc": ("Report", "collect", "give_back_space"),
         "rotation": ("Rotation", "keys_in_use", "rotate"),
+        "steps": ("Steps", "StopUpkeep", "Tell", "UpkeepStep"),
         "task_rows": ("read_rows",),
         "transfer": ("arrival", "check_history", "dump", "leave", "payload", "rehearse", "take_in"),
     },

@@ -8,6 +8,7 @@ from perdure._tasks.upkeep.dead_processes import left_by_the_dead
 from perdure._tasks.upkeep.doctor import Finding, examine
 from perdure._tasks.upkeep.gc import Report, collect, give_back_space
 from perdure._tasks.upkeep.rotation import Rotation, keys_in_use, rotate
+from perdure._tasks.upkeep.steps import Steps, StopUpkeep, Tell, UpkeepStep
 from perdure._tasks.upkeep.task_rows import read_rows
 from perdure._tasks.upkeep.transfer import arrival, check_history, dump, leave, payload, rehearse, take_in
 __all__ = [
@@ -23,6 +24,10 @@ __all__ = [
     "Rotation",
     "keys_in_use",
     "rotate",
+    "Steps",
+    "StopUpkeep",
+    "Tell",
+    "UpkeepStep",
     "read_rows",
     "arrival",
     "check_history",

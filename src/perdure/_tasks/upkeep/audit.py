@@ -21,6 +21,7 @@ from perdure._model import ChainCheck, Link
 from perdure._model import verify as walk
 from perdure._store import EventRow, Store, TaskRow
 from perdure._tasks.task_walk import every_task
+from perdure._tasks.upkeep.steps import Steps, StopUpkeep, Tell
 from perdure.errors import InvalidInput, KeyMissing, NotFound, RecordDamaged
 
 _PAGE = 500
@@ -52,6 +53,7 @@ class Audit:
     compared: int = 0  # heads from outside that were looked up
     broken: list[Broken] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
+    stopped: bool = False  # by `tell`: the tasks after it were not looked at
 
     @property
     def is_whole(self) -> bool:
@@ -81,14 +83,32 @@ class Tombstone(NamedTuple):
     author: str
 
 
-async def verify(store: Store, ids: Sequence[str] | None = None, *, heads: Mapping[str, Any] | None = None) -> Audit:
-    """Check the chains of these tasks (None: of all), their tombstones, and both against exported heads.
+async def verify(
+    store: Store,
+    ids: Sequence[str] | None = None,
+    *,
+    heads: Mapping[str, Any] | None = None,
+    tell: Tell | None = None,
+) -> Audit:
+    """Check the chains of these tasks (None: of all), their tombstones, and both against exported heads. `tell` hears
+    of every task, and stops the work by returning False (steps.py).
 
     Raises:
         NotFound: there is no task, and no tombstone, of an id that was given.
         InvalidInput: `heads` is not what `export_heads` gives.
     """
     audit = Audit()
+    try:
+        await _verify(store, ids, heads, audit, Steps(tell))
+    except StopUpkeep:
+        audit.stopped = True
+        audit.unseen.append("the tasks after the one at which the audit was stopped")
+    return audit
+
+
+async def _verify(
+    store: Store, ids: Sequence[str] | None, heads: Mapping[str, Any] | None, audit: Audit, steps: Steps
+) -> None:
     outside = [head for head in _parse(heads) if ids is None or head.id in ids] if heads is not None else None
     wanted = {head.uid: head for head in outside or ()}
     tombstones = {t.uid: t for t in await _tombstones(store) if ids is None or t.id in ids}
@@ -98,6 +118,7 @@ async def verify(store: Store, ids: Sequence[str] | None = None, *, heads: Mappi
         await _check_task(store, row, wanted.get(row.uid), audit)
         if row.uid in tombstones:
             audit.broken.append(Broken(row.id, row.uid, None, "it has a tombstone, and is here all the same"))
+        steps.take("chains", row.id)
     for tombstone in tombstones.values():
         _check_tombstone(tombstone, wanted.get(tombstone.uid), audit)
     for head in wanted.values():
@@ -107,7 +128,6 @@ async def verify(store: Store, ids: Sequence[str] | None = None, *, heads: Mappi
             audit.broken.append(Broken(head.id, head.uid, None, what))
     if outside is None:
         audit.unseen.append(WITHOUT_HEADS)
-    return audit
 
 
 async def export_heads(store: Store) -> dict[str, Any]:

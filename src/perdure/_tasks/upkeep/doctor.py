@@ -27,6 +27,7 @@ from perdure._tasks.state import snapshots
 from perdure._tasks.task_walk import every_task, has_functions, outline
 from perdure._tasks.upkeep import audit, gc, rotation
 from perdure._tasks.upkeep.dead_processes import left_by_the_dead, see_workers
+from perdure._tasks.upkeep.steps import Steps, StopUpkeep, Tell
 from perdure.errors import JournalDamaged, KeyMissing, NotFound, PerdureError, RecordDamaged
 
 Level = Literal["ok", "note", "problem"]
@@ -62,12 +63,15 @@ class Finding:
     do: str = ""
 
 
-async def examine(store: Store) -> list[Finding]:
-    """Everything worth telling about a store and where it runs, in the order of its parts."""
+async def examine(store: Store, *, tell: Tell | None = None) -> list[Finding]:
+    """Everything worth telling about a store and where it runs, in the order of its parts. `tell` hears of every task
+    or page of records, and stops the look by returning False (steps.py); the last finding then says so."""
     findings = [_extras()]
     try:
-        async for finding in _examine(store):
+        async for finding in _examine(store, Steps(tell)):
             findings.append(finding)
+    except StopUpkeep:
+        findings.append(Finding("note", "stopped", "the look was stopped; the rest of the store was not looked at"))
     except PerdureError as error:
         findings.append(Finding("problem", "store", error.what, error.do))
     except OSError as error:
@@ -76,7 +80,7 @@ async def examine(store: Store) -> list[Finding]:
     return findings
 
 
-async def _examine(store: Store) -> AsyncIterator[Finding]:
+async def _examine(store: Store, steps: Steps) -> AsyncIterator[Finding]:
     for finding in await Call(lambda: _engine(store)):
         yield finding
     for finding in await Call(lambda: _readers(store)):
@@ -85,13 +89,13 @@ async def _examine(store: Store) -> AsyncIterator[Finding]:
         yield finding
     yield await _clock(store)
     yield await _keys(store)
-    async for finding in _states(store):
+    async for finding in _states(store, steps):
         yield finding
-    async for finding in _records(store):
+    async for finding in _records(store, steps):
         yield finding
-    async for finding in _journals(store):
+    async for finding in _journals(store, steps):
         yield finding
-    async for finding in _chains(store):
+    async for finding in _chains(store, steps):
         yield finding
     async for finding in _workers(store):
         yield finding
@@ -204,18 +208,20 @@ async def _keys(store: Store) -> Finding:
 # ── the tasks ────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _states(store: Store) -> AsyncIterator[Finding]:
+async def _states(store: Store, steps: Steps) -> AsyncIterator[Finding]:
     tasks, checkpoints, sealed, is_whole = 0, 0, 0, True
     async for row in every_task(store, None):
         try:
             rows, damaged = await _damaged(store, row)
         except KeyMissing:
             sealed += 1  # whose key it is, is told under keys
+            steps.take("checkpoints", row.id)
             continue
         tasks, checkpoints = tasks + 1, checkpoints + len(rows)
         if damaged:
             is_whole = False
             yield _about_damage(row, rows, damaged)
+        steps.take("checkpoints", row.id)
     if sealed:
         yield Finding("note", "checkpoints", f"those of {sealed:,} tasks could not be checked without their keys")
     if is_whole:
@@ -275,12 +281,12 @@ def _about_damage(row: TaskRow, rows: list[FrameRow], damaged: dict[int, str]) -
     return Finding(level, f"task {row.id}", f"{what}; its state is good", "nothing: they are never resumed from")
 
 
-async def _records(store: Store) -> AsyncIterator[Finding]:
+async def _records(store: Store, steps: Steps) -> AsyncIterator[Finding]:
     """All else that is kept: pauses, progress, results, journals, arguments, signals, memories."""
     named = {row.uid: row async for row in every_task(store, None)}
     first: dict[str, int] = {}  # the first damaged entry of a task's journal
     is_whole = True
-    async for record, why in rotation.unreadable(store):
+    async for record, why in rotation.unreadable(store, steps):
         is_whole = False
         kind, _, place = record.partition(" ")
         uid, *parts = place.split(".")
@@ -296,7 +302,7 @@ async def _records(store: Store) -> AsyncIterator[Finding]:
         yield Finding("ok", "records", "all that can be opened here can be read")
 
 
-async def _journals(store: Store) -> AsyncIterator[Finding]:
+async def _journals(store: Store, steps: Steps) -> AsyncIterator[Finding]:
     """Whether every journal has all of its entries, and every entry a task."""
     if not await has_functions(store):
         return
@@ -313,6 +319,7 @@ async def _journals(store: Store) -> AsyncIterator[Finding]:
                     yield Finding("problem", f"task {task.id}", what, "restore the store from a backup")
             if position:
                 ends[task.uid, line], lines[task.uid, line] = position, []
+        steps.take("journals", task.id)
     async for uid, line, position in rotation.places_of_entries(store):
         lines.setdefault((uid, line), []).append(position)
     named = {row.uid: row async for row in every_task(store, None)}
@@ -350,11 +357,13 @@ async def _missing(store: Store, uid: str, line: int, least: int) -> list[tuple[
     return missing_in(found, least)
 
 
-async def _chains(store: Store) -> AsyncIterator[Finding]:
+async def _chains(store: Store, steps: Steps) -> AsyncIterator[Finding]:
     namespaces = {row.namespace async for row in every_task(store, None)}
     events, is_whole = 0, True
     for namespace in sorted(namespaces):
-        found = await audit.verify(Store(store._shared, store.ring, namespace))
+        found = await audit.verify(Store(store._shared, store.ring, namespace), tell=steps.tell)
+        if found.stopped:
+            raise StopUpkeep
         events += found.events
         for broken in found.broken:
             is_whole = False

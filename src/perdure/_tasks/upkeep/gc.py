@@ -30,6 +30,7 @@ from perdure._tasks.checkpoints import Policy, retention
 from perdure._tasks.state import snapshots
 from perdure._tasks.task_walk import SLICE, every_task, has_functions, has_memory, has_shelf, in_slices, outline
 from perdure._tasks.upkeep.dead_processes import see_workers
+from perdure._tasks.upkeep.steps import Steps, StopUpkeep, Tell
 from perdure._tasks.values import Shelf, drop_expired
 from perdure.errors import KeyMissing, NotFound, RecordDamaged
 
@@ -80,6 +81,7 @@ class Report:
     forgotten: int = 0  # what memory layers kept for a time that is over
     bytes: int = 0  # of what was stored; a dry run can only tell about how many
     file_bytes: int = 0  # given back to the disk
+    stopped: bool = False  # by `tell`; a later run does the rest
 
     @property
     def checkpoints(self) -> int:
@@ -91,24 +93,39 @@ class Report:
 
 
 async def collect(
-    store: Store, policy: Policy | None = None, *, dry_run: bool = False, shrink: bool | None = False
+    store: Store,
+    policy: Policy | None = None,
+    *,
+    dry_run: bool = False,
+    shrink: bool | None = False,
+    tell: Tell | None = None,
 ) -> Report:
     """Remove what the policy and the tasks' own configs no longer keep.
 
     Without a policy nothing goes but what a task's config says, orphaned chunks and dead workers. What is
     under way in other processes goes on; killed in the middle, it leaves a store that is whole. `shrink` gives
-    the space to the disk, for which writers wait; None does so when it is worth their while.
+    the space to the disk, for which writers wait; None does so when it is worth their while. `tell` hears of every
+    task, and stops the work by returning False (steps.py).
     """
     report = Report(dry_run=dry_run)
-    policy = policy or Policy()
+    try:
+        await _collect(store, policy or Policy(), report, Steps(tell), shrink)
+    except StopUpkeep:
+        report.stopped = True
+    return report
+
+
+async def _collect(store: Store, policy: Policy, report: Report, steps: Steps, shrink: bool | None) -> None:
+    dry_run = report.dry_run
     before = await bytes_used(store)
     # Looked for first and removed last: a writer that has just woken up meanwhile sends the row they wait for.
     orphans = await find_orphans(store)
-    await _delete_finished(store, policy, report)
+    await _delete_finished(store, policy, report, steps)
     going = {deleted.uid for deleted in report.deleted}
     async for row in every_task(store, store.namespace):
         if row.uid not in going:
             await _prune_task(store, row, policy, report)
+            steps.take("checkpoints", row.id)
     await _drop_orphans(store, orphans, report)
     await _forget_dead_workers(store, report)
     if await has_memory(store):
@@ -116,7 +133,6 @@ async def collect(
     if not dry_run and (_is_worth_shrinking(report.bytes, before) if shrink is None else shrink):
         await give_back_space(store)
         report.file_bytes = max(0, before - await bytes_used(store))
-    return report
 
 
 # ── checkpoints ──────────────────────────────────────────────────────────────────────────────────
@@ -200,7 +216,7 @@ async def _prune(store: Store, row: TaskRow, going: list[FrameRow], report: Repo
 # ── finished tasks ───────────────────────────────────────────────────────────────────────────────
 
 
-async def _delete_finished(store: Store, policy: Policy, report: Report) -> None:
+async def _delete_finished(store: Store, policy: Policy, report: Report, steps: Steps) -> None:
     if policy.finished_for is None and policy.archived_for is None:
         return
     now = store.clock.now_ms()
@@ -213,6 +229,7 @@ async def _delete_finished(store: Store, policy: Policy, report: Report) -> None
         for row in old[at : at + SLICE]:
             if row.uid not in needed and not (row.is_current and row.id in needed):
                 await _delete(store, row, report)
+            steps.take("finished tasks", row.id)
 
 
 def _is_past_its_time(row: TaskRow, policy: Policy, now_ms: int) -> bool:

@@ -20,6 +20,7 @@ from perdure._ground.bridge import Call
 from perdure._store import EventRow, FrameRow, Row, Store, TaskRow, ValueRow, Write
 from perdure._tasks.state import snapshots
 from perdure._tasks.task_walk import PAGE, SLICE, has_functions, has_memory, has_shelf, in_slices
+from perdure._tasks.upkeep.steps import NO_STEPS, Steps, StopUpkeep, Tell
 from perdure._tasks.values import bound_to
 from perdure.errors import KeyMissing, RecordDamaged
 
@@ -45,10 +46,11 @@ class Rotation:
     resealed: int = 0
     in_use: dict[str, int] = field(default_factory=dict)
     stuck: list[Stuck] = field(default_factory=list)
+    stopped: bool = False  # by `tell`; what is left keeps its key, and a later run does the rest
 
     @property
     def is_done(self) -> bool:
-        return set(self.in_use) <= {self.key}
+        return not self.stopped and set(self.in_use) <= {self.key}
 
 
 class _Sealed(NamedTuple):
@@ -71,30 +73,39 @@ async def keys_in_use(store: Store) -> dict[str, int]:
     return counts
 
 
-async def rotate(store: Store) -> Rotation:
+async def rotate(store: Store, *, tell: Tell | None = None) -> Rotation:
     """Seal all records of all namespaces under the ring's current key, or under none if it has none.
 
-    What cannot be opened, because it is damaged or its key is not here, is named and left as it is.
+    What cannot be opened, because it is damaged or its key is not here, is named and left as it is. `tell` hears of
+    every page of records, and stops the work by returning False (steps.py).
     """
     target = store.ring.current.id if store.ring.current else NO_KEY
     rotation = Rotation(target)
-    for _ in range(_WALKS):
-        rotation.stuck.clear()
-        for kind in await _kinds(store):
-            await _reseal_all(store, kind, rotation)
-        rotation.in_use = await keys_in_use(store)
-        if rotation.is_done or len(rotation.stuck) >= sum(rotation.in_use.values()) - rotation.in_use.get(target, 0):
-            break
+    try:
+        await _rotate(store, rotation, Steps(tell))
+    except StopUpkeep:
+        rotation.stopped = True
     return rotation
 
 
-async def unreadable(store: Store) -> AsyncIterator[Stuck]:
+async def _rotate(store: Store, rotation: Rotation, steps: Steps) -> None:
+    target = rotation.key
+    for _ in range(_WALKS):
+        rotation.stuck.clear()
+        for kind in await _kinds(store):
+            await _reseal_all(store, kind, rotation, steps)
+        rotation.in_use = await keys_in_use(store)
+        if rotation.is_done or len(rotation.stuck) >= sum(rotation.in_use.values()) - rotation.in_use.get(target, 0):
+            break
+
+
+async def unreadable(store: Store, steps: Steps = NO_STEPS) -> AsyncIterator[Stuck]:
     """Each record that is damaged, in all namespaces, apart from checkpoints and events: doctor.py and audit.py
     read those as a whole. What is sealed under a key that is not here cannot be told."""
     for kind in await _kinds(store):
         if kind.name in ("checkpoint", "event"):
             continue
-        async for found in _walk(store, kind):
+        async for found in _walk(store, kind, steps):
             try:
                 await kind.reseal(store, found)  # opens it; nothing is written
             except KeyMissing:
@@ -121,9 +132,9 @@ def _key_of(head: bytes) -> str:
         return "(damaged)"
 
 
-async def _reseal_all(store: Store, kind: _Kind, rotation: Rotation) -> None:
+async def _reseal_all(store: Store, kind: _Kind, rotation: Rotation, steps: Steps) -> None:
     batch: list[Write] = []
-    async for found in _walk(store, kind):
+    async for found in _walk(store, kind, steps):
         if all(head is None or _key_of(head) == rotation.key for head in found.heads):
             continue
         try:
@@ -166,13 +177,14 @@ async def _kinds(store: Store) -> tuple[_Kind, ...]:
     return (*kinds, _MEMORY_KIND) if await has_memory(store) else kinds
 
 
-async def _walk(store: Store, kind: _Kind) -> AsyncIterator[_Sealed]:
+async def _walk(store: Store, kind: _Kind, steps: Steps = NO_STEPS) -> AsyncIterator[_Sealed]:
     width = 1 + len(kind.cursor)
     after: Mapping[str, Any] = {"uid": "", **kind.cursor}
     while page := await store.query(kind.heads, **after, limit=PAGE):
         for row in page:
             yield _Sealed(row[0], tuple(row[1:width]), tuple(row[width:]))
         after = dict(zip(("uid", *kind.cursor), page[-1][:width], strict=True))
+        steps.take(kind.name, count=len(page))
 
 
 async def _reseal_task(store: Store, found: _Sealed) -> list[Write]:
