@@ -8,7 +8,7 @@ __getattr__ = lazy_door(
         "assembly": ("Desk", "make_app"),
         "requests": ("Answer", "Ask", "Caller", "Scope", "Streamed"),
         "serving": ("Server",),
-        "settings": ("Settings",),
+        "settings": ("Settings", "load_settings"),
         "table": ("Route", "routes"),
     },
 )

@@ -13,7 +13,7 @@ import hashlib
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -93,6 +93,7 @@ class Server:
         """`open_app` opens the store in a namespace."""
         self.settings = settings
         self._desk = desk
+        self._at_close: list[Awaitable[None]] = []
         self.proxies = tuple(map(read_network, settings.trusted_proxies))
         self.stopping = asyncio.Event()  # set when the server is about to end: streams say goodbye
         self._open, self._guard, self._identity = open_app, guard, identity
@@ -122,8 +123,14 @@ class Server:
         for app in self._apps.values():
             await app.close()
         self._apps.clear()
+        while self._at_close:
+            await self._at_close.pop()
         if self._desk is not None:
             await self._desk.close()
+
+    def on_close(self, work: Awaitable[None]) -> None:
+        """Have this awaited when the server ends, before its store is closed."""
+        self._at_close.append(work)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

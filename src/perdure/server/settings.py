@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Mapping
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
+from perdure._ground.durations import parse_duration
+from perdure.errors import InvalidInput
+
 MB = 1024 * 1024
+_PREFIX = "PERDURE_SERVER_"
+_NUMBER = re.compile(r"\s*(\d+)\s*(kB|MB|GB|/s|)\s*", re.IGNORECASE)
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -31,3 +44,66 @@ class Settings(Struct, frozen=True, kw_only=True):
     retention_deliveries: timedelta = timedelta(days=7)
     allow_private_hooks: bool = False
     hook_ports: tuple[int, ...] = (443,)
+
+
+def load_settings(folder: Path | None = None, environ: Mapping[str, str] = os.environ, **options: Any) -> Settings:
+    """Settings from `[server]` in the folder's config.toml, then PERDURE_SERVER_*, then options that are not None.
+
+    Raises:
+        InvalidInput: a name is unknown, or a value will not do.
+    """
+    given: dict[str, Any] = {}
+    for name, value in _from_file(folder).items():
+        field = _known(name, "[server] in config.toml")
+        given[field] = _read(field, value)
+    for name, text in environ.items():
+        if name.startswith(_PREFIX):
+            field = _known(name.removeprefix(_PREFIX).lower(), "the environment", name)
+            given[field] = _read(field, text)
+    given.update({name: value for name, value in options.items() if value is not None})
+    try:
+        return msgspec.convert(given, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"the settings of the server will not do: {error}") from None
+
+
+def _from_file(folder: Path | None) -> dict[str, Any]:
+    if folder is None or not (path := folder / "config.toml").is_file():
+        return {}
+    try:
+        whole = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"cannot read {path}: {error}") from None
+    server = whole.get("server", {})
+    if not isinstance(server, dict):
+        raise InvalidInput(f"[server] in {path} is not a table")
+    return server
+
+
+def _known(name: str, where: str, spelled: str = "") -> str:
+    if name in Settings.__struct_fields__:
+        return name
+    near = difflib.get_close_matches(name, Settings.__struct_fields__, 1)
+    do = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(Settings.__struct_fields__)}"
+    raise InvalidInput(f"unknown setting {spelled or name!r} in {where}", do=do)
+
+
+def _read(name: str, value: Any) -> Any:
+    """A value of the file or the environment: sizes as 2MB, durations as 10m, rates as 50/s, lists by commas."""
+    kind = Settings.__annotations__[name]
+    if not isinstance(value, str):
+        return value
+    if kind.startswith("tuple"):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    if kind == "timedelta":
+        if (length := parse_duration(value)) is None:
+            raise InvalidInput(f"the setting {name} is not a duration: {value!r}", do="write 500ms, 30s, 10m or 12h")
+        return length
+    if kind == "bool":
+        return value.strip().lower() in ("1", "true", "yes", "on")
+    if kind == "int":
+        found = _NUMBER.fullmatch(value)
+        if found is None:
+            raise InvalidInput(f"the setting {name} is not a number: {value!r}", do="write 200, 50/s or 2MB")
+        return int(found[1]) * {"kb": 1024, "mb": MB, "gb": 1024 * MB}.get(found[2].lower(), 1)
+    return value

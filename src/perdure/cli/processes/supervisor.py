@@ -1,10 +1,11 @@
-"""Run worker processes, and restart one that dies; each early death doubles the wait before the restart."""
+"""Run worker processes and a server, and restart one that dies; each early death doubles the wait."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,9 +21,25 @@ _LOOK = 0.05
 Say = Callable[[str, dict[str, object]], None]
 
 
+# Exit codes of a server that would end the same way again: its options, or that it may not serve like that.
+_FOR_GOOD = (2, 4, 5)
+
+
+class ServerCommand:
+    """How the server is started: with a socket that listens already and outlives a server that dies."""
+
+    def __init__(self, options: Sequence[str], listening: socket.socket) -> None:
+        fd = listening.fileno()
+        self.argv = [sys.executable, "-m", "perdure", "serve", "--listen-fd", str(fd), *options]
+        self.fds = (fd,)
+
+
 @dataclass
 class Child:
+    name: str
     number: int
+    argv: list[str]
+    fds: tuple[int, ...] = ()
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
     wait: float = FIRST_WAIT
@@ -31,21 +48,28 @@ class Child:
 
 
 class Supervisor:
-    def __init__(self, argv: Sequence[str], count: int, grace: float, say: Say) -> None:
-        self._argv, self._grace, self._say = list(argv), grace, say
-        self._children = [Child(number) for number in range(1, count + 1)]
+    def __init__(
+        self, argv: Sequence[str], count: int, grace: float, say: Say, server: ServerCommand | None = None
+    ) -> None:
+        self._grace, self._say = grace, say
+        self._workers = [Child(f"worker {number}", number, list(argv)) for number in range(1, count + 1)]
+        self._server = Child("server", 0, server.argv, server.fds) if server else None
+        self._children = [*self._workers, *([self._server] if self._server else [])]
         self._signal = 0
+        self._refused = 0  # exit code of a server that need not be tried again
 
     def run(self) -> int:
         """Run until a signal arrives or every worker has stopped by itself; returns the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._heard)
-        while not self._signal and not all(child.has_left for child in self._children):
+        while not self._signal and not self._refused and not all(child.has_left for child in self._workers):
             for child in self._children:
                 self._look_after(child)
             time.sleep(_LOOK)
         self._end()
-        return 130 if self._signal == signal.SIGINT else 0
+        if self._refused:
+            return self._refused
+        return 130 if self._signal == signal.SIGINT and self._server is None else 0
 
     def _heard(self, number: int, _frame: object) -> None:
         self._signal = number
@@ -62,19 +86,28 @@ class Supervisor:
         child.process = None
         if code == 0:
             child.has_left = True
-            self._say(f"worker {child.number} has stopped", {"event": "left", "worker": child.number})
+            self._say(f"{child.name} has stopped", {"event": "left", "worker": child.number})
+            return
+        if child is self._server and code in _FOR_GOOD:
+            self._refused = code
             return
         child.wait = FIRST_WAIT if now - child.started > GROWN_UP else min(child.wait * 2, LONGEST_WAIT)
         child.due = now + child.wait
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        line = f"worker {child.number} ended ({how}); restarting it in {child.wait:.1f} s"
+        line = f"{child.name} ended ({how}); restarting it in {child.wait:.1f} s"
         self._say(line, {"event": "ended", "worker": child.number, "code": code})
 
     def _start(self, child: Child, now: float) -> None:
-        child.process = subprocess.Popen(self._argv, stdin=subprocess.DEVNULL, preexec_fn=_end_with_parent)  # noqa: PLW1509 - no threads here
+        child.process = subprocess.Popen(
+            child.argv,
+            stdin=subprocess.DEVNULL,
+            pass_fds=child.fds,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509 - no threads here
+        )
         child.started = now
         event = {"event": "started", "worker": child.number, "pid": child.process.pid}
-        self._say(f"worker {child.number} started (pid {child.process.pid})", event)
+        if child is not self._server:  # which says by itself where it is
+            self._say(f"worker {child.number} started (pid {child.process.pid})", event)
 
     def _end(self) -> None:
         """Ask all workers to stop, and kill those that have not stopped within their grace."""

@@ -4,7 +4,15 @@ Written by tools/make_doors.py from the table in __init__.py.
 """
 
 from perdure.server.access.guard import BrowserGuard
-from perdure.server.access.guard_rules import Network, Place, client_address, is_loopback, read_network, read_origin
+from perdure.server.access.guard_rules import (
+    Network,
+    Place,
+    client_address,
+    is_in,
+    is_loopback,
+    read_network,
+    read_origin,
+)
 from perdure.server.access.identity import Identities, cookie_name, cookie_of
 from perdure.server.access.rates import Rates
 __all__ = [
@@ -12,6 +20,7 @@ __all__ = [
     "Network",
     "Place",
     "client_address",
+    "is_in",
     "is_loopback",
     "read_network",
     "read_origin",

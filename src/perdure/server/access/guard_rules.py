@@ -110,14 +110,14 @@ def _refuse_foreign_write(own: str | None, headers: Mapping[str, str], *, has_se
 
 def client_address(peer: str, forwarded_for: str | None, proxies: Sequence[Network]) -> str:
     """Where a request comes from: the nearest address that is not a trusted proxy's."""
-    if not forwarded_for or not _is_in(peer, proxies):
+    if not forwarded_for or not is_in(peer, proxies):
         return peer
     address = peer
     for told in reversed([part.strip() for part in forwarded_for.split(",")]):
         if not _is_address(told):
             return address
         address = told
-        if not _is_in(told, proxies):
+        if not is_in(told, proxies):
             return address
     return address
 
@@ -156,7 +156,8 @@ def read_network(text: str) -> Network:
         raise InvalidInput(f"{text!r} is not a network", do="write 10.0.0.0/8 or 192.0.2.7") from None
 
 
-def _is_in(address: str, networks: Sequence[Network]) -> bool:
+def is_in(address: str, networks: Sequence[Network]) -> bool:
+    """Whether an address belongs to one of these networks."""
     try:
         found = ip_address(address)
     except ValueError:

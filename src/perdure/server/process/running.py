@@ -1,0 +1,50 @@
+"""Which servers of a store run, so that `perdure link` can say where a link leads."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from perdure._ground.ids import Process, is_alive_here, new_uid, this_process
+from perdure.server.credentials import Vault
+
+
+class RunningServer(Struct, frozen=True):
+    """A server that has said where it is reached."""
+
+    url: str
+    host: str
+    pid: int
+    process: Process
+    started_at: int
+
+
+class RunningServers:
+    """The servers that have come and not left."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._shelf = vault.shelf("running server", RunningServer)
+        self._clock = vault.clock
+
+    async def come(self, url: str) -> str:
+        """This process serves the store under this address. Returns what `leave` wants to know."""
+        me = this_process()
+        name = new_uid(self._clock.now_ms())
+        await self._shelf.add(name, RunningServer(url, me.host, me.pid, me, self._clock.now_ms()))
+        return name
+
+    async def leave(self, name: str) -> None:
+        if (kept := await self._shelf.get(name)) is not None:
+            await self._shelf.drop(kept)
+
+    async def all(self) -> list[RunningServer]:
+        """Those that may be alive, the newest first. What a killed process of this machine left is removed."""
+        found = []
+        here = this_process()
+        for kept in await self._shelf.all():
+            process = kept.value.process
+            is_of_here = process[:3] == here[:3]  # host, boot and pid namespace
+            if is_of_here and not is_alive_here(process):
+                await self._shelf.drop(kept)
+            else:
+                found.append(kept.value)
+        return sorted(found, key=lambda server: -server.started_at)
