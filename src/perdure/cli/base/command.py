@@ -42,15 +42,13 @@ SECTIONS = {
     "Steer": ("pause", "resume", "approve", "reject", "answer", "signal", "take", "cancel", "rollback", "fork"),
     "Wait and stop": ("wait", "callback", "kill-switch"),
     "Maintain": ("pin", "archive", "delete", "gc", "export", "import", "keys", "audit", "doctor", "lint"),
-<<<<<<< HEAD
-    "Serve": ("worker", "workers", "up", "drain", "keep", "schedule", "trigger", "event", "handlers"),
-=======
     "Serve": (
         "up",
         "serve",
         "link",
         "api-keys",
         "worker",
+        "workers",
         "drain",
         "keep",
         "schedule",
@@ -58,7 +56,6 @@ SECTIONS = {
         "event",
         "handlers",
     ),
->>>>>>> 08b1aa0 (Serve a store with perdure serve and up, with deadlines on every connection)
     "More": ("demo", "bench"),
 }
 
