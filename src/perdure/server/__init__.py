@@ -6,6 +6,18 @@ __getattr__ = lazy_door(
     __name__,
     {
         "assembly": ("Desk", "make_app"),
+        "credentials": ("ApiKey", "ApiKeys", "Sessions", "Vault", "scopes_of"),
+        "process": (
+            "Listener",
+            "RunningServers",
+            "bind",
+            "bind_unix",
+            "has_uvicorn",
+            "log_to_stderr",
+            "refuse_open_door",
+            "require_uvicorn",
+            "serve",
+        ),
         "requests": ("Answer", "Ask", "Caller", "Scope", "Streamed"),
         "serving": ("Server",),
         "settings": ("Settings", "load_settings"),

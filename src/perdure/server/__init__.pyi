@@ -4,6 +4,18 @@ Written by tools/make_doors.py from the table in __init__.py.
 """
 
 from perdure.server.assembly import Desk, make_app
+from perdure.server.credentials import ApiKey, ApiKeys, Sessions, Vault, scopes_of
+from perdure.server.process import (
+    Listener,
+    RunningServers,
+    bind,
+    bind_unix,
+    has_uvicorn,
+    log_to_stderr,
+    refuse_open_door,
+    require_uvicorn,
+    serve,
+)
 from perdure.server.requests import Answer, Ask, Caller, Scope, Streamed
 from perdure.server.serving import Server
 from perdure.server.settings import Settings, load_settings
@@ -11,6 +23,20 @@ from perdure.server.table import Route, routes
 __all__ = [
     "Desk",
     "make_app",
+    "ApiKey",
+    "ApiKeys",
+    "Sessions",
+    "Vault",
+    "scopes_of",
+    "Listener",
+    "RunningServers",
+    "bind",
+    "bind_unix",
+    "has_uvicorn",
+    "log_to_stderr",
+    "refuse_open_door",
+    "require_uvicorn",
+    "serve",
     "Answer",
     "Ask",
     "Caller",

@@ -13,7 +13,7 @@ from perdure.cli.base import Invocation, VerbGroup, length
 from perdure.cli.output import Cell, Table, line
 
 if TYPE_CHECKING:
-    from perdure.server.credentials import ApiKey, ApiKeys
+    from perdure.server import ApiKey, ApiKeys
 
 
 @click.group(cls=VerbGroup)
@@ -26,7 +26,7 @@ def command() -> None:
 
 @asynccontextmanager
 async def _keys(call: Invocation) -> AsyncIterator[ApiKeys]:
-    from perdure.server.credentials import ApiKeys, Vault
+    from perdure.server import ApiKeys, Vault
 
     call.require_store()
     vault = Vault(call.app)

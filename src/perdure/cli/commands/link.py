@@ -29,8 +29,7 @@ async def command(call: Invocation, scope: str, lasts: timedelta) -> None:
     """
     from perdure._ground.ids import user_name
     from perdure.errors import NotFound
-    from perdure.server.credentials import Sessions, Vault, scopes_of
-    from perdure.server.process import RunningServers
+    from perdure.server import RunningServers, Sessions, Vault, scopes_of
 
     call.require_store()
     vault = Vault(call.app)

@@ -23,7 +23,7 @@ def command(call: Invocation, /, listen_fd: int | None, **options: Any) -> None:
     import socket
 
     from perdure.cli.processes import ServerChoice, Serving
-    from perdure.server.process import Listener
+    from perdure.server import Listener
 
     serving = Serving(call, ServerChoice.of(options))
     if listen_fd is None:

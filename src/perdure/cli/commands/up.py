@@ -87,7 +87,7 @@ def _supervise(
     from perdure._ground import json_values as values
     from perdure.cli.output import blocks as drawing
     from perdure.cli.processes import ServerCommand, Serving, Supervisor, worker_argv
-    from perdure.server.process import has_uvicorn
+    from perdure.server import has_uvicorn
 
     def say(line: str, value: dict[str, object]) -> None:
         if sys.stdout is not None:

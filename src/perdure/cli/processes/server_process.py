@@ -15,16 +15,18 @@ from perdure._ground.ids import user_name
 from perdure.cli.base import Invocation
 from perdure.cli.output import safe
 from perdure.errors import StoreUnavailable
-from perdure.server import Settings, load_settings, make_app
-from perdure.server.credentials import scopes_of
-from perdure.server.process import (
+from perdure.server import (
     Listener,
     RunningServers,
+    Settings,
     bind,
     bind_unix,
+    load_settings,
     log_to_stderr,
+    make_app,
     refuse_open_door,
     require_uvicorn,
+    scopes_of,
     serve,
 )
 
