@@ -5,7 +5,7 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "server_options": ("server_options",),
+        "serve_options": ("server_options",),
         "server_process": ("Serving", "ServerChoice"),
         "supervisor": ("ServerCommand", "Supervisor", "worker_argv"),
         "terminal": ("Attached",),

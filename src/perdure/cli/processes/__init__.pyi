@@ -3,7 +3,7 @@
 Written by tools/make_doors.py from the table in __init__.py.
 """
 
-from perdure.cli.processes.server_options import server_options
+from perdure.cli.processes.serve_options import server_options
 from perdure.cli.processes.server_process import Serving, ServerChoice
 from perdure.cli.processes.supervisor import ServerCommand, Supervisor, worker_argv
 from perdure.cli.processes.terminal import Attached
