@@ -90,6 +90,33 @@ async def test_a_late_repeat_does_not_end_what_went_on_since(url: str) -> None:
         assert told == ["created", "paused", "resumed", "paused", "resumed", "failed", "resumed", "completed"]
 
 
+@pytest.mark.req("R63")
+async def test_a_late_repeat_of_a_resume_or_a_rollback_changes_nothing(url: str) -> None:
+    async with Perdure(url) as app:
+        task = await app.tasks.create("job", state={})
+        made = await task.checkpoint({"n": 1})
+        await task.pause("why?")
+        await task.resume(state={"a": 1}, once="r-1")
+        await task.pause("and now?")
+        await task.resume(state={"a": 1}, once="r-1")
+        assert (await task.record()).status == "paused"
+        await task.resume(checkpoint=made.id, once="r-2")
+        await task.pause("a third time?")
+        await task.resume(checkpoint=made.id, once="r-2")
+        assert (await task.record()).status == "paused"
+        with pytest.raises(KeyReused):
+            await task.resume(once="r-2")
+        await task.resume(instruction="go on", once="r-3")
+        await task.resume(instruction="go on", once="r-3")
+        await task.checkpoint({"n": 2})
+        await task.rollback(made.id, once="b-1")
+        await task.checkpoint({"n": 3})
+        await task.rollback(made.id, once="b-1")
+        assert (await task.record()).state["n"] == 3
+        told = await kinds(app, "job")
+        assert (told.count("resumed"), told.count("rolled back"), told.count("signalled")) == (3, 1, 1)
+
+
 @pytest.mark.req("R32", "R63")
 async def test_a_decision_with_a_key_never_answers_the_next_question(url: str) -> None:
     async with Perdure(url) as app:

@@ -195,7 +195,12 @@ class Task(TaskCore):
         await pausing.pause(self, message, reason, checkpoint, payload, once=once)
 
     async def resume(
-        self, *, state: Mapping[str, Json] | None = None, checkpoint: str | None = None, instruction: str | None = None
+        self,
+        *,
+        state: Mapping[str, Json] | None = None,
+        checkpoint: str | None = None,
+        instruction: str | None = None,
+        once: str | None = None,
     ) -> None:
         """Go on: `state` is merged over the task's state (shallow), from `checkpoint` if one is named.
 
@@ -205,10 +210,11 @@ class Task(TaskCore):
             InvalidTransition: the task is neither paused nor failed.
             NotFound: there is no such checkpoint.
         """
+        asked = once_of(once, "resume", None if state is None else dict(state), checkpoint, instruction)
         if instruction is not None:
-            await resuming.with_instruction(self, instruction, state, checkpoint, self._keep)
+            await resuming.with_instruction(self, instruction, state, checkpoint, self._keep, asked)
         else:
-            await resuming.resume_at(self, state, checkpoint, self._keep)
+            await resuming.resume_at(self, state, checkpoint, self._keep, asked)
 
     async def instruct(self, text: str) -> None:
         """Change what a durable function is to do: its next `instruction()` gives this. It goes on as it was."""
@@ -224,13 +230,14 @@ class Task(TaskCore):
             return
         await moves.move(self, "cancel", ended="cancelled", data={"undo": undo}, ends=True)
 
-    async def rollback(self, to: str, *, undo: bool | None = None) -> None:
+    async def rollback(self, to: str, *, undo: bool | None = None, once: str | None = None) -> None:
         """Make an earlier checkpoint the state again; later ones stay readable as superseded.
 
         A durable function goes on from there. Effects it has done since are taken back first with `undo`, left as
         they are with undo=False; without either the rollback is refused (InvalidInput) if there are any.
         """
-        await history.rollback(self, to, patch=None, verb="rollback", keep=self._keep, undo=undo)
+        asked = once_of(once, "rollback", to, undo)
+        await history.rollback(self, to, patch=None, verb="rollback", keep=self._keep, undo=undo, once=asked)
 
     def _keep(self, checkpoint: int, undo: bool | None) -> Awaitable[str | None]:
         return self._tasks._hooks.keep_for_rollback(self, checkpoint, undo)

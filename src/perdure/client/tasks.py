@@ -312,10 +312,15 @@ class RemoteTask(Task):
         self._take(record_of(await self._write("POST", "pause", body, _keyed(once))))
 
     async def resume(
-        self, *, state: Mapping[str, Json] | None = None, checkpoint: str | None = None, instruction: str | None = None
+        self,
+        *,
+        state: Mapping[str, Json] | None = None,
+        checkpoint: str | None = None,
+        instruction: str | None = None,
+        once: str | None = None,
     ) -> None:
         body = {"state": dict(state) if state else None, "checkpoint": checkpoint, "instruction": instruction}
-        await self._steer("resume", body, is_matched=bool(state) or checkpoint is not None)
+        await self._steer("resume", body, once, is_matched=bool(state) or checkpoint is not None)
 
     async def instruct(self, text: str) -> None:
         await self._write("POST", "instruct", {"text": text})
@@ -323,14 +328,14 @@ class RemoteTask(Task):
     async def cancel(self, *, undo: bool = True) -> None:
         self._take(record_of(await self._write("POST", "cancel", {"undo": undo})))
 
-    async def rollback(self, to: str, *, undo: bool | None = None) -> None:
+    async def rollback(self, to: str, *, undo: bool | None = None, once: str | None = None) -> None:
         effects = None if undo is None else "undo" if undo else "keep"
-        await self._steer("rollback", {"to": to, "effects": effects}, is_matched=True)
+        await self._steer("rollback", {"to": to, "effects": effects}, once, is_matched=True)
 
-    async def _steer(self, verb: str, body: Json, *, is_matched: bool) -> None:
+    async def _steer(self, verb: str, body: Json, once: str | None, *, is_matched: bool) -> None:
         """A verb that must not hit another state than the one it was meant for."""
         headers = {"If-Match": f'"v{(await self.record()).version}"'} if is_matched else {}
-        self._take(record_of(await self._write("POST", verb, body, headers)))
+        self._take(record_of(await self._write("POST", verb, body, {**headers, **_keyed(once)})))
 
     async def fork(
         self, id: str, *, at: str | None = None, set: Mapping[str, Json] = {}, once: str | None = None

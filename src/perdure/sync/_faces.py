@@ -383,7 +383,12 @@ class Task:
         drive(self._inner.pause(message, reason=reason, checkpoint=checkpoint, once=once, **payload))
 
     def resume(
-        self, *, state: Mapping[str, Json] | None = None, checkpoint: str | None = None, instruction: str | None = None
+        self,
+        *,
+        state: Mapping[str, Json] | None = None,
+        checkpoint: str | None = None,
+        instruction: str | None = None,
+        once: str | None = None,
     ) -> None:
         """Go on: `state` is merged over the task's state (shallow), from `checkpoint` if one is named.
 
@@ -393,7 +398,7 @@ class Task:
             InvalidTransition: the task is neither paused nor failed.
             NotFound: there is no such checkpoint.
         """
-        drive(self._inner.resume(state=state, checkpoint=checkpoint, instruction=instruction))
+        drive(self._inner.resume(state=state, checkpoint=checkpoint, instruction=instruction, once=once))
 
     def instruct(self, text: str) -> None:
         """Change what a durable function is to do: its next `instruction()` gives this. It goes on as it was."""
@@ -407,13 +412,13 @@ class Task:
         """
         drive(self._inner.cancel(undo=undo))
 
-    def rollback(self, to: str, *, undo: bool | None = None) -> None:
+    def rollback(self, to: str, *, undo: bool | None = None, once: str | None = None) -> None:
         """Make an earlier checkpoint the state again; later ones stay readable as superseded.
 
         A durable function goes on from there. Effects it has done since are taken back first with `undo`, left as
         they are with undo=False; without either the rollback is refused (InvalidInput) if there are any.
         """
-        drive(self._inner.rollback(to, undo=undo))
+        drive(self._inner.rollback(to, undo=undo, once=once))
 
     def answer(self, value: Json, *, by: str = "", key: str | None = None, once: str | None = None) -> None:
         """Answer what the task waits for; the first answer stands, and the task goes on. Without a durable function

@@ -12,6 +12,7 @@ from perdure._model import MOVES, Checkpoint, checkpoint_id, seq_of
 from perdure._store import FrameRow, Store
 from perdure._tasks import leases, records
 from perdure._tasks.core import TaskCore
+from perdure._tasks.once import Once
 from perdure._tasks.state import NO_FRAME, Snapshot, snapshots
 from perdure._tasks.task_row import current_row
 from perdure.errors import Conflict, InvalidInput, InvalidTransition, NotFound, RecordDamaged
@@ -91,9 +92,17 @@ def patched(raw: bytes, patch: Mapping[str, Any]) -> bytes:
 
 
 async def rollback(
-    task: TaskCore, to: str, *, patch: Mapping[str, Any] | None, verb: str, keep: Keep, undo: bool | None = None
+    task: TaskCore,
+    to: str,
+    *,
+    patch: Mapping[str, Any] | None,
+    verb: str,
+    keep: Keep,
+    undo: bool | None = None,
+    once: Once | None = None,
 ) -> None:
-    """Go back to a checkpoint in one write; with a patch, as a new checkpoint that resumes the task.
+    """Go back to a checkpoint in one write; with a patch, as a new checkpoint that resumes the task. Unless that was
+    done `once` before.
 
     A durable function continues from there, with the journal entries that `keep` gives; `undo` says what happens to
     the effects it has done since.
@@ -102,6 +111,8 @@ async def rollback(
     befores = MOVES["resume"].before if verb == "resume" else _MAY_GO_BACK
     while True:
         now = await current_row(store, task.id, task.uid)
+        if await task._has_done(once):
+            break
         if now.status not in befores:
             raise InvalidTransition(task.id, now.status, verb, do="fork it instead: the fork begins at the checkpoint")
         target, row = await find(task, to)  # each time anew: gc may have taken it
@@ -111,7 +122,7 @@ async def rollback(
         entries = await keep(row.seq, undo)
         if undo and entries is not None:
             now = await current_row(store, task.id, task.uid)  # undoing has changed it
-        event = task._event("rolled back" if verb == "rollback" else "resumed", {"to": row.seq})
+        event = task._event("rolled back" if verb == "rollback" else "resumed", {"to": row.seq}, once)
         params: dict[str, Any] = {
             **NO_FRAME,
             **event,

@@ -35,8 +35,8 @@ async def resume_with(
     return await moves.try_move(task, "resume", raw=raw, before=before, data=dict(told), version=row.version, once=once)
 
 
-async def resume(task: TaskCore, patch: Mapping[str, Any]) -> None:
-    """Go on from the newest state that can be read, with some keys set.
+async def resume(task: TaskCore, patch: Mapping[str, Any], once: Once | None = None) -> None:
+    """Go on from the newest state that can be read, with some keys set; unless that was done `once` before.
 
     Raises:
         InvalidTransition: the task is neither paused nor failed.
@@ -44,6 +44,8 @@ async def resume(task: TaskCore, patch: Mapping[str, Any]) -> None:
     store = task._store
     while True:
         row = await current_row(store, task.id, task.uid)
+        if await task._has_done(once):
+            return
         refusal = await refusals.why(store, row, "resume")
         if refusal is not None:
             task.status = row.status  # type: ignore[assignment]
@@ -53,12 +55,17 @@ async def resume(task: TaskCore, patch: Mapping[str, Any]) -> None:
             await task._set_aside(row, before.seq, damaged)
         raw = history.patched(before.raw, patch)
         data = {"set": sorted(map(str, patch))} if patch else {}
-        if await moves.try_move(task, "resume", raw=raw, before=before, data=data):
+        version = row.version if once is not None else None
+        if await moves.try_move(task, "resume", raw=raw, before=before, data=data, version=version, once=once):
             return
 
 
 async def resume_at(
-    task: TaskCore, patch: Mapping[str, Any] | None, checkpoint: str | None, keep: history.Keep
+    task: TaskCore,
+    patch: Mapping[str, Any] | None,
+    checkpoint: str | None,
+    keep: history.Keep,
+    once: Once | None = None,
 ) -> None:
     """The same, from a checkpoint if one is named; `keep` gives the journal entries that stay then.
 
@@ -67,22 +74,28 @@ async def resume_at(
         NotFound: there is no such checkpoint.
     """
     if checkpoint is not None:
-        await history.rollback(task, checkpoint, patch=patch or {}, verb="resume", keep=keep)
+        await history.rollback(task, checkpoint, patch=patch or {}, verb="resume", keep=keep, once=once)
     else:
-        await resume(task, patch or {})
+        await resume(task, patch or {}, once)
 
 
 async def with_instruction(
-    task: TaskCore, text: str, patch: Mapping[str, Any] | None, checkpoint: str | None, keep: history.Keep
+    task: TaskCore,
+    text: str,
+    patch: Mapping[str, Any] | None,
+    checkpoint: str | None,
+    keep: history.Keep,
+    once: Once | None = None,
 ) -> None:
     """The same, and tell the durable function what it is to do from now on."""
     # A failed task takes no signal, so it is told just after it was let go on; any other one before.
     row = await current_row(task._store, task.id, task.uid)
     refusal = await refusals.why(task._store, row, "resume")
-    if refusal is not None:
+    if refusal is not None and not await task._has_done(once):
         raise refusal
+    sent_once = None if once is None else f"{telling.INSTRUCTION} {once.mark}"
     if row.status != "failed":
-        await telling.send(task, telling.INSTRUCTION, text)
-    await resume_at(task, patch, checkpoint, keep)
+        await telling.send(task, telling.INSTRUCTION, text, sent_once)
+    await resume_at(task, patch, checkpoint, keep, once)
     if row.status == "failed":
-        await telling.send(task, telling.INSTRUCTION, text)
+        await telling.send(task, telling.INSTRUCTION, text, sent_once)

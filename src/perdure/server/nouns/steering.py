@@ -63,7 +63,7 @@ async def resume(ask: Ask[Nothing, Resumption]) -> Answer:
     if (how.state is not None or how.checkpoint is not None) and ask.match is None:
         raise HttpProblem(428, "match_required", "a resume with a state or a checkpoint needs If-Match")
     await _same_version(ask, task)
-    await task.resume(state=how.state, checkpoint=how.checkpoint, instruction=how.instruction)
+    await task.resume(state=how.state, checkpoint=how.checkpoint, instruction=how.instruction, once=ask.once)
     return await _told(ask, task)
 
 
@@ -77,7 +77,7 @@ async def rollback(ask: Ask[Nothing, Rollback]) -> Answer:
     task = await task_of(ask)
     await _same_version(ask, task)
     undo = None if ask.body.effects is None else ask.body.effects == "undo"
-    await task.rollback(str(ask.body.to), undo=undo)
+    await task.rollback(str(ask.body.to), undo=undo, once=ask.once)
     return await _told(ask, task)
 
 
