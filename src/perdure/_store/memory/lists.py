@@ -54,10 +54,15 @@ def _is_of_parent(tables: Tables, row: TaskRow, p: Params) -> bool:
     return row.uid in tables.calls and tables.calls[row.uid].parent_uid == p["lane"]
 
 
-def _by_changed(tables: Tables, p: Params) -> list[Looked]:
-    rows = (row for row in tables.tasks.values() if row.namespace == p["namespace"])
-    found = [((row.updated_at, row.uid), row) for row in rows if (row.updated_at, row.uid) < (p["at"], p["uid"])]
-    return sorted(found, reverse=True, key=_place)[: p["look"]]
+def _by_changed(belongs: Callable[[Tables, TaskRow, Params], bool]) -> Lane:
+    """What was changed last first, of those that belong to the lane."""
+
+    def lane(tables: Tables, p: Params) -> list[Looked]:
+        rows = (row for row in tables.tasks.values() if belongs(tables, row, p) and row.updated_at >= p["floor"])
+        found = [((row.updated_at, row.uid), row) for row in rows if (row.updated_at, row.uid) < (p["at"], p["uid"])]
+        return sorted(found, reverse=True, key=_place)[: p["look"]]
+
+    return lane
 
 
 def _by_due(tables: Tables, p: Params) -> list[Looked]:
@@ -89,7 +94,8 @@ LANES: dict[str, Lane] = {
     "agent": _by_uid(_is_of_agent),
     "function": _by_uid(_is_of_function),
     "parent": _by_uid(_is_of_parent),
-    "changed": _by_changed,
+    "status_changed": _by_changed(_is_listed),
+    "archived_changed": _by_changed(_is_archived),
     "due": _by_due,
     "asked": _by_asked,
     "id": _by_id,
@@ -177,20 +183,12 @@ def _count(name: str) -> Query:
 def _extent(name: str) -> Query:
     def extent(tables: Tables, p: Params) -> list[Row]:
         looked = LANES[name](tables, p)
-        return [(len(looked), min((row.uid for _, row in looked), default=None))]
-
-    return extent
-
-
-def _last_looked(name: str) -> Query:
-    def last_looked(tables: Tables, p: Params) -> list[Row]:
-        looked = LANES[name](tables, p)
         if len(looked) < p["look"]:
             return []
         place = looked[-1][0]
         return [place if isinstance(place, tuple) else (place,)]
 
-    return last_looked
+    return extent
 
 
 def facets_by_status(tables: Tables, p: Params) -> list[Row]:
@@ -231,7 +229,6 @@ _NEWEST_FIRST = ("status", "archived", "agent", "function", "parent")
 VERBS: dict[str, Callable[[Tables, Params], Row | None]] = {}
 QUERIES: dict[str, Query] = {f"page_by_{name}": _page(name) for name in LANES}
 QUERIES |= {f"count_by_{name}": _count(name) for name in _NEWEST_FIRST}
-QUERIES |= {f"extent_by_{name}": _extent(name) for name in _NEWEST_FIRST}
-QUERIES |= {f"extent_by_{name}": _last_looked(name) for name in ("changed", "due", "asked", "id")}
+QUERIES |= {f"extent_by_{name}": _extent(name) for name in LANES}
 _OTHERS = (count_tasks, count_children, facets_by_status, changed_tasks, deleted_tasks)
 QUERIES |= {query.__name__: query for query in _OTHERS}

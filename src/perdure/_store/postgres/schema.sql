@@ -46,7 +46,9 @@ CREATE INDEX tasks_past ON perdure.tasks (namespace, id, uid) WHERE NOT is_curre
 -- Only current tasks: so no verb, which has a task's uid, is ever tempted to look it up by status.
 CREATE INDEX tasks_listed ON perdure.tasks (namespace, status, uid) INCLUDE (pause_reason) WHERE is_current AND archived_at IS NULL;
 CREATE INDEX tasks_archived ON perdure.tasks (namespace, status, uid) WHERE is_current AND archived_at IS NOT NULL;
-CREATE INDEX tasks_changed ON perdure.tasks (namespace, updated_at, uid);
+CREATE INDEX tasks_archived_changed ON perdure.tasks (namespace, status, updated_at, uid)
+  WHERE is_current AND archived_at IS NOT NULL;
+CREATE INDEX tasks_changed ON perdure.tasks (namespace, status, updated_at, uid) WHERE is_current AND archived_at IS NULL;
 CREATE INDEX tasks_by_agent ON perdure.tasks (namespace, agent, uid) WHERE agent <> '';
 CREATE INDEX tasks_due ON perdure.tasks (due_at) WHERE due_at IS NOT NULL;
 

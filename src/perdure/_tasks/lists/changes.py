@@ -32,17 +32,22 @@ async def read_changes(store: Store, after: str | datetime | None, limit: int) -
     def read(engine: Engine) -> tuple[list[SummaryRow], list[tuple[int, str]]]:
         params = {"namespace": store.namespace, "at": at, "uid": uid, "limit": limit + 1}
         rows = [SummaryRow(*row) for row in engine.query("changed_tasks", params)]
+        rows.sort(key=_place_of)
         return rows, [(row[0], row[1]) for row in engine.query("deleted_tasks", params)]
 
     rows, deleted = await store.read(read)
-    places = sorted([*((row.updated_at, row.uid) for row in rows), *deleted])
+    places = sorted([*(_place_of(row) for row in rows), *deleted])
     last = places[:limit][-1] if places else (at, uid)
     return Changes(
-        items=[summary(store, row) for row in rows if (row.updated_at, row.uid) <= last],
+        items=[summary(store, row) for row in rows if _place_of(row) <= last],
         gone=[place[1] for place in deleted if place <= last],
         watermark=f"{last[0]}:{last[1]}",
         more=len(places) > limit,
     )
+
+
+def _place_of(row: SummaryRow) -> tuple[int, str]:
+    return row.updated_at, row.uid
 
 
 def _place(after: str | datetime | None) -> tuple[int, str]:

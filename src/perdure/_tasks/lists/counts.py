@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from perdure._ground.codec import stored_json
 from perdure._model import Counts, Facets, TaskFilter
-from perdure._store import Engine, Store
+from perdure._store import Engine, Row, Store
 from perdure._tasks.lists.pages import check_page, wanted_in
-from perdure._tasks.lists.walks import count_lane, shortest
+from perdure._tasks.lists.walks import choose, count_lane
 from perdure.errors import RecordDamaged
 
 # So many values of each kind are told.
@@ -29,9 +29,9 @@ def _count(store: Store, engine: Engine, filter_: TaskFilter) -> Counts:
     wanted = wanted_in(store, engine, filter_)
     if wanted is None:
         return Counts.of([])
-    lanes = wanted.groups[0] if len(wanted.groups) == 1 else shortest(engine, wanted, wanted.below)[0]
-    rows, is_bounded = [], False
-    for lane in lanes:
+    rows: list[Row] = []
+    is_bounded = False
+    for lane in choose(engine, wanted, wanted.below):
         found, has_more = count_lane(engine, wanted, lane)
         rows += found
         is_bounded = is_bounded or has_more

@@ -19,7 +19,7 @@ from perdure.errors import InvalidInput
 
 LAST_UID = "~"  # sorts after every uid
 # A uid is made shortly before its task is written, which has a clock of its own.
-_SLACK_MS = 3_600_000
+_SLACK_MS = 600_000
 _LAST_CHARACTER = 0x10FFFF
 
 
@@ -34,7 +34,6 @@ class Wanted(NamedTuple):
     params: Mapping[str, Any]
     groups: Sequence[Sequence[Lane]]  # each one holds every task that fits
     is_plain: bool  # every task of the first group fits
-    is_any: bool  # so does every task at all
     below: str  # uids of tasks that fit lie between these two
     above: str
     prefix: str | None  # of ids that are shown first
@@ -78,7 +77,6 @@ def wanted_by(filter_: TaskFilter, namespace: str, parent_uid: str | None) -> Wa
         params,
         _groups(statuses, filter_, parent_uid),
         is_plain,
-        is_plain and statuses is None,
         least_uid(params["until"] + _SLACK_MS) if params["until"] is not None else LAST_UID,
         least_uid(params["since"] - _SLACK_MS) if params["since"] is not None else "",
         text,

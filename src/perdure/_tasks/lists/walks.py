@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from perdure._model import Sort
-from perdure._store import Engine, SummaryRow
+from perdure._store import Engine, Row, SummaryRow
 from perdure._tasks.lists.lanes import LAST_UID, Lane, Wanted, with_prefix
 
 LOOK = 20_000
@@ -52,31 +52,38 @@ def walk_ids(engine: Engine, wanted: Wanted, after: str, limit: int) -> Stretch:
 
 def _newest(engine: Engine, wanted: Wanted, place: Place, limit: int) -> Stretch:
     below = min(place[0], wanted.below)
-    lanes = wanted.groups[0] if len(wanted.groups) == 1 else shortest(engine, wanted, below)[0]
+    if wanted.params["changed_since"] is not None:
+        few = _few_changed(engine, wanted)
+        if few is not None:
+            few = sorted((row for row in few if row.uid < below), key=_by_uid, reverse=True)
+            return _cut(few, _by_uid, limit, None, is_rising=False)
     found: list[SummaryRow] = []
     ends: list[Place] = []
-    for lane in lanes:
-        params = _params(wanted, lane, below, limit + 1 if wanted.is_plain else LOOK, limit + 1)
+    for lane in choose(engine, wanted, below):
+        params = _params(wanted, lane, limit + 1 if wanted.is_plain else LOOK, limit + 1, below=below)
         rows = _rows(engine, f"page_by_{lane.name}", params)
         found += rows
         if len(rows) <= limit and not wanted.is_plain:
-            count, last = extent(engine, lane, params)
-            ends += [(last,)] if count >= LOOK else []
+            ends += _end(engine, lane, params)
     found.sort(key=_by_uid, reverse=True)
     return _cut(found, _by_uid, limit, max(ends, default=None), is_rising=False)
 
 
 def _changed(engine: Engine, wanted: Wanted, place: Place, limit: int) -> Stretch:
-    if not wanted.is_any:
-        lanes, count = shortest(engine, wanted, wanted.below, SHORT + 1)
-        if count <= SHORT:
-            found = [row for row in _whole(engine, wanted, lanes) if _by_change(row) < place]
-            found.sort(key=_by_change, reverse=True)
-            return _cut(found, _by_change, limit, None, is_rising=False)
-    params = {**wanted.params, "at": place[0], "uid": place[1], "look": LOOK, "limit": limit + 1}
-    found = _rows(engine, "page_by_changed", params)
-    ends = engine.query("extent_by_changed", params) if len(found) <= limit else []
-    return _cut(found, _by_change, limit, tuple(ends[0]) if ends else None, is_rising=False)
+    for lanes in wanted.groups[1:]:
+        if is_short(engine, wanted, lanes, wanted.below):
+            few = [row for row in _whole(engine, wanted, lanes) if _by_change(row) < place]
+            return _cut(sorted(few, key=_by_change, reverse=True), _by_change, limit, None, is_rising=False)
+    found: list[SummaryRow] = []
+    ends: list[Place] = []
+    for lane in wanted.groups[0]:
+        params = _params(wanted, lane, LOOK, limit + 1, at=place[0], uid=place[1], floor=_floor(wanted))
+        rows = _rows(engine, f"page_by_{lane.name}_changed", params)
+        found += rows
+        if len(rows) <= limit and not wanted.is_plain:
+            ends += _end(engine, Lane(f"{lane.name}_changed", lane.value), params)
+    found.sort(key=_by_change, reverse=True)
+    return _cut(found, _by_change, limit, max(ends, default=None), is_rising=False)
 
 
 def _due(engine: Engine, wanted: Wanted, place: Place, limit: int) -> Stretch:
@@ -87,7 +94,7 @@ def _due(engine: Engine, wanted: Wanted, place: Place, limit: int) -> Stretch:
         rows = _rows(engine, f"page_by_{name}", params)
         found += rows
         if len(rows) <= limit:
-            ends += [tuple(row) for row in engine.query(f"extent_by_{name}", params)]
+            ends += _end(engine, Lane(name, ""), params)
     found.sort(key=_by_due)
     return _cut(found, _by_due, limit, min(ends, default=None), is_rising=True)
 
@@ -125,43 +132,58 @@ def _by_due(row: SummaryRow) -> Place:
 # ── lanes ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def shortest(engine: Engine, wanted: Wanted, below: str, most: int = LOOK) -> tuple[Sequence[Lane], int]:
-    """The lanes with the fewest tasks to look at, and how many those are, counted up to `most` of each lane."""
-    counts = [
-        sum(extent(engine, lane, _params(wanted, lane, below, most, 0))[0] for lane in lanes) for lanes in wanted.groups
-    ]
-    least = min(counts)
-    return wanted.groups[counts.index(least)], least
+def choose(engine: Engine, wanted: Wanted, below: str) -> Sequence[Lane]:
+    """The lanes with the fewest tasks to look at: short ones if there are any, and rather one function's or agent's
+    than all of a status."""
+    if len(wanted.groups) == 1:
+        return wanted.groups[0]
+    groups = [*wanted.groups[1:], wanted.groups[0]]
+    return next((lanes for lanes in groups if is_short(engine, wanted, lanes, below)), groups[0])
 
 
-def extent(engine: Engine, lane: Lane, params: Mapping[str, Any]) -> tuple[int, str | None]:
-    """How many tasks a walk along the lane looks at, and the uid of the last."""
-    rows = engine.query(f"extent_by_{lane.name}", params)
-    return (rows[0][0], rows[0][1]) if rows else (0, None)  # a store that is not there yet has none
+def is_short(engine: Engine, wanted: Wanted, lanes: Sequence[Lane], below: str) -> bool:
+    """Whether few tasks have to be looked at along these."""
+    return not any(_end(engine, lane, _params(wanted, lane, SHORT, 0, below=below)) for lane in lanes)
+
+
+def count_lane(engine: Engine, wanted: Wanted, lane: Lane, query: str = "count") -> tuple[list[Row], bool]:
+    """What a counting query answers of a lane, and whether there may be more than it looked at."""
+    params = _params(wanted, lane, LOOK, 0, below=wanted.below)
+    return engine.query(f"{query}_by_{lane.name}", params), bool(_end(engine, lane, params))
 
 
 def _whole(engine: Engine, wanted: Wanted, lanes: Sequence[Lane]) -> list[SummaryRow]:
     found: list[SummaryRow] = []
     for lane in lanes:
-        found += _rows(engine, f"page_by_{lane.name}", _params(wanted, lane, wanted.below, LOOK, LOOK))
+        found += _rows(engine, f"page_by_{lane.name}", _params(wanted, lane, SHORT, SHORT, below=wanted.below))
     return found
 
 
-def _params(wanted: Wanted, lane: Lane, below: str, look: int, limit: int) -> dict[str, Any]:
-    return {
-        **wanted.params,
-        "lane": lane.value,
-        "below": below,
-        "above": wanted.above,
-        "look": look,
-        "limit": limit,
-    }
+def _few_changed(engine: Engine, wanted: Wanted) -> list[SummaryRow] | None:
+    """All tasks that fit and have changed since then; None when many have changed."""
+    found: list[SummaryRow] = []
+    at, uid = FIRST["changed"]
+    for lane in wanted.groups[0]:
+        params = _params(wanted, lane, SHORT, SHORT, at=at, uid=uid, floor=_floor(wanted))
+        if _end(engine, Lane(f"{lane.name}_changed", lane.value), params):
+            return None
+        found += _rows(engine, f"page_by_{lane.name}_changed", params)
+    return found
 
 
-def count_lane(engine: Engine, wanted: Wanted, lane: Lane, query: str = "count") -> tuple[list[Any], bool]:
-    """What a counting query answers of a lane, and whether there was more than it looked at."""
-    params = _params(wanted, lane, wanted.below, LOOK, 0)
-    return list(engine.query(f"{query}_by_{lane.name}", params)), extent(engine, lane, params)[0] >= LOOK
+def _floor(wanted: Wanted) -> int:
+    floor: int | None = wanted.params["changed_since"]
+    return -_LATEST if floor is None else floor
+
+
+def _end(engine: Engine, lane: Lane, params: Mapping[str, Any]) -> list[Place]:
+    """The place of the last task that a walk along the lane looks at, if that stops it."""
+    return engine.query(f"extent_by_{lane.name}", params)
+
+
+def _params(wanted: Wanted, lane: Lane, look: int, limit: int, **more: Any) -> dict[str, Any]:
+    given = {"lane": lane.value, "above": wanted.above, "look": look, "limit": limit}
+    return {**wanted.params, **given, **more}
 
 
 def _rows(engine: Engine, name: str, params: Mapping[str, Any]) -> list[SummaryRow]:

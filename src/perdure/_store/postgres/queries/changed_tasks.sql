@@ -1,6 +1,19 @@
--- changed_tasks: what has changed since a moment, in that order; archived ones too.
+-- changed_tasks: what has changed since a moment, archived ones too; of each status the first `limit`, which the caller
+-- puts in order. Status by status, as the index has them.
 SELECT
 --> summary_columns
-FROM perdure.tasks LEFT JOIN perdure.calls ON calls.task_uid = tasks.uid
-WHERE tasks.namespace = %(namespace)s::text AND tasks.is_current AND (tasks.updated_at, tasks.uid) > (%(at)s::bigint, %(uid)s::text)
-ORDER BY tasks.updated_at, tasks.uid LIMIT %(limit)s::bigint;
+FROM (
+  SELECT live.uid
+  FROM (VALUES ('pending'), ('running'), ('paused'), ('completed'), ('failed'), ('cancelled')) AS every (status)
+  CROSS JOIN LATERAL (
+    SELECT uid FROM perdure.tasks
+    WHERE namespace = %(namespace)s::text AND is_current AND archived_at IS NULL AND status = every.status
+      AND (updated_at, uid) > (%(at)s::bigint, %(uid)s::text) ORDER BY updated_at, uid LIMIT %(limit)s::bigint) AS live
+  UNION ALL
+  SELECT archived.uid FROM (VALUES ('completed'), ('failed'), ('cancelled')) AS every (status)
+  CROSS JOIN LATERAL (
+    SELECT uid FROM perdure.tasks
+    WHERE namespace = %(namespace)s::text AND is_current AND archived_at IS NOT NULL AND status = every.status
+      AND (updated_at, uid) > (%(at)s::bigint, %(uid)s::text) ORDER BY updated_at, uid LIMIT %(limit)s::bigint) AS archived
+) AS changed
+JOIN perdure.tasks ON tasks.uid = changed.uid LEFT JOIN perdure.calls ON calls.task_uid = tasks.uid;

@@ -1,4 +1,8 @@
--- count_tasks: how many tasks of a namespace have each status and reason; from one index alone.
-SELECT status, pause_reason, count(*) FROM perdure.tasks
-WHERE namespace = %(namespace)s::text AND is_current AND archived_at IS NULL
-GROUP BY status, pause_reason;
+-- count_tasks: how many tasks of a namespace have each status, and are paused for each reason; from one index alone.
+SELECT status, NULL, count(*) FROM perdure.tasks
+WHERE namespace = %(namespace)s::text AND is_current AND archived_at IS NULL AND status <> 'paused'
+GROUP BY status
+UNION ALL
+SELECT 'paused', pause_reason, count(*) FROM perdure.tasks
+WHERE namespace = %(namespace)s::text AND is_current AND archived_at IS NULL AND status = 'paused'
+GROUP BY pause_reason;

@@ -1,4 +1,5 @@
--- extent_by_parent: how many tasks there are to look at, up to `look`, and the last of those: what one task has started.
-SELECT count(*), min(uid) FROM (
+-- extent_by_parent: the last of the `look` tasks that a page looks at; none when there are fewer.
+SELECT uid FROM (
 --> lane_parent
-) AS looked;
+) AS looked
+LIMIT 1 OFFSET %(look)s::bigint - 1;

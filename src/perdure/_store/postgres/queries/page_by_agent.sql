@@ -1,4 +1,5 @@
--- page_by_agent: tasks a filter lets through, newest first, out of the tasks of one agent; no more than `look` are looked at.
+-- page_by_agent: tasks a filter lets through, newest first, out of the tasks of one agent; no more than
+-- `look` are looked at.
 SELECT
 --> summary_columns
 FROM (

@@ -1,4 +1,5 @@
--- page_by_function: tasks a filter lets through, newest first, out of the calls of one function; no more than `look` are looked at.
+-- page_by_function: tasks a filter lets through, newest first, out of the calls of one function; no more than
+-- `look` are looked at.
 SELECT
 --> summary_columns
 FROM (

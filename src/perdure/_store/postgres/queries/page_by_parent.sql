@@ -1,4 +1,5 @@
--- page_by_parent: tasks a filter lets through, newest first, out of what one task has started; no more than `look` are looked at.
+-- page_by_parent: tasks a filter lets through, newest first, out of what one task has started; no more than
+-- `look` are looked at.
 SELECT
 --> summary_columns
 FROM (

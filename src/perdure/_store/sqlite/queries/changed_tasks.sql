@@ -1,6 +1,42 @@
--- changed_tasks: what has changed since a moment, in that order; archived ones too.
+-- changed_tasks: what has changed since a moment, archived ones too; of each status the first `limit`, which the caller
+-- puts in order. Status by status, as the index has them.
 SELECT
 --> summary_columns
-FROM tasks LEFT JOIN calls ON calls.task_uid = tasks.uid
-WHERE tasks.namespace = :namespace AND tasks.is_current AND (tasks.updated_at, tasks.uid) > (:at, :uid)
-ORDER BY tasks.updated_at, tasks.uid LIMIT :limit;
+FROM (
+  SELECT * FROM (SELECT uid, updated_at FROM tasks
+    WHERE namespace = :namespace AND is_current AND archived_at IS NULL AND status = 'pending'
+      AND (updated_at, uid) > (:at, :uid) ORDER BY updated_at, uid LIMIT :limit)
+  UNION ALL
+  SELECT * FROM (SELECT uid, updated_at FROM tasks
+    WHERE namespace = :namespace AND is_current AND archived_at IS NULL AND status = 'running'
+      AND (updated_at, uid) > (:at, :uid) ORDER BY updated_at, uid LIMIT :limit)
+  UNION ALL
+  SELECT * FROM (SELECT uid, updated_at FROM tasks
+    WHERE namespace = :namespace AND is_current AND archived_at IS NULL AND status = 'paused'
+      AND (updated_at, uid) > (:at, :uid) ORDER BY updated_at, uid LIMIT :limit)
+  UNION ALL
+  SELECT * FROM (SELECT uid, updated_at FROM tasks
+    WHERE namespace = :namespace AND is_current AND archived_at IS NULL AND status = 'completed'
+      AND (updated_at, uid) > (:at, :uid) ORDER BY updated_at, uid LIMIT :limit)
+  UNION ALL
+  SELECT * FROM (SELECT uid, updated_at FROM tasks
+    WHERE namespace = :namespace AND is_current AND archived_at IS NULL AND status = 'failed'
+      AND (updated_at, uid) > (:at, :uid) ORDER BY updated_at, uid LIMIT :limit)
+  UNION ALL
+  SELECT * FROM (SELECT uid, updated_at FROM tasks
+    WHERE namespace = :namespace AND is_current AND archived_at IS NULL AND status = 'cancelled'
+      AND (updated_at, uid) > (:at, :uid) ORDER BY updated_at, uid LIMIT :limit)
+  UNION ALL
+  SELECT * FROM (SELECT uid, updated_at FROM tasks
+    WHERE namespace = :namespace AND is_current AND archived_at IS NOT NULL AND status = 'completed'
+      AND (updated_at, uid) > (:at, :uid) ORDER BY updated_at, uid LIMIT :limit)
+  UNION ALL
+  SELECT * FROM (SELECT uid, updated_at FROM tasks
+    WHERE namespace = :namespace AND is_current AND archived_at IS NOT NULL AND status = 'failed'
+      AND (updated_at, uid) > (:at, :uid) ORDER BY updated_at, uid LIMIT :limit)
+  UNION ALL
+  SELECT * FROM (SELECT uid, updated_at FROM tasks
+    WHERE namespace = :namespace AND is_current AND archived_at IS NOT NULL AND status = 'cancelled'
+      AND (updated_at, uid) > (:at, :uid) ORDER BY updated_at, uid LIMIT :limit)
+) AS changed
+CROSS JOIN tasks ON tasks.uid = changed.uid LEFT JOIN calls ON calls.task_uid = tasks.uid;

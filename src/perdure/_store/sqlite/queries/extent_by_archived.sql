@@ -1,4 +1,5 @@
--- extent_by_archived: how many tasks there are to look at, up to `look`, and the last of those: what is archived of one status.
-SELECT count(*), min(uid) FROM (
+-- extent_by_archived: the last of the `look` tasks that a page looks at; none when there are fewer.
+SELECT uid FROM (
 --> lane_archived
-) AS looked;
+) AS looked
+LIMIT 1 OFFSET :look - 1;

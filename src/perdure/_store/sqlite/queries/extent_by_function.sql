@@ -1,4 +1,5 @@
--- extent_by_function: how many tasks there are to look at, up to `look`, and the last of those: the calls of one function.
-SELECT count(*), min(uid) FROM (
+-- extent_by_function: the last of the `look` tasks that a page looks at; none when there are fewer.
+SELECT uid FROM (
 --> lane_function
-) AS looked;
+) AS looked
+LIMIT 1 OFFSET :look - 1;

@@ -1,4 +1,5 @@
--- extent_by_status: how many tasks there are to look at, up to `look`, and the last of those: one status of a namespace, out of which nothing is archived.
-SELECT count(*), min(uid) FROM (
+-- extent_by_status: the last of the `look` tasks that a page looks at; none when there are fewer.
+SELECT uid FROM (
 --> lane_status
-) AS looked;
+) AS looked
+LIMIT 1 OFFSET :look - 1;

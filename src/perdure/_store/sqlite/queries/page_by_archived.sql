@@ -1,4 +1,4 @@
--- page_by_archived: tasks a filter lets through, newest first, out of what is archived of one status; no more than `look` are looked at.
+-- page_by_archived: tasks a filter lets through, newest first, out of the archived ones of one status; no more than `look` are looked at.
 SELECT
 --> summary_columns
 FROM (

@@ -1,4 +1,4 @@
--- page_by_status: tasks a filter lets through, newest first, out of one status of a namespace, out of which nothing is archived; no more than `look` are looked at.
+-- page_by_status: tasks a filter lets through, newest first, out of one status, but for archived ones; no more than `look` are looked at.
 SELECT
 --> summary_columns
 FROM (

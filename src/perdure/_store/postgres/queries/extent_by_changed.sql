@@ -1,5 +1,0 @@
--- extent_by_changed: the last of the `look` tasks that a page looks at; none when there are fewer.
-SELECT updated_at, uid FROM (
---> lane_changed
-) AS looked
-LIMIT 1 OFFSET %(look)s::bigint - 1;
