@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -36,6 +37,10 @@ _CALL = "task_uid function version arguments queue priority"
 _REASONS = ("human_approval", "rate_limit", "human_input")
 _TIMES = 11
 Rows = tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
 
 
 def rows(count: int) -> Rows:
@@ -135,21 +140,23 @@ async def measure(url: str, count: int) -> None:
     async with Perdure(url) as app:
         for name, wanted in filters.items():
             for sort in ("newest", "changed", "due"):
-                middle, worst, page = await middle_and_worst(lambda w=wanted, s=sort: app.tasks.page(w, sort=s, limit=50))
+                middle, worst, page = await middle_and_worst(
+                    lambda w=wanted, s=sort: app.tasks.page(w, sort=s, limit=50)
+                )
                 mark = " approximate" if page.approximate else ""
                 slow = "  <-- over 10 ms" if middle > 10 else ""
-                print(f"  {name:20} {sort:8} {middle:8.2f} ms {worst:8.2f} ms  {len(page):3} rows{mark}{slow}")
+                _say(f"  {name:20} {sort:8} {middle:8.2f} ms {worst:8.2f} ms  {len(page):3} rows{mark}{slow}")
         others = {
-            "counts": lambda: app.tasks.counts(),
+            "counts": app.tasks.counts,
             "counts, function": lambda: app.tasks.counts(filters["function"]),
             "counts, tag": lambda: app.tasks.counts(filters["tag"]),
-            "facets": lambda: app.tasks.facets(),
+            "facets": app.tasks.facets,
             "changes": lambda: app.tasks.changes(since, limit=200),
             "list of 50": lambda: app.tasks.page(limit=50),
         }
         for name, act in others.items():
             middle, worst, _ = await middle_and_worst(act)
-            print(f"  {name:29} {middle:8.2f} ms {worst:8.2f} ms")
+            _say(f"  {name:29} {middle:8.2f} ms {worst:8.2f} ms")
 
 
 @contextmanager
@@ -181,7 +188,7 @@ def main() -> None:
     made = rows(given.tasks)
     for engine in ("sqlite", "postgres") if given.engine == "all" else (given.engine,):
         with store_on(engine, made) as url:
-            print(f"{engine}, {given.tasks:,} tasks: the middle of {_TIMES}, the slowest")
+            _say(f"{engine}, {given.tasks:,} tasks: the middle of {_TIMES}, the slowest")
             asyncio.run(measure(url, given.tasks))
 
 
