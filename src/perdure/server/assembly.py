@@ -8,6 +8,7 @@ from pathlib import Path
 from perdure._app import Perdure
 from perdure.server.access import BrowserGuard, Identities, Place, read_network, read_origin
 from perdure.server.credentials import ApiKeys, Sessions, Vault
+from perdure.server.once import Answers
 from perdure.server.serving import Server
 from perdure.server.settings import Settings
 
@@ -45,6 +46,7 @@ class Desk:
     keys: ApiKeys
     sessions: Sessions
     identities: Identities
+    answers: Answers
     place: Place
 
     @classmethod
@@ -54,7 +56,7 @@ class Desk:
         identities = Identities(
             keys, sessions, vault.clock, port=settings.port, rate=settings.rate, burst=settings.burst
         )
-        return cls(app, vault, keys, sessions, identities, place)
+        return cls(app, vault, keys, sessions, identities, Answers(vault), place)
 
     async def close(self) -> None:
         await self.identities.close()

@@ -81,6 +81,7 @@ class Answer:
     status: int = 200
     etag: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    is_secret: bool = False  # it holds what is shown once: it is not kept for a repeated request
 
 
 @dataclass(frozen=True, slots=True)

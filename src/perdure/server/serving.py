@@ -24,6 +24,7 @@ from perdure._store import Author, acting
 from perdure.server import encoding, problems
 from perdure.server.access import Network, client_address, read_network
 from perdure.server.decoding import read_body, read_query
+from perdure.server.once import fingerprint_of
 from perdure.server.problems import HttpProblem
 from perdure.server.requests import Answer, Ask, Caller, Streamed
 from perdure.server.routing import Match, Router
@@ -164,6 +165,7 @@ class _Exchange:
         self.status = 0
         self.sent = 0
         self.has_begun = False
+        self.body = b""
 
     async def carry_out(self) -> None:
         try:
@@ -196,7 +198,10 @@ class _Exchange:
         caller = await self._admit(route)
         ask = await self._read(route, match, caller)
         with acting(_author(ask, route)):
-            return await route.handler(ask)
+            if ask.once is None or ask.content is not None or self.server._desk is None:
+                return await route.handler(ask)
+            same = fingerprint_of(self.request.raw_path, self.request.raw_query, self.body)
+            return await self.server.desk.answers.give(ask.once, same, lambda: route.handler(ask))
 
     async def _admit(self, route: Route) -> Caller:
         caller = await self.server._identity.identify(self.request, route)
@@ -235,7 +240,8 @@ class _Exchange:
             await self._whole(0)
         else:
             self._check_media(route)
-            body = read_body(await self._whole(self._limit(route)), route.body, depth=self.server.settings.depth)
+            self.body = await self._whole(self._limit(route))
+            body = read_body(self.body, route.body, depth=self.server.settings.depth)
         return Ask(
             app=self.server.app_of(caller.namespace),
             caller=caller,

@@ -82,7 +82,7 @@ async def make(ask: Ask[Nothing, KeyDraft]) -> Answer:
     _refuse_wider(ask, scopes_of(draft.scopes))
     until = to_ms(draft.until) if draft.until is not None else None
     made = await ask.server.desk.keys.make(draft.name, draft.scopes, ask.caller.namespace, until)
-    return Answer(_shown(made), 201, etag=version_tag(1))
+    return Answer(_shown(made), 201, etag=version_tag(1), is_secret=True)
 
 
 async def change(ask: Ask[Nothing, KeyChange]) -> Answer:
@@ -97,7 +97,8 @@ async def rotate(ask: Ask[Nothing, Rotation]) -> Answer:
         raise HttpProblem(422, "invalid_input", "an overlap has 0 to 604800 seconds")
     kept = await _get(ask)
     _refuse_wider(ask, kept.value.scopes)
-    return Answer(_shown(await ask.server.desk.keys.rotate(kept, timedelta(seconds=ask.body.overlap))))
+    made = await ask.server.desk.keys.rotate(kept, timedelta(seconds=ask.body.overlap))
+    return Answer(_shown(made), is_secret=True)
 
 
 async def revoke(ask: Ask[Nothing, None]) -> Answer:
