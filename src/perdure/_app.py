@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         Stopped,
         Triggers,
     )
-    from perdure._model import Budget, Event, Reason
+    from perdure._model import Budget, DryRun, Event, Reason
     from perdure._runtime import Runtime, Units
     from perdure._tasks import Checkpoints, Holders, Once
     from perdure._worker import Hook, Queue, Workers
@@ -363,6 +363,11 @@ class _Hooks(TaskHooks):
         from perdure._durable import fork
 
         return await fork(task, id, at, changes, once)
+
+    async def rehearse(self, task: Task, checkpoint: int | None, undo: bool) -> DryRun:
+        from perdure._durable import rehearse_end
+
+        return await rehearse_end(task, checkpoint, undo)
 
     async def keep_for_rollback(self, task: Task, checkpoint: int, undo: bool | None) -> str | None:
         from perdure._durable import keep_for_rollback

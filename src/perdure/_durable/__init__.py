@@ -116,6 +116,7 @@ __getattr__ = lazy_door(
             "keep_for_rollback",
             "make_attempt",
             "read_pasts",
+            "rehearse_end",
             "run_here",
             "run_until_paused",
             "start_by_name",

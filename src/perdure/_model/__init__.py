@@ -3,6 +3,7 @@
 from perdure._model.budget import Budget
 from perdure._model.checkpoint import Checkpoint, CheckpointInfo, ToolCall, checkpoint_id, seq_of
 from perdure._model.dependency import POLICIES, Policy, find_circle, what_blocks, what_follows
+from perdure._model.dry_run import ChildAtStake, DryRun, EffectAtStake
 from perdure._model.event import GENESIS, ChainCheck, Event, Link, chain, digest, verify
 from perdure._model.frame import Frame, Frames, Gone, check_frame
 from perdure._model.journal import (
@@ -101,6 +102,9 @@ __all__ = [
     "Changes",
     "Check",
     "Checkpoint",
+    "ChildAtStake",
+    "DryRun",
+    "EffectAtStake",
     "Children",
     "CheckpointInfo",
     "Config",

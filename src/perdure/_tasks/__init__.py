@@ -12,6 +12,7 @@ __getattr__ = lazy_door(
         "checkpoints": (
             "CheckpointPart",
             "Checkpoints",
+            "LeftToWorker",
             "Policy",
             "all_carried",
             "append as append_to_state",

@@ -9,6 +9,7 @@ Written by tools/make_doors.py from the table in __init__.py.
 from perdure._tasks.checkpoints import (
     CheckpointPart,
     Checkpoints,
+    LeftToWorker,
     Policy,
     all_carried,
     append as append_to_state,
@@ -129,6 +130,7 @@ from perdure._tasks.values import memory_values
 __all__ = [
     "CheckpointPart",
     "Checkpoints",
+    "LeftToWorker",
     "Policy",
     "all_carried",
     "append_to_state",

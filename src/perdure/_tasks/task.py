@@ -17,6 +17,7 @@ from perdure._model import (
     FINISHED,
     Change,
     Checkpoint,
+    DryRun,
     Progress,
     Reason,
     ToolCall,
@@ -220,24 +221,37 @@ class Task(TaskCore):
         """Change what a durable function is to do: its next `instruction()` gives this. It goes on as it was."""
         await telling.send(self, telling.INSTRUCTION, text)
 
-    async def cancel(self, *, undo: bool = True) -> None:
+    async def cancel(self, *, undo: bool = True, dry_run: bool = False) -> DryRun | None:
         """End the task for good; a running attempt can no longer write.
 
         A durable function's effects are settled and undone first, by whoever works on the task: if that is
         another process, this returns when the wish is on disk, and the task is `cancelled` when it is fulfilled.
+        With `dry_run` nothing is changed: what would happen is returned.
         """
-        if await self._tasks._hooks.cancel(self, undo):
-            return
-        await moves.move(self, "cancel", ended="cancelled", data={"undo": undo}, ends=True)
+        if dry_run:
+            return await self._tasks._hooks.rehearse(self, None, undo)
+        if not await self._tasks._hooks.cancel(self, undo):
+            await moves.move(self, "cancel", ended="cancelled", data={"undo": undo}, ends=True)
+        return None
 
-    async def rollback(self, to: str, *, undo: bool | None = None, once: str | None = None) -> None:
+    async def rollback(
+        self, to: str, *, undo: bool | None = None, dry_run: bool = False, once: str | None = None
+    ) -> DryRun | None:
         """Make an earlier checkpoint the state again; later ones stay readable as superseded.
 
         A durable function goes on from there. Effects it has done since are taken back first with `undo`, left as
         they are with undo=False; without either the rollback is refused (InvalidInput) if there are any.
+
+        If this process does not know how to undo them, the rollback is a wish: it is on disk when this returns, the
+        event `rollback asked for` tells of it, and the next worker with the code fulfils it. With `dry_run` nothing is
+        changed: what would happen is returned.
         """
+        if dry_run:
+            _, row = await history.find(self, to)
+            return await self._tasks._hooks.rehearse(self, row.seq, bool(undo))
         asked = once_of(once, "rollback", to, undo)
         await history.rollback(self, to, patch=None, verb="rollback", keep=self._keep, undo=undo, once=asked)
+        return None
 
     def _keep(self, checkpoint: int, undo: bool | None) -> Awaitable[str | None]:
         return self._tasks._hooks.keep_for_rollback(self, checkpoint, undo)
@@ -368,6 +382,10 @@ class TaskHooks:
     async def cancel(self, task: Task, undo: bool) -> bool:
         """Cancel a durable function's task, whose effects may have to be undone; False for any other task."""
         return False
+
+    async def rehearse(self, task: Task, checkpoint: int | None, undo: bool) -> DryRun:
+        """What would happen to the effects since a checkpoint, or to all of them, if they were undone or kept."""
+        return DryRun()
 
     async def fork(
         self, task: Task, id: str, at: str | None, changes: Mapping[str, Json], once: Once | None

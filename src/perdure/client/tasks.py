@@ -31,7 +31,7 @@ from perdure._model import (
 from perdure._tasks import Task, Tasks
 from perdure.client.holder import RemoteHolding
 from perdure.client.transport import Reply, Transport
-from perdure.errors import NotFound, TaskFailed, TimedOut
+from perdure.errors import InvalidInput, NotFound, TaskFailed, TimedOut
 from perdure.types import Checkpoint, ToolCall
 
 Json = Any
@@ -325,10 +325,14 @@ class RemoteTask(Task):
     async def instruct(self, text: str) -> None:
         await self._write("POST", "instruct", {"text": text})
 
-    async def cancel(self, *, undo: bool = True) -> None:
+    async def cancel(self, *, undo: bool = True, dry_run: bool = False) -> None:
+        _refuse_dry_run(dry_run)
         self._take(record_of(await self._write("POST", "cancel", {"undo": undo})))
 
-    async def rollback(self, to: str, *, undo: bool | None = None, once: str | None = None) -> None:
+    async def rollback(
+        self, to: str, *, undo: bool | None = None, dry_run: bool = False, once: str | None = None
+    ) -> None:
+        _refuse_dry_run(dry_run)
         effects = None if undo is None else "undo" if undo else "keep"
         await self._steer("rollback", {"to": to, "effects": effects}, once, is_matched=True)
 
@@ -358,3 +362,8 @@ class RemoteTask(Task):
         fence = {"Perdure-Fence": self._fence} if self._fence else {}
         reply = await self._transport.send(method, f"{self._path}/{verb}", body, headers={**fence, **(headers or {})})
         return reply.value
+
+
+def _refuse_dry_run(dry_run: bool) -> None:
+    if dry_run:
+        raise InvalidInput("a dry run cannot be asked for over HTTP yet", kept="everything as it is")

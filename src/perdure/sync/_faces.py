@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         Config,
         Counts,
         Diff,
+        DryRun,
         Event,
         Facets,
         FirstStatus,
@@ -404,21 +405,28 @@ class Task:
         """Change what a durable function is to do: its next `instruction()` gives this. It goes on as it was."""
         drive(self._inner.instruct(text))
 
-    def cancel(self, *, undo: bool = True) -> None:
+    def cancel(self, *, undo: bool = True, dry_run: bool = False) -> DryRun | None:
         """End the task for good; a running attempt can no longer write.
 
         A durable function's effects are settled and undone first, by whoever works on the task: if that is
         another process, this returns when the wish is on disk, and the task is `cancelled` when it is fulfilled.
+        With `dry_run` nothing is changed: what would happen is returned.
         """
-        drive(self._inner.cancel(undo=undo))
+        return drive(self._inner.cancel(undo=undo, dry_run=dry_run))
 
-    def rollback(self, to: str, *, undo: bool | None = None, once: str | None = None) -> None:
+    def rollback(
+        self, to: str, *, undo: bool | None = None, dry_run: bool = False, once: str | None = None
+    ) -> DryRun | None:
         """Make an earlier checkpoint the state again; later ones stay readable as superseded.
 
         A durable function goes on from there. Effects it has done since are taken back first with `undo`, left as
         they are with undo=False; without either the rollback is refused (InvalidInput) if there are any.
+
+        If this process does not know how to undo them, the rollback is a wish: it is on disk when this returns, the
+        event `rollback asked for` tells of it, and the next worker with the code fulfils it. With `dry_run` nothing is
+        changed: what would happen is returned.
         """
-        drive(self._inner.rollback(to, undo=undo, once=once))
+        return drive(self._inner.rollback(to, undo=undo, dry_run=dry_run, once=once))
 
     def answer(self, value: Json, *, by: str = "", key: str | None = None, once: str | None = None) -> None:
         """Answer what the task waits for; the first answer stands, and the task goes on. Without a durable function

@@ -16,6 +16,8 @@ __getattr__ = lazy_door(
             "why_drained",
             "cancel_request",
             "request_cancel",
+            "request_rollback",
+            "rollback_request",
         ),
         "kill_switch": ("KillSwitch", "Switch", "why_stopped"),
     },

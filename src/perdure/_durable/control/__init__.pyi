@@ -14,6 +14,8 @@ from perdure._durable.control.control_watch import (
     why_drained,
     cancel_request,
     request_cancel,
+    request_rollback,
+    rollback_request,
 )
 from perdure._durable.control.kill_switch import KillSwitch, Switch, why_stopped
 __all__ = [
@@ -27,6 +29,8 @@ __all__ = [
     "why_drained",
     "cancel_request",
     "request_cancel",
+    "request_rollback",
+    "rollback_request",
     "KillSwitch",
     "Switch",
     "why_stopped",

@@ -35,6 +35,7 @@ from perdure._tasks import Task, event_of, fail_overdue, store_of
 from perdure.errors import LeaseLost, PerdureError
 
 CANCEL = "~cancel"
+ROLLBACK = "~rollback"
 BEGUN = "begun"
 # How many steps under way are noted at most; more would not help a reader.
 _MOST_NOTED = 16
@@ -57,6 +58,27 @@ async def request_cancel(task: Task, *, undo: bool) -> bool:
     if attempt is not None:
         attempt.loop.call_soon_threadsafe(attempt.unwinding.stop)
     return True
+
+
+async def request_rollback(task: Task, *, seq: int, line: int) -> bool:
+    """Store a request to undo what the task has done on this line since a checkpoint, and to go back there. Returns
+    False when the task has ended meanwhile. A line that the task has left makes it void."""
+    store = store_of(task)
+    wish = {"to": seq, "line": line}
+    params = {
+        **event_of(task, "rollback asked for", wish),
+        "name": ROLLBACK,
+        "value": store.seal(task.uid, "answer", wish),
+        "once": None,
+    }
+    return await store.verb("send_signal", task.uid, params, key=task.id) is not None
+
+
+def rollback_request(store: Store, uid: str, signals: Sequence[SignalRow], line: int) -> int | None:
+    """The checkpoint that a task on this line is to go back to, by the newest request; None if there is none."""
+    wishes = [store.unseal(uid, "answer", one.value) for one in signals if one.name == ROLLBACK]
+    found = [wish["to"] for wish in wishes if isinstance(wish, dict) and wish.get("line") == line]
+    return int(found[-1]) if found else None
 
 
 def is_live(task: Task) -> bool:

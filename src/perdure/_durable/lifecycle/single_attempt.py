@@ -19,12 +19,13 @@ from perdure._durable.attempt import (
     replays_always,
     stand_down,
 )
-from perdure._durable.control import watch_of, why_drained
+from perdure._durable.control import rollback_request, watch_of, why_drained
 from perdure._durable.declare import DurableFunction
 from perdure._durable.lifecycle import outcomes
 from perdure._durable.lifecycle.attempt_ends import end_attempt, is_cancelled_from_outside, pause_diverged
 from perdure._durable.lifecycle.line_carry_over import is_carried, next_line
 from perdure._durable.lifecycle.preparation import Past, prepare, read_past
+from perdure._durable.lifecycle.task_rollback import fulfil_rollback
 from perdure._durable.lifecycle.task_start import Beginning
 from perdure._durable.lifecycle.upgrades import fitting_version
 from perdure._durable.models import Savings, open_account, savings_of
@@ -188,6 +189,10 @@ async def _next(
     attempt.task = task
     if outcomes.is_ending(attempt, past.signals):
         await outcomes.end(task, hold, attempt)
+        return None
+    back_to = rollback_request(store, task.uid, past.signals, past.line) if past.signals else None
+    if back_to is not None:
+        await fulfil_rollback(task, hold, attempt, back_to)
         return None
     return function, attempt, *_arguments(store, task, function, attempt, call)
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import asyncio
 
-from perdure._durable.attempt import Aside, Paused, with_origin
+from perdure._durable.attempt import Aside, Attempt, Paused, with_origin
+from perdure._durable.control import request_rollback
 from perdure._durable.effects import Account, accounts, take_back, unknown_here
 from perdure._durable.journal import read_answers, read_entries
 from perdure._durable.lifecycle.preparation import prepare, suspend
 from perdure._durable.lifecycle.task_fork import packed, settled_by
 from perdure._durable.models import carried
 from perdure._durable.progress import position_of, recorded_later
-from perdure._tasks import Hold, Task, current_row, forget_lease, release_lease, store_of, take_lease
+from perdure._tasks import Hold, LeftToWorker, Task, current_row, forget_lease, release_lease, store_of, take_lease
 from perdure.errors import Conflict, InvalidInput
 
 
@@ -24,7 +25,8 @@ async def keep_for_rollback(task: Task, seq: int, undo: bool | None) -> str | No
 
     Raises:
         InvalidInput: effects ran after the checkpoint, and `undo` does not say what to do with them.
-        LeaseHeld, Conflict: they cannot be undone here and now; what was undone so far is recorded.
+        LeftToWorker: this process does not know how to undo them; a worker that does goes back.
+        LeaseHeld, Conflict: they cannot be undone now; what was undone so far is recorded.
     """
     store = store_of(task)
     if not await store.query("get_call", uid=task.uid):
@@ -41,7 +43,7 @@ async def keep_for_rollback(task: Task, seq: int, undo: bool | None) -> str | No
             do="choose: undo=True (--undo) undoes them first, undo=False (--keep) leaves them as they are",
         )
     if since and undo:
-        await _undo(task, position)
+        await _undo(task, position, seq)
     # Money and tokens stay spent, whatever happens to the work.
     spent = with_origin(carried(entry for at, entry in entries if at > position), entries, row.line)
     later = recorded_later(task.uid, entries, position, seq)
@@ -53,29 +55,29 @@ def _counts(account: Account, position: int) -> bool:
     return account.position > position and account.state in ("done", "uncertain") and not account.is_inherited
 
 
-async def _undo(task: Task, position: int) -> None:
+async def _undo(task: Task, position: int, seq: int) -> None:
     """Undo the effects in an attempt of our own; no other process may work on the task."""
     if (await task.record()).status in ("paused", "failed"):
         await task.resume()
     hold = await take_lease(store_of(task), task.id, task.uid, "", is_exclusive=True)
     try:
-        await Aside(_undo_here(task, hold, position))
+        await Aside(_undo_here(task, hold, position, seq))
+    except LeftToWorker:
+        raise
     except BaseException:
         forget_lease(store_of(task), hold)  # if the store is unreachable, the lease must not be renewed: it expires
         raise
 
 
-async def _undo_here(task: Task, hold: Hold, position: int) -> None:
+async def _undo_here(task: Task, hold: Hold, position: int, seq: int) -> None:
     store = store_of(task)
     attempt = await prepare(store, task, hold, asyncio.get_running_loop())
     unknown = unknown_here(attempt, position)
     if unknown:
-        await release_lease(store, hold, "cannot undo here")
-        raise Conflict(
-            f"this process does not know how to undo {', '.join(unknown)}",
-            kept="everything as it is",
-            do="roll back in a program that imports these effects",
-        )
+        # On disk before the lease is free: the worker that claims the task next finds it.
+        await request_rollback(task, seq=seq, line=attempt.line)
+        await release_lease(store, hold, f"to be rolled back by a process that knows {', '.join(unknown)}")
+        raise LeftToWorker
     try:
         await take_back(attempt, position)
     except Paused:
@@ -89,3 +91,15 @@ async def _undo_here(task: Task, hold: Hold, position: int) -> None:
         await release_lease(store, hold, "could not undo what it did")
         raise
     await release_lease(store, hold, "undone for a rollback")
+
+
+async def fulfil_rollback(task: Task, hold: Hold, attempt: Attempt, seq: int) -> None:
+    """Undo what the task has done since a checkpoint and go back there, for a process that could not. This process
+    holds the lease, and no longer does afterwards."""
+    try:
+        await take_back(attempt, position_of(task.uid, attempt.entries, seq))
+    except Paused:
+        await suspend(task, hold, attempt)  # an answer brings the next attempt here again
+        return
+    # Under the same lease: nobody can continue the old line in between. Effects without an undo stay as they are.
+    await task.rollback(str(seq), undo=False)

@@ -23,6 +23,10 @@ _PAGE = 200
 Keep = Callable[[int, bool | None], Awaitable[str | None]]
 
 
+class LeftToWorker(Exception):
+    """Not a failure: a rollback is on disk as a wish, and a process that has the code fulfils it."""
+
+
 async def checkpoints(store: Store, uid: str) -> AsyncIterator[Checkpoint]:
     """Every checkpoint in order. A damaged one is passed over with those built on it, and named in the log."""
     async for row, raw in _walk(store, uid):
@@ -119,7 +123,11 @@ async def rollback(
         if not row.valid:
             raise Conflict(f"checkpoint {row.seq} was set aside as invalid", do="choose a valid one")
         raw = patched(target.raw, patch) if patch is not None else None
-        entries = await keep(row.seq, undo)
+        try:
+            entries = await keep(row.seq, undo)
+        except LeftToWorker:
+            await task.record()
+            return
         if undo and entries is not None:
             now = await current_row(store, task.id, task.uid)  # undoing has changed it
         event = task._event("rolled back" if verb == "rollback" else "resumed", {"to": row.seq}, once)
