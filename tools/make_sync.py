@@ -171,7 +171,9 @@ def passed(argument: ast.arg) -> ast.expr:
     annotation = ast.unparse(argument.annotation) if argument.annotation else ""
     if "Callable" in annotation and "Awaitable[" in annotation and " | Awaitable[" not in annotation:
         return call("as_async", value)
-    is_object = argument.arg in ("app", "task") and annotation not in ("str", "str | None")
+    is_object = annotation == "str | Task" or (
+        argument.arg in ("app", "task") and annotation not in ("str", "str | None")
+    )
     return call("inner_of", value) if is_object else value
 
 

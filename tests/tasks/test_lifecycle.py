@@ -435,3 +435,30 @@ async def test_a_text_that_cannot_be_stored_is_refused_and_nothing_made(url, wha
         with pytest.raises(InvalidInput, match=what):
             await app.tasks.create("t", state={}, **{what: text})
         assert await app.tasks.get("t") is None
+
+
+async def test_the_events_of_a_task_are_read_by_pages(url):
+    async with Perdure(url) as app:
+        await _read_by_pages(app)
+
+
+async def _read_by_pages(app):
+    task = await app.tasks.create("job", state={})
+    for number in range(5):
+        await task.checkpoint({"n": number})
+    every = await app.tasks.events("job")
+    assert [event.number for event in every] == list(range(1, len(every) + 1))
+    pages, after = [], 0
+    while page := await app.tasks.events(task, after=after, limit=2):
+        pages += page
+        after = page[-1].number
+    assert pages == list(every)
+    for wrong in ({"after": -1}, {"limit": 0}, {"limit": "1"}):
+        with pytest.raises(InvalidInput):
+            await app.tasks.events("job", **wrong)
+
+
+async def test_an_event_of_an_unlisted_kind_is_not_written(url):
+    async with Perdure(url) as app:
+        with pytest.raises(ValueError, match="is not a kind"):
+            app._store.event("u", "danced", {})

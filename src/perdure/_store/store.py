@@ -17,7 +17,7 @@ from perdure._ground.bridge import Call, drive
 from perdure._ground.clock import Clock, SystemClock, from_environment
 from perdure._ground.config import Address
 from perdure._ground.crypto import KeyRing
-from perdure._model import digest
+from perdure._model import EVENT_NAMES, digest
 from perdure._store.bell import Bell
 from perdure._store.committer import Committer
 from perdure._store.contract import Engine, Row
@@ -148,6 +148,8 @@ class Store:
     def event(self, uid: str, kind: str, data: Any = None, agent: str = "", once: str = "") -> dict[str, Any]:
         """What a lifecycle verb adds to the task's chain: who did what, when. `data` may be encoded already; `once` is
         the mark of a request that may be repeated."""
+        if kind not in EVENT_NAMES:
+            raise ValueError(f"{kind!r} is not a kind of event")
         at, author = self.clock.now_ms(), self.presence.author(agent, once)
         body = data if type(data) is bytes else codec.encode(data)
         return {

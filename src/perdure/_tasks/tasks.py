@@ -38,7 +38,7 @@ from perdure._tasks.once import Once, once_of
 from perdure._tasks.pauses import callbacks
 from perdure._tasks.state import snapshots
 from perdure._tasks.task import Task, TaskHome, TaskHooks
-from perdure._tasks.task_row import deadline_of, find_row
+from perdure._tasks.task_row import current_row, deadline_of, find_row
 from perdure.errors import AlreadyExists, InvalidInput, KeyReused, NotFound, TaskFailed, TimedOut
 
 if TYPE_CHECKING:  # few programs have handlers
@@ -316,13 +316,24 @@ class Tasks(TaskHome):
         """
         return await read_changes(self._store, after, limit)
 
-    async def events(self, id: str) -> Sequence[Event]:
-        """What happened to a task, in order, with who did it."""
-        row = await find_row(self._store, check_id(id))
+    async def events(self, id: str | Task, *, after: int = 0, limit: int | None = None) -> Sequence[Event]:
+        """What happened to a task, in order, with who did it: the events after this number, at most `limit` of them.
+
+        Raises:
+            NotFound: there is no such task.
+        """
+        store = self._store
+        if isinstance(id, Task):
+            row: TaskRow | None = await current_row(store, id.id, id.uid)
+        else:
+            row = await find_row(store, check_id(id))
         if row is None:
-            raise NotFound("task", id, self._store.place)
-        rows = await self._store.query("read_events", uid=row.uid, after=0, limit=1 << 31)
-        return [records.event(self._store, id, row.uid, EventRow(*found)) for found in rows]
+            raise NotFound("task", str(id), store.place)
+        most = (1 << 31) - 1 if limit is None else limit
+        if type(after) is not int or type(most) is not int or after < 0 or most < 1:
+            raise InvalidInput(f"after is {after!r} and limit {limit!r}; they are whole numbers, 0 and 1 at least")
+        rows = await store.query("read_events", uid=row.uid, after=min(after, 1 << 62), limit=min(most, 1 << 31))
+        return [records.event(store, row.id, row.uid, EventRow(*found)) for found in rows]
 
     async def wait_for(self, id: str, *, status: Status = "completed", timeout: Duration | None = None) -> TaskRecord:
         """The record, as soon as the task has this status, whichever process works on it.

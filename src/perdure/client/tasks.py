@@ -27,6 +27,7 @@ from perdure._model import (
     TaskFilter,
     TaskRecord,
     TaskSummary,
+    event_kind,
 )
 from perdure._tasks import Task, Tasks
 from perdure.client.holder import RemoteHolding
@@ -36,12 +37,23 @@ from perdure.types import Checkpoint, ToolCall
 
 Json = Any
 _LONGEST_POLL = 30.0  # seconds
+_EVENTS = 200  # events of one request
 
 
 def path_of(id: str) -> str:
     """The address of a task. An id of dots only would be taken for a step in the path, and is escaped."""
     escaped = quote(check_id(id), safe="")
     return f"/v1/tasks/{escaped.replace('.', '%2E') if set(id) <= {'.'} else escaped}"
+
+
+def address_of(task: str | Task) -> str:
+    """The address of a task; a handle stands for exactly its own task."""
+    return f"/v1/tasks/~{task.uid}" if isinstance(task, Task) else path_of(task)
+
+
+def event_of(task_id: str, item: dict[str, Any]) -> Event:
+    kind = event_kind(item["kind"])
+    return msgspec.convert({"task_id": task_id, "data": None, **item, "kind": kind}, Event)
 
 
 def record_of(value: Any) -> TaskRecord:
@@ -126,13 +138,17 @@ class RemoteTasks(Tasks):
             return []
         return [record_of(item) for item in reply.value["items"]]
 
-    async def events(self, id: str) -> Sequence[Event]:
+    async def events(self, id: str | Task, *, after: int = 0, limit: int | None = None) -> Sequence[Event]:
         found: list[Event] = []
-        after: int | None = 0
-        while after is not None:
-            page = (await self._transport.get(f"{path_of(id)}/events", after=after)).value
-            found += [msgspec.convert({"task_id": id, "data": None, **item}, Event) for item in page["items"]]
-            after = int(page["next"]) if page["next"] is not None else None
+        task_id = id.id if isinstance(id, Task) else id
+        path = f"{address_of(id)}/events"
+        while limit is None or len(found) < limit:
+            most = _EVENTS if limit is None else min(_EVENTS, limit - len(found))
+            page = (await self._transport.get(path, after=after, limit=most)).value
+            found += [event_of(task_id, item) for item in page["items"]]
+            if page["next"] is None:
+                break
+            after = int(page["next"])
         return found
 
     async def page(

@@ -223,9 +223,13 @@ class Tasks:
         """
         return drive(self._inner.changes(after, limit))
 
-    def events(self, id: str) -> Sequence[Event]:
-        """What happened to a task, in order, with who did it."""
-        return drive(self._inner.events(id))
+    def events(self, id: str | Task, *, after: int = 0, limit: int | None = None) -> Sequence[Event]:
+        """What happened to a task, in order, with who did it: the events after this number, at most `limit` of them.
+
+        Raises:
+            NotFound: there is no such task.
+        """
+        return drive(self._inner.events(inner_of(id), after=after, limit=limit))
 
     def wait_for(self, id: str, *, status: Status = "completed", timeout: Duration | None = None) -> TaskRecord:
         """The record, as soon as the task has this status, whichever process works on it.

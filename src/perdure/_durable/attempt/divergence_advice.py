@@ -41,7 +41,7 @@ def advice(found: Diverged, entries: Iterable[tuple[int, Entry]]) -> str:
 
 async def advise_on_fork(task: Task, error: ReplayDiverged) -> None:
     """In a fork, a call that it has copied diverges because too much was copied: have the error say so."""
-    created = next(iter(await tasks_of(task).events(task.id)), None)
+    created = next(iter(await tasks_of(task).events(task, limit=1)), None)
     origin = created.data if created is not None and isinstance(created.data, dict) else {}
     source, upto = origin.get("forked_from"), origin.get("position")
     if not isinstance(source, str) or not isinstance(upto, int) or not 0 < error.position <= upto:

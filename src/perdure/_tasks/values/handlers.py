@@ -14,16 +14,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from perdure._model import REASONS, Event
+from perdure._model import EVENT_NAMES, REASONS, Event
 from perdure._store import EventRow, Store
 from perdure._tasks import records
 from perdure._tasks.values.named_values import Shelf
 from perdure.errors import InvalidInput
 
-# What tasks tell most often; others are told too.
-KINDS: tuple[str, ...] = ("created", "ready", "attempt started", "attempt ended", "attempt taken over", "checkpoint")
-KINDS += ("paused", "resumed", "answered", "signalled", "completed", "failed", "cancelled", "rolled back", "archived")
-KINDS += ("stalled", "worker_lost", "reminded", "called back", "cancel asked for", "carried over", "upgraded")
 EVERY = "*"
 
 
@@ -100,9 +96,10 @@ def make_handler(function: Callable[[Event], Any], event: str, reason: str | Non
     """
     if not event:
         raise InvalidInput("a handler needs the name of an event", do='"paused", "failed", … or "*" for all')
-    close = difflib.get_close_matches(event, KINDS, n=1, cutoff=0.75)
-    if event not in (*KINDS, EVERY) and close:
-        raise InvalidInput(f"no task tells {event!r}", do=f"did you mean {close[0]!r}?")
+    if event != EVERY and event not in EVENT_NAMES:
+        close = difflib.get_close_matches(event, EVENT_NAMES, n=1, cutoff=0.6)
+        do = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(EVENT_NAMES)}, or '*' for all"
+        raise InvalidInput(f"unknown event {event!r}", do=do)
     if reason is not None and reason not in REASONS:
         raise InvalidInput(f"{reason!r} is no reason to pause", do=f"choose from {', '.join(REASONS)}")
     called = name or f"{getattr(function, '__qualname__', type(function).__qualname__)}"

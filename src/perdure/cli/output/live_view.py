@@ -63,19 +63,17 @@ async def follow(call: Invocation, id: str, *, last: int | None, is_over: Callab
     """Print a task's events as they happen, one per line, until the task ends."""
     from perdure.cli.output import words
 
-    seen: int | None = None
+    seen, skip = 0, last
     while True:
         task = await call.tasks.handle(id)  # before the events, so that they include the one that ends the task
-        events = await call.tasks.events(id)
-        if seen is None:
-            seen = 0 if last is None else max(len(events) - last, 0)
-        for event in events[seen:]:
+        events = await call.tasks.events(id, after=seen)
+        for event in events if skip is None else events[-skip:]:
             if call.json:
                 print(values.as_json(event), flush=True)
             else:
                 said = f"{words.clock_time(event.at)}  {event.kind}  {words.who(event.author)}  "
                 print(drawing.safe(said + words.short(event.data or "")), flush=True)
-        seen = len(events)
+        seen, skip = events[-1].number if events else seen, None
         if is_over(task.status):
             return
         await Nap(LOOK_SECONDS)

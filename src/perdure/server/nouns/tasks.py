@@ -8,6 +8,7 @@ from perdure._ground.clock import moment
 from perdure.errors import InvalidInput, TaskFailed, TimedOut
 from perdure.server.encoding import version_tag
 from perdure.server.nouns.references import task_of
+from perdure.server.paging import page_limit
 from perdure.server.requests import Answer, Ask
 from perdure.server.shapes.tasks import EventRange, Listed, Reached, TaskParts, Waiting, event_for, seen_by
 from perdure.server.table import Nothing, Route
@@ -44,8 +45,8 @@ async def attempts(ask: Ask[Nothing, None]) -> Answer:
 
 async def events(ask: Ask[EventRange, None]) -> Answer:
     task = await task_of(ask)
-    found = [event for event in await ask.app.tasks.events(task.id) if event.number > ask.query.after]
-    limit = max(1, min(ask.query.limit, ask.server.settings.page_limit))
+    limit = page_limit(ask, ask.query.limit)
+    found = await ask.app.tasks.events(task, after=ask.query.after, limit=limit + 1)
     more = str(found[limit - 1].number) if len(found) > limit else None
     return _list(ask, [event_for(ask.caller, event) for event in found[:limit]], more)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType, field, structs
 
-from perdure._model import Event
+from perdure._model import Event, event_name
 from perdure.server.requests import Caller
 from perdure.types import Config, Reason, Status, TaskRecord
 
@@ -163,7 +163,7 @@ class TaskEvent(Struct, frozen=True):
 
     number: int
     at: datetime
-    kind: str
+    kind: str  # its dotted name: `task.paused`
     author: Mapping[str, Json]
     data: Json | UnsetType = UNSET
 
@@ -189,4 +189,4 @@ def _kind_of_error(error: Json) -> Json:
 
 def event_for(caller: Caller, event: Event) -> TaskEvent:
     data = event.data if caller.reads_data else UNSET
-    return TaskEvent(event.number, event.at, event.kind, event.author, data)
+    return TaskEvent(event.number, event.at, event_name(event.kind), event.author, data)
