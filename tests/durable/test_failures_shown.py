@@ -194,8 +194,8 @@ async def test_failed_and_uncertain_effects_and_retries_show_where_and_are_logge
     assert "keyed_charge('o1', [secret]) failed, try 1 of 2: ConnectionError: reset; by peer" in log
     assert "shaky('o1') failed, try 1 of 2: ValueError" in log
     assert "whether keyed_charge('o1', [secret]) happened is not known" in log
-    journal = {one["step"]: one for one in told_json(capsys, "journal", "c", "--store", url)["items"]}
-    assert "in price_of" in journal["shaky#1"]["traceback"]
+    journal = {one["path"]: one for one in told_json(capsys, "journal", "c", "--store", url)["items"]}
+    assert "in price_of" in journal["shaky#1"]["error"]["traceback"]
     for verb in ("show", "where", "journal", "effects"):
         shown = told(capsys, verb, "c", "--store", url)
         assert "in keyed_charge: raise Conn" in shown or verb == "journal"
