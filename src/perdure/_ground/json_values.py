@@ -73,7 +73,8 @@ def _other(value: Any) -> Any:
     if isinstance(value, date):
         return value.isoformat()
     if names := _names(type(value)):
-        return {name: plain(getattr(value, name)) for name in names}
+        found = ((name, getattr(value, name)) for name in names)
+        return {name: plain(item) for name, item in found if type(item).__name__ != "UnsetType"}
     if type(value).__module__ in ("decimal", "uuid", "datetime", "pathlib"):
         return str(value)
     return f"<{type(value).__name__}> {reprlib.repr(value)}"

@@ -6,12 +6,17 @@ import gzip
 import json
 from typing import Any
 
+from msgspec import Raw
+
 from perdure._ground.json_values import plain
 
 _WORTH_GZIP = 1024  # bytes
 
 
 def to_json(value: Any) -> bytes:
+    """The value as JSON; a `Raw` is JSON already."""
+    if isinstance(value, Raw):
+        return bytes(value)
     return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(
         "utf-8", "backslashreplace"
     )

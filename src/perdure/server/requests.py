@@ -30,6 +30,19 @@ Scope: TypeAlias = Literal[
     "store:admin",
     "keys:admin",
 ]
+SCOPE_MEANINGS: Mapping[Scope, str] = {
+    "tasks:read": "read ids, names, statuses, times and counts",
+    "data:read": "read what agents wrote: states, arguments, results, errors, output",
+    "tasks:write": "begin tasks and do an agent's own work",
+    "tasks:control": "pause, resume, cancel, roll back, fork and delete tasks",
+    "inbox:decide": "approve, reject and answer",
+    "units:type": "type into units",
+    "events:send": "send events",
+    "schedules:write": "make and change schedules and triggers",
+    "webhooks:admin": "make and change webhooks",
+    "store:admin": "look after the store: gc, doctor, bundles, workers",
+    "keys:admin": "make and revoke API keys",
+}
 How: TypeAlias = Literal["key", "session", "socket", "token", "nobody"]
 
 

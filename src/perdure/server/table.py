@@ -6,6 +6,7 @@ table that contradicts itself. A handler that is in no table cannot be reached.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
@@ -56,6 +57,7 @@ class Route(Struct, frozen=True, kw_only=True):
     statuses: tuple[int, ...] = ()  # others that are particular to this route
     once: Need = "no"  # Idempotency-Key
     match: Need = "no"  # If-Match
+    headers: Mapping[str, Need] = {}  # others that mean something to the route: {"Perdure-Fence": "may"}
     body_limit: int | None = None  # bytes; None: the setting `body_limit`
     streams: bool = False
     answers: str = "application/json"  # media type of the answer
@@ -74,12 +76,21 @@ class Route(Struct, frozen=True, kw_only=True):
         return self.method != "GET"
 
 
+Nouns: TypeAlias = Mapping[str, tuple[Route, ...]]  # the routes that each file of nouns/ declares
+
+
+@lru_cache(maxsize=1)
+def routes_by_noun() -> Nouns:
+    """All routes, in the order of the nouns."""
+    found = {noun: tuple(import_module(f"perdure.server.nouns.{noun}").ROUTES) for noun in NOUNS}
+    _check(tuple(route for routes in found.values() for route in routes))
+    return found
+
+
 @lru_cache(maxsize=1)
 def routes() -> tuple[Route, ...]:
     """All routes, in the order of the nouns."""
-    found = tuple(route for noun in NOUNS for route in import_module(f"perdure.server.nouns.{noun}").ROUTES)
-    _check(found)
-    return found
+    return tuple(route for found in routes_by_noun().values() for route in found)
 
 
 def _check(found: tuple[Route, ...]) -> None:

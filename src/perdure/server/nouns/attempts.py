@@ -171,6 +171,7 @@ async def _told(ask: Ask[Any, Any], task: Task) -> Answer:
 
 def _write(name: str, does: str, handler: Any, body: Any, **more: Any) -> Route:
     settings: dict[str, Any] = {"method": "POST", "answer": TaskRecord, "once": "may", "statuses": (409,), **more}
+    settings.setdefault("headers", {"Perdure-Fence": "may"})
     path = f"/v1/tasks/{{task}}/{name}"
     return Route(path=path, handler=handler, does=does, body=body, scopes=("tasks:write",), **settings)
 
@@ -194,6 +195,7 @@ ROUTES = (
         scopes=("tasks:write",),
         status=204,
         statuses=(410,),
+        headers={"Perdure-Holder": "must"},
     ),
     Route(
         method="DELETE",
@@ -202,8 +204,18 @@ ROUTES = (
         does="Give a holder's leases back and forget it.",
         scopes=("tasks:write",),
         status=204,
+        headers={"Perdure-Holder": "must"},
     ),
-    _write("attempt", "Begin an attempt at a task.", begin, NewAttempt, answer=Begun, status=201, once="no"),
+    _write(
+        "attempt",
+        "Begin an attempt at a task.",
+        begin,
+        NewAttempt,
+        answer=Begun,
+        status=201,
+        once="no",
+        headers={"Perdure-Holder": "must"},
+    ),
     Route(
         method="DELETE",
         path="/v1/tasks/{task}/attempt",
@@ -211,6 +223,7 @@ ROUTES = (
         does="Give a task back.",
         scopes=("tasks:write",),
         status=204,
+        headers={"Perdure-Fence": "must"},
     ),
     _write(
         "checkpoints",

@@ -6,9 +6,13 @@ import logging
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from datetime import datetime
+from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import version
+from importlib.resources import files
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from perdure._ground.clock import moment
@@ -46,6 +50,17 @@ async def about(ask: Ask[Nothing, None]) -> Answer:
             version("perdure"), ask.caller.namespace, now, settings.page_limit, settings.body_limit, settings.read_only
         )
     )
+
+
+async def contract(_: Ask[Nothing, None]) -> Answer:
+    text, tag = _contract()
+    return Answer(msgspec.Raw(text), etag=tag)
+
+
+@lru_cache(maxsize=1)
+def _contract() -> tuple[bytes, str]:
+    text = files("perdure.server").joinpath("openapi.json").read_bytes()
+    return text, f'"{sha256(text).hexdigest()[:32]}"'
 
 
 async def link_page(_: Ask[Nothing, None]) -> Streamed:
@@ -119,6 +134,14 @@ ROUTES = (
         who="nobody",
         answer=str,
         statuses=(503,),
+    ),
+    Route(
+        method="GET",
+        path="/openapi.json",
+        handler=contract,
+        does="This contract, as OpenAPI 3.1.",
+        who="nobody",
+        answer=dict[str, Any],
     ),
     Route(
         method="GET",

@@ -85,7 +85,7 @@ ROUTES = (
         does="Summaries of tasks, page by page.",
         scopes=("tasks:read",),
         query=ListQuery,
-        answer=Listed,
+        answer=Listed[TaskSummary],
     ),
     Route(
         method="GET",

@@ -10,9 +10,9 @@ from perdure.server.encoding import version_tag
 from perdure.server.nouns.references import task_of
 from perdure.server.paging import page_limit
 from perdure.server.requests import Answer, Ask
-from perdure.server.shapes.tasks import EventRange, Listed, Reached, TaskParts, Waiting, event_for, seen_by
+from perdure.server.shapes.tasks import EventRange, Listed, Reached, TaskEvent, TaskParts, Waiting, event_for, seen_by
 from perdure.server.table import Nothing, Route
-from perdure.types import TaskRecord
+from perdure.types import Attempt, TaskRecord
 
 _LONGEST_WAIT = 60.0  # seconds: proxies cut longer ones
 
@@ -80,7 +80,7 @@ ROUTES = (
         handler=history,
         does="Every task that ever had this id, newest first.",
         scopes=("tasks:read",),
-        answer=Listed,
+        answer=Listed[TaskRecord],
     ),
     Route(
         method="GET",
@@ -88,7 +88,7 @@ ROUTES = (
         handler=attempts,
         does="The attempts at a task: where, who, how each ended.",
         scopes=("tasks:read",),
-        answer=Listed,
+        answer=Listed[Attempt],
     ),
     Route(
         method="GET",
@@ -97,6 +97,6 @@ ROUTES = (
         does="What happened to a task, and who did it.",
         scopes=("tasks:read",),
         query=EventRange,
-        answer=Listed,
+        answer=Listed[TaskEvent],
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, field, structs
 
@@ -13,6 +13,7 @@ from perdure.server.requests import Caller
 from perdure.types import Config, Reason, Status, TaskRecord
 
 Json = Any
+T = TypeVar("T")
 
 
 class Strict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -149,10 +150,10 @@ class Reached(Struct, frozen=True):
     task: TaskRecord
 
 
-class Listed(Struct, frozen=True):
-    """A page of a list; `next` is the cursor of the page after it."""
+class Listed(Struct, Generic[T], frozen=True):
+    """A page of a list; `next` is the cursor of the page after it. Routes say what is listed: `Listed[TaskSummary]`."""
 
-    items: Sequence[Any]
+    items: Sequence[T]
     as_of: datetime
     next: str | None = None
     approximate: bool = False
