@@ -55,6 +55,7 @@ FACES = {
     "Triggers": "perdure._durable",
     "TriggerDraft": "perdure._durable",
     "Events": "perdure._durable",
+    "Storage": "perdure.memory.storage",
 }
 NOT_BLOCKING = {"memory": {"get_many", "publish", "published", "verify_resumable"}}  # there is no twin of these yet
 WAITED_HERE = {"run_script"}  # in the calling thread: a connection may be its thread's own

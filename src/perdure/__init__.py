@@ -20,7 +20,9 @@ __getattr__ = lazy_door(
         "_app": ("Perdure",),
         "_durable": (
             "Retry",
+            "call",
             "carry_over",
+            "current",
             "durable",
             "effect",
             "idempotency_key",

@@ -8,7 +8,9 @@ Written by tools/make_doors.py from the table in __init__.py.
 from perdure._app import Perdure
 from perdure._durable import (
     Retry,
+    call,
     carry_over,
+    current,
     durable,
     effect,
     idempotency_key,
@@ -45,7 +47,9 @@ __version__: str
 __all__ = [
     "Perdure",
     "Retry",
+    "call",
     "carry_over",
+    "current",
     "durable",
     "effect",
     "idempotency_key",

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from perdure._tasks import Checkpoints, Holders, Once
     from perdure._worker import Hook, Queue, Workers
     from perdure.memory import Layer, Memory, StorageAdapter
+    from perdure.memory.storage import Storage
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -68,6 +69,7 @@ class Perdure:
         self._kill_switch: KillSwitch | None = None
         self._holders: Holders | None = None
         self._workers: Workers | None = None
+        self._storage: Storage | None = None
 
     @property
     def holders(self) -> Holders:
@@ -111,6 +113,15 @@ class Perdure:
 
             self._kill_switch = KillSwitch(self.tasks)
         return self._kill_switch
+
+    @property
+    def storage(self) -> Storage:
+        """Values by key, with versions and expiry, for sessions, caches and adapters; see `Storage`."""
+        if self._storage is None:
+            from perdure.memory.storage import Storage
+
+            self._storage = Storage(self._store)
+        return self._storage
 
     @property
     def checkpoints(self) -> Checkpoints:

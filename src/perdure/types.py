@@ -6,6 +6,7 @@ __getattr__ = lazy_door(
     __name__,
     {
         "perdure._durable": (
+            "Current",
             "Durable",
             "DurableFunction",
             "FunctionInfo",
@@ -40,6 +41,7 @@ __getattr__ = lazy_door(
             "ToolCall",
             "Verdict",
         ),
-        "perdure._tasks": ("Task", "TaskFrames", "Tasks"),
+        "perdure._tasks": ("Stored", "Task", "TaskFrames", "Tasks"),
+        "perdure.memory.storage": ("Delete", "Put", "Storage"),
     },
 )

@@ -4,6 +4,7 @@ Written by tools/make_doors.py from the table in types.py.
 """
 
 from perdure._durable import (
+    Current,
     Durable,
     DurableFunction,
     FunctionInfo,
@@ -38,8 +39,10 @@ from perdure._model import (
     ToolCall,
     Verdict,
 )
-from perdure._tasks import Task, TaskFrames, Tasks
+from perdure._tasks import Stored, Task, TaskFrames, Tasks
+from perdure.memory.storage import Delete, Put, Storage
 __all__ = [
+    "Current",
     "Durable",
     "DurableFunction",
     "FunctionInfo",
@@ -71,7 +74,11 @@ __all__ = [
     "TaskSummary",
     "ToolCall",
     "Verdict",
+    "Stored",
     "Task",
     "TaskFrames",
     "Tasks",
+    "Delete",
+    "Put",
+    "Storage",
 ]

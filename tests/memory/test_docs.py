@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDE, WHEN = ROOT / "docs" / "guide" / "memory.md", ROOT / "docs" / "guide" / "when.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+GUIDES, WHEN = [ROOT / "docs" / "guide" / name for name in ("memory.md", "adapters.md")], ROOT / "docs/guide/when.md"
+BLOCKS = [block for guide in GUIDES for block in re.findall(r"```python\n(.*?)```", guide.read_text(), re.DOTALL)]
 CLAIMS = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", WHEN.read_text())
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
-def test_every_block_of_the_guide_runs_as_it_stands(block: str, tmp_path: Path) -> None:
+def test_every_block_of_the_guides_runs_as_it_stands(block: str, tmp_path: Path) -> None:
     (tmp_path / "pasted.py").write_text(block)
     for _ in range(2):  # and once more, as after a restart
         command = [sys.executable, "pasted.py"]

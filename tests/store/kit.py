@@ -220,6 +220,17 @@ class Hand:
         what |= {"epoch": None, "worker": None, "uid": ""}
         return self.do("put_memory", **{**what, "key": key, "value": value, **over})
 
+    def remember_all(self, rows: Sequence[dict[str, Any]], **over: Any) -> Row | None:
+        """Rows of key, value (None to forget it), seen, expires_at and owner; all but the key may be missing."""
+        told, contents = [], b""
+        for n, row in enumerate(rows):
+            value = row.get("value")
+            place = {"n": n, "start": len(contents) + 1, "size": None if value is None else len(value)}
+            told.append({"owner": "", "seen": None, "expires_at": None, **row, **place, "value": None})
+            contents += value or b""
+        what = {"namespace": "main", "at": next(self._clock), "epoch": None, "worker": None, "uid": ""}
+        return self.do("write_memory", **{**what, "rows": json.dumps(told), "contents": contents, **over})
+
     def remember_on_record(self, uid: str, epoch: int, position: int, key: str = "a", **over: Any) -> Row | None:
         what = {"namespace": "main", "owner": "", "at": next(self._clock), "expires_at": None, "seen": None}
         what |= {"epoch": epoch, "worker": self.worker, "uid": uid, "line": 1, "position": position}

@@ -70,13 +70,21 @@ class Maker:
             ],
             *[self.reseal_call, self.reseal_pause, self.reseal_signal],
             *[self.rearm_pause, self.remind_pause, self.rearm_task, self.note_rate_limit],
-            *[self.put_memory, self.put_memory, self.record_memory, self.drop_memory, self.reseal_memory],
+            *[
+                self.put_memory,
+                self.put_memory,
+                self.write_memory,
+                self.record_memory,
+                self.drop_memory,
+                self.reseal_memory,
+            ],
             *[self.announce, self.ask_worker, self.reap, self.flag_attempt, self.take_slot, self.free_slot],
             *[self.postpone, self.complete_function, self.claim_free, self.stand_down],
         ]
         self._while_held: list[Make] = [*[self.checkpoint, self.append_entry] * 4, self.mark_progress, self.move_task]
         self._while_held += [self.release, *[self.open_pause] * 3, self.answer_pause, self.send_signal, self.suspend]
-        self._while_held += [self.begin_line, self.put_memory, self.record_memory, self.rearm_pause, self.remind_pause]
+        self._while_held += [self.begin_line, self.put_memory, self.write_memory, self.record_memory]
+        self._while_held += [self.rearm_pause, self.remind_pause]
         self._while_held += [self.reap, self.flag_attempt, self.take_slot, self.complete_function]
         self._while_held += [self.set_switch, self.stand_down]
         self._while_free: list[Make] = [
@@ -92,7 +100,7 @@ class Maker:
         self._house: list[Make] = [self.prune, self.rebase, self.pin, self.rollback, self.invalidate, self.claim]
         self._house += [*[self.drop_chunks] * 3, self.reseal_task, self.reseal_checkpoint, self.reseal_event]
         self._house += [self.reseal_entry, self.reseal_call, self.reseal_pause, self.reseal_signal]
-        self._house += [self.put_memory, self.put_memory, self.drop_memory, self.reseal_memory]
+        self._house += [self.put_memory, self.put_memory, self.write_memory, self.drop_memory, self.reseal_memory]
         self._house += [*[self.prune, self.rebase, self.beat] * 2, self.register_worker, self.forget_worker]
         self._house += [self.announce, *[self.ask_worker, self.take_slot] * 3, self.free_slot]
 
@@ -473,6 +481,18 @@ class Maker:
         kept = {"namespace": self._place[0], "key": key, "owner": owner, "value": pick((b"\0value", b"other"))}
         when = {"at": self._clock, "expires_at": pick((None, None, self._clock + 3))}
         return {"uid": uid, **kept, **when, "seen": seen, **fence}
+
+    def write_memory(self, uid: str) -> dict[str, Any]:
+        pick = self._random.choice
+        asked = [self.put_memory(uid) for _ in range(pick((1, 2, 3)))]
+        rows, contents = [], b""
+        for n, one in enumerate({one["key"]: one for one in asked}.values()):
+            size = pick((None, len(one["value"]), len(one["value"])))
+            row = {name: one[name] for name in ("key", "owner", "seen", "expires_at")}
+            rows.append({**row, "n": n, "start": len(contents) + 1, "size": size})
+            contents += one["value"]
+        whole = {"rows": json.dumps(rows), "contents": contents}
+        return {**{name: asked[0][name] for name in ("uid", "namespace", "at", "epoch", "worker")}, **whole}
 
     def record_memory(self, uid: str) -> dict[str, Any]:
         entry = self.append_entry(uid)

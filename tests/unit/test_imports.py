@@ -163,11 +163,11 @@ def test_a_name_that_never_was_is_an_attribute_error() -> None:
         perdure.Aproval  # noqa: B018
 
 
-def test_the_root_shows_fourteen_names_and_the_public_modules() -> None:
+def test_the_root_shows_sixteen_names_and_the_public_modules() -> None:
     shown = {name for name in dir(perdure) if not ismodule(getattr(perdure, name))}
     assert shown == {
-        "Perdure", "Retry", "Secret", "carry_over", "durable", "effect", "idempotency_key", "model_call", "patched",
-        "span", "step", "stream", "timeout", "transaction",
+        "Perdure", "Retry", "Secret", "call", "carry_over", "current", "durable", "effect", "idempotency_key",
+        "model_call", "patched", "span", "step", "stream", "timeout", "transaction",
     }  # fmt: skip
     assert not [name for name in dir(perdure) if name.startswith("_")]
 

@@ -66,6 +66,7 @@ __getattr__ = lazy_door(
         ),
         "effects": (
             "Choice",
+            "Current",
             "DID_NOT_HAPPEN",
             "DidNotHappen",
             "Effect",
@@ -75,6 +76,8 @@ __getattr__ = lazy_door(
             "Inbox",
             "UNKNOWN",
             "UncertainEffect",
+            "call",
+            "current",
             "effect",
             "idempotency_headers",
             "idempotency_key",

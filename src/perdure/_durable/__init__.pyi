@@ -63,6 +63,7 @@ from perdure._durable.declare import (
 )
 from perdure._durable.effects import (
     Choice,
+    Current,
     DID_NOT_HAPPEN,
     DidNotHappen,
     Effect,
@@ -72,6 +73,8 @@ from perdure._durable.effects import (
     Inbox,
     UNKNOWN,
     UncertainEffect,
+    call,
+    current,
     effect,
     idempotency_headers,
     idempotency_key,
@@ -197,6 +200,7 @@ __all__ = [
     "patched",
     "step",
     "Choice",
+    "Current",
     "DID_NOT_HAPPEN",
     "DidNotHappen",
     "Effect",
@@ -206,6 +210,8 @@ __all__ = [
     "Inbox",
     "UNKNOWN",
     "UncertainEffect",
+    "call",
+    "current",
     "effect",
     "idempotency_headers",
     "idempotency_key",

@@ -38,7 +38,8 @@ reads. The verbs and queries are named alike in both engines, one file each; the
 | rearm_task        | when a paused task is looked at next                    | not paused, or looked at meanwhile   |
 | note_rate_limit   | how often a provider asked for patience, and until when | (never)                              |
 | put_memory        | what a memory layer keeps under a key                   | lease lost, or changed since read    |
-| record_memory     | the same, with the journal entry that tells of it       | lease lost, or the position is taken |
+| write_memory      | the same of many keys, all of them or none              | lease lost, or one changed since     |
+| record_memory     | one value, with the journal entry that tells of it      | lease lost, or the position is taken |
 | drop_memory       | nothing is kept under that key                          | nothing was                          |
 | fork_function     | a new durable function's task, with entries of another  | the id is in use                     |
 | set_switch        | whether a task, or all, are stopped from outside        | (never)                              |

@@ -113,6 +113,7 @@ __getattr__ = lazy_door(
             "HandlerRecord",
             "Kept",
             "Shelf",
+            "Stored",
             "TaskFrames",
             "Undelivered",
             "events_after",

@@ -49,6 +49,6 @@ _NOT_REMOTE = frozenset(
     {
         "run", "run_until_paused", "start", "handle", "worker", "runtime", "memory", "on", "queue", "schedule",
         "holders", "effects", "kill_switch", "schedules", "triggers", "events", "inbox", "workers", "units",
-        "journal", "checkpoints", "webhooks",
+        "journal", "checkpoints", "storage", "webhooks",
     }
 )  # fmt: skip

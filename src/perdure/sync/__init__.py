@@ -22,6 +22,8 @@ __getattr__ = lazy_door(
         "_calls": ("carry_over", "span", "stream", "timeout"),
         "perdure._durable": (
             "Retry",
+            "call",
+            "current",
             "durable",
             "effect",
             "idempotency_key",

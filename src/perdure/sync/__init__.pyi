@@ -10,7 +10,18 @@ Written by tools/make_doors.py from the table in __init__.py.
 
 from perdure.sync._app import Perdure
 from perdure.sync._calls import carry_over, span, stream, timeout
-from perdure._durable import Retry, durable, effect, idempotency_key, model_call, patched, step, transaction
+from perdure._durable import (
+    Retry,
+    call,
+    current,
+    durable,
+    effect,
+    idempotency_key,
+    model_call,
+    patched,
+    step,
+    transaction,
+)
 from perdure._runtime import Secret
 from perdure.sync import automation
 from perdure.sync import budgets
@@ -37,6 +48,8 @@ __all__ = [
     "stream",
     "timeout",
     "Retry",
+    "call",
+    "current",
     "durable",
     "effect",
     "idempotency_key",

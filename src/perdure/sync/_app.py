@@ -23,6 +23,7 @@ from perdure.sync._faces import (
     KillSwitch,
     ScheduleDraft,
     Schedules,
+    Storage,
     Task,
     Tasks,
     Triggers,
@@ -67,6 +68,11 @@ class Perdure:
     def workers(self) -> Workers:
         """The processes that use this store: list them, ask workers to drain."""
         return Workers(self._inner.workers)
+
+    @property
+    def storage(self) -> Storage:
+        """Values by key, with versions and expiry, for sessions, caches and adapters; see `Storage`."""
+        return Storage(self._inner.storage)
 
     @property
     def units(self) -> Units:

@@ -6,7 +6,7 @@ Written by tools/make_sync.py.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from perdure._runtime import UnitAccess as AsyncUnitAccess
     from perdure._runtime import UnitOutput, UnitRecord
     from perdure._runtime import Units as AsyncUnits
-    from perdure._tasks import CheckpointPart, RemoteHolder, TaskCore
+    from perdure._tasks import CheckpointPart, RemoteHolder, Stored, TaskCore
     from perdure._tasks import Checkpoints as AsyncCheckpoints
     from perdure._tasks import Holders as AsyncHolders
     from perdure._tasks import Task as AsyncTask
@@ -74,6 +74,9 @@ if TYPE_CHECKING:
     from perdure._tasks import Tasks as AsyncTasks
     from perdure._worker import WorkerRecord
     from perdure._worker import Workers as AsyncWorkers
+    from perdure.memory.storage import Delete, Put
+    from perdure.memory.storage import Storage as AsyncStorage
+    from perdure.memory.storage.adapter import Loaded
     from perdure.sync._calls import inner_of
 Json = Any
 NOW = "now"
@@ -1086,3 +1089,72 @@ class Events:
     def list(self, *, limit: int = 1000) -> Sequence[IncomingEvent]:
         """The stored events, by name and id."""
         return drive(self._inner.list(limit=limit))
+
+
+class Storage:
+    """Values by key in a store: JSON-like or bytes, sealed when the store has a key, durable when a call returns.
+
+    A key is any text of at most 1,024 bytes. A value has a version, which rises by one with each write: give it back
+    as `seen`, and a write is refused when another process was first (`seen=0`: there must be no value yet).
+
+    A key `execution/<task>/…` belongs to that task (`owner_prefix` writes its beginning). Its value goes when the task
+    is deleted. While this process holds the task's lease, a write carries the lease, and a process that has lost it
+    writes nothing. Inside a durable function, read and write in a step: nothing here is recorded by itself.
+    """
+
+    def __init__(self, inner: AsyncStorage) -> None:
+        self._inner = inner
+
+    def get(self, key: str) -> Any | None:
+        return drive(self._inner.get(key))
+
+    def get_many(self, keys: Iterable[str]) -> dict[str, Any]:
+        """What is kept under these keys, in one query; a key that holds nothing is left out."""
+        return drive(self._inner.get_many(keys))
+
+    def put(self, key: str, value: Any, *, seen: int | None = None, expires: Duration | None = None) -> int:
+        """Keep a value, for ever or for as long as `expires` says; its version.
+
+        Raises:
+            Conflict: the value is not the version `seen` any more; nothing was written.
+            LeaseLost: the key is a task's, and another attempt has taken that over; nothing was written.
+        """
+        return drive(self._inner.put(key, value, seen=seen, expires=expires))
+
+    def write(self, changes: Sequence[Put | Delete]) -> Sequence[int]:
+        """Make all of these changes, or none. The version of each value, 0 for a key that is deleted.
+
+        Each key may be in it once, and all keys that belong to a task belong to one.
+
+        Raises:
+            Conflict: one of the values is not the version `seen` any more; nothing was written.
+            LeaseLost: the keys are a task's, and another attempt has taken that over; nothing was written.
+        """
+        return drive(self._inner.write(changes))
+
+    def scan(
+        self, prefix: str, *, after: str | None = None, limit: int | None = None, reverse: bool = False
+    ) -> Sequence[Stored]:
+        """The values whose keys begin with the prefix, with their keys and versions, in the order of the keys.
+
+        One query reads them. `after` is the key to continue behind: the last one of the page before. `reverse` begins
+        with the greatest key. Without a limit it gives all of them.
+        """
+        return drive(self._inner.scan(prefix, after=after, limit=limit, reverse=reverse))
+
+    def delete(self, key: str, *, seen: int | None = None) -> bool:
+        """Keep nothing under a key any more; whether there was something.
+
+        Raises:
+            Conflict: the value is not the version `seen` any more; nothing was written.
+            LeaseLost: the key is a task's, and another attempt has taken that over; nothing was written.
+        """
+        return drive(self._inner.delete(key, seen=seen))
+
+    def list(self, prefix: str) -> Sequence[str]:
+        """The keys that begin with the prefix, in their order."""
+        return drive(self._inner.list(prefix))
+
+    def load(self, key: str) -> Loaded | None:
+        """The value with its version; None when there is none."""
+        return drive(self._inner.load(key))

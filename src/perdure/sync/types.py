@@ -11,6 +11,7 @@ __getattr__ = lazy_door(
     __name__,
     {
         "perdure.types": (
+            "Current",
             "Durable",
             "DurableFunction",
             "FunctionInfo",
@@ -41,8 +42,11 @@ __getattr__ = lazy_door(
             "TaskSummary",
             "ToolCall",
             "Verdict",
+            "Stored",
+            "Delete",
+            "Put",
         ),
         "perdure.sync._app": ("Handle",),
-        "perdure.sync._faces": ("Task", "TaskFrames", "Tasks"),
+        "perdure.sync._faces": ("Task", "TaskFrames", "Tasks", "Storage"),
     },
 )

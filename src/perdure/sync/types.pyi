@@ -6,6 +6,7 @@ Written by tools/make_doors.py from the table in types.py.
 """
 
 from perdure.types import (
+    Current,
     Durable,
     DurableFunction,
     FunctionInfo,
@@ -36,10 +37,14 @@ from perdure.types import (
     TaskSummary,
     ToolCall,
     Verdict,
+    Stored,
+    Delete,
+    Put,
 )
 from perdure.sync._app import Handle
-from perdure.sync._faces import Task, TaskFrames, Tasks
+from perdure.sync._faces import Task, TaskFrames, Tasks, Storage
 __all__ = [
+    "Current",
     "Durable",
     "DurableFunction",
     "FunctionInfo",
@@ -70,8 +75,12 @@ __all__ = [
     "TaskSummary",
     "ToolCall",
     "Verdict",
+    "Stored",
+    "Delete",
+    "Put",
     "Handle",
     "Task",
     "TaskFrames",
     "Tasks",
+    "Storage",
 ]

@@ -5,6 +5,7 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
+        "calls_on_the_spot": ("Current", "call", "current"),
         "declaration": (
             "DID_NOT_HAPPEN",
             "DidNotHappen",

@@ -3,6 +3,7 @@
 Written by tools/make_doors.py from the table in __init__.py.
 """
 
+from perdure._durable.effects.calls_on_the_spot import Current, call, current
 from perdure._durable.effects.declaration import (
     DID_NOT_HAPPEN,
     DidNotHappen,
@@ -21,6 +22,9 @@ from perdure._durable.effects.settling import GIVEN_UP_AT_WORK, KNOWN, is_at_wor
 from perdure._durable.effects.uncertain_effects import Choice, Inbox, UncertainEffect
 from perdure._durable.effects.undo import failure_of, note_failure, take_back, unknown_here
 __all__ = [
+    "Current",
+    "call",
+    "current",
     "DID_NOT_HAPPEN",
     "DidNotHappen",
     "EffectCall",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -33,6 +34,27 @@ def put_memory(tables: Tables, p: Params) -> Row | None:
         return None
     tables.put(tables.memory, place, Kept(p["owner"], version + 1, p["at"], p["expires_at"], p["value"]))
     return (version + 1,)
+
+
+def write_memory(tables: Tables, p: Params) -> Row | None:
+    if p["epoch"] is not None and not tables.may_write(p["uid"], p["epoch"], p["worker"]):
+        return None
+    rows, versions = json.loads(p["rows"]), []
+    for row in rows:
+        found = tables.memory.get((p["namespace"], "", row["key"]))
+        version = found.version if found is not None else 0
+        is_expired = found is not None and _is_over(found, p["at"])
+        if row["seen"] not in (None, version) and not (is_expired and row["seen"] == 0):
+            return None
+        versions.append(version if row["size"] is None else version + 1)
+    for row, version in zip(rows, versions, strict=True):
+        place, start = (p["namespace"], "", row["key"]), row["start"] - 1
+        if row["size"] is not None:
+            value = p["contents"][start : start + row["size"]]
+            tables.put(tables.memory, place, Kept(row["owner"], version, p["at"], row["expires_at"], value))
+        elif place in tables.memory:
+            tables.remove(tables.memory, place)
+    return (json.dumps(versions, separators=(",", ":")),)
 
 
 def record_memory(tables: Tables, p: Params) -> Row | None:
@@ -99,6 +121,27 @@ def list_memory(tables: Tables, p: Params) -> list[Row]:
     return rows[: p["limit"]]
 
 
+def scan_memory(tables: Tables, p: Params) -> list[Row]:
+    return _live(tables, p, lambda key: bool(p["first"] <= key < p["below"]))[: p["limit"]]
+
+
+def scan_memory_back(tables: Tables, p: Params) -> list[Row]:
+    return _live(tables, p, lambda key: bool(p["first"] <= key < p["below"]))[::-1][: p["limit"]]
+
+
+def get_memories(tables: Tables, p: Params) -> list[Row]:
+    wanted = set(json.loads(p["keys"]))
+    return _live(tables, p, wanted.__contains__)
+
+
+def _live(tables: Tables, p: Params, is_asked: Callable[[str], bool]) -> list[Row]:
+    return [
+        (key, kept.version, kept.value)
+        for (namespace, life, key), kept in sorted(tables.memory.items())
+        if (namespace, life) == (p["namespace"], "") and is_asked(key) and not _is_over(kept, p["now"])
+    ]
+
+
 def expired_memory(tables: Tables, p: Params) -> list[Row]:
     rows: list[Row] = [
         (key,)
@@ -121,7 +164,11 @@ def _is_over(kept: Kept, before: int) -> bool:
     return kept.expires_at is not None and kept.expires_at <= before
 
 
-_VERBS: tuple[Callable[[Tables, Params], Row | None], ...] = (put_memory, record_memory, drop_memory, reseal_memory)
+_VERBS: tuple[Callable[[Tables, Params], Row | None], ...] = (
+    put_memory, write_memory, record_memory, drop_memory, reseal_memory,
+)  # fmt: skip
 VERBS = {verb.__name__: verb for verb in _VERBS}
-_QUERIES: tuple[Callable[[Tables, Params], list[Row]], ...] = (get_memory, list_memory, expired_memory, heads_of_memory)
+_QUERIES: tuple[Callable[[Tables, Params], list[Row]], ...] = (
+    get_memory, get_memories, list_memory, scan_memory, scan_memory_back, expired_memory, heads_of_memory,
+)  # fmt: skip
 QUERIES = {query.__name__: query for query in _QUERIES}

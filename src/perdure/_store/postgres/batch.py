@@ -90,6 +90,7 @@ TOUCHES = {
     "rearm_task": _TASK,
     "put_memory": Touch(lease="share"),
     "record_memory": Touch(lease="share"),
+    "write_memory": Touch(lease="share"),
     "reap": _HOLDER,
     "rebase": _TASK,
     "register_worker": Touch(worker="change"),

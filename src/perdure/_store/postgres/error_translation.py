@@ -46,13 +46,18 @@ def is_without_schema(error: BaseException | None) -> bool:
     return isinstance(error, psycopg.Error) and error.sqlstate in _NO_SCHEMA
 
 
+def _is_race(error: Exception) -> bool:
+    """Whether write_memory met a key that another session added at the same moment."""
+    return isinstance(error, psycopg.errors.NotNullViolation) and error.diag.table_name == "memory"
+
+
 def in_our_words(error: Exception, place: str, params: dict[str, Any]) -> Exception:
     """The same trouble as callers know it; a PerdureError stays as it is."""
     if isinstance(error, (PerdureError, Again)):
         return error
     what = address.without_secrets(str(error).strip().partition("\n")[0], params)
     state = error.sqlstate or "" if isinstance(error, psycopg.Error) else ""
-    if state in ("40P01", "40001"):
+    if state in ("40P01", "40001") or _is_race(error):
         return Again(what)
     if state in ("55P03", "57014"):
         return StoreBusy(

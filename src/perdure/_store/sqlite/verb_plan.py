@@ -1,8 +1,8 @@
 """How a verb is carried out: its statements, when each is run, and where its answer comes from.
 
-The first statement carries the verb's condition. If it says RETURNING, its row is the answer; that costs half as
-much again as the statement itself, so the verbs that run most often do without: whether they changed a row is asked
-of SQLite, and the answer is one of their own parameters.
+The first statement carries the verb's condition. If it says RETURNING, or only looks, its row is the answer. RETURNING
+costs half as much again as the statement itself, so the verbs that run most often do without: whether they changed a
+row is asked of SQLite, and the answer is one of their own parameters.
 
 A statement behind a line `--? name` is run only when that parameter is there.
 """
@@ -33,7 +33,7 @@ class Plan(NamedTuple):
 
 def plan_of(verb: str, statements: Sequence[str]) -> Plan:
     first, *others = statements
-    returns = "RETURNING" in first
+    returns = "RETURNING" in first or first.startswith("SELECT")
     return Plan(
         first, "" if returns else _ANSWERS[verb], any(":head" in s for s in statements), tuple(map(_split, others))
     )

@@ -16,7 +16,7 @@ __getattr__ = lazy_door(
             "make_handler",
             "undelivered",
         ),
-        "memory_values": ("bound_to", "drop_expired"),
+        "memory_values": ("Stored", "bound_to", "drop_expired"),
         "named_values": ("Kept", "Shelf"),
         "task_frames": ("TaskFrames", "open_frames"),
     },

@@ -14,7 +14,7 @@ from perdure._tasks.values.handlers import (
     make_handler,
     undelivered,
 )
-from perdure._tasks.values.memory_values import bound_to, drop_expired
+from perdure._tasks.values.memory_values import Stored, bound_to, drop_expired
 from perdure._tasks.values.named_values import Kept, Shelf
 from perdure._tasks.values.task_frames import TaskFrames, open_frames
 from perdure._tasks.values import memory_values
@@ -28,6 +28,7 @@ __all__ = [
     "has_had",
     "make_handler",
     "undelivered",
+    "Stored",
     "bound_to",
     "drop_expired",
     "Kept",

@@ -1,4 +1,4 @@
-"""What memory layers keep in the app's own store, by key: sealed values with a version.
+"""What memory layers and adapters keep in the app's own store, by key: sealed values with a version.
 
 A write may name the version it was made for, and is refused when another came before it; and it may carry
 the fence of an attempt, and is refused when that attempt has lost its lease.
@@ -8,6 +8,8 @@ Owns the table and its sealing. What layers make of it is in perdure/memory.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from perdure._store import Fence, Store
@@ -17,11 +19,33 @@ from perdure.errors import InvalidInput, LeaseLost, RecordDamaged
 MOST_KEY_BYTES = 1024
 _PAGE = 1000
 _KIND = "memory"
+_ALL = 2**62
+# Greater than every key: it is longer than a key may be.
+_LAST = "\U0010ffff" * (MOST_KEY_BYTES // 4 + 1)
 
 
 class Remembered(NamedTuple):
     value: Any
     version: int
+
+
+class Stored(NamedTuple):
+    """A value with its key, and its version to name in the next write."""
+
+    key: str
+    value: Any
+    version: int
+
+
+class Change(NamedTuple):
+    """One of several writes that are made together; `is_kept` is False for a key that is to be forgotten."""
+
+    key: str
+    owner: str = ""
+    value: Any = None
+    is_kept: bool = True
+    seen: int | None = None
+    expires_at: int | None = None
 
 
 def bound_to(namespace: str, key: str) -> str:
@@ -59,6 +83,77 @@ async def get(store: Store, key: str, *, life: str = "") -> Remembered | None:
     if expires_at is not None and expires_at <= store.clock.now_ms():
         return None
     return Remembered(store.unseal(bound_to(store.namespace, key), _KIND, sealed), version)
+
+
+async def get_many(store: Store, keys: Iterable[str]) -> list[Stored]:
+    """What is kept under these keys, in one query; a key that holds nothing is left out.
+
+    Raises:
+        RecordDamaged, KeyMissing: one of the values cannot be read.
+    """
+    wanted = json.dumps([check_key(key) for key in dict.fromkeys(keys)])
+    now = store.clock.now_ms()
+    return _stored(store, await store.query("get_memories", namespace=store.namespace, keys=wanted, now=now))
+
+
+async def scan(
+    store: Store, prefix: str, *, after: str | None = None, limit: int | None = None, reverse: bool = False
+) -> list[Stored]:
+    """The values whose keys begin with the prefix, in the order of the keys, in one query.
+
+    Raises:
+        RecordDamaged, KeyMissing: one of the values cannot be read.
+    """
+    first, below = prefix, _after(prefix) or _LAST
+    if after is not None and reverse:
+        below = min(below, after)
+    elif after is not None:
+        first = max(first, after + "\x01")  # no key has a NUL, so nothing is between
+    asked = {"namespace": store.namespace, "first": first, "below": below, "now": store.clock.now_ms()}
+    name = "scan_memory_back" if reverse else "scan_memory"
+    return _stored(store, await store.query(name, **asked, limit=_ALL if limit is None else limit))
+
+
+def _stored(store: Store, rows: Iterable[Sequence[Any]]) -> list[Stored]:
+    return [
+        Stored(key, store.unseal(bound_to(store.namespace, key), _KIND, sealed), version)
+        for key, version, sealed in rows
+    ]
+
+
+async def write(store: Store, changes: Sequence[Change], *, fence: Fence | None = None) -> list[int] | None:
+    """Make all of these changes, or none when one of them is for a version that is not there any more.
+
+    Each one's version, of a forgotten key the one it had, 0 if it had none. Durable when this returns.
+
+    Raises:
+        NotStorable, TooLarge: nothing was written.
+        LeaseLost: the attempt whose fence this is may no longer write; nothing was written.
+    """
+    if fence is not None:
+        fence.check()
+    rows, contents = [], bytearray()
+    for number, change in enumerate(changes):
+        sealed = store.seal(bound_to(store.namespace, check_key(change.key)), _KIND, change.value)
+        row = {"n": number, "key": change.key, "owner": change.owner, "seen": change.seen}
+        place = {"start": len(contents) + 1, "size": len(sealed) if change.is_kept else None}
+        rows.append({**row, **place, "expires_at": change.expires_at})
+        contents += sealed if change.is_kept else b""
+    params: dict[str, Any] = {"namespace": store.namespace, "rows": json.dumps(rows), "contents": bytes(contents)}
+    params |= {"at": store.clock.now_ms(), "epoch": None, "worker": None}
+    if fence is not None:
+        params |= {"epoch": fence.epoch, "worker": fence.worker}
+    # Its place in the order of writes is that of its first key; a batch may be sent again, so no other is needed.
+    key = min(change.key for change in changes)
+    row_found = await store.verb("write_memory", fence.uid if fence is not None else "", params, key=key)
+    if row_found is not None:
+        versions: list[int] = json.loads(row_found[0])
+        return versions
+    if fence is not None and not await _is_held(store, fence):
+        raise LeaseLost(fence.task_id, "another attempt has taken over")
+    if all(change.seen is None for change in changes):  # only the fence refuses; it was ours again a moment later
+        return await write(store, changes, fence=fence)
+    return None
 
 
 async def damaged(store: Store, key: str) -> Remembered | None:
@@ -128,12 +223,6 @@ async def _is_held(store: Store, fence: Fence) -> bool:
     return bool(rows) and tuple(rows[0][:2]) == (fence.epoch, fence.worker)
 
 
-async def drop(store: Store, key: str) -> bool:
-    """Keep nothing under this key any more; whether there was something."""
-    params = {"namespace": store.namespace, "key": check_key(key), "before": None}
-    return await store.verb("drop_memory", "", params, key=key) is not None
-
-
 async def keys(store: Store, prefix: str, *, life: str = "") -> list[str]:
     """The keys that begin with this, in order; those whose time is over are left out."""
     now, found, first = store.clock.now_ms(), [], prefix
@@ -171,10 +260,15 @@ async def drop_expired(store: Store, *, dry_run: bool = False) -> int:
     return done
 
 
-async def fence_of(store: Store, task_id: str) -> Fence | None:
-    """The fence of this process's attempt at a task, also of one that has lost its lease; None without one."""
+async def fence_of(store: Store, task_id: str, former: Fence | None = None) -> Fence | None:
+    """The fence of this process's attempt at a task, also of one that has lost its lease; None without one.
+
+    `former` is the one that was found before; while it is in use, the store is not asked.
+    """
     if not store.presence.held:
         return None
+    if former is not None and (known := store.presence.held.get(former.uid)) is not None and known.fence is former:
+        return former
     rows = await store.query("get_task", namespace=store.namespace, id=task_id)
     hold = store.presence.held.get(rows[0][0]) if rows else None
     return hold.fence if hold is not None else None

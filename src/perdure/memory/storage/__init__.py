@@ -8,6 +8,7 @@ __getattr__ = lazy_door(
         "adapter": ("ScopedStorage", "StorageAdapter", "get_many", "owner_prefix"),
         "adapters": ("FileStorage", "InMemoryStorage", "replace_file"),
         "app_storage": ("AppStorage", "PostgresStorage", "SqliteStorage"),
+        "key_values": ("Delete", "Put", "Storage"),
         "fields": ("EXCLUDE", "Fields", "PERSIST", "recompute"),
     },
 )

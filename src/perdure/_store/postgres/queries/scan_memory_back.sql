@@ -1,0 +1,5 @@
+-- scan_memory_back: what is kept under the keys from one on and below another, the last first.
+SELECT key, version, value FROM perdure.memory
+WHERE namespace = %(namespace)s::text AND life = '' AND key >= %(first)s::text AND key < %(below)s::text
+  AND (expires_at IS NULL OR expires_at > %(now)s::bigint)
+ORDER BY key DESC LIMIT %(limit)s::bigint;

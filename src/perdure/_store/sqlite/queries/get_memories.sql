@@ -1,0 +1,5 @@
+-- get_memories: what is kept under these keys, a JSON list.
+SELECT key, version, value FROM memory
+WHERE namespace = :namespace AND life = '' AND key IN (SELECT value FROM json_each(:keys))
+  AND (expires_at IS NULL OR expires_at > :now)
+ORDER BY key;
