@@ -10,7 +10,7 @@ import pytest
 from perdure import Perdure, errors, sync
 from perdure.server import make_app
 from perdure.types import TaskFilter
-from tests.server.test_tasks import ALL, Known
+from tests.support.asking import ALL, Known
 from tests.support.live_server import listening
 
 

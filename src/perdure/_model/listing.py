@@ -153,6 +153,28 @@ class TaskSummary(Struct, frozen=True, kw_only=True):
         return self.status == "paused"
 
 
+class Relative(Struct, frozen=True, kw_only=True):
+    """A task beside another. One that does not exist yet has only its id."""
+
+    id: str
+    uid: str | None = None
+    status: Status | None = None
+    name: str = ""
+    agent: str = ""
+    created_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class Family(Struct, frozen=True, kw_only=True):
+    """The tasks around a task."""
+
+    parents: Sequence[Relative]  # the nearest first
+    children: Sequence[Relative]  # the newest first
+    children_total: int
+    children_open: int
+    dependencies: Sequence[Relative]
+
+
 class Counts(Struct, frozen=True, kw_only=True):
     """How many tasks there are of each status, and paused for each reason."""
 

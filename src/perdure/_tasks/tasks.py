@@ -18,6 +18,7 @@ from perdure._model import (
     Counts,
     Event,
     Facets,
+    Family,
     FirstStatus,
     Page,
     Part,
@@ -33,7 +34,7 @@ from perdure._tasks import leases, records
 from perdure._tasks import task_drafts as drafts
 from perdure._tasks.core import Key, newest_state
 from perdure._tasks.dependencies import has_to_wait
-from perdure._tasks.lists import count, every_row, read_changes, read_facets, read_page
+from perdure._tasks.lists import count, every_row, read_changes, read_facets, read_family, read_page
 from perdure._tasks.once import Once, once_of
 from perdure._tasks.pauses import callbacks
 from perdure._tasks.state import snapshots
@@ -307,6 +308,21 @@ class Tasks(TaskHome):
     async def facets(self) -> Facets:
         """The functions, agents, tag keys and queues of the newest tasks, with how many have each."""
         return await read_facets(self._store)
+
+    async def family(self, task: str | Task, *, limit: int = 500) -> Family:
+        """The tasks that started this one, the newest that it has started, and those it depends on.
+
+        Raises:
+            NotFound: there is no such task.
+            InvalidInput: the limit is not between 1 and 1,000.
+        """
+        if not 1 <= limit <= 1000:
+            raise InvalidInput(f"limit is {limit}; it lies between 1 and 1,000")
+        id, uid = (task.id, task.uid) if isinstance(task, Task) else (check_id(task), None)
+        row = await find_row(self._store, id) if uid is None else await current_row(self._store, id, uid)
+        if row is None:
+            raise NotFound("task", id, self._store.place)
+        return await read_family(self._store, row, limit)
 
     async def changes(self, after: str | datetime | None = None, limit: int = 200) -> Changes:
         """Tasks that have changed since the watermark of the changes before, or since a moment; earliest change first.

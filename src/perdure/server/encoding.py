@@ -22,6 +22,13 @@ def to_json(value: Any) -> bytes:
     )
 
 
+def encode(value: Any, accepted: str) -> tuple[bytes, bool]:
+    """The body of an answer, and whether it is under gzip."""
+    body = to_json(value)
+    squeezed = squeeze(body, accepted)
+    return (body, False) if squeezed is None else (squeezed, True)
+
+
 def squeeze(body: bytes, accepted: str) -> bytes | None:
     """The body under gzip; None when the client does not take it or it is not worth it."""
     if len(body) < _WORTH_GZIP or "gzip" not in accepted.lower():

@@ -103,6 +103,8 @@ def from_exception(error: BaseException, *, has_match: bool = False) -> HttpProb
             kept="what was written before the failure is kept",
             do="tell whoever runs the server the request id; its log has the rest",
         )
+    if isinstance(error, errors.NotFound):
+        error = errors.NotFound(error.kind, error.name, "this server", do=error.do)  # not where its store lies
     status, code = status_and_code(type(error))
     if isinstance(error, errors.StaleVersion) and has_match:
         status = 412

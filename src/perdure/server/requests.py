@@ -95,6 +95,7 @@ class Answer:
     etag: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     is_secret: bool = False  # it holds what is shown once: it is not kept for a repeated request
+    is_large: bool = False  # it may be: it is encoded in a thread
 
 
 @dataclass(frozen=True, slots=True)

@@ -296,20 +296,22 @@ class _Exchange:
     # ── answering ───────────────────────────────────────────────────────────────────────────────
 
     async def _send_answer(self, answer: Answer) -> None:
-        body = b"" if answer.value is None else encoding.to_json(answer.value)
         headers = dict(answer.headers)
         if answer.value is not None:
             headers.setdefault("Content-Type", "application/json")
-        status = answer.status
+        status, body = answer.status, b""
         if answer.etag is not None:
             headers["ETag"] = answer.etag
             if status == 200 and _is_known(answer.etag, self.request.headers.get("if-none-match")):
-                status, body = 304, b""
-        if self.route is not None and (
-            squeezed := encoding.squeeze(body, self.request.headers.get("accept-encoding", ""))
-        ):
-            body = squeezed
-            headers["Content-Encoding"] = "gzip"
+                status = 304
+        if answer.value is not None and status != 304:
+            accepted = self.request.headers.get("accept-encoding", "") if self.route is not None else ""
+            encoded = (answer.value, accepted)
+            body, is_squeezed = (
+                await asyncio.to_thread(encoding.encode, *encoded) if answer.is_large else encoding.encode(*encoded)
+            )
+            if is_squeezed:
+                headers["Content-Encoding"] = "gzip"
         headers["Vary"] = "Accept-Encoding"
         await self._send(status, headers, body)
 

@@ -29,6 +29,10 @@ NOUNS = (  # one a line
     "task_list",
     "steering",
     "attempts",
+    "checkpoints",
+    "journal",
+    "family",
+    "recall",
 )
 
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         DryRun,
         Event,
         Facets,
+        Family,
         FirstStatus,
         Frame,
         Gone,
@@ -217,6 +218,15 @@ class Tasks:
     def facets(self) -> Facets:
         """The functions, agents, tag keys and queues of the newest tasks, with how many have each."""
         return drive(self._inner.facets())
+
+    def family(self, task: str | Task, *, limit: int = 500) -> Family:
+        """The tasks that started this one, the newest that it has started, and those it depends on.
+
+        Raises:
+            NotFound: there is no such task.
+            InvalidInput: the limit is not between 1 and 1,000.
+        """
+        return drive(self._inner.family(inner_of(task), limit=limit))
 
     def changes(self, after: str | datetime | None = None, limit: int = 200) -> Changes:
         """Tasks that have changed since the watermark of the changes before, or since a moment; earliest change first.
@@ -775,9 +785,9 @@ class Inbox:
         next attempt looks first whether it can settle it by itself."""
         return drive(self._inner.list(limit=limit))
 
-    def of(self, task_id: str) -> Sequence[EffectRecord]:
+    def of(self, task_id: str | Task) -> Sequence[EffectRecord]:
         """The ledger of a task: every effect it began, in order, with its key and how it stands."""
-        return drive(self._inner.of(task_id))
+        return drive(self._inner.of(inner_of(task_id)))
 
     def settle(self, task_id: str, choice: Choice, *, value: Json = None, key: str | None = None, by: str = "") -> None:
         """Say what became of an uncertain effect: `done` (with its result), `retry` it, or it is to `fail`.

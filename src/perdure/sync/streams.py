@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from perdure import streams as _streams
 from perdure._durable import HasTasks, each_of, waited
 from perdure._store import Store
-from perdure._tasks import Tasks
+from perdure._tasks import Task, Tasks
 from perdure.streams import Marker, Prefix, StreamPart, TaskAccount
 from perdure.sync._calls import Stream, inner_of
 
@@ -27,12 +27,12 @@ __all__ = [
 ]
 
 
-def account_of(app: HasTasks | Tasks | Store, task_id: str) -> TaskAccount:
+def account_of(app: HasTasks | Tasks | Store, task_id: str | Task) -> TaskAccount:
     """What a task has spent and saved: for `perdure where` and `perdure show`.
 
     `saved` of a finished task is what its last attempt did not repeat; of any other, what the next one will not.
     """
-    return waited(_streams.account_of(inner_of(app), task_id))
+    return waited(_streams.account_of(inner_of(app), inner_of(task_id)))
 
 
 def stored_bytes(app: HasTasks | Tasks | Store, task_id: str) -> int:
@@ -41,7 +41,7 @@ def stored_bytes(app: HasTasks | Tasks | Store, task_id: str) -> int:
 
 
 def follow_stream(
-    app: HasTasks | Tasks | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
+    app: HasTasks | Tasks | Store, task_id: str | Task, name: str, *, after: int = 0, number: int | None = None
 ) -> Iterator[StreamPart]:
     """Each part beyond `after` as it is written, by whichever process, until the stream or the task ends.
 
@@ -51,11 +51,11 @@ def follow_stream(
         NotFound: no such task.
         Conflict: the task was rolled back, and with it the text that was read.
     """
-    return each_of(_streams.follow_stream(inner_of(app), task_id, name, after=after, number=number))
+    return each_of(_streams.follow_stream(inner_of(app), inner_of(task_id), name, after=after, number=number))
 
 
 def read_stream(
-    app: HasTasks | Tasks | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
+    app: HasTasks | Tasks | Store, task_id: str | Task, name: str, *, after: int = 0, number: int | None = None
 ) -> StreamPart:
     """What a stream now has beyond `after`. With `number`, the nth stream of that name; without, the latest.
 
@@ -63,4 +63,4 @@ def read_stream(
         NotFound: no such task, or no such stream in it.
         InvalidInput: a negative offset, or a number below 1.
     """
-    return waited(_streams.read_stream(inner_of(app), task_id, name, after=after, number=number))
+    return waited(_streams.read_stream(inner_of(app), inner_of(task_id), name, after=after, number=number))

@@ -12,7 +12,17 @@ from perdure._durable.effects.ledger import EffectRecord, read_ledger
 from perdure._ground.ids import check_id
 from perdure._model import FINISHED
 from perdure._store import TaskRow
-from perdure._tasks import Tasks, all_questions, answer_question, choose_question, find_row, questions_of, store_of
+from perdure._tasks import (
+    Task,
+    Tasks,
+    all_questions,
+    answer_question,
+    choose_question,
+    current_row,
+    find_row,
+    questions_of,
+    store_of,
+)
 from perdure.errors import InvalidInput, NotFound
 
 Json = Any
@@ -58,7 +68,7 @@ class Inbox:
             if one.is_about_effect
         ]
 
-    async def of(self, task_id: str) -> Sequence[EffectRecord]:
+    async def of(self, task_id: str | Task) -> Sequence[EffectRecord]:
         """The ledger of a task: every effect it began, in order, with its key and how it stands."""
         row = await self._row(task_id)
         return await read_ledger(self._store, row.uid, row.line)
@@ -80,7 +90,9 @@ class Inbox:
             raise InvalidInput(f"task {task_id!r} is {row.status}: nobody would try again", do="answer done or fail")
         await answer_question(store, question, {"choice": choice, "value": value}, by=by or store.presence.acting_user)
 
-    async def _row(self, task_id: str) -> TaskRow:
+    async def _row(self, task_id: str | Task) -> TaskRow:
+        if isinstance(task_id, Task):
+            return await current_row(self._store, task_id.id, task_id.uid)
         row = await find_row(self._store, check_id(task_id))
         if row is None:
             raise NotFound("task", task_id, self._store.place)

@@ -9,7 +9,7 @@ from perdure._durable.models import ModelCall, Savings, Spent, model_calls, savi
 from perdure._durable.streams import HasTasks, row_of, store_behind
 from perdure._model import FINISHED
 from perdure._store import EventRow, Store
-from perdure._tasks import Tasks
+from perdure._tasks import Task, Tasks
 
 
 class TaskAccount(Struct, frozen=True, kw_only=True):
@@ -20,7 +20,7 @@ class TaskAccount(Struct, frozen=True, kw_only=True):
     calls: list[ModelCall]
 
 
-async def account_of(app: HasTasks | Tasks | Store, task_id: str) -> TaskAccount:
+async def account_of(app: HasTasks | Tasks | Store, task_id: str | Task) -> TaskAccount:
     """What a task has spent and saved: for `perdure where` and `perdure show`.
 
     `saved` of a finished task is what its last attempt did not repeat; of any other, what the next one will not.

@@ -7,9 +7,11 @@ __getattr__ = lazy_door(
     {
         "stream_reader": (
             "HasTasks",
+            "StreamInfo",
             "StreamPart",
             "follow_stream",
             "partial_streams",
+            "list_streams",
             "read_stream",
             "row_of",
             "store_behind",

@@ -5,9 +5,11 @@ Written by tools/make_doors.py from the table in __init__.py.
 
 from perdure._durable.streams.stream_reader import (
     HasTasks,
+    StreamInfo,
     StreamPart,
     follow_stream,
     partial_streams,
+    list_streams,
     read_stream,
     row_of,
     store_behind,
@@ -18,9 +20,11 @@ from perdure._durable.streams import stream_reader
 from perdure._durable.streams import streamed_calls
 __all__ = [
     "HasTasks",
+    "StreamInfo",
     "StreamPart",
     "follow_stream",
     "partial_streams",
+    "list_streams",
     "read_stream",
     "row_of",
     "store_behind",

@@ -17,7 +17,7 @@ from perdure._ground.bridge import Nap
 from perdure._ground.ids import check_id
 from perdure._model import FINISHED, Entry, name_of, open_entry
 from perdure._store import HolderRow, Store, TaskRow
-from perdure._tasks import Tasks, store_of
+from perdure._tasks import Task, Tasks, current_row, store_of
 from perdure.errors import Conflict, InvalidInput, NotFound
 
 _LOOK_SECONDS = 0.02
@@ -40,7 +40,7 @@ class StreamPart(Struct, frozen=True, kw_only=True):
 
 
 async def read_stream(
-    app: HasTasks | Tasks | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
+    app: HasTasks | Tasks | Store, task_id: str | Task, name: str, *, after: int = 0, number: int | None = None
 ) -> StreamPart:
     """What a stream now has beyond `after`. With `number`, the nth stream of that name; without, the latest.
 
@@ -56,7 +56,7 @@ async def read_stream(
 
 
 async def follow_stream(
-    app: HasTasks | Tasks | Store, task_id: str, name: str, *, after: int = 0, number: int | None = None
+    app: HasTasks | Tasks | Store, task_id: str | Task, name: str, *, after: int = 0, number: int | None = None
 ) -> AsyncIterator[StreamPart]:
     """Each part beyond `after` as it is written, by whichever process, until the stream or the task ends.
 
@@ -80,6 +80,43 @@ async def follow_stream(
         await Nap(_LOOK_SECONDS)
 
 
+class StreamInfo(Struct, frozen=True, kw_only=True):
+    """A stream without its text."""
+
+    name: str
+    number: int  # among those of its name
+    path: str
+    length: int  # in characters
+    is_complete: bool
+    marker: Marker | None
+
+
+async def list_streams(app: HasTasks | Tasks | Store, task: str | Task) -> list[StreamInfo]:
+    """The streams of a task, in the order of their beginnings.
+
+    Raises:
+        NotFound: no such task.
+    """
+    follower = _Follower(store_behind(app), task, "", None)
+    await follower.look()
+    found: list[StreamInfo] = []
+    for path in follower.paths:
+        follower.path = path
+        part = await follower.part(0)
+        name = name_of(path).removeprefix("stream:")
+        found.append(
+            StreamInfo(
+                name=name,
+                number=1 + sum(one.name == name for one in found),
+                path=path.removeprefix("|"),
+                length=part.offset,
+                is_complete=part.is_complete,
+                marker=part.marker,
+            )
+        )
+    return found
+
+
 async def partial_streams(app: HasTasks | Tasks | Store, task_id: str) -> list[tuple[str, StreamPart]]:
     """The incomplete streams of a task, by name, each with its whole text and why it ends there."""
     follower = _Follower(store_behind(app), task_id, "", None)
@@ -96,13 +133,14 @@ async def partial_streams(app: HasTasks | Tasks | Store, task_id: str) -> list[t
 class _Follower:
     """One reader's place in a journal: each entry is read once."""
 
-    def __init__(self, store: Store, task_id: str, name: str, number: int | None, after: int = 0) -> None:
+    def __init__(self, store: Store, task_id: str | Task, name: str, number: int | None, after: int = 0) -> None:
         if after < 0 or (number is not None and number < 1):
             raise InvalidInput(
                 f"a stream is read after={after}, number={number}",
                 do="count characters from 0, and streams of one name from 1",
             )
-        self.store, self._task_id, self._name, self._number = store, check_id(task_id), name, number
+        self._task_id = task_id if isinstance(task_id, Task) else check_id(task_id)
+        self.store, self._name, self._number = store, name, number
         self.path: str | None = None
         self._row: TaskRow | None = None
         self._position = 0
@@ -174,12 +212,14 @@ def _is_timeout(end: Entry) -> bool:
     return end.kind == "cut" or (end.error is not None and b"TimeoutError" in end.error)
 
 
-async def row_of(store: Store, task_id: str) -> TaskRow:
-    """The row of a task.
+async def row_of(store: Store, task_id: str | Task) -> TaskRow:
+    """The row of a task, given by its id or its handle.
 
     Raises:
         NotFound: there is no such task.
     """
+    if isinstance(task_id, Task):
+        return await current_row(store, task_id.id, task_id.uid)
     rows = await store.query("get_task", namespace=store.namespace, id=check_id(task_id))
     if not rows:
         raise NotFound("task", task_id, store.place)

@@ -7,6 +7,7 @@ __getattr__ = lazy_door(
     {
         "changes": ("read_changes",),
         "counts": ("count", "read_facets"),
+        "family": ("read_family",),
         "pages": ("every_row", "read_page"),
     },
 )

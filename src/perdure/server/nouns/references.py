@@ -6,8 +6,9 @@ from typing import Any
 from urllib.parse import quote
 
 from perdure._ground.ids import check_id, is_uid
-from perdure._tasks import Task
-from perdure.errors import InvalidInput, NotFound
+from perdure._store import TaskRow
+from perdure._tasks import Task, current_row, find_row, store_of, task_without_state
+from perdure.errors import InvalidInput, NotFound, StaleVersion
 from perdure.server.problems import HttpProblem
 from perdure.server.requests import Ask
 
@@ -27,6 +28,28 @@ async def task_of(ask: Ask[Any, Any]) -> Task:
         return await ask.app.tasks.handle(check_id(given))
     except (InvalidInput, NotFound):
         raise no_such("task") from None
+
+
+async def glance_at(ask: Ask[Any, Any]) -> tuple[Task, TaskRow]:
+    """The same task and its row, without its state: for routes that only look, and need not read 5 MB to do so."""
+    given, store = ask.parts["task"], store_of(ask.app.tasks)
+    try:
+        uid = uid_in(given)
+        row = await current_row(store, "", uid) if uid else await find_row(store, check_id(given))
+    except (InvalidInput, NotFound):
+        row = None
+    if row is None or row.namespace != store.namespace:
+        raise no_such("task")
+    return task_without_state(ask.app.tasks, row), row
+
+
+def require_version(ask: Ask[Any, Any], task_id: str, version: int) -> None:
+    """
+    Raises:
+        StaleVersion: If-Match names another version.
+    """
+    if ask.match is not None and version != ask.match:
+        raise StaleVersion(task_id, ask.match, version)
 
 
 def uid_in(part: str) -> str | None:

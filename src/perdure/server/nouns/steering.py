@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from perdure._tasks import Task
-from perdure.errors import AlreadyExists, InvalidInput, StaleVersion
+from perdure.errors import AlreadyExists, InvalidInput
 from perdure.server.encoding import version_tag
-from perdure.server.nouns.references import address_of, task_of
+from perdure.server.nouns.references import address_of, require_version, task_of
 from perdure.server.problems import HttpProblem
 from perdure.server.requests import Answer, Ask
 from perdure.server.shapes.tasks import (
@@ -126,8 +126,7 @@ async def delete(ask: Ask[Force, None]) -> Answer:
 
 
 async def _same_version(ask: Ask[Any, Any], task: Task) -> None:
-    if ask.match is not None and (now := (await task.record()).version) != ask.match:
-        raise StaleVersion(task.id, ask.match, now)
+    require_version(ask, task.id, (await task.record()).version)
 
 
 async def _told(ask: Ask[Any, Any], task: Task, *, status: int = 200, done: str | None = None) -> Answer:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from perdure._ground.clock import moment
 from perdure.errors import InvalidInput, TaskFailed, TimedOut
+from perdure.server.aside import aside
 from perdure.server.encoding import version_tag
-from perdure.server.nouns.references import task_of
+from perdure.server.nouns.references import glance_at, task_of
 from perdure.server.paging import page_limit
 from perdure.server.requests import Answer, Ask
-from perdure.server.shapes.tasks import EventRange, Listed, Reached, TaskEvent, TaskParts, Waiting, event_for, seen_by
+from perdure.server.shapes.cuts import cut
+from perdure.server.shapes.tasks import (
+    EventRange,
+    Listed,
+    Reached,
+    TaskEvent,
+    TaskParts,
+    Waiting,
+    attempt_for,
+    event_for,
+    seen_by,
+)
 from perdure.server.table import Nothing, Route
 from perdure.types import Attempt, TaskRecord
 
@@ -34,13 +47,15 @@ async def wait(ask: Ask[Waiting, None]) -> Answer:
 
 
 async def history(ask: Ask[Nothing, None]) -> Answer:
-    task = await task_of(ask)
-    found = await ask.app.tasks.history(task.id)
-    return _list(ask, [seen_by(ask.caller, record) for record in found])
+    _, row = await glance_at(ask)
+    found = await aside(lambda: ask.app.tasks.history(row.id))
+    items = [cut(seen_by(ask.caller, record), f"/v1/tasks/~{record.uid}") for record in found]
+    return replace(_list(ask, items), is_large=True)
 
 
 async def attempts(ask: Ask[Nothing, None]) -> Answer:
-    return _list(ask, (await (await task_of(ask)).record()).attempts)
+    found = (await (await task_of(ask)).record()).attempts
+    return _list(ask, [attempt_for(ask.caller, attempt) for attempt in found])
 
 
 async def events(ask: Ask[EventRange, None]) -> Answer:

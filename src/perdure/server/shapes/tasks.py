@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, field, structs
 
-from perdure._model import Event, event_name
+from perdure._model import Attempt, Event, event_name
 from perdure.server.requests import Caller
 from perdure.types import Config, Reason, Status, TaskRecord
 
@@ -181,7 +181,15 @@ def seen_by(caller: Caller, record: TaskRecord) -> TaskRecord:
         error=_kind_of_error(record.error),
         pause=record.pause and structs.replace(record.pause, message="", payload={}, details={}),
         progress=record.progress and structs.replace(record.progress, cursor=None, others=()),
+        attempts=[attempt_for(caller, attempt) for attempt in record.attempts],
     )
+
+
+def attempt_for(caller: Caller, attempt: Attempt) -> Attempt:
+    """The attempt; how it ended without the text of its error, for a caller who may not read that."""
+    if caller.reads_data:
+        return attempt
+    return structs.replace(attempt, ended=attempt.ended.partition(":")[0])
 
 
 def _kind_of_error(error: Json) -> Json:
