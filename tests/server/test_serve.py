@@ -122,6 +122,11 @@ def test_serve_refuses_a_port_in_use_and_up_takes_the_next(store):
             assert port < int(told["url"].rpartition(":")[2]) <= port + 20
 
 
+def test_a_small_answer_does_not_wait_for_an_acknowledgement():
+    with bind("127.0.0.1", 0).socket as door:
+        assert door.proto == socket.IPPROTO_TCP  # asyncio sets TCP_NODELAY only where the socket says so
+
+
 def test_serve_without_a_store_exits_with_seven(tmp_path):
     missing = perdure(f"sqlite://{tmp_path}/none/p.db", "serve", "--port", "0")
     assert missing.returncode == 7 and not (tmp_path / "none").exists()

@@ -1,6 +1,7 @@
 """The `req` mark: which lines of docs/requirements.toml a test proves.
 
 @pytest.mark.req("R64") or @pytest.mark.req("R59", "R61"). An id that is not in the list is an error.
+@pytest.mark.threat("T4") says which threat to the server a test is about (tests/server/security/test_threats.py).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ def requirement_titles() -> dict[str, str]:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "req(*ids): the requirements this test proves, as in docs/requirements.toml")
+    config.addinivalue_line("markers", "threat(*ids): the threats to the server that this test is about")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

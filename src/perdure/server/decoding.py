@@ -23,6 +23,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _BIGGEST = 2**63
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 _STEP = re.compile(r"\.([^.\[\]]+)|\[([^\]]+)\]")
+_REFUSED = re.compile(r";\s*q=0(\.0*)?\s*(;|$)")  # a media type that Accept names in order to refuse it
+_NUMBER = re.compile(r"[-+0-9.eE]+")
 _BRACKET = re.compile(rb"[\[{}\]]")
 
 
@@ -73,8 +75,25 @@ def read_query(raw: bytes, shape: type[S]) -> S:
         elif name in given:
             raise _bad(f"the parameter {name!r} is given twice")
         else:
+            _refuse_loose(name, value, str(kinds[known[name]]))
             given[name] = value
     return _fit(given, shape, 400, "bad_request", is_text=True)
+
+
+def _refuse_loose(name: str, value: str, kind: str) -> None:
+    """Refuse what msgspec reads in a text beyond what the contract says: a null, and a number as a moment."""
+    if value.lower() == "null" and "str" not in kind:
+        raise _bad(f"the parameter {name!r} is null", do="leave it out")
+    if "datetime" in kind and _NUMBER.fullmatch(value):
+        raise _bad(f"the parameter {name!r} is a number", do="write a moment: 2026-11-17T12:00:00Z")
+
+
+def is_accepted(accept: str, media: str) -> bool:
+    """Whether the header Accept allows an answer of this media type. Without the header everything is allowed."""
+    if not accept.strip():
+        return True
+    allowed = {one.partition(";")[0].strip().lower() for one in accept.split(",") if not _REFUSED.search(one)}
+    return not allowed.isdisjoint({"*/*", media, media.partition("/")[0] + "/*"})
 
 
 def _takes_several(kind: Any) -> bool:
@@ -113,8 +132,8 @@ def _unknown(kind: str, name: str, known: list[str], status: int, code: str) -> 
     )
 
 
-def _bad(detail: str) -> HttpProblem:
-    return HttpProblem(400, "bad_request", detail, do="correct the request and send it again")
+def _bad(detail: str, *, do: str = "correct the request and send it again") -> HttpProblem:
+    return HttpProblem(400, "bad_request", detail, do=do)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -45,6 +45,7 @@ STATUSES: dict[type[errors.PerdureError], tuple[int, str | None]] = {
     errors.AddressRefused: (422, "refused_address"),
     errors.TooLarge: (413, "too_large"),
     errors.Conflict: (409, None),
+    errors.KeyReused: (422, None),
     errors.ReplayDiverged: (409, None),
     errors.StepFailed: (409, None),
     errors.EffectUncertain: (409, None),

@@ -23,7 +23,7 @@ from perdure._ground.ids import new_uid
 from perdure._store import Author, acting
 from perdure.server import encoding, problems
 from perdure.server.access import Network, client_address, read_network
-from perdure.server.decoding import read_body, read_query
+from perdure.server.decoding import is_accepted, read_body, read_query
 from perdure.server.once import fingerprint_of
 from perdure.server.problems import HttpProblem
 from perdure.server.requests import Answer, Ask, Caller, Streamed
@@ -196,6 +196,7 @@ class _Exchange:
         if route is None:
             raise _not_allowed(self.request.method, match)
         caller = await self._admit(route)
+        self._check_accept(route)
         ask = await self._read(route, match, caller)
         with acting(_author(ask, route)):
             if ask.once is None or ask.content is not None or self.server._desk is None:
@@ -239,8 +240,11 @@ class _Exchange:
         elif route.body is None:
             await self._whole(0)
         else:
-            self._check_media(route)
+            if "content-type" in headers:  # before it is read
+                self._check_media(route)
             self.body = await self._whole(self._limit(route))
+            if self.body:
+                self._check_media(route)
             body = read_body(self.body, route.body, depth=self.server.settings.depth)
         return Ask(
             app=self.server.app_of(caller.namespace),
@@ -255,6 +259,13 @@ class _Exchange:
             match=_match(route, headers),
             content=content,
         )
+
+    def _check_accept(self, route: Route) -> None:
+        accepted = self.request.headers.get("accept", "")
+        if not route.streams and not is_accepted(accepted, route.answers):
+            raise HttpProblem(
+                406, "not_acceptable", f"this route answers with {route.answers}", do=f"accept {route.answers}"
+            )
 
     def _check_media(self, route: Route) -> None:
         media = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()

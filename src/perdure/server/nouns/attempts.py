@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from typing import Any
 
 from msgspec import Struct, ValidationError, convert
@@ -15,7 +14,16 @@ from perdure.server.encoding import version_tag
 from perdure.server.nouns.references import task_of
 from perdure.server.problems import HttpProblem
 from perdure.server.requests import Answer, Ask
-from perdure.server.shapes.tasks import Completion, Failure, NewCheckpoint, NewItem, NewProgress, Strict, seen_by
+from perdure.server.shapes.tasks import (
+    Completion,
+    Failure,
+    NewCheckpoint,
+    NewItem,
+    NewProgress,
+    Strict,
+    seconds,
+    seen_by,
+)
 from perdure.server.table import Nothing, Route
 from perdure.types import Checkpoint, TaskRecord, ToolCall
 
@@ -54,7 +62,7 @@ class Begun(Struct, frozen=True):
 async def register(ask: Ask[Nothing, NewHolder]) -> Answer:
     new = ask.body
     made = await ask.app.holders.register(
-        host=new.host, pid=new.pid, boot_id=new.boot_id, user=new.user, lease=timedelta(seconds=new.lease)
+        host=new.host, pid=new.pid, boot_id=new.boot_id, user=new.user, lease=seconds("lease", new.lease)
     )
     return Answer(Registered(made.worker, made.token, made.lease.total_seconds()), 201)
 

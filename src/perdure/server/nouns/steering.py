@@ -40,7 +40,7 @@ async def begin(ask: Ask[Nothing, NewTask]) -> Answer:
             description=new.description,
             agent=new.agent,
             tags=new.tags,
-            config=new.config,
+            config=new.config.config() if new.config is not None else None,
             depends_on=new.depends_on,
             once=ask.once,
         )

@@ -49,7 +49,9 @@ def problem_statuses(route: Route) -> list[int]:
     if route.who not in ("nobody", "token", "code"):
         found |= {401}
     if route.body is not None:
-        found |= {415, 422}
+        found |= {415}
+    if route.path.startswith("/v1") and _takes_something(route):
+        found |= {422}
     if route.writes and route.path.startswith("/v1"):
         found |= {409, 507}
     if route.once != "no":
@@ -59,6 +61,10 @@ def problem_statuses(route: Route) -> list[int]:
     if route.match == "must":
         found |= {428}
     return sorted(found)
+
+
+def _takes_something(route: Route) -> bool:
+    return bool("{" in route.path or route.body is not None or route.query.__struct_fields__ or route.headers)
 
 
 def meaning_of(status: int) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Generic, Literal, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, field, structs
 
-from perdure._model import Attempt, Event, event_name
+from perdure._model import Attempt, Event, Policy, event_name
+from perdure.errors import InvalidInput
 from perdure.server.requests import Caller
 from perdure.types import Config, Reason, Status, TaskRecord
 
@@ -23,6 +24,40 @@ class Strict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 # ── bodies ───────────────────────────────────────────────────────────────────────────────────────
 
 
+class NewConfig(Strict, frozen=True, kw_only=True):
+    """How a task is to be treated. Lengths of time are seconds."""
+
+    checkpoint_interval: float | None = None
+    max_retries: int = 3
+    timeout: float | None = None
+    on_failure: Literal["retry", "pause", "fail"] | None = None
+    keep_last: int | None = None
+    keep_for: float | None = None
+    dependency_policy: Policy = "wait"
+
+    def config(self) -> Config:
+        """
+        Raises:
+            InvalidInput: a value will not do.
+        """
+        given = structs.asdict(self)
+        for name in ("checkpoint_interval", "timeout", "keep_for"):
+            if given[name] is not None:
+                given[name] = seconds(name, given[name])
+        return Config(**given)
+
+
+def seconds(name: str, number: float) -> timedelta:
+    """
+    Raises:
+        InvalidInput: no length of time has so many seconds.
+    """
+    try:
+        return timedelta(seconds=number)
+    except (OverflowError, ValueError):
+        raise InvalidInput(f"{name} is {number:g} s, which is not a length of time") from None
+
+
 class NewTask(Strict, frozen=True, kw_only=True):
     """A task to begin: one of an agent of your own, or, with `function`, a durable function for a worker."""
 
@@ -34,7 +69,7 @@ class NewTask(Strict, frozen=True, kw_only=True):
     description: str = ""
     agent: str = ""
     tags: dict[str, str] = field(default_factory=dict)
-    config: Config | None = None
+    config: NewConfig | None = None
     depends_on: tuple[str, ...] = ()
     function: str | None = None
     version: int | None = None
