@@ -23,10 +23,10 @@ from perdure.errors import NotFound
 if TYPE_CHECKING:
     from perdure._durable import (
         DurableFunction,
+        Effects,
         Events,
         FunctionInfo,
         Handle,
-        Inbox,
         Journal,
         KillSwitch,
         ScheduleDraft,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     )
     from perdure._model import Budget, DryRun, Event, Reason
     from perdure._runtime import Runtime, Units
-    from perdure._tasks import Checkpoints, Holders, Once
+    from perdure._tasks import Checkpoints, Holders, Inbox, Once
     from perdure._worker import Hook, Queue, Workers
     from perdure.memory import Layer, Memory, StorageAdapter
     from perdure.memory.storage import Storage
@@ -64,7 +64,7 @@ class Perdure:
         check_id(namespace, "namespace")
         self._store = Store(share(find_address(url)), KeyRing.load(key), namespace)
         self.tasks = Tasks(self._store, _Hooks())
-        self._inbox: Inbox | None = None
+        self._effects: Effects | None = None
         self._queues: dict[str, Queue] = {}
         self._kill_switch: KillSwitch | None = None
         self._holders: Holders | None = None
@@ -97,13 +97,20 @@ class Perdure:
         return Units(self.tasks)
 
     @property
-    def effects(self) -> Inbox:
-        """The effects nobody knows the outcome of, and settling them."""
-        if self._inbox is None:
-            from perdure._durable import Inbox
+    def inbox(self) -> Inbox:
+        """Everything that waits for a person, whatever asked it: list it, decide it."""
+        from perdure._tasks import Inbox
 
-            self._inbox = Inbox(self.tasks)
-        return self._inbox
+        return Inbox(self._store)
+
+    @property
+    def effects(self) -> Effects:
+        """The effects nobody knows the outcome of, and settling them."""
+        if self._effects is None:
+            from perdure._durable import Effects
+
+            self._effects = Effects(self.tasks)
+        return self._effects
 
     @property
     def kill_switch(self) -> KillSwitch:

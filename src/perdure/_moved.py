@@ -29,7 +29,7 @@ MOVED = {
         "Effect",
         "EffectRecord",
         "Happened",
-        "Inbox",
+        "Effects",
         "PastEffect",
         "UNKNOWN",
         "UncertainEffect",

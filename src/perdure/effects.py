@@ -14,7 +14,7 @@ __getattr__ = lazy_door(
             "Effect",
             "EffectRecord",
             "Happened",
-            "Inbox",
+            "Effects",
             "UNKNOWN",
             "UncertainEffect",
             "idempotency_headers",

@@ -15,6 +15,7 @@
     │   ├── AlreadyExists        create() of an id that is in use
     │   ├── InvalidTransition    the task's status does not allow this
     │   │   └── TaskBlocked      tasks that it depends on have not completed
+    │   ├── AlreadyDecided       a question that another person or a timer has answered
     │   ├── KeyReused            a once= key that was used for another request
     │   ├── StaleVersion         the record changed since it was read
     │   ├── LeaseHeld            another attempt is alive
@@ -241,6 +242,20 @@ class TaskBlocked(InvalidTransition):
         named = ", ".join(f"{id} ({status or 'not created yet'})" for id, status in waits_for.items())
         super().__init__(
             task_id, status, f"begin: it depends on {named}", do="complete those tasks; this one then begins"
+        )
+
+
+class AlreadyDecided(Conflict):
+    """The first decision stands: `by` whom ("" of a timer), `at` which moment, and the `decision`."""
+
+    def __init__(self, task_id: str, pause_id: str, by: str, at: datetime | None, what: str) -> None:
+        self.task_id, self.pause_id, self.by, self.at, self.decision = task_id, pause_id, by, at, what
+        when = f" at {at:%Y-%m-%d %H:%M:%S} UTC" if at is not None else ""
+        whose = f" by {by}" if by else ""
+        super().__init__(
+            f"the question of task {task_id!r} is {what} already{whose}{when}",
+            kept="the first decision; this one changed nothing",
+            do=f"`perdure show {quote(task_id)}` tells where the task stands",
         )
 
 

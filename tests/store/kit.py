@@ -197,12 +197,12 @@ class Hand:
         return self.do("delete_task", uid=uid, version=version, **self.event("deleted"))
 
     def ask(self, uid: str, epoch: int, path: str = "1", topic: str | None = None, **over: Any) -> Row | None:
-        ours = {"epoch": epoch, "worker": self.worker, "at": next(self._clock), "due_at": None}
+        ours = {"epoch": epoch, "worker": self.worker, "at": next(self._clock), "due_at": None, "expires_at": None}
         what = {"path": path, "reason": "human_input", "topic": topic, "question": b"why?"}
         return self.do("open_pause", uid=uid, **{**ours, **what, **over})
 
-    def answer(self, uid: str, path: str = "1", answer: bytes = b"yes") -> Row | None:
-        return self.do("answer_pause", uid=uid, path=path, answer=answer, **self.event("answered"))
+    def answer(self, uid: str, path: str = "1", answer: bytes = b"yes", line: int | None = None) -> Row | None:
+        return self.do("answer_pause", uid=uid, path=path, line=line, answer=answer, **self.event("answered"))
 
     def signal(self, uid: str, name: str, value: bytes = b"hello", once: str | None = None) -> Row | None:
         return self.do("send_signal", uid=uid, name=name, value=value, once=once, **self.event("signal"))
@@ -321,6 +321,11 @@ def dump(engine: Engine) -> dict[str, Any]:
         whole[f"{namespace}: list"] = read("list_tasks", listing(namespace=namespace))
         whole[f"{namespace}: all"] = read("list_all", {**here, "after": "", "limit": 1000})
         whole[f"{namespace}: questions"] = read("list_questions", {**here, "limit": 1000})
+        place = {"expires": -1, "asked": 0, "uid": "", "path": "", "only": None, "limit": 1000}
+        kinds = {"kinds": "approval input effect", "reasons": "human_approval human_input"}
+        for name in ("inbox_questions", "inbox_tasks"):
+            whole[f"{namespace}: {name}"] = read(name, {**here, **place, **kinds})
+        whole[f"{namespace}: counted"] = sorted(read("count_inbox", here))
         whole[f"{namespace}: children"] = sorted(read("read_children", here))
         for name in ("due_pauses", "due_tasks", "due_after_tasks"):
             for polls in (0, 1) if name != "due_after_tasks" else (0,):

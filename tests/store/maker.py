@@ -309,7 +309,7 @@ class Maker:
         fence = pick((_NO_FENCE, self._fence(uid) if is_held or self._random.random() < 0.2 else _NO_FENCE))
         columns = {
             "pause": b"pause" if after == "paused" else None,
-            "pause_reason": pick(("rate_limit", "external_dependency")) if after == "paused" else None,
+            "pause_reason": pick(("rate_limit", "human_input", "human_approval")) if after == "paused" else None,
             "due_at": pick((None, self._clock + 10)) if after == "paused" else None,
             "result": b"result" if after == "completed" else None,
             "error": b"error" if after == "failed" else None,
@@ -367,10 +367,12 @@ class Maker:
     def open_pause(self, uid: str) -> dict[str, Any]:
         pick = self._random.choice
         what = {"path": pick(PATHS), "reason": "human_input", "topic": pick((None, *TOPICS)), "question": b"why?"}
-        return {"uid": uid, **what, "due_at": pick((None, self._clock)), "at": self._clock, **self._fence(uid)}
+        moments = {"due_at": pick((None, self._clock)), "expires_at": pick((None, self._clock)), "at": self._clock}
+        return {"uid": uid, **what, **moments, **self._fence(uid)}
 
     def answer_pause(self, uid: str) -> dict[str, Any]:
-        return {"uid": uid, "path": self._random.choice(PATHS), "answer": b"yes", **self._event("answered")}
+        place = {"path": self._random.choice(PATHS), "line": self._random.choice((None, 1, 2))}
+        return {"uid": uid, **place, "answer": b"yes", **self._event("answered")}
 
     def send_signal(self, uid: str) -> dict[str, Any]:
         once = self._random.choice((None, None, "e1", "e2"))

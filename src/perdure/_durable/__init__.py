@@ -73,7 +73,7 @@ __getattr__ = lazy_door(
             "EffectRecord",
             "GIVEN_UP_AT_WORK",
             "Happened",
-            "Inbox",
+            "Effects",
             "UNKNOWN",
             "UncertainEffect",
             "call",

@@ -7,6 +7,18 @@ from perdure._model.dry_run import ChildAtStake, DryRun, EffectAtStake
 from perdure._model.event import GENESIS, ChainCheck, Event, Link, chain, digest, verify
 from perdure._model.event_kinds import EVENT_NAMES, event_kind, event_name
 from perdure._model.frame import Frame, Frames, Gone, check_frame
+from perdure._model.inbox import (
+    INBOX_KINDS,
+    InboxAnswer,
+    InboxItem,
+    InboxKind,
+    Otherwise,
+    PauseKind,
+    UncertainCall,
+    answer_of,
+    otherwise_of,
+    pause_kind,
+)
 from perdure._model.journal import (
     AFTER,
     CARRIED,
@@ -198,4 +210,14 @@ __all__ = [
     "verify",
     "what_blocks",
     "what_follows",
+    "INBOX_KINDS",
+    "InboxAnswer",
+    "InboxItem",
+    "InboxKind",
+    "Otherwise",
+    "PauseKind",
+    "UncertainCall",
+    "answer_of",
+    "otherwise_of",
+    "pause_kind",
 ]

@@ -5,6 +5,7 @@ from perdure._store.bell import LEAST_GAP, MOVED, WORK, Bell, kinds_of
 from perdure._store.committer import Committer
 from perdure._store.contract import (
     Again,
+    AskingTask,
     AttemptRow,
     CallRow,
     CheckpointHead,
@@ -15,6 +16,7 @@ from perdure._store.contract import (
     Kinds,
     OldReader,
     PauseRow,
+    QuestionRow,
     Row,
     SignalRow,
     SummaryRow,
@@ -35,6 +37,7 @@ __all__ = [
     "MOVED",
     "WORK",
     "Again",
+    "AskingTask",
     "AttemptRow",
     "Author",
     "Bell",
@@ -50,6 +53,7 @@ __all__ = [
     "OldReader",
     "PauseRow",
     "Presence",
+    "QuestionRow",
     "Row",
     "Shared",
     "SignalRow",

@@ -331,6 +331,35 @@ class PauseRow(NamedTuple):
     answered_by: str | None
 
 
+class QuestionRow(NamedTuple):
+    """A row of inbox_questions.sql."""
+
+    uid: str
+    id: str
+    line: int
+    path: str
+    reason: str
+    topic: str | None
+    question: bytes
+    asked_at: int
+    due_at: int | None
+    expires_at: int | None
+    function: str | None
+
+
+class AskingTask(NamedTuple):
+    """A row of inbox_tasks.sql."""
+
+    uid: str
+    id: str
+    pause_reason: str
+    pause: bytes
+    due_at: int | None
+    updated_at: int
+    function: str | None
+    number: int | None
+
+
 class SignalRow(NamedTuple):
     """One signal that was sent to a task."""
 
@@ -394,6 +423,8 @@ ROWS: Mapping[str, type[NamedTuple]] = {
     "find_once": EventRow,
     "get_call": CallRow,
     "read_checkpoint_heads": CheckpointHead,
+    "inbox_questions": QuestionRow,
+    "inbox_tasks": AskingTask,
     "read_pauses": PauseRow,
     "read_signals": SignalRow,
     "read_workers": WorkerRow,

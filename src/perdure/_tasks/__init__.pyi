@@ -41,6 +41,7 @@ from perdure._tasks.leases import (
     why_over as why_lease_over,
 )
 from perdure._tasks.dependencies import Blocked, blocked_by, blockers, read_blocked
+from perdure._tasks.inbox import Inbox
 from perdure._tasks.lifecycle import (
     explain as explain_refusal,
     fail_circle,
@@ -170,6 +171,7 @@ __all__ = [
     "blocked_by",
     "blockers",
     "read_blocked",
+    "Inbox",
     "explain_refusal",
     "fail_circle",
     "fail_overdue",

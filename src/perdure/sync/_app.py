@@ -16,6 +16,7 @@ from perdure._ground.bridge import Blocking, LoopThread, drive, on_a_loop
 from perdure._ground.durations import Duration
 from perdure.sync._faces import (
     Checkpoints,
+    Effects,
     Events,
     Holders,
     Inbox,
@@ -54,7 +55,8 @@ class Perdure:
     def __init__(self, url: str | Path | None = None, *, key: str | None = None, namespace: str = "default") -> None:
         self._inner = AsyncPerdure(url, key=key, namespace=namespace)
         self.tasks = Tasks(self._inner.tasks)
-        self.effects = Inbox(self._inner.effects)
+        self.effects = Effects(self._inner.effects)
+        self.inbox = Inbox(self._inner.inbox)
         self.kill_switch = KillSwitch(self._inner.kill_switch)
         self.holders = Holders(self._inner.holders)
         self.checkpoints = Checkpoints(self._inner.checkpoints)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from perdure._ground.bridge import drive, entered, iterate
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
         Switch,
         UncertainEffect,
     )
+    from perdure._durable import Effects as AsyncEffects
     from perdure._durable import Events as AsyncEvents
-    from perdure._durable import Inbox as AsyncInbox
     from perdure._durable import Journal as AsyncJournal
     from perdure._durable import KillSwitch as AsyncKillSwitch
     from perdure._durable import ScheduleDraft as AsyncScheduleDraft
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
         FirstStatus,
         Frame,
         Gone,
+        InboxItem,
+        InboxKind,
         Missed,
         Page,
         Part,
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     from perdure._tasks import CheckpointPart, RemoteHolder, Stored, TaskCore
     from perdure._tasks import Checkpoints as AsyncCheckpoints
     from perdure._tasks import Holders as AsyncHolders
+    from perdure._tasks import Inbox as AsyncInbox
     from perdure._tasks import Task as AsyncTask
     from perdure._tasks import TaskFrames as AsyncTaskFrames
     from perdure._tasks import Tasks as AsyncTasks
@@ -774,10 +777,10 @@ class UnitAccess:
         drive(self._inner.end())
 
 
-class Inbox:
-    """What is uncertain in one namespace of one store, and settling it."""
+class Effects:
+    """The effects whose outcome is uncertain in one namespace of one store, and settling it."""
 
-    def __init__(self, inner: AsyncInbox) -> None:
+    def __init__(self, inner: AsyncEffects) -> None:
         self._inner = inner
 
     def list(self, *, limit: int = 1000) -> Sequence[UncertainEffect]:
@@ -798,6 +801,98 @@ class Inbox:
             Conflict: somebody was quicker; the first answer stands.
         """
         drive(self._inner.settle(task_id, choice, value=value, key=key, by=by))
+
+
+class Inbox:
+    """What waits for people in one namespace of one store."""
+
+    def __init__(self, inner: AsyncInbox) -> None:
+        self._inner = inner
+
+    def page(
+        self,
+        *,
+        kinds: Collection[InboxKind] | None = None,
+        task: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[InboxItem]:
+        """What is open, the soonest to expire first, then the oldest; of some kinds, or of one task by its id.
+
+        Raises:
+            InvalidInput: a kind, the limit or the cursor is not one.
+            NotFound: there is no such task.
+        """
+        return drive(self._inner.page(kinds=kinds, task=task, limit=limit, cursor=cursor))
+
+    def count(self) -> Mapping[InboxKind, int]:
+        """How many of each kind are open."""
+        return drive(self._inner.count())
+
+    def get(self, pause_id: str) -> InboxItem:
+        """One pause, open or decided; then with who, when and what.
+
+        Raises:
+            NotFound: there is none with this id.
+        """
+        return drive(self._inner.get(pause_id))
+
+    def approve(
+        self, pause_id: str, *, by: str = "", comment: str = "", edited: Json = None, once: str | None = None
+    ) -> InboxItem:
+        """Say yes. The first decision stands, and the task goes on.
+
+        Raises:
+            NotFound: there is no such pause.
+            InvalidInput: it is not an approval, or what was `edited` may not be; nothing was written.
+            AlreadyDecided: another decision was first.
+            Conflict: the task has ended.
+        """
+        return drive(self._inner.approve(pause_id, by=by, comment=comment, edited=edited, once=once))
+
+    def reject(self, pause_id: str, *, by: str = "", comment: str = "", once: str | None = None) -> InboxItem:
+        """Say no, as `approve` says yes."""
+        return drive(self._inner.reject(pause_id, by=by, comment=comment, once=once))
+
+    def answer(
+        self, pause_id: str, value: Json = None, *, by: str = "", comment: str = "", once: str | None = None
+    ) -> InboxItem:
+        """Answer a question. A task without a durable function gets the answer in its state, under `answer`.
+
+        Raises:
+            NotFound: there is no such pause.
+            InvalidInput: it is not a question, or the value does not fit; nothing was written.
+            AlreadyDecided: another answer was first.
+            Conflict: the task has ended.
+        """
+        return drive(self._inner.answer(pause_id, value, by=by, comment=comment, once=once))
+
+    def settle(
+        self,
+        pause_id: str,
+        choice: Literal["done", "retry", "fail"],
+        *,
+        value: Json = None,
+        by: str = "",
+        comment: str = "",
+        once: str | None = None,
+    ) -> InboxItem:
+        """Say what became of an uncertain effect: `done` (with its result), `retry` it, or it is to `fail`.
+
+        Raises:
+            NotFound: there is no such pause.
+            InvalidInput: it is not about an effect, or the choice does not fit; nothing was written.
+            AlreadyDecided: another choice was first.
+        """
+        return drive(self._inner.settle(pause_id, choice, value=value, by=by, comment=comment, once=once))
+
+    def of(self, task: str) -> Sequence[InboxItem]:
+        """Every pause of a task, open and ended, also those that end by themselves; in the order they began.
+
+        Raises:
+            NotFound: there is no such task.
+        """
+        return drive(self._inner.of(task))
 
 
 class Journal:

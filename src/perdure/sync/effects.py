@@ -23,6 +23,6 @@ __getattr__ = lazy_door(
             "UncertainEffect",
             "idempotency_headers",
         ),
-        "perdure.sync._faces": ("Inbox",),
+        "perdure.sync._faces": ("Effects",),
     },
 )

@@ -18,7 +18,7 @@ from perdure.effects import (
     UncertainEffect,
     idempotency_headers,
 )
-from perdure.sync._faces import Inbox
+from perdure.sync._faces import Effects
 __all__ = [
     "pg_probe",
     "PastEffect",
@@ -31,5 +31,5 @@ __all__ = [
     "UNKNOWN",
     "UncertainEffect",
     "idempotency_headers",
-    "Inbox",
+    "Effects",
 ]

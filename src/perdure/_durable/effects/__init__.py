@@ -21,7 +21,7 @@ __getattr__ = lazy_door(
         "effect_walk": ("Walk",),
         "ledger": ("Account", "EffectRecord", "UNDO", "accounts", "shown_of"),
         "settling": ("GIVEN_UP_AT_WORK", "KNOWN", "is_at_work", "may_run_until"),
-        "uncertain_effects": ("Choice", "Inbox", "UncertainEffect"),
+        "uncertain_effects": ("Choice", "Effects", "UncertainEffect"),
         "undo": ("failure_of", "note_failure", "take_back", "unknown_here"),
     },
 )

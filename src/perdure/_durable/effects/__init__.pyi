@@ -19,7 +19,7 @@ from perdure._durable.effects.effect_decorator import Effect, effect
 from perdure._durable.effects.effect_walk import Walk
 from perdure._durable.effects.ledger import Account, EffectRecord, UNDO, accounts, shown_of
 from perdure._durable.effects.settling import GIVEN_UP_AT_WORK, KNOWN, is_at_work, may_run_until
-from perdure._durable.effects.uncertain_effects import Choice, Inbox, UncertainEffect
+from perdure._durable.effects.uncertain_effects import Choice, Effects, UncertainEffect
 from perdure._durable.effects.undo import failure_of, note_failure, take_back, unknown_here
 __all__ = [
     "Current",
@@ -47,7 +47,7 @@ __all__ = [
     "is_at_work",
     "may_run_until",
     "Choice",
-    "Inbox",
+    "Effects",
     "UncertainEffect",
     "failure_of",
     "note_failure",

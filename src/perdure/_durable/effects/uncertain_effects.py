@@ -42,8 +42,8 @@ class UncertainEffect(Struct, frozen=True, kw_only=True):
     is_waited_for: bool  # the task is paused for it; else its code has gone on, and only the record is open
 
 
-class Inbox:
-    """What is uncertain in one namespace of one store, and settling it."""
+class Effects:
+    """The effects whose outcome is uncertain in one namespace of one store, and settling it."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks

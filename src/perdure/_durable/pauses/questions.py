@@ -115,6 +115,7 @@ def _opened(
         "question": attempt.store.seal(attempt.uid, "pause", {**question, "stack": stack_here()}),
         "at": attempt.store.clock.now_ms(),
         "due_at": due_at,
+        "expires_at": (question.get("asked") or {}).get("expires_at"),
     }
     return attempt.store.verb("open_pause", attempt.uid, params, key=attempt.task_id, fence=attempt.fence)
 
@@ -140,6 +141,7 @@ def close_question(attempt: Attempt, path: str, kind: str, answer: dict[str, Any
     params = {
         **attempt.store.event(attempt.uid, kind, {"question": opened.question.get("question", "")}),
         "path": path,
+        "line": None,
         "answer": attempt.store.seal(attempt.uid, "answer", answer),
     }
     attempt.store.committer.submit(attempt.store.verb("answer_pause", attempt.uid, params, key=attempt.task_id))

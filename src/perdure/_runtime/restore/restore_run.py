@@ -208,4 +208,5 @@ async def ask(task: Task, error: PerdureError, references: Sequence[str]) -> Non
         f"A credential is needed to continue: {names}. Put it in its place on this machine, then resume.",
         reason="human_input",
         question=error.what,
+        credential=list(references) or [error.what],
     )

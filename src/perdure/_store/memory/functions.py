@@ -40,6 +40,7 @@ class Question(NamedTuple):
     answer: bytes | None = None
     answered_at: int | None = None
     answered_by: str | None = None
+    expires_at: int | None = None
 
 
 class Signal(NamedTuple):
@@ -102,7 +103,7 @@ def open_pause(tables: Tables, p: Params) -> Row | None:
         return None
     if path in tables.pauses.get(uid, {}):
         return (path,)
-    question = Question(path, p["reason"], p["topic"], p["question"], p["at"], p["due_at"])
+    question = Question(path, p["reason"], p["topic"], p["question"], p["at"], p["due_at"], expires_at=p["expires_at"])
     early = _first_signal(tables, uid, p["topic"])
     if early is not None:
         question = question._replace(answer=early.value, answered_at=p["at"], answered_by=early.sent_by)
@@ -121,6 +122,8 @@ def answer_pause(tables: Tables, p: Params) -> Row | None:
     if task is None or question is None or question.answer is not None:
         return None
     if task.status not in _LIVE and question.topic != _EFFECT:
+        return None
+    if p["line"] not in (None, task.line):
         return None
     _answer(tables, task.uid, question, p["answer"], p)
     change(tables, task, p, **_woken(tables, task))
@@ -193,7 +196,7 @@ def get_call(tables: Tables, p: Params) -> list[Row]:
 
 
 def read_pauses(tables: Tables, p: Params) -> list[Row]:
-    return list(_in_order(tables.pauses.get(p["uid"], {}).values()))
+    return [question[:9] for question in _in_order(tables.pauses.get(p["uid"], {}).values())]
 
 
 def list_questions(tables: Tables, p: Params) -> list[Row]:

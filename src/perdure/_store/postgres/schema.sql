@@ -51,6 +51,8 @@ CREATE INDEX tasks_archived_changed ON perdure.tasks (namespace, status, updated
 CREATE INDEX tasks_changed ON perdure.tasks (namespace, status, updated_at, uid) WHERE is_current AND archived_at IS NULL;
 CREATE INDEX tasks_by_agent ON perdure.tasks (namespace, agent, uid) WHERE agent <> '';
 CREATE INDEX tasks_due ON perdure.tasks (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX tasks_asking ON perdure.tasks (namespace, COALESCE(due_at, 9007199254740991), updated_at, uid)
+  WHERE status = 'paused' AND pause_reason IN ('human_approval', 'human_input');
 
 CREATE TABLE perdure.checkpoints (
   task_uid     TEXT COLLATE "C" NOT NULL,
@@ -194,10 +196,13 @@ CREATE TABLE perdure.pauses (
   answer      BYTEA,
   answered_at BIGINT,
   answered_by TEXT,
+  expires_at  BIGINT,
   PRIMARY KEY (task_uid, path)
 );
 CREATE INDEX pauses_due ON perdure.pauses (due_at) WHERE answer IS NULL AND due_at IS NOT NULL;
 CREATE INDEX pauses_on_tasks ON perdure.pauses (topic) WHERE answer IS NULL AND topic IS NOT NULL;
+CREATE INDEX pauses_open ON perdure.pauses (COALESCE(expires_at, 9007199254740991), asked_at, task_uid, path)
+  WHERE answer IS NULL AND reason IN ('human_approval', 'human_input');
 
 CREATE TABLE perdure.signals (
   task_uid TEXT COLLATE "C" NOT NULL,

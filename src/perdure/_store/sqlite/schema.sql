@@ -44,6 +44,8 @@ CREATE INDEX tasks_changed ON tasks (namespace, status, updated_at, uid, is_curr
   WHERE is_current AND archived_at IS NULL;
 CREATE INDEX tasks_by_agent ON tasks (namespace, agent, uid) WHERE agent <> '';
 CREATE INDEX tasks_due ON tasks (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX tasks_asking ON tasks (namespace, COALESCE(due_at, 9007199254740991), updated_at, uid)
+  WHERE status = 'paused' AND pause_reason IN ('human_approval', 'human_input');
 
 -- The frame stands last, so that a listing does not read through it.
 CREATE TABLE checkpoints (
@@ -179,10 +181,13 @@ CREATE TABLE pauses (
   answer      BLOB,
   answered_at INTEGER,
   answered_by TEXT,
+  expires_at  INTEGER,
   PRIMARY KEY (task_uid, path)
 ) WITHOUT ROWID;
 CREATE INDEX pauses_due ON pauses (due_at) WHERE answer IS NULL AND due_at IS NOT NULL;
 CREATE INDEX pauses_on_tasks ON pauses (topic) WHERE answer IS NULL AND topic IS NOT NULL;
+CREATE INDEX pauses_open ON pauses (COALESCE(expires_at, 9007199254740991), asked_at, task_uid, path)
+  WHERE answer IS NULL AND reason IN ('human_approval', 'human_input');
 
 CREATE TABLE signals (
   task_uid TEXT NOT NULL,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from perdure._model import FINISHED, Asked, from_stored, of_pause
+from perdure._model import FINISHED, Asked, Pause, from_stored, of_pause
 from perdure._store import PauseRow, TaskRow
 from perdure._tasks import records
 from perdure._tasks.core import TaskCore
@@ -21,6 +21,8 @@ from perdure.errors import Conflict, NotFound
 Json = Any
 # Where in a task's state it is told.
 PLACES = {"approval": "approval", "input": "answer"}
+# What the event of a decision tells beside who made it.
+_SHOWN = ("decision", "value", "edited", "comment")
 
 
 async def say(
@@ -72,14 +74,28 @@ async def _say_to_pause(
                 do=f"`perdure show {task.id}` tells how it went on",
             )
         raise NotFound(f"open {what}", task.id, store.place, do=f"`perdure show {task.id}` tells what it waits for")
-    said = {**questions.fitting(asked, value, pause.message), "by": by}
-    told = {"message": pause.message, "by": by, **_word(said)}
-    if not await resume_with(task, row, told_state(asked, said), told, once=once):
+    if not await end_pause(task, row, pause, value, by=by, once=once):
         raise Conflict(
             f"task {task.id!r} has gone on meanwhile",
             kept="the first decision",
             do=f"`perdure show {task.id}` tells where the task stands",
         )
+
+
+async def end_pause(
+    task: TaskCore, row: TaskRow, pause: Pause, value: Json, *, by: str, comment: str = "", once: Once | None = None
+) -> bool:
+    """Resume a task that is paused by itself, as it was seen in `row`, with what was said; False when it has changed.
+
+    Raises:
+        InvalidInput: it does not fit what was asked; nothing was written.
+    """
+    asked = of_pause(pause)
+    said = {**questions.fitting(asked, value, pause.message), "by": by}
+    said |= {"comment": comment} if comment else {}
+    shown = {name: said[name] for name in _SHOWN if said.get(name) not in (None, "")}
+    told = {"message": pause.message, "by": by, **shown}
+    return await resume_with(task, row, told_state(asked, said), told, once=once)
 
 
 async def _was_decided(task: TaskCore, row: TaskRow, only: str | None) -> bool:
@@ -100,7 +116,3 @@ def told_state(asked: Asked, said: dict[str, Json]) -> dict[str, Json]:
     if asked.kind in ("wait", "rate_limit", "yield"):
         return {}
     return {PLACES.get(asked.kind, "external"): said}
-
-
-def _word(said: dict[str, Json]) -> dict[str, Json]:
-    return {"decision": said["decision"]} if "decision" in said else {}

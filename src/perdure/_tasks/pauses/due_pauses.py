@@ -149,6 +149,7 @@ async def _answer(store: Store, due: DueQuestion, value: dict[str, Json], kind: 
     params = {
         **store.event(due.uid, kind, told),
         "path": due.path,
+        "line": None,
         "answer": store.seal(due.uid, "answer", value),
     }
     return await store.verb("answer_pause", due.uid, params, key=due.id) is not None

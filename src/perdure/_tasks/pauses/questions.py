@@ -92,17 +92,17 @@ def _shown(moment: datetime) -> str:
 async def all_questions(store: Store, *, limit: int) -> list[Question]:
     """Every open question of the namespace, the oldest first."""
     rows = await store.query("list_questions", namespace=store.namespace, limit=limit)
-    return [_question(store, row[1], row[0], row[2:8]) for row in rows]
+    return [as_question(store, row[1], row[0], row[2:8]) for row in rows]
 
 
 async def questions_of(store: Store, task_id: str, uid: str, *, has_ended: bool = False) -> list[Question]:
     """Its open questions. Of a task that has ended, those about effects: what its code left behind waits for nobody."""
     rows = await store.query("read_pauses", uid=uid)
-    found = [_question(store, task_id, uid, row[:6]) for row in rows if row[6] is None]
+    found = [as_question(store, task_id, uid, row[:6]) for row in rows if row[6] is None]
     return [one for one in found if one.is_about_effect or not has_ended]
 
 
-def _question(store: Store, task_id: str, uid: str, row: Sequence[Any]) -> Question:
+def as_question(store: Store, task_id: str, uid: str, row: Sequence[Any]) -> Question:
     path, reason, topic, sealed, asked_at, due_at = row
     asked = store.unseal(uid, "pause", sealed)
     details = asked.get("details") or {}
@@ -124,8 +124,17 @@ def _question(store: Store, task_id: str, uid: str, row: Sequence[Any]) -> Quest
     )
 
 
-async def answer_question(store: Store, question: Question, value: Any, *, by: str, once: Once | None = None) -> None:
-    """Answer it, once; durable when this returns.
+async def answer_question(
+    store: Store,
+    question: Question,
+    value: Any,
+    *,
+    by: str,
+    comment: str = "",
+    line: int | None = None,
+    once: Once | None = None,
+) -> None:
+    """Answer it, once; durable when this returns. With `line`, only if the task is still on that line of its journal.
 
     Raises:
         InvalidInput: the answer does not fit the question; nothing was written.
@@ -142,9 +151,13 @@ async def answer_question(store: Store, question: Question, value: Any, *, by: s
         told |= {"comment": answer["comment"]} if answer.get("comment") else {}
     elif question.is_about_signal:
         refuse_misfit(question, value)
+    if comment and isinstance(answer, dict):
+        answer = {**answer, "comment": comment}
+        told["comment"] = comment
     params = {
         **store.event(question.uid, kind, told, once=once.mark if once is not None else ""),
         "path": question.path,
+        "line": line,
         "answer": store.seal(question.uid, "answer", answer),
     }
     if await store.verb("answer_pause", question.uid, params, key=question.task_id) is None:
@@ -249,3 +262,16 @@ def choose(questions: Sequence[Question], task_id: str, store: Store, *, key: st
         listed = "; ".join(f"{one.text} [{one.details.get('key', one.path)}]" for one in found)
         raise InvalidInput(f"task {task_id!r} has {len(found)} open questions: {listed}", do="say which by its key")
     return found[0]
+
+
+def line_of(line: int, path: str) -> tuple[int, str]:
+    """The line that has asked the question at `path` of a task that is on `line`, and its path there."""
+    if not path.startswith(_LEFT):
+        return line, path
+    _, left, asked_at = path.split(_LEFT, 2)
+    return int(left), asked_at
+
+
+def path_now(line: int, asked_on: int, path: str) -> str:
+    """Where a question of the line `asked_on` is kept while the task is on `line`."""
+    return path if asked_on == line else f"{_LEFT}{asked_on}{_LEFT}{path}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from perdure._durable import Inbox, account_of, partial_streams
+from perdure._durable import Effects, account_of, partial_streams
 from perdure._model import TaskRecord
 from perdure._runtime import last_report, redact
 from perdure._tasks import open_frames, questions_of, store_of
@@ -54,7 +54,7 @@ async def told(context: LayerContext) -> list[str]:
     record = await tasks.get(task_id)
     if record is None:
         return []
-    uncertain = [effect for effect in await Inbox(tasks).of(task_id) if effect.state == "uncertain"]
+    uncertain = [effect for effect in await Effects(tasks).of(task_id) if effect.state == "uncertain"]
     lines = [
         _line(f"UNCERTAIN: whether {one.call} happened is not known (key {one.key}). Do not do it again; look first.")
         for one in uncertain

@@ -1,6 +1,7 @@
 -- answer_pause: the first answer stands; a task that waits for its questions goes on, one that somebody paused
 -- from outside (its last attempt did not end by pausing) stays paused. Whether an effect happened
--- (topic ~effect) may be said after the task has ended too.
+-- (topic ~effect) may be said after the task has ended too. With `line` it is the question of that line only: a later line
+-- asks its own at the same paths.
 WITH waits AS (
   SELECT 1 FROM perdure.tasks
   WHERE uid = %(uid)s::text AND status = 'paused'
@@ -10,7 +11,7 @@ answered AS (
   UPDATE perdure.pauses SET answer = %(answer)s::bytea, answered_at = %(at)s::bigint, answered_by = %(author)s::text
   WHERE task_uid = %(uid)s::text AND path = %(path)s::text AND answer IS NULL
     AND EXISTS (SELECT 1 FROM perdure.tasks
-                WHERE uid = %(uid)s::text
+                WHERE uid = %(uid)s::text AND (%(line)s::bigint IS NULL OR line = %(line)s::bigint)
                   AND (status IN ('pending', 'running', 'paused') OR pauses.topic = '~effect'))
   RETURNING path
 ),

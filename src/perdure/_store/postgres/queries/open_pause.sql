@@ -9,9 +9,10 @@ early AS (
 ),
 opened AS (
   INSERT INTO perdure.pauses (task_uid, path, reason, topic, question, asked_at, due_at,
-                              answer, answered_at, answered_by)
+                              answer, answered_at, answered_by, expires_at)
   SELECT %(uid)s::text, %(path)s::text, %(reason)s::text, %(topic)s::text, %(question)s::bytea, %(at)s::bigint,
-         %(due_at)s::bigint, early.value, CASE WHEN early.value IS NOT NULL THEN %(at)s::bigint END, early.sent_by
+         %(due_at)s::bigint, early.value, CASE WHEN early.value IS NOT NULL THEN %(at)s::bigint END, early.sent_by,
+         %(expires_at)s::bigint
   FROM fence LEFT JOIN early ON true
   ON CONFLICT (task_uid, path) DO UPDATE SET path = excluded.path
   RETURNING path

@@ -1,10 +1,12 @@
 -- answer_pause: the first answer stands; a task that waits for its questions goes on, one that somebody paused
 -- from outside (its last attempt did not end by pausing) stays paused. Whether an effect happened
--- (topic ~effect) may be said after the task has ended too.
+-- (topic ~effect) may be said after the task has ended too. With `line` it is the question of that line only: a later line
+-- asks its own at the same paths.
 UPDATE pauses SET answer = :answer, answered_at = :at, answered_by = :author
 WHERE task_uid = :uid AND path = :path AND answer IS NULL
   AND EXISTS (SELECT 1 FROM tasks
-              WHERE uid = :uid AND (status IN ('pending', 'running', 'paused') OR pauses.topic = '~effect'))
+              WHERE uid = :uid AND (:line IS NULL OR line = :line)
+                AND (status IN ('pending', 'running', 'paused') OR pauses.topic = '~effect'))
 RETURNING path;
 UPDATE tasks SET status = 'running', pause_reason = NULL, pause = NULL, due_at = NULL
 WHERE uid = :uid AND status = 'paused'

@@ -55,7 +55,7 @@ SELECT 'pauses', json_object(
   'task_uid', task_uid, 'path', path, 'reason', reason, 'topic', topic,
   'question', CASE WHEN question IS NULL THEN NULL ELSE '\x' || hex(question) END, 'asked_at', asked_at,
   'due_at', due_at, 'answer', CASE WHEN answer IS NULL THEN NULL ELSE '\x' || hex(answer) END,
-  'answered_at', answered_at, 'answered_by', answered_by)
+  'answered_at', answered_at, 'answered_by', answered_by, 'expires_at', expires_at)
 FROM pauses WHERE task_uid = :uid
 UNION ALL
 SELECT 'signals', json_object(

@@ -64,11 +64,13 @@ SELECT
 FROM json_each(:calls) WHERE true
 ON CONFLICT DO NOTHING;
 INSERT INTO pauses (
-  task_uid, path, reason, topic, question, asked_at, due_at, answer, answered_at, answered_by)
+  task_uid, path, reason, topic, question, asked_at, due_at, answer, answered_at, answered_by,
+  expires_at)
 SELECT
   value ->> 'task_uid', value ->> 'path', value ->> 'reason', value ->> 'topic',
   unhex(substr(value ->> 'question', 3)), value ->> 'asked_at', value ->> 'due_at',
-  unhex(substr(value ->> 'answer', 3)), value ->> 'answered_at', value ->> 'answered_by'
+  unhex(substr(value ->> 'answer', 3)), value ->> 'answered_at', value ->> 'answered_by',
+  value ->> 'expires_at'
 FROM json_each(:pauses) WHERE true
 ON CONFLICT DO NOTHING;
 INSERT INTO signals (

@@ -1,8 +1,8 @@
 -- open_pause: a question of a durable function, asked once; only while the lease is ours.
 -- With a topic it waits for a signal of that name: one that came earlier is its answer at once. A question
 -- that is there already takes none: had one come, it would have been its answer.
-INSERT INTO pauses (task_uid, path, reason, topic, question, asked_at, due_at)
-SELECT :uid, :path, :reason, :topic, :question, :at, :due_at
+INSERT INTO pauses (task_uid, path, reason, topic, question, asked_at, due_at, expires_at)
+SELECT :uid, :path, :reason, :topic, :question, :at, :due_at, :expires_at
 FROM leases WHERE task_uid = :uid AND epoch = :epoch AND worker = :worker
 ON CONFLICT (task_uid, path) DO UPDATE SET path = excluded.path
 RETURNING path;

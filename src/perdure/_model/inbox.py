@@ -1,0 +1,131 @@
+"""What waits for a person, whoever asked it: a durable function, a task without one, an effect of unknown outcome.
+
+Owns the records that `app.inbox` gives, and the kinds there are. Reading them is in perdure/_tasks/inbox.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, get_args
+
+from msgspec import Struct, field
+
+from perdure._model.pause import Reason
+from perdure._model.question import Asked
+
+Json = Any
+# What a person decides. The other kinds of pauses end by themselves, by another system or by another task.
+InboxKind = Literal["approval", "input", "effect", "credential"]
+INBOX_KINDS: tuple[InboxKind, ...] = get_args(InboxKind)
+PauseKind = Literal[
+    "approval", "input", "effect", "credential", "callback", "poll", "timer", "rate_limit", "task", "signal", "yield"
+]
+_OTHER_NAMES: Mapping[str, PauseKind] = {"wait": "timer"}
+
+
+class Otherwise(Struct, frozen=True, kw_only=True):
+    """What stands if nobody answers in time."""
+
+    say: str
+    value: Json = None
+
+
+class UncertainCall(Struct, frozen=True, kw_only=True):
+    """The effect that a question is about."""
+
+    name: str
+    call: str  # with its arguments, as a person reads it
+    key: str
+    why: str
+    traceback: str = ""
+    is_waited_for: bool = True  # False: its code has gone on, and only the record is open
+
+
+class InboxAnswer(Struct, frozen=True, kw_only=True):
+    """How a pause ended: `how` is approved, rejected, answered, settled, expired, withdrawn or ended."""
+
+    how: str
+    at: datetime | None
+    by: str = ""
+    comment: str = ""
+    decision: str = ""  # approve or reject; of an effect done, retry or fail
+    value: Json = None
+    edited: Json = None
+
+
+class InboxItem(Struct, frozen=True, kw_only=True):
+    """One pause of a task. Its `id` names this question and no other, now and later."""
+
+    id: str
+    task_id: str
+    uid: str
+    kind: PauseKind
+    reason: Reason
+    text: str
+    asked_at: datetime
+    path: str = ""  # of the call that asks; "" of a task that is paused by itself
+    by: Mapping[str, Any] = field(default_factory=dict)  # who paused the task; {} if its function asks
+    expires_at: datetime | None = None
+    otherwise: Otherwise | None = None
+    next_look_at: datetime | None = None
+    schema: Mapping[str, Json] | None = None
+    editable: Json = None
+    choices: Sequence[str] = ()
+    effect: UncertainCall | None = None
+    details: Mapping[str, Json] = field(default_factory=dict)
+    answer: InboxAnswer | None = None  # None while it is open
+    function: str = ""
+    stack: Sequence[str] = ()  # the functions that it was asked in, outermost first
+    unreadable: str = ""  # why its text is missing: it is damaged, or sealed with a key that is not here
+
+    @property
+    def is_open(self) -> bool:
+        return self.answer is None
+
+
+def pause_kind(asked: Asked | None, topic: str | None, details: Mapping[str, Json]) -> PauseKind:
+    """What sort of pause it is, by what it waits for."""
+    if topic == "~effect":
+        return "effect"
+    if asked is None:
+        return "signal"
+    if asked.kind == "input" and "credential" in details:
+        return "credential"
+    return _OTHER_NAMES.get(asked.kind, asked.kind)  # type: ignore[arg-type]
+
+
+def otherwise_of(asked: Asked) -> Otherwise | None:
+    """What stands when it expires; None if it never does."""
+    if asked.expires_at is None:
+        return None
+    if asked.kind == "approval":
+        return Otherwise(say="it counts as approved" if asked.default == "approve" else "it counts as rejected")
+    if asked.has_default:
+        return Otherwise(say="the default is taken", value=asked.default)
+    return Otherwise(say="the question times out")
+
+
+def answer_of(said: Any, at: datetime | None) -> InboxAnswer:
+    """The answer of a question as it was stored."""
+    given: Mapping[str, Json] = said if isinstance(said, Mapping) else {"value": said}
+    decision = str(given.get("decision") or given.get("choice") or "")
+    return InboxAnswer(
+        how=_how(given, decision),
+        at=at,
+        by=str(given.get("by") or ""),
+        comment=str(given.get("comment") or ""),
+        decision=decision,
+        value=given.get("value"),
+        edited=given.get("edited"),
+    )
+
+
+def _how(given: Mapping[str, Json], decision: str) -> str:
+    if given.get("withdrawn"):
+        return "withdrawn"
+    if given.get("expired"):
+        return "expired"
+    if "choice" in given:
+        return "settled"
+    return {"approve": "approved", "reject": "rejected"}.get(decision, "answered")

@@ -1,0 +1,9 @@
+"""The inbox: everything in a namespace that waits for a person, and deciding it.
+
+Written by tools/make_doors.py from the table in __init__.py.
+"""
+
+from perdure._tasks.inbox.inbox import Inbox
+__all__ = [
+    "Inbox",
+]

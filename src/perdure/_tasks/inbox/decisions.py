@@ -1,0 +1,183 @@
+"""Decide one pause, named by its id: the first decision stands, and no other pause is ever hit.
+
+A question is answered by a write that also wants its line; a pause of a task by one that wants the version that was
+seen. Whoever comes second is told who decided, when and what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from perdure._model import FINISHED, Event, InboxItem, Pause
+from perdure._store import AskingTask, EventRow, PauseRow, Store, TaskRow
+from perdure._tasks import records
+from perdure._tasks.core import attach
+from perdure._tasks.inbox.items import ended_item, paused_item, takes_answer, task_item
+from perdure._tasks.inbox.pause_ids import PauseId, read_pause_id
+from perdure._tasks.once import Once
+from perdure._tasks.pauses.decisions import end_pause
+from perdure._tasks.pauses.questions import answer_question, as_question, path_now
+from perdure.errors import AlreadyDecided, Conflict, InvalidInput, NotFound
+
+Json = Any
+_EVENTS_AT_ONCE = 200
+_MOST_EVENTS = 10_000
+
+
+class Found(NamedTuple):
+    """A pause as it stands, and what a decision about it depends on."""
+
+    item: InboxItem
+    task: TaskRow
+    question: PauseRow | None  # None of a task that is paused by itself
+
+
+async def find(store: Store, pause_id: str) -> Found:
+    """The pause with this id, open or not.
+
+    Raises:
+        NotFound: there is none in this namespace, or its line was left and it went with it.
+    """
+    place = read_pause_id(pause_id)
+    rows = await store.query("get_task_by_uid", uid=place.uid) if place is not None else []
+    if place is None or not rows or rows[0][1] != store.namespace:
+        raise _not_found(store, pause_id)
+    task = TaskRow(*rows[0])
+    call = await store.query("get_call", uid=task.uid)
+    function = str(call[0][0]) if call else ""
+    if place.is_question:
+        return await _find_question(store, task, place, pause_id, function)
+    return Found(await _find_pause(store, task, place, pause_id, function), task, None)
+
+
+async def _find_question(store: Store, task: TaskRow, place: PauseId, pause_id: str, function: str) -> Found:
+    path = path_now(task.line, place.number, place.path)
+    for row in await store.rows(PauseRow, "read_pauses", uid=task.uid):
+        if row.path == path:
+            return Found(paused_item(store, task, row, function), task, row)
+    raise _not_found(store, pause_id)
+
+
+async def _find_pause(store: Store, task: TaskRow, place: PauseId, pause_id: str, function: str) -> InboxItem:
+    events = await _events_since(store, task, place.number)
+    if not events or (events[0].number, events[0].kind) != (place.number, "paused"):
+        raise _not_found(store, pause_id)
+    end = next((event for event in events[1:] if event.kind in _ENDS), None)
+    return _pause_of(store, task, events[0], end, function)
+
+
+def _pause_of(store: Store, task: TaskRow, began: Event, end: Event | None, function: str) -> InboxItem:
+    if end is None and task.status == "paused" and task.pause is not None and task.pause_reason is not None:
+        asking = (task.uid, task.id, task.pause_reason, task.pause, task.due_at, task.updated_at, function)
+        return task_item(store, AskingTask(*asking, began.number))
+    return ended_item(task, began, end, function)
+
+
+async def all_of(store: Store, task: TaskRow) -> Sequence[InboxItem]:
+    """Every pause of a task that is on record: the questions of its line, and the pauses it made by itself (those of
+    its first 10,000 events)."""
+    call = await store.query("get_call", uid=task.uid)
+    function = str(call[0][0]) if call else ""
+    asked = [paused_item(store, task, row, function) for row in await store.rows(PauseRow, "read_pauses", uid=task.uid)]
+    texts = {item.text for item in asked}
+    rows = await store.query("read_events", uid=task.uid, after=0, limit=_MOST_EVENTS)
+    events = [records.event(store, task.id, task.uid, EventRow(*row)) for row in rows]
+    by_itself = []
+    for at, event in enumerate(events):
+        if event.kind == "paused" and not (function and _message(event) in texts):
+            end = next((one for one in events[at + 1 :] if one.kind in _ENDS), None)
+            by_itself.append(_pause_of(store, task, event, end, function))
+    return sorted([*asked, *by_itself], key=lambda item: item.asked_at)
+
+
+def _message(event: Event) -> str:
+    return str(event.data.get("message", "")) if isinstance(event.data, dict) else ""
+
+
+# What ends the pause of a task; the next pause shows that the one before it is over.
+_ENDS = frozenset({"resumed", "completed", "failed", "cancelled", "moved away", "rolled back", "paused"})
+
+
+async def _events_since(store: Store, task: TaskRow, number: int) -> Sequence[Event]:
+    """The event with this number, and those behind it up to the next one that ends a pause."""
+    found: list[Event] = []
+    while True:
+        after = found[-1].number if found else number - 1
+        rows = await store.query("read_events", uid=task.uid, after=after, limit=_EVENTS_AT_ONCE)
+        found += [records.event(store, task.id, task.uid, EventRow(*row)) for row in rows]
+        if len(rows) < _EVENTS_AT_ONCE or any(event.kind in _ENDS for event in found[1:]):
+            return found
+
+
+def _not_found(store: Store, pause_id: str) -> NotFound:
+    return NotFound("question", str(pause_id)[:80], store.place, do="`perdure inbox` lists the open ones")
+
+
+# ── deciding ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def decide(
+    store: Store, pause_id: str, value: Json, *, kinds: Sequence[str], by: str, comment: str, once: Once | None
+) -> InboxItem:
+    """Answer the pause, unless that was done `once` before; how it stands then.
+
+    Raises:
+        NotFound: there is no such pause.
+        InvalidInput: it is of another kind, or the answer does not fit; nothing was written.
+        AlreadyDecided: another decision was first.
+        Conflict: the task has ended.
+    """
+    while True:
+        found = await find(store, pause_id)
+        if once is not None and await once.was_done(store, found.task.id, found.task.uid) is not None:
+            return found.item
+        _require_open(found)
+        _require_kind(found, kinds, value)
+        if await _write(store, found, value, by=by, comment=comment, once=once):
+            return (await find(store, pause_id)).item
+
+
+def _require_open(found: Found) -> None:
+    item, answer = found.item, found.item.answer
+    if answer is not None:
+        what = f"{answer.how} as {answer.decision}" if answer.how == "settled" else answer.how
+        raise AlreadyDecided(item.task_id, item.id, answer.by, answer.at, what)
+    if found.task.status in FINISHED and item.kind != "effect":
+        raise Conflict(
+            f"task {item.task_id!r} is {found.task.status}: nothing waits for an answer",
+            kept="the task as it ended",
+            do=f"`perdure show {item.task_id}` tells how it ended",
+        )
+
+
+def _require_kind(found: Found, kinds: Sequence[str], value: Json) -> None:
+    item = found.item
+    if item.kind not in kinds:
+        ways = {"approval": "approve or reject it", "effect": "settle it as done, retry or fail"}
+        raise InvalidInput(f"{item.text!r:.200} is of the kind {item.kind}", do=ways.get(item.kind, "answer it"))
+    if item.unreadable:
+        raise Conflict(f"the question cannot be read: {item.unreadable}", kept="the question as it is")
+    is_over = item.kind == "effect" and found.task.status in FINISHED
+    if is_over and isinstance(value, dict) and value.get("choice") == "retry":
+        status = found.task.status
+        raise InvalidInput(f"task {item.task_id!r} is {status}: nobody would try again", do="settle it as done or fail")
+
+
+async def _write(store: Store, found: Found, value: Json, *, by: str, comment: str, once: Once | None) -> bool:
+    """One try; False when something of the task has changed meanwhile."""
+    task = found.task
+    if found.question is None:
+        assert task.pause is not None
+        pause: Pause = store.unseal(task.uid, "pause", task.pause, Pause)
+        if not takes_answer(pause.details):
+            raise InvalidInput(f"no answer ends the pause {pause.message!r:.200}", do="resume the task")
+        handle = await attach(store, task.uid)
+        return await end_pause(handle, task, pause, value, by=by, comment=comment, once=once)
+    question = as_question(store, task.id, task.uid, found.question[:6])
+    line = None if question.is_left else task.line
+    try:
+        await answer_question(store, question, value, by=by, comment=comment, line=line, once=once)
+    except Conflict:
+        return False
+    return True
