@@ -84,6 +84,7 @@ class Ask(Generic[Q, B]):
     once: str | None = None  # the Idempotency-Key, scoped to the credential and the route
     match: int | None = None  # the version that If-Match names
     content: AsyncIterator[bytes] | None = None  # the raw body, for routes whose `body` is RAW
+    renew: Callable[[], Awaitable[Caller | None]] | None = None  # who asks, looked at again; None: may not any more
 
 
 @dataclass(frozen=True, slots=True)

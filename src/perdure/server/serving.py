@@ -24,6 +24,7 @@ from perdure._store import Author, acting
 from perdure.server import encoding, problems
 from perdure.server.access import Network, client_address, read_network
 from perdure.server.decoding import is_accepted, read_body, read_query
+from perdure.server.live import Live
 from perdure.server.once import fingerprint_of
 from perdure.server.problems import HttpProblem
 from perdure.server.requests import Answer, Ask, Caller, Streamed
@@ -97,10 +98,11 @@ class Server:
         self._at_close: list[Awaitable[None]] = []
         self.proxies = tuple(map(read_network, settings.trusted_proxies))
         self.stopping = asyncio.Event()  # set when the server is about to end: streams say goodbye
+        self.clock = from_environment()
+        self.live = Live(settings, self.clock, self.stopping)
         self._open, self._guard, self._identity = open_app, guard, identity
         self._apps: OrderedDict[str, Perdure] = OrderedDict()
         self._router = Router(routes())
-        self.clock = from_environment()
 
     def app_of(self, namespace: str) -> Perdure:
         """The library in this namespace. The 64 used last are kept open; all share one store."""
@@ -121,6 +123,7 @@ class Server:
 
     async def close(self) -> None:
         self.stopping.set()
+        await self.live.close()
         for app in self._apps.values():
             await app.close()
         self._apps.clear()
@@ -258,6 +261,7 @@ class _Exchange:
             once=_once(route, headers, caller),
             match=_match(route, headers),
             content=content,
+            renew=lambda: self._renew(route),
         )
 
     def _check_accept(self, route: Route) -> None:
@@ -266,6 +270,14 @@ class _Exchange:
             raise HttpProblem(
                 406, "not_acceptable", f"this route answers with {route.answers}", do=f"accept {route.answers}"
             )
+
+    async def _renew(self, route: Route) -> Caller | None:
+        """The caller as its credential says now; None when it may not have this route any more."""
+        try:
+            caller = await self.server._identity.identify(self.request, route)
+        except HttpProblem as problem:
+            return self.caller if problem.status == 429 else None
+        return caller if caller is not None and all(scope in caller.scopes for scope in route.scopes) else None
 
     def _check_media(self, route: Route) -> None:
         media = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -352,14 +364,36 @@ class _Exchange:
         try:
             lines = self._heads(headers)
             await self.send({"type": "http.response.start", "status": answer.status, "headers": lines})
-            if not self.is_head:
-                async for chunk in chunks:
-                    self.sent += len(chunk)
-                    await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
-            await self.send({"type": "http.response.body", "body": b""})
+            if self.is_head or await self._send_chunks(chunks):
+                await self.send({"type": "http.response.body", "body": b""})
         finally:
             if (close := getattr(chunks, "aclose", None)) is not None:
                 await close()
+
+    async def _send_chunks(self, chunks: AsyncIterator[bytes]) -> bool:
+        """Send all of them; False when the client went away first."""
+        sending = asyncio.ensure_future(self._send_each(chunks))
+        leaving = asyncio.ensure_future(self._leave())
+        try:
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                await sending
+                return True
+            return False
+        finally:
+            for one in (sending, leaving):
+                one.cancel()
+            await asyncio.wait({sending, leaving})
+
+    async def _send_each(self, chunks: AsyncIterator[bytes]) -> None:
+        async for chunk in chunks:
+            self.sent += len(chunk)
+            await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+    async def _leave(self) -> None:
+        """Returns when the client has gone."""
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
 
     def _heads(self, headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
         given = {name.lower().encode("latin-1"): value.encode("latin-1", "replace") for name, value in headers.items()}

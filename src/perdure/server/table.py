@@ -33,6 +33,7 @@ NOUNS = (  # one a line
     "journal",
     "family",
     "recall",
+    "streams",
 )
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from perdure._durable import Schedules as AsyncSchedules
     from perdure._durable import TriggerDraft as AsyncTriggerDraft
     from perdure._durable import Triggers as AsyncTriggers
+    from perdure._durable.journal.task_journal import JournalNews
     from perdure._ground.durations import Duration
     from perdure._model import (
         Change,
@@ -959,6 +960,23 @@ class Journal:
             NotFound: there is no such task, or no such line.
         """
         return iterate(self._inner.tail(inner_of(task), line, after))
+
+    def since(self, task: str | Task, line: int, after: int, *, limit: int = 500) -> JournalNews:
+        """The calls whose entries follow a position of a line. Who asks again with `line` and `upto` of each answer
+        gets every entry once, also across rollbacks: behind the last entry of a line that has ended comes the next one.
+
+        Raises:
+            NotFound: there is no such task, or no such line.
+        """
+        return drive(self._inner.since(inner_of(task), line, after, limit=limit))
+
+    def end_of(self, task: str | Task) -> tuple[int, int]:
+        """The present line of a task's journal, and the last position in it.
+
+        Raises:
+            NotFound: there is no such task.
+        """
+        return drive(self._inner.end_of(inner_of(task)))
 
 
 class Checkpoints:

@@ -12,7 +12,7 @@ from operator import attrgetter
 from shlex import quote
 from typing import Any, NamedTuple, get_args
 
-from msgspec import DecodeError
+from msgspec import DecodeError, Struct
 
 from perdure._durable.journal.call_view import Damage, JournalCall, shown_as, shown_whole, unreadable
 from perdure._durable.journal.journal_calls import MARKS, CallState, EntriesOf, Standing, calls_in
@@ -41,6 +41,15 @@ class _Place(NamedTuple):
     @property
     def is_current(self) -> bool:
         return self.line == self.row.line
+
+
+class JournalNews(Struct, frozen=True, kw_only=True):
+    """Calls that were recorded after a place in a journal, and the place after them."""
+
+    calls: Sequence[JournalCall]
+    line: int
+    upto: int  # position
+    more: bool  # there may be more at once
 
 
 class Journal:
@@ -165,17 +174,49 @@ class Journal:
         after = _whole("after", after)
         while True:
             row = await current_row(self._store, place.row.id, place.row.uid)
-            standing = await self._standing(_Place(row, place.line))
-            while rows := await self._rows(place, after, _ROWS):
-                entries, damaged = _opened(self._store, row.uid, rows)
-                calls = [shown_as(call, standing) for call in calls_in(entries)]
-                calls += [unreadable(position, why) for position, why in damaged]
-                for call in sorted(calls, key=attrgetter("position")):
-                    yield call
-                after = rows[-1][0]
+            news = await self._news(_Place(row, place.line), after, _ROWS)
+            for call in news.calls:
+                yield call
+            after = news.upto
+            if news.more:
+                continue
             if row.status in FINISHED or row.line != place.line:
                 return
             await Nap(_LOOK_SECONDS)
+
+    async def since(self, task: str | Task, line: int, after: int, *, limit: int = 500) -> JournalNews:
+        """The calls whose entries follow a position of a line. Who asks again with `line` and `upto` of each answer
+        gets every entry once, also across rollbacks: behind the last entry of a line that has ended comes the next one.
+
+        Raises:
+            NotFound: there is no such task, or no such line.
+        """
+        place = await self._place(task, line)
+        found = await self._news(place, _whole("after", after), max(1, min(limit, _ROWS)))
+        if not found.more and found.upto == after and line < place.row.line:
+            return JournalNews(calls=(), line=line + 1, upto=0, more=True)
+        return found
+
+    async def end_of(self, task: str | Task) -> tuple[int, int]:
+        """The present line of a task's journal, and the last position in it.
+
+        Raises:
+            NotFound: there is no such task.
+        """
+        row = (await self._place(task, None)).row
+        found = await self._store.query("read_lines", uid=row.uid, limit=1)
+        return (found[0][0], found[0][2]) if found and found[0][0] == row.line else (row.line, 0)
+
+    async def _news(self, place: _Place, after: int, limit: int) -> JournalNews:
+        rows = await self._rows(place, after, limit)
+        if not rows:
+            return JournalNews(calls=(), line=place.line, upto=after, more=False)
+        standing = await self._standing(place)
+        entries, damaged = _opened(self._store, place.row.uid, rows)
+        calls = [shown_as(call, standing) for call in calls_in(entries)]
+        calls += [unreadable(position, why) for position, why in damaged]
+        calls.sort(key=attrgetter("position"))
+        return JournalNews(calls=calls, line=place.line, upto=rows[-1][0], more=len(rows) == limit)
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 

@@ -1,0 +1,90 @@
+"""Messages of a stream, and the buffer that each client has.
+
+A message is encoded once for all clients that may read data, and once for all that may not. A buffer holds the newest
+message about each thing. One that overflows is emptied, and its client is told to read the page again: memory is
+bounded, and a slow client sees what is true now, never a backlog.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from datetime import datetime
+from typing import Any
+
+from perdure.server.encoding import to_json
+from perdure.server.requests import Caller
+
+# Whom a message is made for: those who may read what agents wrote, and those who may not.
+_READER = Caller("", frozenset({"data:read"}), "", "nobody")
+_OTHER = Caller("", frozenset(), "", "nobody")
+MOST_MESSAGES, MOST_BYTES = 512, 512 * 1024
+
+
+class Message:
+    """One thing to tell. `make` gives its value for a caller with `data:read`, or for one without."""
+
+    __slots__ = ("_encoded", "_make", "about", "event")
+
+    def __init__(self, event: str, about: Hashable, make: Callable[[Caller], Any]) -> None:
+        """In a buffer it takes the place of an older message about the same thing."""
+        self.event, self.about, self._make = event, about, make
+        self._encoded: dict[bool, bytes] = {}
+
+    def data(self, *, reads_data: bool) -> bytes:
+        found = self._encoded.get(reads_data)
+        if found is None:
+            found = self._encoded[reads_data] = to_json(self._make(_READER if reads_data else _OTHER))
+        return found
+
+
+class Buffer:
+    """What one client has yet to be sent."""
+
+    def __init__(self, reads_data: bool) -> None:
+        self.reads_data = reads_data
+        self.begins_at = ""  # the id of the last message before those that come into it
+        self.is_resumed = False
+        self.woken = asyncio.Event()
+        self._kept: OrderedDict[Hashable, tuple[str, Message]] = OrderedDict()
+        self._size = 0
+        self._why_reset = ""
+
+    def put(self, id: str, message: Message) -> None:
+        before = self._kept.pop(message.about, None)
+        if before is not None:
+            self._size -= self._length(before[1])
+        self._kept[message.about] = (id, message)
+        self._size += self._length(message)
+        if len(self._kept) > MOST_MESSAGES or self._size > MOST_BYTES:
+            self.reset("overflow")
+        self.woken.set()
+
+    def reset(self, why: str) -> None:
+        """Forget what is here: the client has to read the page again."""
+        self._kept.clear()
+        self._size, self._why_reset = 0, why
+        self.woken.set()
+
+    def take(self) -> tuple[str, list[tuple[str, Message]]]:
+        """Why the client has to read the page again, if it has to; and what came since, oldest first."""
+        why, kept = self._why_reset, list(self._kept.values())
+        self._kept.clear()
+        self._size, self._why_reset = 0, ""
+        self.woken.clear()
+        return why, kept
+
+    def _length(self, message: Message) -> int:
+        return len(message.data(reads_data=self.reads_data))
+
+
+def sse(event: str, data: bytes, id: str = "") -> bytes:
+    """One server-sent event. JSON has no line breaks of its own."""
+    head = f"id: {id}\nevent: {event}\n" if id else f"event: {event}\n"
+    return head.encode() + b"data: " + data + b"\n\n"
+
+
+def comment(now: datetime) -> bytes:
+    """It keeps proxies from closing the line, and tells the server's time."""
+    return f": {now:%Y-%m-%dT%H:%M:%S}Z\n\n".encode()

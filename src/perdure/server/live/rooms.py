@@ -1,0 +1,46 @@
+"""How many streams there may be: some for each credential, and some for the whole server."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from perdure.server.problems import HttpProblem
+from perdure.server.requests import Caller
+
+
+class Rooms:
+    """The places for streams of one server."""
+
+    def __init__(self, per_credential: int, total: int) -> None:
+        self._per_credential, self._total = per_credential, total
+        self._taken: Counter[str] = Counter()
+
+    @property
+    def taken(self) -> int:
+        return self._taken.total()
+
+    @contextmanager
+    def place_for(self, caller: Caller) -> Iterator[None]:
+        """A place while the block lasts.
+
+        Raises:
+            HttpProblem: all are taken.
+        """
+        who = f"{caller.how} {caller.credential}"
+        if self._taken[who] >= self._per_credential or self.taken >= self._total:
+            raise HttpProblem(
+                429,
+                "too_many_streams",
+                f"a credential has at most {self._per_credential} streams, and this server {self._total}",
+                do="close streams that you do not read, and ask again",
+                headers={"Retry-After": "5"},
+            )
+        self._taken[who] += 1
+        try:
+            yield
+        finally:
+            self._taken[who] -= 1
+            if not self._taken[who]:
+                del self._taken[who]

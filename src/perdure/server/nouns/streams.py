@@ -1,0 +1,164 @@
+"""Streams of server-sent events: what changes in a namespace, and what happens to one task."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
+from typing import Any
+
+from perdure._tasks import Task
+from perdure.errors import NotFound
+from perdure.server.encoding import to_json
+from perdure.server.live import Buffer, Feed, Lasting, OpenLine, Place, TaskWatch, sse
+from perdure.server.live.line import HEADERS, MEDIA
+from perdure.server.nouns.references import task_of
+from perdure.server.problems import HttpProblem
+from perdure.server.requests import Ask, Streamed
+from perdure.server.shapes.tasks import Strict
+from perdure.server.table import Route
+
+_MOST_TOPICS = 16
+_OF_ALL = ("counts", "tasks")
+_OF_A_TASK = ("task", "journal", "units")
+
+
+class TopicQuery(Strict, frozen=True, kw_only=True):
+    """`topics` are separated by commas: `tasks`, `counts`, `task:<task>`, `journal:<task>`, `units:<task>`."""
+
+    topics: tuple[str, ...] = ()
+    after: str | None = None  # an id of this stream; the header Last-Event-ID says the same
+
+
+class PlaceQuery(Strict, frozen=True, kw_only=True):
+    after: str | None = None  # an id of this stream, or `now`; without, it begins with the task's first event
+
+
+# ── what changes ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def follow_changes(ask: Ask[TopicQuery, None]) -> Streamed:
+    topics = await _topics(ask)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(ask.server.live.rooms.place_for(ask.caller))
+        feed = ask.server.live.feed_of(ask.caller.namespace, ask.app)
+        listening = feed.listening(topics, after=_after(ask), reads_data=ask.caller.reads_data)
+        buffer = await stack.enter_async_context(listening)
+        return Streamed(Lasting(_changes(ask, feed, buffer, topics), stack.pop_all()), MEDIA, headers=HEADERS)
+
+
+async def _changes(
+    ask: Ask[Any, Any], feed: Feed, buffer: Buffer, topics: dict[str, Task | None]
+) -> AsyncIterator[bytes]:
+    line = OpenLine(ask)
+    yield line.hello({"feed": feed.id, "resumed": buffer.is_resumed}, buffer.begins_at)
+    if not buffer.is_resumed:
+        for message in await feed.current(topics):
+            yield sse(message.event, message.data(reads_data=line.reads_data))
+    while not line.is_over:
+        why, found = buffer.take()
+        pieces = [sse("reset", to_json({"why": why}))] if why else []
+        pieces += [sse(one.event, one.data(reads_data=line.reads_data), id) for id, one in found]
+        pieces.append(await line.duties())
+        if sent := b"".join(pieces):
+            yield sent
+        if not line.is_over:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(line.seconds):
+                    await buffer.woken.wait()
+
+
+async def _topics(ask: Ask[TopicQuery, None]) -> dict[str, Task | None]:
+    names = [name for text in ask.query.topics for name in text.split(",") if name]
+    if not 1 <= len(names) <= _MOST_TOPICS:
+        raise HttpProblem(
+            400, "bad_request", f"a stream has 1 to {_MOST_TOPICS} topics", do="GET /v1/stream?topics=tasks"
+        )
+    found: dict[str, Task | None] = {}
+    for name in names:
+        kind, has_task, ref = name.partition(":")
+        if not has_task and kind in _OF_ALL:
+            found[kind] = None
+        elif has_task and kind in _OF_A_TASK:
+            task = await task_of(replace(ask, parts={"task": ref}))
+            found[f"{kind}:{task.uid}"] = task
+        else:
+            known = ", ".join([*_OF_ALL, *(f"{one}:<task>" for one in _OF_A_TASK)])
+            raise HttpProblem(400, "bad_request", f"there is no topic {name[:80]!r}", do=f"choose from {known}")
+    return found
+
+
+def _after(ask: Ask[Any, Any]) -> str | None:
+    return ask.query.after or ask.headers.get("last-event-id") or None
+
+
+# ── what happens to one task ─────────────────────────────────────────────────────────────────────
+
+
+async def follow_task(ask: Ask[PlaceQuery, None]) -> Streamed:
+    task = await task_of(ask)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(ask.server.live.rooms.place_for(ask.caller))
+        feed = ask.server.live.feed_of(ask.caller.namespace, ask.app)
+        watch = await stack.enter_async_context(feed.watching(task))
+        place = await _place(ask, watch)
+        listening = feed.listening({f"progress:{task.uid}": None}, after=None, reads_data=ask.caller.reads_data)
+        buffer = await stack.enter_async_context(listening)
+        return Streamed(Lasting(_happenings(ask, task, watch, buffer, place), stack.pop_all()), MEDIA, headers=HEADERS)
+
+
+async def _place(ask: Ask[PlaceQuery, None], watch: TaskWatch) -> Place:
+    given, end = _after(ask), await watch.end()
+    place = Place() if given is None else end if given == "now" else Place.read(given)
+    if place is None or place.line > end.line:
+        raise HttpProblem(400, "bad_request", "this is not an id of this stream", do="give one that it has sent")
+    return place
+
+
+async def _happenings(
+    ask: Ask[Any, Any], task: Task, watch: TaskWatch, buffer: Buffer, place: Place
+) -> AsyncIterator[bytes]:
+    line = OpenLine(ask)
+    yield line.hello({"task": task.uid, "resumed": place != Place()}, str(place))
+    while not line.is_over:
+        try:
+            batch = await watch.after(place, line.seconds)
+        except NotFound:
+            yield sse("gone", to_json({"uid": task.uid}))
+            return
+        pieces = (
+            [sse(one.event, one.data(reads_data=line.reads_data), str(at)) for at, one in batch.items] if batch else []
+        )
+        place = batch.after if batch else place
+        progress = [one for _, one in buffer.take()[1] if one.event == "progress"]
+        pieces += [sse(one.event, one.data(reads_data=line.reads_data)) for one in progress]
+        pieces.append(await line.duties())
+        if sent := b"".join(pieces):
+            yield sent
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/stream",
+        handler=follow_changes,
+        does="What changes, as server-sent events: tasks, counts, and the events, journals and units of single tasks.",
+        scopes=("tasks:read",),
+        query=TopicQuery,
+        statuses=(429,),
+        streams=True,
+        answers=MEDIA,
+    ),
+    Route(
+        method="GET",
+        path="/v1/tasks/{task}/stream",
+        handler=follow_task,
+        does="What happens to one task, as server-sent events: each event and call once, also after a broken line.",
+        scopes=("tasks:read",),
+        query=PlaceQuery,
+        statuses=(429,),
+        streams=True,
+        answers=MEDIA,
+    ),
+)
