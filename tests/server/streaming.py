@@ -11,7 +11,7 @@ import httpx2
 
 from perdure.server import make_app
 from perdure.server.settings import Settings
-from tests.server.test_tasks import ALL, Known
+from tests.support.asking import ALL, Known
 from tests.support.live_server import listening
 
 PATIENCE = 30.0

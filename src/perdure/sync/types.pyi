@@ -48,7 +48,7 @@ from perdure.types import (
     Put,
 )
 from perdure.sync._app import Handle
-from perdure.sync._faces import Inbox, Task, TaskFrames, Tasks
+from perdure.sync._faces import Inbox, Task, TaskFrames, Tasks, Storage
 __all__ = [
     "Current",
     "Durable",
@@ -95,4 +95,5 @@ __all__ = [
     "Task",
     "TaskFrames",
     "Tasks",
+    "Storage",
 ]
