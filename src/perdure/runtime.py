@@ -10,10 +10,13 @@ __getattr__ = lazy_door(
     __name__,
     {
         "perdure._runtime": (
+            "CommandEnd",
+            "CommandOutput",
             "CommandResult",
             "Cut",
             "Fingerprint",
             "HttpSession",
+            "KeptCommand",
             "KeptFile",
             "KeptListener",
             "KeptPipe",

@@ -7,10 +7,13 @@ Written by tools/make_doors.py from the table in runtime.py.
 """
 
 from perdure._runtime import (
+    CommandEnd,
+    CommandOutput,
     CommandResult,
     Cut,
     Fingerprint,
     HttpSession,
+    KeptCommand,
     KeptFile,
     KeptListener,
     KeptPipe,
@@ -43,10 +46,13 @@ from perdure._runtime import (
     register_unit_type,
 )
 __all__ = [
+    "CommandEnd",
+    "CommandOutput",
     "CommandResult",
     "Cut",
     "Fingerprint",
     "HttpSession",
+    "KeptCommand",
     "KeptFile",
     "KeptListener",
     "KeptPipe",

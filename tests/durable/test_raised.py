@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from contextlib import nullcontext
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +14,7 @@ import pytest
 from perdure import Perdure, Retry, durable, effect, step
 from perdure._durable.declare.functions import DurableFunction
 from perdure.errors import StepFailed
+from perdure.testing import always_replay
 from tests.durable.effects_kit import status_of, until_paused
 from tests.support.fixtures import emptied_for_each_test
 
@@ -210,3 +214,86 @@ async def test_an_effect_that_ends_its_process_is_settled_though_the_code_went_o
 def test_a_retry_has_a_wait_however_often_was_tried() -> None:
     retry = Retry(10_000)
     assert [retry.delay(tries) for tries in (1, 48, 2000)] == [timedelta(seconds=1), retry.cap, retry.cap]
+
+
+# ── exceptions with an __init__ of their own ─────────────────────────────────────────────────────
+
+
+class OutOfQuota(Exception):
+    def __init__(self, status: int, model: str, *, body: Any = None) -> None:
+        self.status, self.model, self.body = status, model, body
+        super().__init__(f"{status} from {model}")
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.status, self.model), {"body": self.body}
+
+
+class SaysHowOfAnother(Exception):
+    """Made again by a function of its own choice, which no record may call."""
+
+    def __init__(self, wanted: str) -> None:
+        self.wanted = wanted
+        super().__init__(wanted)
+
+    def __reduce__(self) -> Any:
+        return os.system, (self.wanted,)
+
+
+@pytest.mark.parametrize("is_replay", [False, True])
+async def test_a_declared_exception_comes_back_by_the_call_it_says_makes_it_again(
+    quick_url: str, is_replay: bool
+) -> None:
+    @step(raises=(OutOfQuota,))
+    async def ask() -> None:
+        raise OutOfQuota(429, "m", body={"retry": 3})
+
+    @durable
+    async def agent() -> list[Any]:
+        try:
+            await ask()
+        except OutOfQuota as error:
+            return [error.status, error.model, error.body, str(error)]
+        return []
+
+    async with Perdure(quick_url) as app:
+        with always_replay() if is_replay else nullcontext():
+            assert await app.run("agent", agent) == [429, "m", {"retry": 3}, "429 from m"]
+
+
+async def test_a_record_never_calls_what_a_reduce_names_but_the_class_itself(quick_url: str, tmp_path: Path) -> None:
+    @step(raises=(SaysHowOfAnother,))
+    async def ask() -> None:
+        raise SaysHowOfAnother(f"touch {tmp_path}/called")
+
+    @durable
+    async def agent() -> str:
+        try:
+            await ask()
+        except SaysHowOfAnother as error:
+            return error.wanted
+        return ""
+
+    async with Perdure(quick_url) as app:
+        assert await app.run("agent", agent) == f"touch {tmp_path}/called"
+    assert not (tmp_path / "called").exists()
+
+
+async def test_an_exception_of_pydantic_ai_comes_back_with_its_status(quick_url: str) -> None:
+    exceptions = pytest.importorskip("pydantic_ai.exceptions", reason="pydantic-ai is not installed")
+
+    @step(raises=(exceptions.ModelHTTPError,))
+    async def ask() -> None:
+        raise exceptions.ModelHTTPError(429, "m", {"x": 1})
+
+    @durable
+    async def agent() -> list[Any]:
+        try:
+            await ask()
+        except exceptions.ModelHTTPError as error:
+            return [error.status_code, error.model_name, error.body, error.message]
+        return []
+
+    async with Perdure(quick_url) as app:
+        found = await app.run("agent", agent)
+    assert found[:3] == [429, "m", {"x": 1}]
+    assert "429" in found[3]

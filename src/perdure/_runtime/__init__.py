@@ -62,8 +62,11 @@ __getattr__ = lazy_door(
         ),
         "task_runtime": ("Runtime", "awaited_types", "open_runtime", "runtime_of"),
         "units": (
+            "CommandEnd",
+            "CommandOutput",
             "CommandResult",
             "Kept",
+            "KeptCommand",
             "KeptFile",
             "KeptListener",
             "KeptPipe",

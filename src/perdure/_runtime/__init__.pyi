@@ -49,8 +49,11 @@ from perdure._runtime.sessions import (
 )
 from perdure._runtime.task_runtime import Runtime, awaited_types, open_runtime, runtime_of
 from perdure._runtime.units import (
+    CommandEnd,
+    CommandOutput,
     CommandResult,
     Kept,
+    KeptCommand,
     KeptFile,
     KeptListener,
     KeptPipe,
@@ -128,8 +131,11 @@ __all__ = [
     "awaited_types",
     "open_runtime",
     "runtime_of",
+    "CommandEnd",
+    "CommandOutput",
     "CommandResult",
     "Kept",
+    "KeptCommand",
     "KeptFile",
     "KeptListener",
     "KeptPipe",

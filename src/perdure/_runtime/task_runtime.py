@@ -6,6 +6,7 @@ import resource
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from socket import create_connection
 from typing import Any, Literal
@@ -31,6 +32,7 @@ from perdure._runtime.sessions import (
     refuse_own_store,
 )
 from perdure._runtime.units import (
+    KeptCommand,
     KeptFile,
     KeptListener,
     KeptPipe,
@@ -44,6 +46,8 @@ from perdure._runtime.units import (
     U,
     Unit,
     absolute,
+    command_name,
+    input_file,
     mode_of,
     opened,
     request_recipe,
@@ -121,6 +125,41 @@ class Runtime(Continuity):
         if ready is not None and unit.level != "lost":
             await unit.wait_ready(ready, timeout=timeout)
         return unit
+
+    async def command(
+        self,
+        argv: Sequence[str],
+        *,
+        key: str,
+        stdin: bytes | str = b"",
+        cwd: str | Path | None = None,
+        env: Mapping[str, str] = {},
+        limits: Mapping[Limit, float] = {},
+        isolate: bool = False,
+    ) -> KeptCommand:
+        """A command without a terminal: output and errors apart, and `stdin` to read, then its end.
+
+        It runs once per key. A later call with the same key, also in another process, finds it running or its result.
+        Limits as a shell's. A machine that was restarted does not run it again.
+
+        Raises:
+            Conflict: the key belongs to another command or input; nothing was started.
+            UnitEnded: it could not be started.
+        """
+        given = stdin.encode() if isinstance(stdin, str) else stdin
+        digest = sha256(given).hexdigest() if given else ""
+        recipe = {**self._sketch(list(argv), cwd), "isolate": isolate, "input": digest}
+        with input_file(given) as descriptor:
+            return await self._opened(
+                KeptCommand,
+                "pipes",
+                command_name(key),
+                recipe,
+                rest=lambda: self._rest(env),
+                rebuild="never",
+                limits=limits,
+                fds=(descriptor,),
+            )
 
     async def file(self, name: str | Path, mode: str, *, take: bool = False) -> KeptFile:
         """An open file with its place in it; the same one, at the same place, in the next process.

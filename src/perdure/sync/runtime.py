@@ -11,10 +11,13 @@ __getattr__ = lazy_door(
     __name__,
     {
         "perdure.runtime": (
+            "CommandEnd",
+            "CommandOutput",
             "CommandResult",
             "Cut",
             "Fingerprint",
             "HttpSession",
+            "KeptCommand",
             "KeptFile",
             "KeptListener",
             "KeptPipe",

@@ -6,10 +6,13 @@ Written by tools/make_doors.py from the table in runtime.py.
 """
 
 from perdure.runtime import (
+    CommandEnd,
+    CommandOutput,
     CommandResult,
     Cut,
     Fingerprint,
     HttpSession,
+    KeptCommand,
     KeptFile,
     KeptListener,
     KeptPipe,
@@ -42,10 +45,13 @@ from perdure.runtime import (
 )
 from perdure.sync._live import open_runtime as open
 __all__ = [
+    "CommandEnd",
+    "CommandOutput",
     "CommandResult",
     "Cut",
     "Fingerprint",
     "HttpSession",
+    "KeptCommand",
     "KeptFile",
     "KeptListener",
     "KeptPipe",

@@ -1,8 +1,9 @@
 """What a declared exception is taken apart into, and made of again: its arguments and its attributes.
 
-A class that has an `__init__` of its own is made again without calling it, as its arguments seldom are what `__init__`
-takes: the object is made, then `args` and the attributes are put back. No class is looked up by a name in the data
-here: the caller gives the class that the code declared.
+A class with a `__reduce__` of its own says by which call it is made again: that call is kept, if it calls the class. A
+class that has an `__init__` of its own and no such call is made again without `__init__`, as its arguments seldom are
+what that takes: the object is made, then `args` and the attributes are put back. No class is looked up by a name in the
+data here: the caller gives the class that the code declared.
 
 Attributes that are responses or requests of an HTTP client, and pydantic's validation errors, are known by their
 shape. What else is no data is left out, and named: then the class says by `__getstate__` what to keep.
@@ -20,6 +21,7 @@ from perdure._ground.traceback_text import TRACE
 from perdure.errors import NotStorable
 
 ARGS, STATE, LEFT_OUT, VALIDATION, BY_CLASS = "args", "state", "left_out", "validation", "by_class"
+REDUCED = "reduced"
 # Where an exception made from a record says what it was made from.
 RECORDED = "_perdure_recorded"
 _NOT_ATTRIBUTES = {RECORDED, TRACE}
@@ -32,6 +34,8 @@ def parts_of(error: BaseException) -> dict[str, Any]:
     """What the exception is made of, as data."""
     if _is_validation(type(error)):
         return {VALIDATION: [error.title, _findings(error)], ARGS: []}  # type: ignore[attr-defined]
+    if (reduced := _reduced(error)) is not None:
+        return reduced
     own = _own_state(error)
     state: dict[str, Any] = {}
     left_out: dict[str, str] = {}
@@ -57,6 +61,9 @@ def made_of(cls: type[BaseException], parts: dict[str, Any]) -> BaseException | 
     """The exception again; None when the class does not say how it could be."""
     if VALIDATION in parts:
         return _validation_error(cls, *parts[VALIDATION])
+    if REDUCED in parts:
+        given, kept = codec.decode(parts[REDUCED])
+        return _called(cls, [_whole(one) for one in given], {name: _whole(value) for name, value in kept.items()})
     args = [_whole(one) for one in parts[ARGS]]
     state = codec.decode(parts[STATE]) if STATE in parts else {}
     if ARGS in parts.get(LEFT_OUT, ()):
@@ -101,6 +108,25 @@ def _attributes(error: BaseException) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name not in _NOT_ATTRIBUTES and name != "__dict__"}
 
 
+def _reduced(error: BaseException) -> dict[str, Any] | None:
+    """The call of its own class that makes it again, as the class says; None when it does not, or of no data."""
+    own = {name for cls in type(error).__mro__ if cls.__module__ != "builtins" for name in cls.__dict__}
+    if "__reduce__" not in own:
+        return None
+    with suppress(Exception):  # somebody's own code
+        taken_apart = error.__reduce__()
+        if not isinstance(taken_apart, tuple) or taken_apart[0] is not type(error):
+            return None
+        args = [_plain(one) for one in taken_apart[1]]
+        state = taken_apart[2] if len(taken_apart) > 2 and taken_apart[2] is not None else {}
+        kept = {name: _plain(value) for name, value in state.items() if name not in _NOT_ATTRIBUTES}
+        if str(_called(type(error), args, kept)) == str(
+            error
+        ):  # what cannot be made again now is taken apart otherwise
+            return {REDUCED: codec.encode([args, kept]), ARGS: []}
+    return None
+
+
 def _own_state(error: BaseException) -> dict[str, Any] | None:
     """What the class itself says is to be kept, for a copy or for pickle."""
     own = {name for cls in type(error).__mro__ if cls.__module__ != "builtins" for name in cls.__dict__}
@@ -124,6 +150,12 @@ def _has_own_init(cls: type[BaseException]) -> bool:
 
 
 # ── making again ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _called(cls: type[BaseException], args: list[Any], state: dict[str, Any]) -> BaseException:
+    error = cls(*args)
+    _put_back(error, state)
+    return error
 
 
 def _bare(cls: type[BaseException], args: list[Any]) -> BaseException:

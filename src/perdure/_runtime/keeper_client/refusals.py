@@ -65,6 +65,8 @@ def error_of(refusal: keeper.Refusal, request: keeper.Request | None) -> Perdure
             )
         case "cannot start" | "system":
             return UnitEnded(unit, what)
+        case "no command":
+            return NotFound("command", "with this key", f"shell {unit!r}" if unit else "the shell")
         case "no descriptor":
             return NotFound("descriptor", str(values.get("name")), "the keeper")
         case "invalid" | "unknown kind" | "unknown verb" | "no recipe":

@@ -12,13 +12,14 @@ from perdure._runtime.units.descriptors import (
     mode_of,
     problem_of,
 )
+from perdure._runtime.units.kept_command import CommandEnd, KeptCommand, command_name, input_file
 from perdure._runtime.units.kept_units import Kept, end_keeper, kept_for
 from perdure._runtime.units.output import Output
 from perdure._runtime.units.readiness import Ready, command, http, log_line, port
 from perdure._runtime.units.remote_units import UnitAccess, UnitOutput, UnitRecord, Units
 from perdure._runtime.units.request import KeptRequest, request_recipe
 from perdure._runtime.units.service import Service, ServiceState, service_recipe
-from perdure._runtime.units.shell import CommandResult, Shell, exit_code, shell_command
+from perdure._runtime.units.shell import CommandOutput, CommandResult, Shell, exit_code, shell_command
 from perdure._runtime.units.unit import Owner, Rest, U, Unit, opened, secrets_of
 from perdure._runtime.units.verdicts import ending, restarted, verdict_of
 __all__ = [
@@ -29,6 +30,10 @@ __all__ = [
     "absolute",
     "mode_of",
     "problem_of",
+    "CommandEnd",
+    "KeptCommand",
+    "command_name",
+    "input_file",
     "Kept",
     "end_keeper",
     "kept_for",
@@ -47,6 +52,7 @@ __all__ = [
     "Service",
     "ServiceState",
     "service_recipe",
+    "CommandOutput",
     "CommandResult",
     "Shell",
     "exit_code",

@@ -14,7 +14,7 @@ from perdure._runtime.units.verdicts import verdict_of
 from perdure._store import Store
 from perdure.errors import PerdureError
 
-_PROGRAMS = ("command", "piped", "service", "shell")
+_PROGRAMS = ("command", "piped", "pipes", "service", "shell")
 _MOST_SHOWN = 100
 _WAITS = {"secret": "waits for a secret at a prompt that does not echo", "prompt": "waits at its prompt"}
 

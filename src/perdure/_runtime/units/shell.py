@@ -56,6 +56,21 @@ class CommandResult:
 
 
 @dataclass(frozen=True)
+class CommandOutput:
+    """What a command of a shell has put out so far, and how it stands."""
+
+    state: Literal["running", "ended", "uncertain"]  # uncertain: the machine was restarted, and nobody knows
+    text: str  # without the codes that colour a terminal
+    next_offset: int  # where the next piece begins
+    gap: int = 0  # bytes before `text` that are no longer kept
+    exit_code: int | None = None
+    cwd: str = ""
+    command: str = ""
+    waiting: Literal["secret", "prompt"] | None = None  # what the program in front waits for
+    is_whole: bool = True  # nothing more is there now
+
+
+@dataclass(frozen=True)
 class Typed:
     """Typed input as the journal stores it: only its length, because it may be secret."""
 
@@ -131,6 +146,24 @@ class Shell(Unit):
     )
     async def _run_as_effect(self, command: str, key: str | None, seconds: float | None) -> CommandResult:
         return await self._run(command, _id(key) or idempotency_key(), seconds)
+
+    @step(name="shell.output", identity=_of_shell)
+    async def output(self, key: str, from_offset: int = 0, *, wait: Duration | None = None) -> CommandOutput:
+        """The output of the command with this key, by its own offsets, while it runs and afterwards.
+
+        It has neither colours nor the marks by which perdure knows where commands begin and end. With `wait`, it is
+        given when the command has ended, or when that time is over. Of a long output, one piece of at most 256 kB.
+
+        Raises:
+            NotFound: no command of this shell has the key.
+        """
+        limit = require_timedelta("wait", wait)
+        end = time.monotonic() + (limit.total_seconds() if limit is not None else 0.0)
+        while True:
+            rest = max(0.0, min(_WAIT_SECONDS, end - time.monotonic()))
+            reply = await self.ask("command_output", id=_id(key), start=from_offset, seconds=rest)
+            if reply.args["state"] in ("ended", "uncertain") or time.monotonic() >= end:
+                return _output(reply.args, reply.body)
 
     @step(name="shell.commands", identity=_of_shell)
     async def commands(self) -> Sequence[CommandResult]:
@@ -284,6 +317,25 @@ def exit_code(status: int) -> int:
 def _id(key: str | None) -> str:
     """The id by which the keeper knows a command of this key."""
     return f"key-{hashlib.sha256(key.encode()).hexdigest()[:40]}" if key else ""
+
+
+def _output(told: dict[str, Any], data: bytes) -> CommandOutput:
+    first, has_ended = int(told["start"]), told["state"] != "asked" and told["state"] != "running"
+    is_last = first + len(data) >= told["end"]
+    if not (has_ended and is_last):
+        data = data[: screens.whole_length(data)]  # the rest of a code or character is still to come
+    state: Any = "running" if told["state"] == "asked" else told["state"]
+    return CommandOutput(
+        state=state,
+        text=screens.plain(data),
+        next_offset=first + len(data),
+        gap=int(told["gap"]),
+        exit_code=told["code"],
+        cwd=told["cwd"],
+        command=told["text"],
+        waiting=told["waiting"],
+        is_whole=is_last,
+    )
 
 
 def _result(told: dict[str, Any], output: bytes | None) -> CommandResult:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 # CSI … final; OSC/DCS/APC/PM … BEL or ST; charset selection; other two-byte sequences.
-_CODES = re.compile(
-    rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()*+][A-Za-z0-9]|\x1b[ -/]?[0-~]"
-)
+_LONG_CODES = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()*+][A-Za-z0-9]")
+_CODES = re.compile(rb"%b|\x1b[ -/]?[0-~]" % _LONG_CODES.pattern)
+# What begins a code of several bytes, and alone would be read as one of two.
+_OPENERS = (b"[", b"]", b"P", b"X", b"^", b"_", b"(", b")", b"*", b"+")
+_LONGEST_CODE = 4096
 _CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -15,6 +17,28 @@ def plain(data: bytes) -> str:
     """The text, with its lines in the order of output, including text that was painted over."""
     text = _CONTROLS.sub(b"", _CODES.sub(b"", data).replace(b"\r\n", b"\n").replace(b"\r", b""))
     return text.decode(errors="replace")
+
+
+def whole_length(data: bytes) -> int:
+    """How many bytes of this can be read now: without the beginning of a code, or of a character, at its end."""
+    end = len(data)
+    while (at := data.rfind(b"\x1b", max(0, len(data) - _LONGEST_CODE), end)) >= 0 and _is_open(data[at:end]):
+        end = at
+    for back in range(1, min(4, end) + 1):
+        byte = data[end - back]
+        if byte >= 0xC0:  # the first of several; are they all there?
+            needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return end - back if back < needed else end
+        if byte < 0x80:
+            break
+    return end
+
+
+def _is_open(code: bytes) -> bool:
+    """Whether more of the code that begins here is to come."""
+    if code[1:2] in _OPENERS:
+        return not _LONG_CODES.match(code)
+    return len(code) < 2 or (code[1:2] < b"0" and len(code) < 3)
 
 
 def place_of(data: bytes, length: int) -> int:

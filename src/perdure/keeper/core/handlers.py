@@ -125,8 +125,8 @@ def open_unit(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer
             made.facts["rebuilt_for"] = [connection.pid, connection.start, call.get("epoch", int, 0)]
             keeper.save(made)
         return Answer({"unit": shown(keeper, made, connection, call.get("epoch", int, 0)), "made": True})
-    identity = keeper.kinds[kind].identity
-    if found.kind != kind or (found.is_alive and identity(found.recipe) != identity(recipe)):
+    identity, runs_once = keeper.kinds[kind].identity, keeper.kinds[kind].runs_once
+    if found.kind != kind or ((found.is_alive or runs_once) and identity(found.recipe) != identity(recipe)):
         how = " (isolated)" if found.recipe.get("isolate") else ""
         raise Refused("differs", kind=found.kind, argv=found.recipe.get("argv"), how=how)
     _look(keeper, found)

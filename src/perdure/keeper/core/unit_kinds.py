@@ -341,6 +341,7 @@ class Kind:
         hide_in_command(recipe.get("argv") or ()),
         bool(recipe.get("isolate")),
     )
+    runs_once: bool = False  # one that has ended still stands for its name
 
 
 def all_kinds() -> dict[str, Kind]:

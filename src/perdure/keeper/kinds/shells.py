@@ -27,6 +27,7 @@ from perdure.keeper.kinds.marks import Mark, Marks
 from perdure.keeper.kinds.shell_commands import LARGEST_OUTPUT, Command, Commands, digest
 from perdure.keeper.kinds.shell_line import ShellLine
 from perdure.keeper.kinds.shell_state import ShellState, recipe_again
+from perdure.keeper.kinds.spooled_program import MOST_PATIENCE
 from perdure.keeper.kinds.terminals import Terminal
 from perdure.keeper.process import Command as Program
 from perdure.keeper.process import processes
@@ -45,6 +46,8 @@ REFUSED = "again"
 # The key (Ctrl-^): once to have the call put on the line, if that is empty, and once to have it taken.
 KEY = b"\x1e\x1e"
 _REVOKED = b"revoked\n"
+# Bytes of one answer.
+_MOST_AT_ONCE = 1 << 18
 _ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
@@ -405,6 +408,41 @@ class Shell(Terminal):
         found = sorted(self.commands.all.values(), key=lambda one: one.number) if self._is_shell else []
         return Answer({"commands": [_told(one) for one in found if one.begun_at]})
 
+    async def command_output(self, call: Call) -> Answer:
+        """The output of one command from an offset of its own on, and how it stands; after a wait for its end."""
+        id, offset = call.get("id", str, ""), max(0, call.get("start", int, 0))
+        known = self.commands.known.get(id) if self._is_shell else None
+        if known is None:
+            raise Refused("no command", id=id[:100])
+        command = self.commands.all.get(id)
+        if command is None:  # from before the machine was restarted
+            state = "uncertain" if known["code"] is None else "ended"
+            size = int(known.get("size") or 0)
+            told = {"state": state, "code": known["code"], "cwd": known.get("cwd", ""), "text": "", "waiting": None}
+            return Answer({**told, "start": size, "gap": max(0, size - offset), "end": size})
+        if not command.has_ended and not self.has_ended:
+            waiter: asyncio.Future[Command] = self.keeper.loop.create_future()
+            self._waiters.setdefault(id, []).append(waiter)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(waiter, min(float(call.values.get("seconds") or 0.0), MOST_PATIENCE))
+            if waiter in (left := self._waiters.get(id, [])):
+                left.remove(waiter)
+        return self._output_of(command, offset)
+
+    def _output_of(self, command: Command, offset: int) -> Answer:
+        told = {"code": command.code, "cwd": command.cwd, "text": command.text, "waiting": None}
+        if command.has_ended:
+            kept, size = self.commands.output(command), max(0, command.end - command.start)
+            first = max(offset, size - len(kept))
+            data = kept[first - (size - len(kept)) :][:_MOST_AT_ONCE]
+            return Answer({**told, "state": "ended", "start": first, "gap": first - offset, "end": size}, data)
+        if not command.begun_at or not command.start:
+            return Answer({**told, "state": "asked", "start": 0, "gap": 0, "end": 0})
+        part = self.log.read(command.start + offset, _MOST_AT_ONCE)
+        first, end = part.start - command.start, self.log.end - command.start
+        told |= {"waiting": self.waits_for(), "cwd": processes.cwd_of(self.leader) or ""}
+        return Answer({**told, "state": "running", "start": first, "gap": part.gap, "end": end}, part.data)
+
     def command_state(self, call: Call) -> Answer:
         """Whether a command was asked for, has begun, has ended."""
         id = call.get("id", str, "")
@@ -468,6 +506,7 @@ class Shell(Terminal):
         "run": run,
         "commands": list_commands,
         "command_state": command_state,
+        "command_output": command_output,
     }
     writes: ClassVar[frozenset[str]] = Terminal.writes | {"run"}
 
