@@ -15,6 +15,7 @@ __getattr__ = lazy_door(
             "EffectRecord",
             "Happened",
             "Effects",
+            "MayHaveHappened",
             "UNKNOWN",
             "UncertainEffect",
             "idempotency_headers",

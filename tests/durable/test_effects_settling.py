@@ -11,6 +11,7 @@ import pytest
 from perdure import Perdure, pause, recorded
 from perdure._durable import DID_NOT_HAPPEN, UNKNOWN, Happened, Retry, durable, effect, idempotency_key, step
 from perdure._model import Pause
+from perdure.effects import MayHaveHappened
 from perdure.errors import EffectUncertain, InvalidInput
 from tests.durable.effects_kit import Died, World, ended, until_paused
 
@@ -259,3 +260,71 @@ async def test_an_effect_may_fail_instead_of_asking_and_stays_in_the_inbox(url: 
         await app.effects.settle("t", "fail")
         assert await app.effects.list() == []
         assert [one.state for one in await app.effects.of("t")] == ["failed"]
+
+
+# ── telling the code ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("is_plain", [False, True])
+async def test_code_that_wants_to_be_told_gets_a_value_that_says_it_may_have_happened(
+    quick_url: str, is_plain: bool
+) -> None:
+    ran: list[str] = []
+
+    def body(order: str) -> str:
+        ran.append(order)
+        raise ConnectionError("the line went dead")
+
+    if is_plain:
+        pay: Any = effect(on_uncertain="tell", name="pay")(body)
+    else:
+
+        @effect(on_uncertain="tell", name="pay")
+        async def pay(order: str) -> str:
+            return body(order)
+
+    first = asyncio.Event()
+
+    @durable
+    async def agent() -> list[Any]:
+        told = pay("o-1") if is_plain else await pay("o-1")
+        assert isinstance(told, MayHaveHappened)
+        if not first.is_set():
+            first.set()
+            await asyncio.get_running_loop().create_future()
+        return [told.name, told.why, told.key.startswith("prd-"), str(told)]
+
+    async with Perdure(quick_url) as app:
+        running = asyncio.ensure_future(app.run("t", agent))
+        await first.wait()
+        running.cancel()
+        await asyncio.wait([running])
+        name, why, has_key, said = await app.run("t", agent)  # replayed
+        assert (name, has_key, ran) == ("pay", True, ["o-1"])
+        assert "the line went dead" in why and "may have happened" in said
+        [open_one] = await app.effects.list()
+        assert not open_one.is_waited_for
+
+
+async def test_an_effect_that_was_cut_off_with_its_process_is_told_of_by_the_next_attempt(quick_url: str) -> None:
+    ran: list[str] = []
+    begun = asyncio.Event()
+
+    @effect(on_uncertain="tell")
+    async def pay(order: str) -> str:
+        ran.append(order)
+        begun.set()
+        await asyncio.get_running_loop().create_future()
+        return "paid"
+
+    @durable
+    async def agent() -> str:
+        return str(await pay("o-1"))
+
+    async with Perdure(quick_url) as app:
+        running = asyncio.ensure_future(app.run("t", agent))
+        await begun.wait()
+        running.cancel()
+        await asyncio.wait([running])
+        assert "pay may have happened" in await app.run("t", agent)
+    assert ran == ["o-1"]

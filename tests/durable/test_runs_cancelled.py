@@ -82,3 +82,41 @@ async def test_so_does_one_that_fails(quick_url: str) -> None:
         with pytest.raises(StepFailed, match="cancelled by itself"):
             await after_a_cancellation(app.run("t", stumbles))
         assert (await app.tasks.open("t")).status == "failed"
+
+
+# ── the promise that adapters rest on ────────────────────────────────────────────────────────────
+
+
+async def test_a_run_that_is_cancelled_gives_its_attempt_up_and_leaves_the_task_to_be_replayed(url: str) -> None:
+    ran: list[str] = []
+    here, go_on = asyncio.Event(), asyncio.Event()
+
+    @step(flush=True)
+    async def look(name: str) -> str:
+        ran.append(name)
+        return name
+
+    @effect
+    async def send(name: str) -> str:
+        ran.append(name)
+        return name
+
+    @durable
+    async def agent() -> list[str]:
+        said = [await look("looked"), await send("sent")]
+        here.set()
+        await go_on.wait()
+        return [*said, await look("looked again")]
+
+    async with Perdure(url) as app:
+        running = asyncio.ensure_future(app.run("t", agent))
+        await here.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        record = await app.tasks.get("t")
+        assert record is not None
+        assert (record.status, record.error, ran) == ("running", None, ["looked", "sent"])
+        go_on.set()
+        assert await app.run("t", agent) == ["looked", "sent", "looked again"]
+        assert ran == ["looked", "sent", "looked again"]

@@ -74,6 +74,7 @@ __getattr__ = lazy_door(
             "GIVEN_UP_AT_WORK",
             "Happened",
             "Effects",
+            "MayHaveHappened",
             "UNKNOWN",
             "UncertainEffect",
             "call",

@@ -19,6 +19,7 @@ __getattr__ = lazy_door(
             "Effect",
             "EffectRecord",
             "Happened",
+            "MayHaveHappened",
             "UNKNOWN",
             "UncertainEffect",
             "idempotency_headers",

@@ -11,6 +11,7 @@ __getattr__ = lazy_door(
             "DidNotHappen",
             "EffectCall",
             "Happened",
+            "MayHaveHappened",
             "UNKNOWN",
             "home_of",
             "idempotency_headers",

@@ -12,8 +12,9 @@ from typing import Any, Generic, Literal, TypeVar
 from msgspec import Struct
 
 from perdure._durable.attempt import Call, running_effect
-from perdure._durable.values import declare, refuse_misfit, refuse_no_exceptions
+from perdure._durable.values import declare, decode_error, refuse_misfit, refuse_no_exceptions
 from perdure._ground.durations import Duration, require_timedelta
+from perdure._model import Entry
 from perdure.errors import Conflict, EffectUncertain, InvalidInput, NoTask, NotStorable, ResultNotStorable
 
 T = TypeVar("T")
@@ -42,6 +43,17 @@ class _Answer:
 
 DID_NOT_HAPPEN = _Answer("DID_NOT_HAPPEN")
 UNKNOWN = _Answer("UNKNOWN")
+
+
+class MayHaveHappened(Struct, frozen=True):
+    """What an effect with on_uncertain="tell" gives instead of its result, when nobody knows whether it was done."""
+
+    name: str
+    key: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.name} may have happened ({self.why}). Look at its target before you do it again; key {self.key}"
 
 
 class DidNotHappen(Exception):
@@ -105,7 +117,7 @@ class EffectCall(Call):
         *,
         verify: Callable[..., Any] | None = None,
         keyed: bool = False,
-        on_uncertain: Literal["ask", "fail"] = "ask",
+        on_uncertain: Literal["ask", "fail", "tell"] = "ask",
         undo: Callable[..., Any] | None = None,
         failed_on: Sequence[type[BaseException]] = (),
         timeout: Duration = LONGEST,
@@ -115,8 +127,8 @@ class EffectCall(Call):
         super().__init__(function, timeout=timeout, **options)
         limit = require_timedelta("timeout", timeout)
         refuse_no_exceptions(failed_on=failed_on)
-        if on_uncertain not in ("ask", "fail"):
-            raise InvalidInput(f"on_uncertain is {on_uncertain!r}", do="choose ask or fail")
+        if on_uncertain not in ("ask", "fail", "tell"):
+            raise InvalidInput(f"on_uncertain is {on_uncertain!r}", do="choose ask, fail or tell")
         self.limit_seconds, self.home = limit.total_seconds(), home or home_of(function)
         self.limit_ms = int(self.limit_seconds * 1000)
         self.verify = getattr(verify, "plain", verify)  # an effect as a probe is run bare: it only looks
@@ -135,6 +147,16 @@ class EffectCall(Call):
             self.found_by = {"undo": self.undo.name, "home": self.home}
         elif self.verify is not None:
             self.found_by = {"home": self.home}
+
+    def read(self, entry: Entry) -> Any:
+        if entry.error is not None and self.on_uncertain == "tell" and (entry.note or {}).get("open"):
+            return self.told(entry.error, str((entry.note or {}).get("key", "")))
+        return super().read(entry)
+
+    def told(self, error: bytes, key: str) -> MayHaveHappened:
+        """The value for code that wants to be told that nobody knows."""
+        found = decode_error(error, self.raises)
+        return MayHaveHappened(self.name, key, found.why if isinstance(found, EffectUncertain) else str(found))
 
     def is_definite(self, error: BaseException, *, is_sent_again: bool = False) -> bool:
         """Whether this exception says that it was not done. Of a call that was sent before, and may have happened then,

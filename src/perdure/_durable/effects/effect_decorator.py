@@ -55,7 +55,7 @@ def effect(
     name: str = "",
     verify: Callable[..., Any] | None = None,
     keyed: bool = False,
-    on_uncertain: Literal["ask", "fail"] = "ask",
+    on_uncertain: Literal["ask", "fail", "tell"] = "ask",
     undo: Callable[..., Any] | None = None,
     retry: Retry | None = None,
     timeout: Duration = LONGEST,
@@ -70,7 +70,7 @@ def effect(
     name: str = "",
     verify: Callable[..., Any] | None = None,
     keyed: bool = False,
-    on_uncertain: Literal["ask", "fail"] = "ask",
+    on_uncertain: Literal["ask", "fail", "tell"] = "ask",
     undo: Callable[..., Any] | None = None,
     retry: Retry | None = None,
     timeout: Duration = LONGEST,
@@ -84,7 +84,7 @@ def effect(
     keyed          the target honours idempotency_key(), so the same call may be sent again
     failed_on      exceptions that mean: definitely not done; every other one leaves it uncertain
     retry          tries again after definite failures (and, if keyed, after others, with the same key)
-    on_uncertain   "ask" pauses the task for a person, "fail" raises EffectUncertain
+    on_uncertain   "ask" pauses the task for a person, "fail" raises EffectUncertain, "tell" returns a MayHaveHappened
     undo           undo(result, *same args) takes it back; it is an effect itself, with its own key
     timeout        how long the body may take; after it the effect is uncertain. A plain `def` is not cut off
 

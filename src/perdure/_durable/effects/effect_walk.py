@@ -434,6 +434,8 @@ class EffectEnd(RecordedCall):
         settling.tell_inbox(self.walk, self.outcome)
 
     def give(self) -> Any:
+        if self.trouble is not None and self.outcome.is_open and self.call.on_uncertain == "tell":
+            return self.call.told(self.trouble, self.walk.key)
         if self.trouble is not None:
             raise decode_error(self.trouble, self.call.raises) from self.outcome.error
         return self.copy

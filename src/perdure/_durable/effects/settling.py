@@ -68,7 +68,7 @@ async def settle(
         if may_send and call.keyed and (error is None or await _may_send_again(walk, error)):
             return Outcome(again="same key")
         why = "; ".join(filter(None, (_why(error), remark)))
-        if call.on_uncertain == "fail" or not may_ask:
+        if call.on_uncertain != "ask" or not may_ask:
             uncertain = EffectUncertain(call.name, why)
             uncertain.__cause__ = error
             return Outcome(error=uncertain, is_open=True)
