@@ -22,6 +22,13 @@ from typing import Any, ClassVar
 
 from perdure.keeper.core import Answer, Call, KeeperCore, Kind, Refused, Soon, Unit, Verb, is_uid, untrusted
 from perdure.keeper.kinds import recipes
+from perdure.keeper.kinds.command_output import (
+    ended_output,
+    forgotten_output,
+    forgotten_result,
+    running_output,
+    told_command,
+)
 from perdure.keeper.kinds.inputs import OWN
 from perdure.keeper.kinds.marks import Mark, Marks
 from perdure.keeper.kinds.shell_commands import LARGEST_OUTPUT, Command, Commands, digest
@@ -46,8 +53,6 @@ REFUSED = "again"
 # The key (Ctrl-^): once to have the call put on the line, if that is empty, and once to have it taken.
 KEY = b"\x1e\x1e"
 _REVOKED = b"revoked\n"
-# Bytes of one answer.
-_MOST_AT_ONCE = 1 << 18
 _ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
@@ -388,12 +393,9 @@ class Shell(Terminal):
         return True
 
     def _result(self, command: Command | None, known: dict[str, Any]) -> Answer:
-        if command is None:  # from before the machine was restarted: the output is gone
-            if known["code"] is None:
-                raise Refused("uncertain", id=known["id"])
-            told = {"code": known["code"], "cwd": known.get("cwd", ""), "text": "", "is_bare": True}
-            return Answer({**told, "start": 0, "end": known.get("size", 0), "size": known.get("size")})
-        return Answer(_told(command), self.commands.output(command))
+        return (
+            forgotten_result(known) if command is None else Answer(told_command(command), self.commands.output(command))
+        )
 
     def write(self, id: str, data: bytes) -> Soon:
         if self._is_shell and not self.has_ended:
@@ -406,20 +408,17 @@ class Shell(Terminal):
     def list_commands(self, call: Call) -> Answer:
         """All that are remembered, the oldest first, without their output."""
         found = sorted(self.commands.all.values(), key=lambda one: one.number) if self._is_shell else []
-        return Answer({"commands": [_told(one) for one in found if one.begun_at]})
+        return Answer({"commands": [told_command(one) for one in found if one.begun_at]})
 
     async def command_output(self, call: Call) -> Answer:
         """The output of one command from an offset of its own on, and how it stands; after a wait for its end."""
         id, offset = call.get("id", str, ""), max(0, call.get("start", int, 0))
         known = self.commands.known.get(id) if self._is_shell else None
+        command = self.commands.all.get(id) if self._is_shell else None
         if known is None:
             raise Refused("no command", id=id[:100])
-        command = self.commands.all.get(id)
-        if command is None:  # from before the machine was restarted
-            state = "uncertain" if known["code"] is None else "ended"
-            size = int(known.get("size") or 0)
-            told = {"state": state, "code": known["code"], "cwd": known.get("cwd", ""), "text": "", "waiting": None}
-            return Answer({**told, "start": size, "gap": max(0, size - offset), "end": size})
+        if command is None:
+            return forgotten_output(known, offset)
         if not command.has_ended and not self.has_ended:
             waiter: asyncio.Future[Command] = self.keeper.loop.create_future()
             self._waiters.setdefault(id, []).append(waiter)
@@ -427,21 +426,9 @@ class Shell(Terminal):
                 await asyncio.wait_for(waiter, min(float(call.values.get("seconds") or 0.0), MOST_PATIENCE))
             if waiter in (left := self._waiters.get(id, [])):
                 left.remove(waiter)
-        return self._output_of(command, offset)
-
-    def _output_of(self, command: Command, offset: int) -> Answer:
-        told = {"code": command.code, "cwd": command.cwd, "text": command.text, "waiting": None}
         if command.has_ended:
-            kept, size = self.commands.output(command), max(0, command.end - command.start)
-            first = max(offset, size - len(kept))
-            data = kept[first - (size - len(kept)) :][:_MOST_AT_ONCE]
-            return Answer({**told, "state": "ended", "start": first, "gap": first - offset, "end": size}, data)
-        if not command.begun_at or not command.start:
-            return Answer({**told, "state": "asked", "start": 0, "gap": 0, "end": 0})
-        part = self.log.read(command.start + offset, _MOST_AT_ONCE)
-        first, end = part.start - command.start, self.log.end - command.start
-        told |= {"waiting": self.waits_for(), "cwd": processes.cwd_of(self.leader) or ""}
-        return Answer({**told, "state": "running", "start": first, "gap": part.gap, "end": end}, part.data)
+            return ended_output(command, self.commands.output(command), offset)
+        return running_output(command, self.log, offset, self.waits_for(), processes.cwd_of(self.leader) or "")
 
     def command_state(self, call: Call) -> Answer:
         """Whether a command was asked for, has begun, has ended."""
@@ -516,21 +503,6 @@ def _folder_name(uid: object) -> str:
     if not is_uid(uid):
         raise Refused("invalid", what=f"commands of {uid!r}")
     return str(uid)
-
-
-def _told(command: Command) -> dict[str, Any]:
-    return {
-        "id": command.id,
-        "text": command.text,
-        "was_asked": command.was_asked,
-        "code": command.code,
-        "cwd": command.cwd,
-        "seconds": max(0.0, command.ended_at - command.begun_at) if command.has_ended else 0.0,
-        "start": command.start,
-        "end": command.end,
-        "begun_at": command.begun_at,
-        "ended_at": command.ended_at,
-    }
 
 
 KINDS = (Kind("shell", Shell),)
