@@ -121,6 +121,7 @@ __getattr__ = lazy_door(
             "make_attempt",
             "read_pasts",
             "rehearse_end",
+            "rehearse_fork",
             "run_here",
             "run_until_paused",
             "start_by_name",

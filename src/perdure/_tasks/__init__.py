@@ -22,6 +22,7 @@ __getattr__ = lazy_door(
             "has_carried",
             "put as put_checkpoint",
             "read_checkpoint",
+            "require_checkpoint",
             "read_own_state",
             "read_state_at",
             "store_once as checkpoint_once",

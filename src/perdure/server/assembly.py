@@ -8,6 +8,7 @@ from pathlib import Path
 from perdure._app import Perdure
 from perdure.server.access import BrowserGuard, Identities, Place, read_network, read_origin
 from perdure.server.credentials import ApiKeys, Sessions, Vault
+from perdure.server.jobs import Jobs
 from perdure.server.once import Answers
 from perdure.server.serving import Server
 from perdure.server.settings import Settings
@@ -47,6 +48,7 @@ class Desk:
     sessions: Sessions
     identities: Identities
     answers: Answers
+    jobs: Jobs
     place: Place
 
     @classmethod
@@ -56,7 +58,7 @@ class Desk:
         identities = Identities(
             keys, sessions, vault.clock, port=settings.port, rate=settings.rate, burst=settings.burst
         )
-        return cls(app, vault, keys, sessions, identities, Answers(vault), place)
+        return cls(app, vault, keys, sessions, identities, Answers(vault), Jobs(vault), place)
 
     async def close(self) -> None:
         await self.identities.close()

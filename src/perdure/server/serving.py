@@ -124,6 +124,8 @@ class Server:
     async def close(self) -> None:
         self.stopping.set()
         await self.live.close()
+        if self._desk is not None:
+            await self._desk.jobs.close()
         for app in self._apps.values():
             await app.close()
         self._apps.clear()

@@ -34,6 +34,9 @@ NOUNS = (  # one a line
     "family",
     "recall",
     "streams",
+    "jobs",
+    "bulk",
+    "switches",
 )
 
 
@@ -58,6 +61,7 @@ class Route(Struct, frozen=True, kw_only=True):
     body: type[Struct] | None = None  # None: a body is refused
     media: str = "application/json"  # of the body
     answer: Any = None  # the type of the answer's value; None: no body
+    rehearsal: Any = None  # the type of the answer to a dry run, where that is another one
     status: int = 200  # when it went well
     statuses: tuple[int, ...] = ()  # others that are particular to this route
     once: Need = "no"  # Idempotency-Key

@@ -14,7 +14,7 @@ __getattr__ = lazy_door(
         "task_fork": ("fork",),
         "task_handle": ("Handle", "handle_on"),
         "task_rollback": ("keep_for_rollback",),
-        "dry_runs": ("rehearse as rehearse_end",),
+        "dry_runs": ("rehearse as rehearse_end", "rehearse_fork"),
         "named_start": ("encode_call", "start_by_name", "start_encoded"),
         "task_start": ("Beginning", "start", "start_or_adopt"),
     },

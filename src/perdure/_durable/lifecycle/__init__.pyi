@@ -12,7 +12,7 @@ from perdure._durable.lifecycle.single_attempt import come_back, make_attempt
 from perdure._durable.lifecycle.task_fork import fork
 from perdure._durable.lifecycle.task_handle import Handle, handle_on
 from perdure._durable.lifecycle.task_rollback import keep_for_rollback
-from perdure._durable.lifecycle.dry_runs import rehearse as rehearse_end
+from perdure._durable.lifecycle.dry_runs import rehearse as rehearse_end, rehearse_fork
 from perdure._durable.lifecycle.named_start import encode_call, start_by_name, start_encoded
 from perdure._durable.lifecycle.task_start import Beginning, start, start_or_adopt
 from perdure._durable.lifecycle import line_carry_over
@@ -32,6 +32,7 @@ __all__ = [
     "handle_on",
     "keep_for_rollback",
     "rehearse_end",
+    "rehearse_fork",
     "encode_call",
     "start_by_name",
     "start_encoded",

@@ -17,7 +17,7 @@ __getattr__ = lazy_door(
             "store_once",
         ),
         "checkpoint_reader": ("CheckpointPart", "Checkpoints"),
-        "history": ("LeftToWorker", "read_checkpoint"),
+        "history": ("LeftToWorker", "read_checkpoint", "require_checkpoint"),
         "list_append": ("append", "causes_of"),
         "retention": ("Policy",),
     },

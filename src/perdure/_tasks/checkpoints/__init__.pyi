@@ -15,7 +15,7 @@ from perdure._tasks.checkpoints.checkpoint_write import (
     store_once,
 )
 from perdure._tasks.checkpoints.checkpoint_reader import CheckpointPart, Checkpoints
-from perdure._tasks.checkpoints.history import LeftToWorker, read_checkpoint
+from perdure._tasks.checkpoints.history import LeftToWorker, read_checkpoint, require_checkpoint
 from perdure._tasks.checkpoints.list_append import append, causes_of
 from perdure._tasks.checkpoints.retention import Policy
 from perdure._tasks.checkpoints import checkpoint_write
@@ -36,6 +36,7 @@ __all__ = [
     "Checkpoints",
     "LeftToWorker",
     "read_checkpoint",
+    "require_checkpoint",
     "append",
     "causes_of",
     "Policy",

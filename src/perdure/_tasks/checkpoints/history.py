@@ -70,6 +70,14 @@ async def find(task: TaskCore, name: str) -> tuple[Snapshot, FrameRow]:
     return await snapshots.materialise(task._store, task.uid, seq)
 
 
+async def require_checkpoint(task: TaskCore, name: str) -> None:
+    """
+    Raises:
+        NotFound, RecordDamaged: there is no such checkpoint, or it cannot be read.
+    """
+    await find(task, name)
+
+
 async def read_checkpoint(store: Store, uid: str, seq: int) -> dict[str, Any] | None:
     """What a checkpoint holds, by its number; None for one that was set aside.
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
-from perdure._tasks import Task
+from msgspec import ValidationError, convert
+
+from perdure._durable import rehearse_fork, start_by_name
+from perdure._ground.ids import check_id
+from perdure._model import Budget
+from perdure._tasks import Task, find_row, store_of
 from perdure.errors import AlreadyExists, InvalidInput
+from perdure.server.aside import aside
 from perdure.server.encoding import version_tag
 from perdure.server.nouns.references import address_of, require_version, task_of
 from perdure.server.problems import HttpProblem
 from perdure.server.requests import Answer, Ask
+from perdure.server.shapes.rehearsals import Rehearsal, dry_run_for
 from perdure.server.shapes.tasks import (
     Cancellation,
     Force,
@@ -21,16 +29,24 @@ from perdure.server.shapes.tasks import (
     NewTask,
     Resumption,
     Rollback,
+    Strict,
     seen_by,
 )
 from perdure.server.table import Nothing, Route
 from perdure.types import TaskRecord
 
 _MOST_FORKS = 1000
+_LONGEST = 100 * 365 * 24 * 3600.0  # seconds
+_OF_A_FUNCTION = ("version", "arguments", "queue", "priority", "key", "budget", "timeout")
+_OF_A_PLAIN_TASK = ("mode", "status", "state", "name", "description", "agent", "config", "depends_on")
 
 
 async def begin(ask: Ask[Nothing, NewTask]) -> Answer:
     new = ask.body
+    if new.function is not None:
+        return await _start(ask, new.function)
+    if any(getattr(new, name) is not None for name in _OF_A_FUNCTION):
+        raise InvalidInput(f"{', '.join(_OF_A_FUNCTION)} belong to a durable function", do="name the function too")
     if new.mode == "create":
         task = await ask.app.tasks.create(
             new.id,
@@ -47,6 +63,54 @@ async def begin(ask: Ask[Nothing, NewTask]) -> Answer:
     else:
         task = await ask.app.tasks.open(new.id, state=new.state, again=new.mode == "again")
     return await _told(ask, task, status=201 if task.created else 200)
+
+
+async def _start(ask: Ask[Nothing, NewTask], function: str) -> Answer:
+    """Have a durable function carried out by a worker; an id that exists is attached to."""
+    new, nothing = ask.body, NewTask(id=ask.body.id)
+    for name in _OF_A_PLAIN_TASK:
+        if getattr(new, name) != getattr(nothing, name):
+            raise InvalidInput(f"`{name}` is not for a durable function", do="leave it out, or leave out `function`")
+    task = await start_by_name(
+        ask.app.tasks,
+        new.id,
+        function,
+        new.version,
+        {} if new.arguments is None else new.arguments,
+        queue="default" if new.queue is None else new.queue,
+        priority=0 if new.priority is None else new.priority,
+        key=new.key or "",
+        budget=_budget(new.budget),
+        timeout=None if new.timeout is None else _seconds(new.timeout),
+        tags=new.tags,
+    )
+    return await _told(ask, task, status=201 if task.created else 200)
+
+
+def _budget(given: Any) -> Budget | None:
+    try:
+        return None if given is None else convert(given, _NewBudget, strict=False).to_budget()
+    except ValidationError as error:
+        raise InvalidInput(f"budget: {error}") from None
+
+
+def _seconds(given: float) -> timedelta:
+    if not 0 < given <= _LONGEST:
+        raise InvalidInput(f"timeout is {given}; it is a number of seconds above 0")
+    return timedelta(seconds=given)
+
+
+class _NewBudget(Strict, frozen=True, kw_only=True):
+    """What a task may spend; its time in seconds."""
+
+    tokens: int | None = None
+    money: float | None = None
+    time: float | None = None
+
+    def to_budget(self) -> Budget:
+        return Budget(
+            tokens=self.tokens, money=self.money, time=None if self.time is None else timedelta(seconds=self.time)
+        )
 
 
 async def pause(ask: Ask[Nothing, NewPause]) -> Answer:
@@ -69,6 +133,8 @@ async def resume(ask: Ask[Nothing, Resumption]) -> Answer:
 
 async def cancel(ask: Ask[Nothing, Cancellation]) -> Answer:
     task = await task_of(ask)
+    if ask.body.dry_run:
+        return dry_run_for(ask.caller, await aside(lambda: task.cancel(undo=ask.body.undo, dry_run=True)))
     await task.cancel(undo=ask.body.undo)
     return await _told(ask, task, done="cancelled")
 
@@ -77,20 +143,35 @@ async def rollback(ask: Ask[Nothing, Rollback]) -> Answer:
     task = await task_of(ask)
     await _same_version(ask, task)
     undo = None if ask.body.effects is None else ask.body.effects == "undo"
+    if ask.body.dry_run:
+        to = str(ask.body.to)
+        return dry_run_for(ask.caller, await aside(lambda: task.rollback(to, undo=undo, dry_run=True)))
     await task.rollback(str(ask.body.to), undo=undo, once=ask.once)
     return await _told(ask, task)
 
 
 async def fork(ask: Ask[Nothing, Fork]) -> Answer:
     task, how = await task_of(ask), ask.body
+    if how.dry_run:
+        return dry_run_for(ask.caller, await aside(lambda: rehearse_fork(task, how.at)), await _free_id(ask, task))
     if how.id is not None:
         return await _told(ask, await task.fork(how.id, at=how.at, set=how.set, once=ask.once), status=201)
-    for number in range(1, _MOST_FORKS):
+    while True:
         try:
-            made = await task.fork(f"{task.id}-fork" + (f"-{number}" if number > 1 else ""), at=how.at, set=how.set)
+            made = await task.fork(await _free_id(ask, task), at=how.at, set=how.set)
         except AlreadyExists:
             continue
         return await _told(ask, made, status=201)
+
+
+async def _free_id(ask: Ask[Nothing, Fork], task: Task) -> str:
+    """The id that was asked for, else the first of `<id>-fork`, `<id>-fork-2`, … that is free."""
+    if ask.body.id is not None:
+        return ask.body.id
+    for number in range(1, _MOST_FORKS):
+        id = f"{task.id}-fork" + (f"-{number}" if number > 1 else "")
+        if await find_row(store_of(task), check_id(id)) is None:
+            return id
     raise InvalidInput(f"task {task.id!r} has {_MOST_FORKS} forks without names", do="give the fork an id")
 
 
@@ -161,12 +242,20 @@ ROUTES = (
     ),
     _verb("pause", "Pause a task for a typed reason.", pause, NewPause, statuses=(202, 409)),
     _verb("resume", "Resume a paused or failed task.", resume, Resumption, match="may", statuses=(409, 412, 428)),
-    _verb("cancel", "Cancel a task and undo its effects.", cancel, Cancellation, statuses=(202, 409)),
+    _verb(
+        "cancel",
+        "Cancel a task and undo its effects.",
+        cancel,
+        Cancellation,
+        rehearsal=Rehearsal,
+        statuses=(202, 409),
+    ),
     _verb(
         "rollback",
         "Return a task to an earlier checkpoint.",
         rollback,
         Rollback,
+        rehearsal=Rehearsal,
         match="must",
         statuses=(202, 409, 412),
     ),
@@ -175,10 +264,11 @@ ROUTES = (
         "Make a new task from this one's past.",
         fork,
         Fork,
+        rehearsal=Rehearsal,
         scopes=("tasks:control", "tasks:write"),
         status=201,
         once="must",
-        statuses=(409,),
+        statuses=(200, 409),
     ),
     _verb(
         "signal",

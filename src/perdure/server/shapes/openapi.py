@@ -241,10 +241,16 @@ def _body(route: Route, schemas: Schemas) -> dict[str, Any]:
 def _good(route: Route, status: int, schemas: Schemas) -> dict[str, Any]:
     made: dict[str, Any] = {"description": _GOOD.get(status, "Done.")}
     if route.answer is not None:
-        made["content"] = {route.answers: {"schema": schemas.of(route.answer, "answer")}}
+        made["content"] = {route.answers: {"schema": _answer(route, schemas)}}
     elif route.streams or route.answers != "application/json":
         made["content"] = {route.answers: {}}
     return made
+
+
+def _answer(route: Route, schemas: Schemas) -> dict[str, Any]:
+    kinds = [kind for kind in (route.answer, route.rehearsal) if kind is not None]
+    found = [schemas.of(kind, "answer") for kind in kinds]
+    return found[0] if len(found) == 1 else {"anyOf": found}
 
 
 _GOOD = {
@@ -267,7 +273,7 @@ def _all_problems(table: tuple[Route, ...]) -> list[int]:
 
 def _shared_records(table: tuple[Route, ...]) -> frozenset[type[Any]]:
     given = [records_in(route.body) for route in table if route.body is not None]
-    told = [records_in(route.answer) for route in table if route.answer is not None]
+    told = [records_in(kind) for route in table for kind in (route.answer, route.rehearsal) if kind is not None]
     return frozenset().union(*given) & frozenset().union(*told)
 
 

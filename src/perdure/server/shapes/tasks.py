@@ -111,6 +111,7 @@ class Fork(Strict, frozen=True, kw_only=True):
     id: str | None = None
     at: str | None = None
     set: dict[str, Json] = field(default_factory=dict)
+    dry_run: bool = False
 
 
 class NewSignal(Strict, frozen=True, kw_only=True):
