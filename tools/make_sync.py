@@ -57,6 +57,7 @@ FACES = {
     "TriggerDraft": "perdure._durable",
     "Events": "perdure._durable",
     "Storage": "perdure.memory.storage",
+    "Webhooks": "perdure._tasks",
 }
 NOT_BLOCKING = {"memory": {"get_many", "publish", "published", "verify_resumable"}}  # there is no twin of these yet
 WAITED_HERE = {"run_script"}  # in the calling thread: a connection may be its thread's own

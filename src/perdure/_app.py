@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     )
     from perdure._model import Budget, DryRun, Event, Reason
     from perdure._runtime import Runtime, Units
-    from perdure._tasks import Checkpoints, Holders, Inbox, Once
+    from perdure._tasks import Checkpoints, Holders, Inbox, Once, Webhooks
     from perdure._worker import Hook, Queue, Workers
     from perdure.memory import Layer, Memory, StorageAdapter
     from perdure.memory.storage import Storage
@@ -242,6 +242,14 @@ class Perdure:
         from perdure._durable import Events
 
         return Events(self.tasks)
+
+    @property
+    def webhooks(self) -> Webhooks:
+        """Where events are sent to: make, change, rotate and remove webhooks, and see what was sent."""
+        from perdure._tasks import Webhooks
+        from perdure._worker import sender_of
+
+        return Webhooks(self.tasks, lambda: sender_of(self._store))
 
     def on(
         self, event: str, *, reason: Reason | None = None, name: str = ""

@@ -1,4 +1,4 @@
-"""Tasks that begin by themselves: schedules, triggers, events; state machines; the kill switch."""
+"""Tasks that begin by themselves: schedules, triggers, events; webhooks; state machines; the kill switch."""
 
 from perdure._ground.lazy_door import lazy_door
 
@@ -21,5 +21,6 @@ __getattr__ = lazy_door(
         ),
         "perdure._durable.control": ("KillSwitch", "Switch"),
         "perdure._model": ("Event", "Trigger"),
+        "perdure._tasks.webhooks": ("Delivery", "MadeWebhook", "Webhook", "Webhooks"),
     },
 )

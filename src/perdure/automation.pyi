@@ -1,4 +1,4 @@
-"""Tasks that begin by themselves: schedules, triggers, events; state machines; the kill switch.
+"""Tasks that begin by themselves: schedules, triggers, events; webhooks; state machines; the kill switch.
 
 Written by tools/make_doors.py from the table in automation.py.
 """
@@ -19,6 +19,7 @@ from perdure._durable.automation import (
 )
 from perdure._durable.control import KillSwitch, Switch
 from perdure._model import Event, Trigger
+from perdure._tasks.webhooks import Delivery, MadeWebhook, Webhook, Webhooks
 __all__ = [
     "Do",
     "Events",
@@ -36,4 +37,8 @@ __all__ = [
     "Switch",
     "Event",
     "Trigger",
+    "Delivery",
+    "MadeWebhook",
+    "Webhook",
+    "Webhooks",
 ]

@@ -27,6 +27,7 @@ OWNERS = ("o1", "o2")
 SCOPES = ("queue mail", "key é")
 QUEUES, FUNCTIONS = ("default", "slow"), ("greet", "order")
 KINDS, KEYS, HANDLERS = ("schedule", "frames"), ("a", "é"), ("mail", "log")
+HOOKS, MESSAGES = ("hook_a", "hook_b"), ("msg_1", "msg_2", "msg_3")
 PATHS, TOPICS = ("1", "2/1", "10"), ("news", "é", "~task beta", "~poll")
 MEMORY_KEYS = ("a", "a/1", "b/é")
 FINISHED = ("completed", "failed", "cancelled")
@@ -351,6 +352,16 @@ def dump(engine: Engine) -> dict[str, Any]:
         for handler in HANDLERS:
             asked = {**here, "handler": handler, "since": 0, "ended_since": 1_010, "limit": 1000}
             whole[f"{namespace}: {handler} has not had"] = read("read_undelivered", asked)
+        whole[f"{namespace}: webhooks"] = read("list_webhooks", here)
+        for hook in HOOKS:
+            asked = {**here, "webhook": hook, "before": "~", "limit": 1000}
+            whole[f"{namespace}: due for {hook}"] = read("due_deliveries", {**asked, "by": 1_020})
+            for state in ("", "due", "delivered"):
+                whole[f"{namespace}: {state} for {hook}"] = read("list_deliveries", {**asked, "state": state})
+        for message in MESSAGES:
+            whole[f"{namespace}: {message}"] = read("get_delivery", {**here, "id": message})
+        asked = {**here, "handler": HANDLERS[0], "since": 1_005, "limit": 1000}
+        whole[f"{namespace}: changed and not told"] = read("changed_undelivered", asked)
         for id in IDS:
             whole[f"{namespace}/{id}: current"] = read("get_task", {**here, "id": id})
             whole[f"{namespace}/{id}: history"] = read("get_history", {**here, "id": id})

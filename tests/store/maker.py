@@ -16,10 +16,12 @@ from tests.store.kit import (
     FINISHED,
     FUNCTIONS,
     HANDLERS,
+    HOOKS,
     IDS,
     KEYS,
     KINDS,
     MEMORY_KEYS,
+    MESSAGES,
     MOVES,
     NAMESPACES,
     NO_FRAME,
@@ -106,6 +108,9 @@ class Maker:
 
         self._beside: list[Make] = [*[self.add_value, self.change_value] * 2, self.drop_value, self.reseal_value]
         self._beside += [self.deliver, self.import_task, self.import_task]
+        self._hooks: list[Make] = [*[self.add_webhook, self.add_delivery, self.record_delivery] * 3, self.mark_webhook]
+        self._hooks += [self.change_webhook, self.drop_webhook, *[self.drop_deliveries] * 3, self.reseal_webhook]
+        self._hooks += [self.reseal_delivery]
 
     def batch(self) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
         """A few verbs on one task for one transaction, most often one, and the key they share.
@@ -122,18 +127,27 @@ class Maker:
     def _fitting(self, uid: str, status: str | None) -> list[Make]:
         """Verbs that may be lawful now; or, now and then, any."""
         dice = self._random.random()
-        if dice < 0.08:
+        if dice < 0.09:
+            return self._fitting_hooks()
+        if dice < 0.16:
             return self._beside
-        if dice < 0.26:
+        if dice < 0.3:
             return self._any
         if status is None:
             return [self.create_task, self.start_function, self.fork_function]
         if status in FINISHED:
             return self._when_finished
-        if dice < 0.46:
+        if dice < 0.48:
             return self._house
         holder = self._hand.holder(uid)
         return self._while_held if holder is not None and holder.worker is not None else self._while_free
+
+    def _fitting_hooks(self) -> list[Make]:
+        """Verbs of webhooks: first of all there has to be one, and a message for it."""
+        hooks = self._hand.engine.query("list_webhooks", {"namespace": self._place[0]})
+        if not hooks:
+            return [self.add_webhook]
+        return [self.add_delivery] if all(hook[7] is None for hook in hooks) else self._hooks
 
     def _some_task(self) -> Sequence[str]:
         """Most often one of two tasks, so that verbs meet; now and then any uid."""
@@ -429,6 +443,56 @@ class Maker:
 
     def deliver(self, uid: str) -> dict[str, Any]:
         return {"uid": uid, "handler": self._random.choice(HANDLERS), "delivered": self._random.randint(0, 5)}
+
+    # ── webhooks ────────────────────────────────────────────────────────────────────────────────
+
+    def _hook(self) -> dict[str, Any]:
+        self._clock += self._random.choice((0, 1))
+        what = {"uid": self._place[0], "id": self._random.choice((*HOOKS, HOOKS[0])), "at": self._clock, "author": "{}"}
+        return {**what, "record": self._random.choice((b"record", b"\0"))}
+
+    def add_webhook(self, uid: str) -> dict[str, Any]:
+        return self._hook()
+
+    def change_webhook(self, uid: str) -> dict[str, Any]:
+        return {**self._hook(), "version": self._random.choice((1, 1, 2, 3))}
+
+    def drop_webhook(self, uid: str) -> dict[str, Any]:
+        return self.change_webhook(uid)
+
+    def mark_webhook(self, uid: str) -> dict[str, Any]:
+        pick = self._random.choice
+        what = {"worker": pick(("", "w1")), "old_worker": pick(("", "", "w1")), "failing_since": pick((None, 1_005))}
+        return {**self._hook(), **what}
+
+    def reseal_webhook(self, uid: str) -> dict[str, Any]:
+        return {**self._hook(), "old_record": self._random.choice((b"record", b"\0"))}
+
+    def add_delivery(self, uid: str) -> dict[str, Any]:
+        pick = self._random.choice
+        what = {
+            "id": pick(MESSAGES),
+            "webhook": pick((*HOOKS, HOOKS[0])),
+            "task_uid": uid,
+            "number": 1,
+            "event": "task.paused",
+        }
+        return {"uid": self._place[0], **what, "at": self._clock, "due_at": self._clock, "body": b"body"}
+
+    def record_delivery(self, uid: str) -> dict[str, Any]:
+        pick = self._random.choice
+        what = {"id": pick(MESSAGES), "tries": pick((0, 0, 1)), "due_at": pick((None, self._clock + 5))}
+        ended = {"state": pick(("due", "delivered")), "status": pick((None, 204)), "took_ms": 3}
+        return {"uid": self._place[0], **what, **ended, "at": self._clock, "answer": pick((None, b"answer"))}
+
+    def drop_deliveries(self, uid: str) -> dict[str, Any]:
+        pick = self._random.choice
+        return {"uid": self._place[0], "webhook": pick((*HOOKS, HOOKS[0])), "before": pick(("~", "~", *MESSAGES))}
+
+    def reseal_delivery(self, uid: str) -> dict[str, Any]:
+        new = {"body": b"body", "answer": b"answer"}
+        old = {"old_body": b"body", "old_answer": self._random.choice((None, b"answer"))}
+        return {"uid": self._random.choice(MESSAGES), **new, **old}
 
     def import_task(self, uid: str) -> dict[str, Any]:
         """A task that is here, once more under another uid and perhaps another id."""

@@ -62,6 +62,15 @@ reads. The verbs and queries are named alike in both engines, one file each; the
 | reseal_value      | the same value under another key                        | changed since it was read            |
 | deliver           | how many of a task's events a handler has had           | it has had as many                   |
 | reseal_memory     | what a memory layer keeps, under another key            | changed since it was read            |
+| add_webhook       | where events of a namespace are sent to                 | the id is taken                      |
+| change_webhook    | another record of it                                    | changed since it was read            |
+| mark_webhook      | which process sends to it; since when all tries failed  | another process has the post         |
+| drop_webhook      | it is gone, with its messages                           | changed since it was read            |
+| add_delivery      | one message for a webhook                               | it is there already, or no webhook   |
+| record_delivery   | how a try ended, and when the next is due               | the try is recorded already          |
+| drop_deliveries   | messages from before a moment are gone                  | there are none                       |
+| reseal_webhook    | the same record under another key                       | changed since it was read            |
+| reseal_delivery   | the same message under another key                      | changed since it was read            |
 | forget_worker     | a dead process's row is gone                            | it holds a lease                     |
 """
 
@@ -390,6 +399,38 @@ class WorkerRow(NamedTuple):
     wish: str | None
 
 
+class HookRow(NamedTuple):
+    """One webhook; `record` is sealed, `worker` is the process that sends to it ('': none)."""
+
+    id: str
+    version: int
+    changed_at: int
+    author: str
+    record: bytes
+    worker: str
+    failing_since: int | None
+    next_due: int | None
+
+
+class DeliveryRow(NamedTuple):
+    """One message to a webhook, due while `due_at` is there; `body` and `answer` are sealed."""
+
+    id: str
+    webhook: str
+    task_uid: str
+    number: int
+    event: str
+    made_at: int
+    due_at: int | None
+    tries: int
+    state: str
+    status: int | None
+    sent_at: int | None
+    took_ms: int | None
+    body: bytes
+    answer: bytes | None
+
+
 class SwitchRow(NamedTuple):
     """A kill switch that is on; the id is empty for that of all tasks."""
 
@@ -429,4 +470,8 @@ ROWS: Mapping[str, type[NamedTuple]] = {
     "read_signals": SignalRow,
     "read_workers": WorkerRow,
     "read_switches": SwitchRow,
+    "list_webhooks": HookRow,
+    "due_deliveries": DeliveryRow,
+    "list_deliveries": DeliveryRow,
+    "get_delivery": DeliveryRow,
 }

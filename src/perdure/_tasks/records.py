@@ -228,6 +228,12 @@ def event(store: Store, task_id: str, uid: str, row: EventRow) -> Event:
     )
 
 
+def event_without_data(task_id: str, row: EventRow) -> Event:
+    """An event whose data cannot be read: it is damaged, or its key is not here."""
+    author = stored_json(row.author, "an author", dict)
+    return Event(task_id=task_id, number=row.number, at=moment(row.at), kind=row.kind, author=author, data=None)
+
+
 def _pause(store: Store, row: TaskRow) -> Pause | None:
     pause: Pause | None = _optional(store, row.uid, "pause", row.pause, Pause)
     return pause if pause is None or row.due_at is None else replace(pause, next_look_at=moment(row.due_at))

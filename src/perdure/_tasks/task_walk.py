@@ -37,6 +37,11 @@ async def has_memory(store: Store) -> bool:
     return await _has_had(store, "0005_memory")
 
 
+async def has_webhooks(store: Store) -> bool:
+    """Whether the store has tables for webhooks."""
+    return await _has_had(store, "0016_webhooks")
+
+
 async def _has_had(store: Store, migration: str) -> bool:
     if store.engine.kind == "memory":
         return True  # it has everything from the start, and no migrations

@@ -2,10 +2,11 @@
 
 from perdure._worker.claimer import ClaimedTask
 from perdure._worker.drain import drain_workers
-from perdure._worker.duty import Duty
+from perdure._worker.duty import Duty, DutyLoop
 from perdure._worker.queues import Queue
 from perdure._worker.registration import DRAIN
 from perdure._worker.spawn_hook import Hook
+from perdure._worker.webhooks import WebhookDuty, sender_of
 from perdure._worker.worker import Settings, Worker
 from perdure._worker.worker_records import WorkerRecord, Workers, WorkerState
 
@@ -13,12 +14,15 @@ __all__ = [
     "DRAIN",
     "ClaimedTask",
     "Duty",
+    "DutyLoop",
     "Hook",
     "Queue",
     "Settings",
+    "WebhookDuty",
     "Worker",
     "WorkerRecord",
     "WorkerState",
     "Workers",
     "drain_workers",
+    "sender_of",
 ]

@@ -29,6 +29,7 @@ from perdure._worker.spawn_hook import Hook, SpawnHook
 from perdure._worker.stalls import Stalls
 from perdure._worker.timers import Timers
 from perdure._worker.triggers import Triggers
+from perdure._worker.webhooks import WebhookDuty, sender_of
 from perdure.errors import InvalidInput, PerdureError
 
 GRACE = timedelta(seconds=10)
@@ -85,6 +86,7 @@ class Worker:
         duties += [Deadlines(self._tasks, self._cancel), Dependencies(self._tasks), AwaitedTasks(self._tasks)]
         duties += [Timers(self._tasks), Pollers(self._tasks), Schedules(self._tasks), Triggers(self._tasks)]
         duties += [Deliveries(self._tasks, handler) for handler in handlers_in(self._tasks)]
+        duties.append(WebhookDuty(self._tasks, sender_of(self._store)))
         after = self._settings.stalled_after
         if after is not None:
             restart = self._settings.restart_stalled
@@ -96,6 +98,9 @@ class Worker:
         if handlers_in(self._tasks):
             await _next_millisecond(clock)
         self._loops = [DutyLoop(duty, clock, calm=isinstance(duty, _AFTER_MOVES)) for duty in self._duties()]
+        for loop in self._loops:
+            if isinstance(loop.duty, WebhookDuty):
+                loop.duty.wake = loop.ring
         claiming = next(loop for loop in self._loops if loop.duty is self._claimer)
         self._claimer.ring = claiming.ring
         self._stack.enter_context(self._store.bell.subscribed(BellRelay(self._heard).ring))
@@ -112,7 +117,7 @@ class Worker:
         await asyncio.gather(*self._running, return_exceptions=True)
         await self._claimer.end()
         for loop in self._loops:
-            if isinstance(loop.duty, Deliveries):
+            if isinstance(loop.duty, Deliveries | WebhookDuty):
                 with suppress(PerdureError):  # store out of reach: the post is free once this process is gone
                     await loop.duty.leave()
         self._stack.close()

@@ -29,6 +29,7 @@ from perdure.sync._faces import (
     Tasks,
     Triggers,
     Units,
+    Webhooks,
     Workers,
 )
 
@@ -65,6 +66,11 @@ class Perdure:
         self.triggers = Triggers(self._inner.triggers)
         self.events = Events(self._inner.events)
         self._live: LoopThread | None = None
+
+    @property
+    def webhooks(self) -> Webhooks:
+        """Where events are sent to: make, change, rotate and remove webhooks, and see what was sent."""
+        return Webhooks(self._inner.webhooks)
 
     @property
     def workers(self) -> Workers:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec import UNSET, UnsetType
+
 from perdure._ground.bridge import drive, entered, iterate
 
 if TYPE_CHECKING:
@@ -70,13 +72,23 @@ if TYPE_CHECKING:
     from perdure._runtime import UnitAccess as AsyncUnitAccess
     from perdure._runtime import UnitOutput, UnitRecord
     from perdure._runtime import Units as AsyncUnits
-    from perdure._tasks import CheckpointPart, RemoteHolder, Stored, TaskCore
+    from perdure._tasks import (
+        CheckpointPart,
+        Delivery,
+        DeliveryState,
+        MadeWebhook,
+        RemoteHolder,
+        Stored,
+        TaskCore,
+        Webhook,
+    )
     from perdure._tasks import Checkpoints as AsyncCheckpoints
     from perdure._tasks import Holders as AsyncHolders
     from perdure._tasks import Inbox as AsyncInbox
     from perdure._tasks import Task as AsyncTask
     from perdure._tasks import TaskFrames as AsyncTaskFrames
     from perdure._tasks import Tasks as AsyncTasks
+    from perdure._tasks import Webhooks as AsyncWebhooks
     from perdure._worker import WorkerRecord
     from perdure._worker import Workers as AsyncWorkers
     from perdure.memory.storage import Delete, Put
@@ -1281,3 +1293,164 @@ class Storage:
     def load(self, key: str) -> Loaded | None:
         """The value with its version; None when there is none."""
         return drive(self._inner.load(key))
+
+
+class Webhooks:
+    """The webhooks of a namespace."""
+
+    def __init__(self, inner: AsyncWebhooks) -> None:
+        self._inner = inner
+
+    def make(
+        self,
+        url: str,
+        *,
+        events: Iterable[str] = ("*",),
+        reasons: Iterable[str] = (),
+        functions: Iterable[str] = (),
+        agents: Iterable[str] = (),
+        tags: Mapping[str, str] = {},
+        data: bool = False,
+        description: str = "",
+    ) -> MadeWebhook:
+        """Have events sent to this address, from now on. The answer holds the secret, which is not shown again.
+
+        events       dotted names, as in docs/reference/events.md; "*" is all
+        reasons      of task.paused, only pauses for these reasons
+        functions, agents, tags   only events of tasks that fit all of these
+        data         also send what agents wrote: questions, errors, data of events
+
+        Raises:
+            AddressRefused: no message would be sent to this address.
+            InvalidInput: another setting is not valid, or the namespace has 100 webhooks.
+        """
+        return drive(
+            self._inner.make(
+                url,
+                events=events,
+                reasons=reasons,
+                functions=functions,
+                agents=agents,
+                tags=tags,
+                data=data,
+                description=description,
+            )
+        )
+
+    def list(self) -> Sequence[Webhook]:
+        """All webhooks of the namespace, oldest first."""
+        return drive(self._inner.list())
+
+    def get(self, id: str) -> Webhook:
+        """
+        Raises:
+            NotFound: the namespace has no such webhook.
+        """
+        return drive(self._inner.get(id))
+
+    def change(
+        self,
+        id: str,
+        *,
+        version: int | None = None,
+        url: str | UnsetType = UNSET,
+        events: Iterable[str] | UnsetType = UNSET,
+        reasons: Iterable[str] | UnsetType = UNSET,
+        functions: Iterable[str] | UnsetType = UNSET,
+        agents: Iterable[str] | UnsetType = UNSET,
+        tags: Mapping[str, str] | UnsetType = UNSET,
+        data: bool | UnsetType = UNSET,
+        description: str | UnsetType = UNSET,
+        enabled: bool | UnsetType = UNSET,
+    ) -> Webhook:
+        """Change what is given and leave the rest. Messages that wait are sent to the new address.
+
+        Raises:
+            NotFound: the namespace has no such webhook.
+            Conflict: it is no longer at `version`; nothing was changed.
+            AddressRefused, InvalidInput: a setting is not valid; nothing was changed.
+        """
+        return drive(
+            self._inner.change(
+                id,
+                version=version,
+                url=url,
+                events=events,
+                reasons=reasons,
+                functions=functions,
+                agents=agents,
+                tags=tags,
+                data=data,
+                description=description,
+                enabled=enabled,
+            )
+        )
+
+    def enable(self, id: str) -> Webhook:
+        """Send to a webhook that was disabled. Messages that wait since then are sent first.
+
+        Raises:
+            NotFound: the namespace has no such webhook.
+        """
+        return drive(self._inner.enable(id))
+
+    def disable(self, id: str) -> Webhook:
+        """Send nothing more until it is enabled. Events go on being queued; they are kept for 7 days.
+
+        Raises:
+            NotFound: the namespace has no such webhook.
+        """
+        return drive(self._inner.disable(id))
+
+    def remove(self, id: str, *, version: int | None = None) -> None:
+        """Remove a webhook and all its messages.
+
+        Raises:
+            NotFound: the namespace has no such webhook.
+            Conflict: it is no longer at `version`; nothing was removed.
+        """
+        drive(self._inner.remove(id, version=version))
+
+    def rotate(self, id: str, overlap: Duration = "24h") -> MadeWebhook:
+        """Give a webhook a new secret, shown this once. For the overlap messages are signed with both.
+
+        Raises:
+            NotFound: the namespace has no such webhook.
+            InvalidInput: the overlap is longer than 7 days.
+        """
+        return drive(self._inner.rotate(id, overlap))
+
+    def test(self, id: str) -> Delivery:
+        """Queue a ping, which is sent like any message.
+
+        Raises:
+            NotFound: the namespace has no such webhook.
+            Conflict: it is disabled.
+        """
+        return drive(self._inner.test(id))
+
+    def deliveries(
+        self, id: str, *, state: DeliveryState | None = None, before: str | None = None, limit: int = 50
+    ) -> Sequence[Delivery]:
+        """The messages of a webhook, the newest first; `before` is the id of the last one that was seen.
+
+        Raises:
+            NotFound: the namespace has no such webhook.
+        """
+        return drive(self._inner.deliveries(id, state=state, before=before, limit=limit))
+
+    def delivery(self, id: str, message_id: str) -> Delivery:
+        """
+        Raises:
+            NotFound: the webhook has no such message.
+        """
+        return drive(self._inner.delivery(id, message_id))
+
+    def replay(self, id: str, message_id: str) -> Delivery:
+        """Queue the same body once more, under a new id.
+
+        Raises:
+            NotFound: the webhook has no such message.
+            Conflict: the webhook is disabled.
+        """
+        return drive(self._inner.replay(id, message_id))

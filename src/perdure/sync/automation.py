@@ -1,4 +1,4 @@
-"""Tasks that begin by themselves: schedules, triggers, events; state machines; the kill switch.
+"""Tasks that begin by themselves: schedules, triggers, events; webhooks; state machines; the kill switch.
 
 The same as perdure.automation, without await. Written by tools/make_sync.py.
 """
@@ -7,16 +7,30 @@ from __future__ import annotations
 
 from perdure import automation as _automation
 from perdure._durable import waited
-from perdure.automation import Do, Event, IncomingEvent, Received, Schedule, Switch, Tick, Trigger
+from perdure.automation import (
+    Delivery,
+    Do,
+    Event,
+    IncomingEvent,
+    MadeWebhook,
+    Received,
+    Schedule,
+    Switch,
+    Tick,
+    Trigger,
+    Webhook,
+)
 from perdure.sync._calls import Reducer
-from perdure.sync._faces import Events, KillSwitch, ScheduleDraft, Schedules, TriggerDraft, Triggers
+from perdure.sync._faces import Events, KillSwitch, ScheduleDraft, Schedules, TriggerDraft, Triggers, Webhooks
 
 __all__ = [
+    "Delivery",
     "Do",
     "Event",
     "Events",
     "IncomingEvent",
     "KillSwitch",
+    "MadeWebhook",
     "Received",
     "Reducer",
     "Schedule",
@@ -27,6 +41,8 @@ __all__ = [
     "Trigger",
     "TriggerDraft",
     "Triggers",
+    "Webhook",
+    "Webhooks",
     "scheduled",
 ]
 

@@ -6,6 +6,7 @@ __getattr__ = lazy_door(
     __name__,
     {
         "addresses": ("is_allowed", "is_own", "why_refused"),
+        "operator_settings": ("operator_rules",),
         "sender": ("Reply", "Sender"),
         "signing": ("is_signed", "key_of", "new_secret", "sign"),
         "web_address": ("Rules", "WebAddress", "read_address"),

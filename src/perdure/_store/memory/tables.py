@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from perdure._store.contract import AttemptRow, EventRow, FrameRow, TaskRow
+from perdure._store.contract import AttemptRow, DeliveryRow, EventRow, FrameRow, HookRow, TaskRow
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -75,6 +75,8 @@ class Tables:
         self.memory: dict[tuple[str, str, str], Any] = {}  # by namespace, life and key; rows of memory_values.py
         self.slots: dict[tuple[str, int], Any] = {}  # by scope and number: rows of limits.py
         self.switches: dict[tuple[str, str], Any] = {}  # by namespace and id
+        self.webhooks: dict[tuple[str, str], HookRow] = {}  # by namespace and id
+        self.hook_deliveries: dict[str, tuple[str, DeliveryRow]] = {}  # by id, with the namespace
         self._undo: list[tuple[dict[Any, Any], Any, Any]] = []
 
     # ── changing ────────────────────────────────────────────────────────────────────────────────

@@ -113,6 +113,15 @@ TOUCHES = {
     "start_function": Touch(),
     "suspend": _HOLDER,
     "take_slot": Touch(),
+    "add_webhook": Touch(),
+    "change_webhook": Touch(),
+    "mark_webhook": Touch(),
+    "drop_webhook": Touch(),
+    "add_delivery": Touch(),
+    "record_delivery": Touch(),
+    "drop_deliveries": Touch(),
+    "reseal_webhook": Touch(),
+    "reseal_delivery": Touch(),
 }
 
 # A claim waits for whoever is writing for its task, and must not keep others waiting meanwhile.

@@ -19,9 +19,10 @@ from perdure._ground import envelope
 from perdure._ground.bridge import Call
 from perdure._store import EventRow, FrameRow, Row, Store, TaskRow, ValueRow, Write
 from perdure._tasks.state import snapshots
-from perdure._tasks.task_walk import PAGE, SLICE, has_functions, has_memory, has_shelf, in_slices
+from perdure._tasks.task_walk import PAGE, SLICE, has_functions, has_memory, has_shelf, has_webhooks, in_slices
 from perdure._tasks.upkeep.steps import NO_STEPS, Steps, StopUpkeep, Tell
 from perdure._tasks.values import bound_to
+from perdure._tasks.webhooks import bound_to as hook_bound_to
 from perdure.errors import KeyMissing, RecordDamaged
 
 # How often the whole store is walked for records that were written under an old key meanwhile.
@@ -174,7 +175,8 @@ class _Kind(NamedTuple):
 async def _kinds(store: Store) -> tuple[_Kind, ...]:
     kinds = _KINDS + _FUNCTION_KINDS if await has_functions(store) else _KINDS
     kinds = (*kinds, _VALUE_KIND) if await has_shelf(store) else kinds
-    return (*kinds, _MEMORY_KIND) if await has_memory(store) else kinds
+    kinds = (*kinds, _MEMORY_KIND) if await has_memory(store) else kinds
+    return kinds + _HOOK_KINDS if await has_webhooks(store) else kinds
 
 
 async def _walk(store: Store, kind: _Kind, steps: Steps = NO_STEPS) -> AsyncIterator[_Sealed]:
@@ -263,6 +265,23 @@ async def _reseal_memory(store: Store, found: _Sealed) -> list[Write]:
     return [_write(store, "reseal_memory", found.uid, {"life": life, "key": key, "value": new, "old_value": old})]
 
 
+async def _reseal_webhook(store: Store, found: _Sealed) -> list[Write]:
+    """Its uid is a namespace."""
+    (id,) = found.place
+    rows = await store.query("sealed_webhook", uid=found.uid, id=id)
+    if not rows:
+        return []
+    old = rows[0][0]
+    new = _again(store, hook_bound_to(found.uid, id), old)
+    return [_write(store, "reseal_webhook", found.uid, {"id": id, "record": new, "old_record": old})]
+
+
+async def _reseal_delivery(store: Store, found: _Sealed) -> list[Write]:
+    """Its uid is a message's id."""
+    rows = await store.query("sealed_delivery", uid=found.uid)
+    return _columns(store, "reseal_delivery", found.uid, _named(rows, "body", "answer"))
+
+
 def _named(rows: list[Row], *names: str) -> dict[str, bytes | None]:
     return dict(zip(names, rows[0], strict=True)) if rows else {}
 
@@ -294,3 +313,7 @@ _FUNCTION_KINDS = (
 )
 _VALUE_KIND = _Kind("value", "heads_of_values", {"kind": "", "key": ""}, _reseal_value)
 _MEMORY_KIND = _Kind("memory", "heads_of_memory", {"life": "", "key": ""}, _reseal_memory)
+_HOOK_KINDS = (
+    _Kind("webhook", "heads_of_webhooks", {"id": ""}, _reseal_webhook),
+    _Kind("delivery", "heads_of_deliveries", {}, _reseal_delivery),
+)

@@ -18,7 +18,7 @@ from perdure._model import EVENT_NAMES, REASONS, Event
 from perdure._store import EventRow, Store
 from perdure._tasks import records
 from perdure._tasks.values.named_values import Shelf
-from perdure.errors import InvalidInput
+from perdure.errors import InvalidInput, KeyMissing, RecordDamaged
 
 EVERY = "*"
 
@@ -102,6 +102,8 @@ def make_handler(function: Callable[[Event], Any], event: str, reason: str | Non
         raise InvalidInput(f"unknown event {event!r}", do=do)
     if reason is not None and reason not in REASONS:
         raise InvalidInput(f"{reason!r} is no reason to pause", do=f"choose from {', '.join(REASONS)}")
+    if name.startswith("~"):
+        raise InvalidInput(f"the name of a handler cannot begin with ~: {name!r}", do="choose another name=")
     called = name or f"{getattr(function, '__qualname__', type(function).__qualname__)}"
     return Handler(called.replace("<locals>.", ""), event, reason, function)
 
@@ -117,9 +119,20 @@ async def undelivered(store: Store, handler: str, *, since: int, ended_since: in
     return [Undelivered(uid, id, had) for uid, id, _, had in rows]
 
 
-async def events_after(store: Store, task: Undelivered, limit: int = 1000) -> Sequence[Event]:
+async def events_after(
+    store: Store, task: Undelivered, limit: int = 1000, *, has_to_be_whole: bool = True
+) -> Sequence[Event]:
+    """The events a handler has not had. Unless they have to be whole, an event whose data cannot be read has none."""
     rows = await store.query("read_events", uid=task.uid, after=task.had, limit=limit)
-    return [records.event(store, task.id, task.uid, EventRow(*row)) for row in rows]
+    events = []
+    for row in rows:
+        try:
+            events.append(records.event(store, task.id, task.uid, EventRow(*row)))
+        except (KeyMissing, RecordDamaged):
+            if has_to_be_whole:
+                raise
+            events.append(records.event_without_data(task.id, EventRow(*row)))
+    return events
 
 
 async def has_had(store: Store, handler: str, task: Undelivered, number: int) -> None:

@@ -1,0 +1,14 @@
+-- changed_undelivered: tasks that have changed since a moment and have events that a handler has not had. It reads the
+-- index of changes only. Tasks that another has taken the place of are left to read_undelivered.
+SELECT tasks.uid, tasks.id, tasks.event_count, COALESCE(deliveries.delivered, 0)
+FROM perdure.tasks
+LEFT JOIN perdure.deliveries ON deliveries.task_uid = tasks.uid AND deliveries.handler = %(handler)s::text
+WHERE tasks.event_count > COALESCE(deliveries.delivered, 0)
+  AND tasks.uid IN (
+    SELECT uid FROM perdure.tasks WHERE namespace = %(namespace)s::text AND is_current AND archived_at IS NULL AND updated_at >= %(since)s::bigint
+      AND status IN ('pending', 'running', 'paused', 'completed', 'failed', 'cancelled')
+    UNION ALL
+    SELECT uid FROM perdure.tasks WHERE namespace = %(namespace)s::text AND is_current AND archived_at IS NOT NULL AND updated_at >= %(since)s::bigint
+      AND status IN ('completed', 'failed', 'cancelled')
+  )
+ORDER BY tasks.uid LIMIT %(limit)s::bigint;

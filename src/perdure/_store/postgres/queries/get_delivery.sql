@@ -1,0 +1,3 @@
+-- get_delivery: one message.
+SELECT id, webhook, task_uid, number, event, made_at, due_at, tries, state, status, sent_at, took_ms, body, answer
+FROM perdure.hook_deliveries WHERE id = %(id)s::text AND namespace = %(namespace)s::text;

@@ -1,0 +1,2 @@
+-- sealed_delivery: what is sealed of one message. `uid` is its id.
+SELECT body, answer FROM perdure.hook_deliveries WHERE id = %(uid)s::text;

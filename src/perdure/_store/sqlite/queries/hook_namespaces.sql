@@ -1,0 +1,2 @@
+-- hook_namespaces: the namespaces that have webhooks.
+SELECT DISTINCT namespace FROM webhooks ORDER BY namespace;
