@@ -56,6 +56,7 @@ FOLDERS = (
     "crash",
     "acceptance",
     "typing",
+    "integrations",
 )
 NOT_A_PART = {"support", "torture"}
 WORKERS = "2"

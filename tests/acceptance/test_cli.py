@@ -135,7 +135,7 @@ def test_the_past_is_compared_gone_back_to_and_branched_off_from(shell: Shell, a
         task.checkpoint({"n": n})
     app.close()
     (change,) = shell.json("diff", "t", "1", "3")["items"]
-    assert change == {"path": ["n"], "kind": "changed", "before": 1, "after": 3, "moved_from": None}
+    assert change == {"path": ["n"], "kind": "changed", "before": 1, "after": 3, "moved_from": None, "place": "n"}
     assert shell.json("checkpoints", "t", "2")["data"] == {"n": 2}
     assert shell.json("rollback", "t", "2")["state"] == {"n": 2}
     assert [one["superseded"] for one in shell.json("checkpoints", "t")["items"]] == [False, False, True]

@@ -291,7 +291,7 @@ def _read(source: socket.socket, size: int) -> bytes:
 
 
 def _serve(control: socket.socket) -> None:
-    for name in _WARM:
+    for name in (*_WARM, *os.environ.get("PERDURE_TEST_WARM", "").split()):
         with contextlib.suppress(ImportError):
             import_module(name)
     while True:

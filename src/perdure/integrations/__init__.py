@@ -1,0 +1,6 @@
+"""perdure under the frameworks that people write agents with. Each adapter is a module of its own, and an extra:
+
+perdure.integrations.langgraph      pip install 'perdure[langgraph]'
+
+An adapter uses the framework's public API only, and is imported only by the programs that use it.
+"""
