@@ -51,6 +51,7 @@ FOLDERS = (
     "coordination",
     "scenarios",
     "server",
+    "browser",
     "security",
     "honesty",
     "crash",
@@ -146,6 +147,8 @@ def _lint() -> Part:
 
 
 def _pytest(name: str) -> Part:
+    if name == "browser":
+        subprocess.run(["sh", str(ROOT / "tools" / "install_chromium.sh")], check=False)
     part = Part(name)
     code, part.results = _run_pytest("-n", WORKERS, f"tests/{name}")
     part.failed = code not in (0, NO_TESTS_COLLECTED)

@@ -5,8 +5,9 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
+        "access": ("cookie_of",),
         "assembly": ("Desk", "make_app"),
-        "credentials": ("ApiKey", "ApiKeys", "Sessions", "Vault", "scopes_of"),
+        "credentials": ("ApiKey", "ApiKeys", "Session", "Sessions", "Vault", "scopes_of"),
         "process": (
             "Listener",
             "RunningServers",
@@ -21,6 +22,6 @@ __getattr__ = lazy_door(
         "requests": ("Answer", "Ask", "Caller", "Scope", "Streamed"),
         "serving": ("Server",),
         "settings": ("Settings", "load_settings"),
-        "table": ("Route", "routes"),
+        "table": ("Route", "Unread", "routes"),
     },
 )

@@ -3,8 +3,9 @@
 Written by tools/make_doors.py from the table in __init__.py.
 """
 
+from perdure.server.access import cookie_of
 from perdure.server.assembly import Desk, make_app
-from perdure.server.credentials import ApiKey, ApiKeys, Sessions, Vault, scopes_of
+from perdure.server.credentials import ApiKey, ApiKeys, Session, Sessions, Vault, scopes_of
 from perdure.server.process import (
     Listener,
     RunningServers,
@@ -19,12 +20,14 @@ from perdure.server.process import (
 from perdure.server.requests import Answer, Ask, Caller, Scope, Streamed
 from perdure.server.serving import Server
 from perdure.server.settings import Settings, load_settings
-from perdure.server.table import Route, routes
+from perdure.server.table import Route, Unread, routes
 __all__ = [
+    "cookie_of",
     "Desk",
     "make_app",
     "ApiKey",
     "ApiKeys",
+    "Session",
     "Sessions",
     "Vault",
     "scopes_of",
@@ -46,5 +49,6 @@ __all__ = [
     "Settings",
     "load_settings",
     "Route",
+    "Unread",
     "routes",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +13,20 @@ from perdure.server.jobs import Jobs
 from perdure.server.once import Answers
 from perdure.server.serving import Server
 from perdure.server.settings import Settings
+from perdure.server.table import Route
 
 
-def make_app(url: str | Path | None = None, settings: Settings | None = None, *, key: str | None = None) -> Server:
+def make_app(
+    url: str | Path | None = None,
+    settings: Settings | None = None,
+    *,
+    key: str | None = None,
+    pages: Sequence[Route] = (),
+) -> Server:
     """The ASGI application that serves a store.
 
-    `url` and `key` are those of `Perdure`. Closing it, or the end of its lifespan, closes the store.
+    `url` and `key` are those of `Perdure`; `pages` are routes to serve beside the API, such as those of
+    `perdure.dashboard.pages()`. Closing it, or the end of its lifespan, closes the store.
 
     Raises:
         InvalidInput: a setting will not do.
@@ -35,7 +44,7 @@ def make_app(url: str | Path | None = None, settings: Settings | None = None, *,
 
     desk = Desk.open(open_app("default"), settings, place)
     guard = BrowserGuard(place, desk.vault.clock, rate=settings.rate, burst=settings.burst)
-    return Server(open_app, settings, guard, desk.identities, desk=desk)
+    return Server(open_app, settings, guard, desk.identities, desk=desk, pages=pages)
 
 
 @dataclass(frozen=True, slots=True)

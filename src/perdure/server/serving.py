@@ -30,7 +30,7 @@ from perdure.server.problems import HttpProblem
 from perdure.server.requests import Answer, Ask, Caller, Streamed
 from perdure.server.routing import Match, Router
 from perdure.server.settings import Settings
-from perdure.server.table import Raw, Route, routes
+from perdure.server.table import Raw, Route, Unread, check, routes
 
 if TYPE_CHECKING:
     from perdure.server.assembly import Desk
@@ -91,8 +91,9 @@ class Server:
         identity: Identity,
         *,
         desk: Desk | None = None,
+        pages: Sequence[Route] = (),
     ) -> None:
-        """`open_app` opens the store in a namespace."""
+        """`open_app` opens the store in a namespace. `pages` are routes beside those of the table."""
         self.settings = settings
         self._desk = desk
         self._at_close: list[Awaitable[None]] = []
@@ -102,7 +103,9 @@ class Server:
         self.live = Live(settings, self.clock, self.stopping)
         self._open, self._guard, self._identity = open_app, guard, identity
         self._apps: OrderedDict[str, Perdure] = OrderedDict()
-        self._router = Router(routes())
+        check((*routes(), *pages))
+        self._router = Router((*routes(), *pages))
+        self.policy_reports = 0  # violations of the policy of our pages that browsers have told of
 
     def app_of(self, namespace: str) -> Perdure:
         """The library in this namespace. The 64 used last are kept open; all share one store."""
@@ -256,7 +259,7 @@ class _Exchange:
             caller=caller,
             server=self.server,
             parts=match.parts,
-            query=read_query(self.request.raw_query, route.query),
+            query=Unread() if route.query is Unread else read_query(self.request.raw_query, route.query),
             body=body,
             headers=headers,
             request_id=self.request.request_id,

@@ -44,6 +44,10 @@ class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
     """The query or the body of a route that takes none."""
 
 
+class Unread(Struct, frozen=True):
+    """A query that belongs to the page in the browser: the server takes it and does not look at it."""
+
+
 class Raw(Struct, frozen=True):
     """A body that the handler reads itself: `ask.content`."""
 
@@ -92,7 +96,7 @@ Nouns: TypeAlias = Mapping[str, tuple[Route, ...]]  # the routes that each file 
 def routes_by_noun() -> Nouns:
     """All routes, in the order of the nouns."""
     found = {noun: tuple(import_module(f"perdure.server.nouns.{noun}").ROUTES) for noun in NOUNS}
-    _check(tuple(route for routes in found.values() for route in routes))
+    check(tuple(route for routes in found.values() for route in routes))
     return found
 
 
@@ -102,7 +106,11 @@ def routes() -> tuple[Route, ...]:
     return tuple(route for found in routes_by_noun().values() for route in found)
 
 
-def _check(found: tuple[Route, ...]) -> None:
+def check(found: tuple[Route, ...]) -> None:
+    """
+    Raises:
+        ValueError: these routes contradict each other.
+    """
     seen: set[str] = set()
     for route in found:
         shape = "/".join("{}" if part.startswith("{") else part for part in route.segments)

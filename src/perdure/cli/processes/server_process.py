@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from perdure.cli.output import safe
 from perdure.errors import StoreUnavailable
 from perdure.server import (
     Listener,
+    Route,
     RunningServers,
     Settings,
     bind,
@@ -126,7 +127,7 @@ class Serving:
         logs = not sys.stderr.isatty() if self._choice.logs is None and sys.stderr else bool(self._choice.logs)
         log_to_stderr(with_requests=logs)
         settings = _with_port(self._settings, listener.port)
-        server = make_app(self._call.store_url, settings)
+        server = make_app(self._call.store_url, settings, pages=self._pages())
         sockets: list[socket.socket] = [listener.socket]
         try:
             await refuse_open_door(server, is_insecure=self._choice.insecure_http)
@@ -145,6 +146,13 @@ class Serving:
             await server.close()
             if settings.socket is not None and len(sockets) > 1:
                 _unlink(settings.socket)
+
+    def _pages(self) -> Sequence[Route]:
+        if not self._choice.dashboard:
+            return ()
+        from perdure.dashboard import pages
+
+        return pages(self._call.place)
 
     def _say(self, url: str, link: str) -> None:
         if sys.stdout is None:

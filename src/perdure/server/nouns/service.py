@@ -72,6 +72,7 @@ async def take_report(ask: Ask[Nothing, Raw]) -> Answer:
     if ask.content is not None:
         async for _ in ask.content:
             continue
+    ask.server.policy_reports += 1
     log.warning("a browser reports a violation of the content security policy")
     return Answer(status=204)
 

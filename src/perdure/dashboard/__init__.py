@@ -1,0 +1,30 @@
+"""The dashboard: pages over the HTTP API, served by the server itself, without a build step.
+
+`pages()` gives the routes of the documents and the assets; `make_app(pages=…)` adds them to a server. The browser
+gets one static shell with boot data (shell.py); everything else it reads from /v1, as any client can.
+
+How to add something, by kind (paths are below assets/):
+
+    a page        app/pages/NAME.js with `export default function Page({place})`, and a line in PAGES of app/router.js;
+                  addresses the server must answer with the shell: DOCUMENTS in routes.py
+    a tab         app/task/NAME.js with `export default function Tab({task})`, and a line in TABS of app/task/tabs.js
+    a part        app/parts.js when two pages need it, else beside its page. Props are typed by JSDoc
+    a text        app/say/AREA.js: every word a person reads, as a constant or a function. None in a template
+    an API call   app/api.js `get(path)`, `send(method, path, body)`: errors become `Problem` with detail, kept, do.
+                  What several parts show lives in a signal of app/store.js, keyed by uid
+    live data     app/stream.js `follow(topics, handlers)` inside an effect of the page; it ends with the page
+    a style       css/NAME.css, named by the page with `wear("NAME")`; colours only from css/tokens.css
+    an icon       app/icons.js: a path of 16 units, stroked with currentColor
+
+Rules that tests hold: no markup from data (text only), links from data through `safeHref`, no inline script or style
+text, imports relative or in the import map, files of at most 300 lines, no request to another host.
+"""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "routes": ("pages",),
+    },
+)

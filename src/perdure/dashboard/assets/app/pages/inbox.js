@@ -1,0 +1,7 @@
+// @ts-check
+import { Empty, html } from "../parts.js";
+import { partsSay } from "../say/common.js";
+
+export default function Page() {
+  return html`<${Empty}><p>${partsSay.absent}</p><//>`;
+}

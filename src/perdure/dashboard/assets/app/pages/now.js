@@ -1,0 +1,103 @@
+// @ts-check
+// The first page: what needs you, what is stuck, what is going on, what happened while you were away.
+
+import { useEffect, useState } from "preact/hooks";
+import { loadNow } from "../now_data.js";
+import { Bar, Code, Empty, html, Moment, Panel, Said, Skeleton, Trouble, useRead, useStill, wear } from "../parts.js";
+import { firstProgram, nowSay } from "../say/now.js";
+import { counts, keep } from "../store.js";
+import { follow, reread } from "../stream.js";
+import { progressText, Situation, standingOf, TaskLink } from "../tasks_parts.js";
+
+/** @typedef {import("../store.js").Task} Task */
+
+wear("now");
+
+export default function Now() {
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    let timer = 0;
+    const again = () => { timer ||= setTimeout(() => { timer = 0; setTurn((n) => n + 1); }, 400); };
+    const stop = follow(["counts", "inbox", "tasks", "operate"], (event, data) => {
+      if (event === "task" && data.task) keep(data.task);
+      again();
+    });
+    return () => { stop(); clearTimeout(timer); };
+  }, []);
+  const { value: now, problem } = useRead(loadNow, [turn, reread.value]);
+  useEffect(() => { if (now?.counts) counts.value = now.counts; }, [now]);
+  if (!now) return html`<h1 class="visually-hidden">${nowSay.title}</h1>${problem ? html`<${Trouble} problem=${problem} />` : html`<div class="panel"><${Skeleton} rows=${6} /></div>`}`;
+  if (now.counts.total === 0) return html`<${First} />`;
+  const needs = html`<${NeedsYou} now=${now} />`;
+  return html`<${Sentence} counts=${now.counts} />
+    <div class="now">
+      <div class="now-main">${now.inbox.length > 0 && needs}${now.stuck.length > 0 && html`<${Stuck} tasks=${now.stuck} />`}
+        ${!now.inbox.length && html`<${Working} now=${now} />${needs}`}</div>
+      <div class="now-side">${now.inbox.length > 0 && html`<${Working} now=${now} />`}<${Next} tasks=${now.next} /><${Recent} tasks=${now.recent} /></div>
+    </div>`;
+}
+
+/** How many there are of what matters; each number leads to its list. @param {{counts: any}} props */
+function Sentence({ counts: told }) {
+  const kinds = told.situation ?? {};
+  const parts = [
+    { n: kinds.you ?? 0, hue: "you", text: nowSay.need(kinds.you ?? 0), filter: "you" },
+    { n: kinds.stuck ?? 0, hue: "bad", text: nowSay.stuck, filter: "stuck" },
+    { n: kinds.working ?? told.status?.running ?? 0, hue: "run", text: nowSay.working, filter: "working" },
+    { n: (kinds.waiting ?? told.status?.paused ?? 0) + (kinds.blocked ?? 0), hue: "wait", text: nowSay.wait(kinds.waiting ?? 0), filter: "waiting" },
+  ].filter((part) => part.n > 0);
+  return html`<h1 class="sentence"><span class="visually-hidden">${nowSay.title}: </span>${parts.length ? parts.map((part) => html`<a key=${part.filter} href=${`/tasks?situation=${part.filter}`}><b class=${`n-${part.hue}`}>${part.n.toLocaleString("en-US")}</b> ${part.text}</a>`) : nowSay.quiet}</h1>`;
+}
+
+/** @param {{now: import("../now_data.js").Now}} props */
+function NeedsYou({ now }) {
+  const still = useStill(now.inbox, (pause) => pause.id);
+  const working = now.counts.situation?.working ?? now.counts.status?.running ?? 0;
+  return html`<${Panel} title=${nowSay.needsYou} id="needs-you" more=${html`<a href="/inbox">${nowSay.inbox}</a>`}>
+    ${still.items.length ? html`<ul class="rows" ...${still.props}>${still.items.map((pause) => html`<li key=${pause.id} class="row"><a href=${`/inbox/${pause.id}`}><${Said} lines>${pause.text}<//></a></li>`)}</ul>`
+      : html`<${Empty} icon="completed"><p>${nowSay.nothing(working)}</p><//>`}<//>`;
+}
+
+/** @param {{tasks: Task[]}} props */
+function Stuck({ tasks }) {
+  return html`<${Panel} title=${nowSay.stuckTitle} id="stuck" more=${html`<a href="/tasks?situation=stuck">${nowSay.all(tasks.length)}</a>`}><ul class="rows">
+    ${tasks.map((task) => html`<li key=${task.uid} class="row"><div class="row-top"><${TaskLink} task=${task} /><span class="end"><${Moment} at=${standingOf(task).since} /></span></div>
+      <p class="why bad-text"><${Said}>${standingOf(task).say}<//></p></li>`)}</ul><//>`;
+}
+
+/** @param {{now: import("../now_data.js").Now}} props */
+function Working({ now }) {
+  const still = useStill(now.working, (task) => task.uid);
+  const total = now.counts.situation?.working ?? now.counts.status?.running ?? now.working.length;
+  return html`<${Panel} title=${nowSay.workingTitle} id="working" more=${total > 0 && html`<a href="/tasks?situation=working">${nowSay.all(total)}</a>`}>
+    ${still.items.length ? html`<ul class="rows" ...${still.props}>${still.items.map((task) => html`<${WorkingRow} key=${task.uid} told=${task} />`)}</ul>` : html`<${Empty}><p>${nowSay.nobodyWorks}</p><//>`}<//>`;
+}
+
+/** @param {{told: Task}} props */
+function WorkingRow({ told }) {
+  const task = keep(told).value;
+  return html`<li class="row"><div class="row-top"><${TaskLink} task=${task} /><span class="end">${progressText(task.progress)}</span></div>
+    <p class="why mono"><${Said}>${standingOf(task).say || task.progress?.operation || task.function || task.agent}<//></p><${Bar} progress=${task.progress} /></li>`;
+}
+
+/** @param {{tasks: Task[]}} props */
+function Next({ tasks }) {
+  if (!tasks.length) return null;
+  return html`<${Panel} title=${nowSay.next} id="next"><ul class="rows">${tasks.map((task) => html`<li key=${task.uid} class="row"><div class="row-top"><${TaskLink} task=${task} /><span class="end wait-text"><${Moment} at=${standingOf(task).until ?? task.due_at} /></span></div>
+    <p class="why"><${Said}>${standingOf(task).say}<//></p></li>`)}</ul><//>`;
+}
+
+/** @param {{tasks: Task[]}} props */
+function Recent({ tasks }) {
+  if (!tasks.length) return null;
+  return html`<${Panel} title=${nowSay.recent} id="recent"><ul class="rows">${tasks.map((task) => html`<li key=${task.uid} class="row"><div class="row-top"><${Situation} task=${task} /><${TaskLink} task=${task} /><span class="end"><${Moment} at=${task.finished_at ?? task.updated_at} /></span></div>
+    ${standingOf(task).say && html`<p class="why"><${Said}>${standingOf(task).say}<//></p>`}</li>`)}</ul><//>`;
+}
+
+/** The page before there is any task. */
+function First() {
+  return html`<div class="first"><h1>${nowSay.firstTitle}</h1><p>${nowSay.first}</p>
+    <section class="panel"><header><h2>hello.py</h2></header><pre class="block" tabindex="0">${firstProgram}</pre></section>
+    <p>${nowSay.firstSave} <${Code} copy=${"python hello.py"}>python hello.py<//></p>
+    <p>${nowSay.firstDemo} <${Code} copy=${nowSay.demo}>${nowSay.demo}<//></p></div>`;
+}
