@@ -13,7 +13,7 @@ from tests.support.browser import Watched, log_in, running_chromium, watching
 from tests.support.server_processes import LiveServer, live_server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     with running_chromium() as browser:
         yield browser

@@ -36,7 +36,9 @@ export function follow(topics, handler) {
 }
 
 let carried = "";
-const union = () => [...wanted.keys()].sort().slice(0, 16).join(",");
+// Topics that the server has; pages may name others, which then tell nothing.
+const SERVED = /^(counts|tasks|(task|journal|units):.+)$/;
+const union = () => [...wanted.keys()].filter((topic) => SERVED.test(topic)).sort().slice(0, 16).join(",");
 
 /** @param {number} ms */
 function schedule(ms) {
