@@ -1,4 +1,4 @@
-"""A browser for the whole folder, and a server with a store for each test."""
+"""A browser for each file, and a server with a store for each test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.browser import Watched, log_in, running_chromium, watching
 from tests.support.server_processes import LiveServer, live_server
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     with running_chromium() as browser:
         yield browser

@@ -8,11 +8,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Dialog,
+    Page,
+    Request,
+    ViewportSize,
+    sync_playwright,
+)
 
 FLAGS = (
     "--no-sandbox",
@@ -25,8 +34,8 @@ FLAGS = (
     "--disable-dev-shm-usage",
 )
 PATIENCE = 20_000.0  # milliseconds that a page may take to show something
-WIDE = {"width": 1440, "height": 900}
-PHONE = {"width": 320, "height": 720}
+WIDE: ViewportSize = {"width": 1440, "height": 900}
+PHONE: ViewportSize = {"width": 320, "height": 720}
 
 # Tells the test of every violation of the policy, also of one that the console does not mention.
 _WATCH = """
@@ -71,11 +80,15 @@ class Watched:
         self.context.on("console", self._hear)
         self.context.on("weberror", lambda error: self.troubles.append(f"error {error.error}"))
         self.context.on("request", self._see)
-        self.context.on("dialog", lambda dialog: (self.troubles.append(f"dialog {dialog.message}"), dialog.dismiss()))
+        self.context.on("dialog", self._refuse)
 
     def _hear(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
             self.troubles.append(f"console {message.text}")
+
+    def _refuse(self, dialog: Dialog) -> None:
+        self.troubles.append(f"dialog {dialog.message}")
+        dialog.dismiss()
 
     def _see(self, request: Request) -> None:
         where = urlsplit(request.url)
@@ -117,10 +130,11 @@ def log_in(page: Page, link: str) -> None:
 def show_as(page: Page, folder: Path, name: str) -> None:
     """Pictures of a page in both themes and on a phone, for people to look at."""
     folder.mkdir(parents=True, exist_ok=True)
-    for theme in ("light", "dark"):
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+    themes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+    for theme in themes:
+        page.emulate_media(color_scheme=theme)
         page.screenshot(path=str(folder / f"{name}-{theme}.png"))
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.set_viewport_size(PHONE)
     page.screenshot(path=str(folder / f"{name}-320.png"))
-    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    page.set_viewport_size(WIDE)
     page.emulate_media(color_scheme="light")
