@@ -37,6 +37,7 @@ NOUNS = (  # one a line
     "jobs",
     "bulk",
     "switches",
+    "units",
 )
 
 

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
         Trigger,
     )
     from perdure._runtime import UnitAccess as AsyncUnitAccess
-    from perdure._runtime import UnitOutput, UnitRecord
+    from perdure._runtime import UnitCommand, UnitOutput, UnitRecord
     from perdure._runtime import Units as AsyncUnits
     from perdure._tasks import (
         CheckpointPart,
@@ -740,10 +740,14 @@ class UnitAccess:
         """
         return drive(self._inner.refresh())
 
-    def output(self, from_offset: int = 0, *, wait: Duration | None = None) -> UnitOutput:
-        """What it has put out from an offset on, at most 256 kB. With `wait`, as soon as there is something, or when
-        that time is over: 60 s at most."""
-        return drive(self._inner.output(from_offset, wait=wait))
+    def output(self, from_offset: int = 0, *, wait: Duration | None = None, errors: bool = False) -> UnitOutput:
+        """What it has put out from an offset on, at most 256 kB. With `wait`, and for a terminal, as soon as there is
+        something, or when that time is over: 60 s at most. With `errors`, what a service has written to stderr."""
+        return drive(self._inner.output(from_offset, wait=wait, errors=errors))
+
+    def commands(self) -> Sequence[UnitCommand]:
+        """The commands of a shell, oldest first; other units have none."""
+        return drive(self._inner.commands())
 
     def take(self, writer: str, *, force: bool = False, lasts: Duration = "60s") -> datetime:
         """The right to write, for 60 s after each write or take; until when. The same writer may take it again.
@@ -788,6 +792,10 @@ class UnitAccess:
     def end(self) -> None:
         """End it and every process it has started. It has ended when this returns."""
         drive(self._inner.end())
+
+    @property
+    def has_terminal(self) -> bool:
+        return self._inner.has_terminal
 
 
 class Effects:

@@ -15,8 +15,9 @@ from perdure._runtime.units.descriptors import (
 from perdure._runtime.units.kept_command import CommandEnd, KeptCommand, command_name, input_file
 from perdure._runtime.units.kept_units import Kept, end_keeper, kept_for
 from perdure._runtime.units.output import Output
+from perdure._runtime.units.output_marks import hide_mark_numbers
 from perdure._runtime.units.readiness import Ready, command, http, log_line, port
-from perdure._runtime.units.remote_units import UnitAccess, UnitOutput, UnitRecord, Units
+from perdure._runtime.units.remote_units import UnitAccess, UnitCommand, UnitOutput, UnitRecord, Units
 from perdure._runtime.units.request import KeptRequest, request_recipe
 from perdure._runtime.units.service import Service, ServiceState, service_recipe
 from perdure._runtime.units.shell import CommandOutput, CommandResult, Shell, exit_code, shell_command
@@ -38,12 +39,14 @@ __all__ = [
     "end_keeper",
     "kept_for",
     "Output",
+    "hide_mark_numbers",
     "Ready",
     "command",
     "http",
     "log_line",
     "port",
     "UnitAccess",
+    "UnitCommand",
     "UnitOutput",
     "UnitRecord",
     "Units",

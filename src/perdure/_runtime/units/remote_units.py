@@ -19,6 +19,7 @@ from perdure import keeper
 from perdure._ground.clock import moment
 from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.ids import check_id
+from perdure._ground.known_secrets import redact
 from perdure._model import Page
 from perdure._runtime.keeper_client import Client, Record, keeper_control
 from perdure._store import Store
@@ -71,6 +72,19 @@ class UnitOutput(Struct, frozen=True):
     def next(self) -> int:
         """The offset to ask for next."""
         return self.start + len(self.data)
+
+
+class UnitCommand(Struct, frozen=True, kw_only=True):
+    """A command that a shell has carried out."""
+
+    text: str  # secrets hidden; empty if it was typed in a way that the shell does not tell
+    was_asked: bool  # by an agent's `run`, rather than typed
+    code: int | None  # None while it runs
+    cwd: str
+    begun_at: datetime
+    ended_at: datetime | None
+    start: int  # offsets of its output
+    end: int
 
 
 class Units:
@@ -149,17 +163,27 @@ class UnitAccess:
         self._record = Record.read(found[0])
         return self.record
 
-    async def output(self, from_offset: int = 0, *, wait: Duration | None = None) -> UnitOutput:
-        """What it has put out from an offset on, at most 256 kB. With `wait`, as soon as there is something, or when
-        that time is over: 60 s at most."""
+    async def output(self, from_offset: int = 0, *, wait: Duration | None = None, errors: bool = False) -> UnitOutput:
+        """What it has put out from an offset on, at most 256 kB. With `wait`, and for a terminal, as soon as there is
+        something, or when that time is over: 60 s at most. With `errors`, what a service has written to stderr."""
         if type(from_offset) is not int or not 0 <= from_offset < 1 << 62:
             raise InvalidInput(f"{from_offset!r:.80} is not an offset")
         seconds = min(require_timedelta("wait", wait) or timedelta(), _LONGEST_WAIT).total_seconds()
-        verb = "wait" if seconds > 0 and self._has_terminal else "read"
+        verb = "wait" if seconds > 0 and self.has_terminal else "read"
+        if errors and self.kind != "service":
+            raise InvalidInput(f"a {self.kind} has one output for everything")
+        verb = "read_errors" if errors else verb
         told = await self._client.do(self._record.uid, verb, start=from_offset, seconds=seconds)
         values, status = told.args, told.args["status"]
         is_over = bool(values.get("is_over", False)) or status is not None
         return UnitOutput(values["start"], told.body, values["gap"], values["end"], status, is_over)
+
+    async def commands(self) -> Sequence[UnitCommand]:
+        """The commands of a shell, oldest first; other units have none."""
+        if self.kind != "shell":
+            return []
+        told = await self._client.do(self._record.uid, "commands")
+        return [_command(one) for one in told.args["commands"]]
 
     # ── the right to write ──────────────────────────────────────────────────────────────────────
 
@@ -227,12 +251,12 @@ class UnitAccess:
         await self._client.ask("end", unit=self._record.uid, wait=True)
 
     async def _write(self, verb: str, writer: str, body: bytes = b"", **args: Any) -> keeper.Reply:
-        if not self._has_terminal and verb != "signal":
+        if not self.has_terminal and verb != "signal":
             raise InvalidInput(f"a {self.kind} has no terminal to type into")
         return await self._client.do(self._record.uid, verb, body, label=_writer(writer), **args)
 
     @property
-    def _has_terminal(self) -> bool:
+    def has_terminal(self) -> bool:
         return self._record.kind in _WITH_TERMINAL
 
 
@@ -259,6 +283,20 @@ def _shown(store: Store, one: Record) -> UnitRecord:
         writer=label or (f"process {one.writer}" if one.writer else ""),
         writer_until=moment(now + int(one.writer_left * 1000)) if label else None,
         limits=dict(one.limits),
+    )
+
+
+def _command(told: Mapping[str, Any]) -> UnitCommand:
+    has_ended = told["code"] is not None
+    return UnitCommand(
+        text=redact(told["text"]),
+        was_asked=told["was_asked"],
+        code=told["code"],
+        cwd=told["cwd"],
+        begun_at=moment(int(told["begun_at"] * 1000)),
+        ended_at=moment(int(told["ended_at"] * 1000)) if has_ended else None,
+        start=told["start"],
+        end=told["end"],
     )
 
 

@@ -13,7 +13,7 @@ from perdure.errors import NotFound
 from perdure.server.encoding import to_json
 from perdure.server.live import Buffer, Feed, Lasting, OpenLine, Place, TaskWatch, sse
 from perdure.server.live.line import HEADERS, MEDIA
-from perdure.server.nouns.references import task_of
+from perdure.server.nouns.references import glance_at
 from perdure.server.problems import HttpProblem
 from perdure.server.requests import Ask, Streamed
 from perdure.server.shapes.tasks import Strict
@@ -81,7 +81,7 @@ async def _topics(ask: Ask[TopicQuery, None]) -> dict[str, Task | None]:
         if not has_task and kind in _OF_ALL:
             found[kind] = None
         elif has_task and kind in _OF_A_TASK:
-            task = await task_of(replace(ask, parts={"task": ref}))
+            task, _ = await glance_at(replace(ask, parts={"task": ref}))
             found[f"{kind}:{task.uid}"] = task
         else:
             known = ", ".join([*_OF_ALL, *(f"{one}:<task>" for one in _OF_A_TASK)])
@@ -97,7 +97,7 @@ def _after(ask: Ask[Any, Any]) -> str | None:
 
 
 async def follow_task(ask: Ask[PlaceQuery, None]) -> Streamed:
-    task = await task_of(ask)
+    task, _ = await glance_at(ask)
     async with AsyncExitStack() as stack:
         stack.enter_context(ask.server.live.rooms.place_for(ask.caller))
         feed = ask.server.live.feed_of(ask.caller.namespace, ask.app)
