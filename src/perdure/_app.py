@@ -6,7 +6,7 @@ What carries durable functions out is imported when it is first used: many progr
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from pathlib import Path
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Events,
         FunctionInfo,
         Handle,
+        HasUid,
         Journal,
         KillSwitch,
         ScheduleDraft,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
         Stopped,
         Triggers,
     )
-    from perdure._model import Budget, DryRun, Event, Reason
+    from perdure._model import Budget, DryRun, Event, Reason, Situation
     from perdure._runtime import Runtime, Units
     from perdure._tasks import Checkpoints, Holders, Inbox, Once, Webhooks
     from perdure._worker import Hook, Queue, Workers
@@ -210,6 +211,22 @@ class Perdure:
         from perdure._durable import functions
 
         return await functions(self.tasks)
+
+    async def situation(self, id: str) -> Situation:
+        """Why a task is, or is not, running: one sentence, since when, until when, and what a person can do.
+
+        Raises:
+            NotFound: there is no such task.
+        """
+        from perdure._durable import situation_of
+
+        return await situation_of(self.tasks, id)
+
+    async def situations(self, items: Iterable[HasUid]) -> Mapping[str, Situation]:
+        """The situations of a page of tasks, or of records, by uid, with as many queries as for one task."""
+        from perdure._durable import situations_of
+
+        return await situations_of(self.tasks, items)
 
     def schedule(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> ScheduleDraft:
         """A draft of a schedule for this call; `.cron(…)` or `.every(…)` says when, and keeps it.

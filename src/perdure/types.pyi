@@ -37,6 +37,7 @@ from perdure._model import (
     PauseKind,
     Progress,
     Reason,
+    Situation,
     Status,
     TaskFilter,
     TaskRecord,
@@ -44,6 +45,8 @@ from perdure._model import (
     ToolCall,
     UncertainCall,
     Verdict,
+    Wait,
+    Way,
 )
 from perdure._tasks import Inbox, Stored, Task, TaskFrames, Tasks
 from perdure.memory.storage import Delete, Put, Storage
@@ -79,6 +82,7 @@ __all__ = [
     "PauseKind",
     "Progress",
     "Reason",
+    "Situation",
     "Status",
     "TaskFilter",
     "TaskRecord",
@@ -86,6 +90,8 @@ __all__ = [
     "ToolCall",
     "UncertainCall",
     "Verdict",
+    "Wait",
+    "Way",
     "Inbox",
     "Stored",
     "Task",

@@ -85,3 +85,16 @@ def require_seconds(name: str, value: float | Duration) -> float:
         return value
     seconds = require_timedelta(name, value).total_seconds()  # type: ignore[arg-type]
     return int(seconds) if seconds.is_integer() else seconds
+
+
+_STEPS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def shown_length(time: timedelta) -> str:
+    """A length of time for people, in its two largest units: `3 min 20 s`."""
+    rest, parts = int(time.total_seconds()), []
+    for size, unit in _STEPS:
+        number, rest = divmod(rest, size)
+        parts.append(f"{number} {unit}" if number else "")
+    first = next((at for at, part in enumerate(parts) if part), len(parts) - 1)
+    return " ".join(filter(None, parts[first : first + 2])) or "0 s"

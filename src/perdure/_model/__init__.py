@@ -69,6 +69,7 @@ from perdure._model.question import (
 )
 from perdure._model.schedule import MISSED, Missed, Plan, check_cron, check_every, check_missed, tick_id, tick_name
 from perdure._model.schema import misfit
+from perdure._model.situation import SITUATIONS, Cause, HeldBy, LastError, Situation, SituationKind, Wait, Way
 from perdure._model.state_diff import Change, Diff, Path, diff, limited, spell_path
 from perdure._model.state_merge import Keep, Overlap, merge
 from perdure._model.task import (
@@ -90,8 +91,21 @@ from perdure._model.task import (
 from perdure._model.token import hash_of_token, new_token, task_of_token
 from perdure._model.trigger import REMEMBERED_MS, Incoming, Trigger, incoming_key, signalled_task
 from perdure._model.unit import Level, Rebuild, Verdict
+from perdure._model.wait_kind import BY_ITSELF, FOR_YOU, WaitKind, kind_of_pause
 
 __all__ = [
+    "BY_ITSELF",
+    "FOR_YOU",
+    "WaitKind",
+    "kind_of_pause",
+    "SITUATIONS",
+    "Cause",
+    "HeldBy",
+    "LastError",
+    "Situation",
+    "SituationKind",
+    "Wait",
+    "Way",
     "AFTER",
     "CARRIED",
     "EVENT_NAMES",

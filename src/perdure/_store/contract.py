@@ -212,6 +212,41 @@ class SummaryRow(NamedTuple):
     queue: str | None
 
 
+class SituationRow(NamedTuple):
+    """What is known of a task from the rows it has one of: its own, its call's, its lease's, its last attempt's."""
+
+    uid: str
+    id: str
+    status: str
+    line: int
+    pause_reason: str | None
+    pause: bytes | None
+    due_at: int | None
+    progress: bytes | None
+    result: bytes | None  # None also if it is long
+    error: bytes | None
+    config: bytes | None
+    depends_on: str
+    attempts: int
+    event_count: int
+    created_at: int
+    started_at: int | None
+    updated_at: int
+    finished_at: int | None
+    function: str | None
+    version: int | None
+    queue: str | None
+    not_before: int | None
+    epoch: int | None
+    worker: str | None
+    taken_at: int | None
+    attempt: int | None
+    host: str | None
+    pid: int | None
+    attempt_user: str | None
+    ended: str | None
+
+
 class FrameRow(NamedTuple):
     """One checkpoint's row; `base` is the checkpoint its frame is a delta of, None for a keyframe."""
 
@@ -459,6 +494,7 @@ ROWS: Mapping[str, type[NamedTuple]] = {
     "page_by_asked": SummaryRow,
     "page_by_id": SummaryRow,
     "changed_tasks": SummaryRow,
+    "situations_of": SituationRow,
     "read_attempts": AttemptRow,
     "read_events": EventRow,
     "find_once": EventRow,

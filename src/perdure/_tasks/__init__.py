@@ -57,6 +57,7 @@ __getattr__ = lazy_door(
             "WAS_DUE",
             "all_questions",
             "answer_question",
+            "as_question",
             "awaited_task",
             "choose as choose_question",
             "end_of",

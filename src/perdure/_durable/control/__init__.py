@@ -7,6 +7,7 @@ __getattr__ = lazy_door(
     {
         "control_watch": (
             "BEGUN",
+            "CANCEL",
             "includes_task",
             "is_halted",
             "is_live",

@@ -5,6 +5,7 @@ Written by tools/make_doors.py from the table in __init__.py.
 
 from perdure._durable.control.control_watch import (
     BEGUN,
+    CANCEL,
     includes_task,
     is_halted,
     is_live,
@@ -20,6 +21,7 @@ from perdure._durable.control.control_watch import (
 from perdure._durable.control.kill_switch import KillSwitch, Switch, why_stopped
 __all__ = [
     "BEGUN",
+    "CANCEL",
     "includes_task",
     "is_halted",
     "is_live",

@@ -6,8 +6,8 @@ __getattr__ = lazy_door(
     __name__,
     {
         "announced_functions": ("FunctionInfo", "announcement", "functions", "read_functions"),
-        "availability": ("why_not_at_work",),
         "open_calls": ("CallFrame",),
+        "situation": ("HasUid", "situation_by_uid", "situation_of", "situations_of", "why_not_at_work"),
         "task_account": ("TaskAccount", "account_of", "stored_bytes"),
         "where_report": ("Where", "where", "who_works_on"),
     },

@@ -4,8 +4,8 @@ Written by tools/make_doors.py from the table in __init__.py.
 """
 
 from perdure._durable.inspect.announced_functions import FunctionInfo, announcement, functions, read_functions
-from perdure._durable.inspect.availability import why_not_at_work
 from perdure._durable.inspect.open_calls import CallFrame
+from perdure._durable.inspect.situation import HasUid, situation_by_uid, situation_of, situations_of, why_not_at_work
 from perdure._durable.inspect.task_account import TaskAccount, account_of, stored_bytes
 from perdure._durable.inspect.where_report import Where, where, who_works_on
 from perdure._durable.inspect import task_account
@@ -14,8 +14,12 @@ __all__ = [
     "announcement",
     "functions",
     "read_functions",
-    "why_not_at_work",
     "CallFrame",
+    "HasUid",
+    "situation_by_uid",
+    "situation_of",
+    "situations_of",
+    "why_not_at_work",
     "TaskAccount",
     "account_of",
     "stored_bytes",

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from perdure._durable.declare import function_for, known_versions
-from perdure._durable.inspect.availability import is_live
+from perdure._durable.inspect.situation import is_live
 from perdure._durable.values import arguments_schema
 from perdure._store import Store, WorkerRow
 from perdure._tasks import Tasks, store_of

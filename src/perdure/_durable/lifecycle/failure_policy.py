@@ -78,6 +78,7 @@ async def try_later(task: Task, hold: Hold, attempt: Attempt, choice: Choice) ->
     message = f"try {choice.tries} of {choice.most} failed: {choice.what}; trying again"
     log.warning("task %s, %s in %.0f s\n%s", task.id, message, choice.wait.total_seconds(), choice.trace)
     payload = {"until": until, "traceback": choice.trace}
+    payload |= {"tries": choice.tries, "most": choice.most, "failed": choice.what}
     made = make_pause("scheduled_wait", message, payload, now, json.loads(attempt.store.presence.author()))
     await _pause(task, hold, attempt, made, choice)
     crash.place("failing.waiting")

@@ -17,7 +17,6 @@ from typing import Any, Generic, TypeVar
 
 from perdure._durable.attempt import Scope, current, recorded_call, waiting
 from perdure._durable.declare import DurableFunction
-from perdure._durable.inspect import why_not_at_work
 from perdure._durable.lifecycle.run_waits import asked_of_a_person
 from perdure._durable.values import declared_here, decode_error
 from perdure._ground.bridge import Hop
@@ -102,7 +101,7 @@ class Handle(Generic[R]):
                 raise TimedOut(
                     f"task {self.id!r} is {row.status} after {timeout}",
                     kept="the task; it continues",
-                    do=await why_not_at_work(store, self._uid) or await asked_of_a_person(store, row),
+                    do=await _why_not_at_work(store, self._uid) or await asked_of_a_person(store, row),
                 )
             # With a time-out, wait in short pieces, because a test may move the clock. Without one, wait for ever,
             # with one query for all tasks that are waited for.
@@ -130,7 +129,7 @@ class Handle(Generic[R]):
         row = TaskRow(*(await store.query("get_task_by_uid", uid=self._uid))[0])
         if row.status == "paused":
             return await asked_of_a_person(store, row)
-        why = await why_not_at_work(store, self._uid) if is_new else ""
+        why = await _why_not_at_work(store, self._uid) if is_new else ""
         return f"waiting for task {self.id}, which no worker carries on: {why}" if why else ""
 
     async def _recorded(self, scope: Scope) -> R:
@@ -257,3 +256,9 @@ class _Waits:
             for future in self._futures.pop(uid, ()):
                 if not future.done():
                     future.set_result(True)
+
+
+async def _why_not_at_work(store: Store, uid: str) -> str:
+    from perdure._durable.inspect import why_not_at_work  # few programs have to ask
+
+    return await why_not_at_work(store, uid)

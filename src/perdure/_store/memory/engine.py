@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from perdure._store.contract import Params, Row
-from perdure._store.memory import functions, inbox, lists, switches, waits, webhooks, workers
+from perdure._store.memory import functions, inbox, lists, situations, switches, waits, webhooks, workers
 from perdure._store.memory import memory_values as remembering
 from perdure._store.memory import named_values as shelf
 from perdure._store.memory import transfer as moving
@@ -25,7 +25,19 @@ from perdure._store.memory.verbs import VERBS as TASK_VERBS
 if TYPE_CHECKING:
     from perdure._store.write import Write
 
-_PARTS: tuple[Any, ...] = (functions, inbox, lists, moving, remembering, shelf, switches, waits, webhooks, workers)
+_PARTS: tuple[Any, ...] = (
+    functions,
+    inbox,
+    lists,
+    moving,
+    remembering,
+    shelf,
+    situations,
+    switches,
+    waits,
+    webhooks,
+    workers,
+)
 VERBS = TASK_VERBS | {name: verb for part in _PARTS for name, verb in part.VERBS.items()}
 QUERIES = TASK_QUERIES | {name: query for part in _PARTS for name, query in part.QUERIES.items()}
 

@@ -9,7 +9,6 @@ __getattr__ = lazy_door(
         "due_pauses": (
             "DueQuestion",
             "POLL_TOPIC",
-            "TASK_TOPIC",
             "WAS_DUE",
             "awaited_task",
             "end_of",
@@ -21,7 +20,16 @@ __getattr__ = lazy_door(
             "take_task",
         ),
         "messages": ("INSTRUCTION",),
-        "questions": ("EFFECT", "Question", "all_questions", "answer_question", "choose", "questions_of"),
+        "questions": (
+            "EFFECT",
+            "Question",
+            "TASK_TOPIC",
+            "all_questions",
+            "answer_question",
+            "as_question",
+            "choose",
+            "questions_of",
+        ),
     },
     modules=("callbacks", "checks", "decisions", "messages", "pause_write", "resume_write"),
 )

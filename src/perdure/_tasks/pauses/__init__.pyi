@@ -7,7 +7,6 @@ from perdure._tasks.pauses.callbacks import make_token, topic_of
 from perdure._tasks.pauses.due_pauses import (
     DueQuestion,
     POLL_TOPIC,
-    TASK_TOPIC,
     WAS_DUE,
     awaited_task,
     end_of,
@@ -19,7 +18,16 @@ from perdure._tasks.pauses.due_pauses import (
     take_task,
 )
 from perdure._tasks.pauses.messages import INSTRUCTION
-from perdure._tasks.pauses.questions import EFFECT, Question, all_questions, answer_question, choose, questions_of
+from perdure._tasks.pauses.questions import (
+    EFFECT,
+    Question,
+    TASK_TOPIC,
+    all_questions,
+    answer_question,
+    as_question,
+    choose,
+    questions_of,
+)
 from perdure._tasks.pauses import callbacks
 from perdure._tasks.pauses import checks
 from perdure._tasks.pauses import decisions
@@ -31,7 +39,6 @@ __all__ = [
     "topic_of",
     "DueQuestion",
     "POLL_TOPIC",
-    "TASK_TOPIC",
     "WAS_DUE",
     "awaited_task",
     "end_of",
@@ -44,8 +51,10 @@ __all__ = [
     "INSTRUCTION",
     "EFFECT",
     "Question",
+    "TASK_TOPIC",
     "all_questions",
     "answer_question",
+    "as_question",
     "choose",
     "questions_of",
     "callbacks",

@@ -34,13 +34,13 @@ from perdure._tasks.lifecycle import status_moves as moves
 from perdure._tasks.pauses import checks
 from perdure._tasks.pauses.callbacks import apply_kept
 from perdure._tasks.pauses.decisions import told_state
+from perdure._tasks.pauses.questions import TASK_TOPIC
 from perdure._tasks.pauses.resume_write import resume_with
 from perdure._tasks.task_row import current_row
 from perdure.errors import PerdureError
 
 Json = Any
-# The topics of questions that end by themselves: another task, and a check that any worker can make.
-TASK_TOPIC = "~task "
+# The topic of questions about which any worker can make a check.
 POLL_TOPIC = "~poll"
 # A task at work looks for itself when it comes to it. If that takes longer, its question makes room for others.
 IN_THE_WAY_MS = 10_000

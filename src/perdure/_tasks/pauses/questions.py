@@ -20,6 +20,8 @@ from perdure.errors import Conflict, InvalidInput, NotFound
 
 # Whether an effect happened: the one kind of question whose answer is a choice.
 EFFECT = "~effect"
+# Before the id of a task that a question waits for.
+TASK_TOPIC = "~task "
 _LEFT = "~"  # with which the paths of such a line's questions begin
 CHOICES = ("done", "retry", "fail")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from perdure._ground.durations import shown_length
 from perdure._model import MISSED, Missed
 from perdure.cli.base import Invocation, VerbGroup, json_or_text, length, load_function
 from perdure.cli.output import Cell, Fields, Table, line, words
@@ -127,7 +128,7 @@ async def remove(call: Invocation, id: str) -> None:
 
 def _when(found: Schedule) -> str:
     if found.every is not None:
-        return f"every {words.length(found.every)}"
+        return f"every {shown_length(found.every)}"
     return f"{found.cron} {found.tz}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from perdure._ground.json_values import plain
-from perdure._model import REASONS, STATUSES, TaskRecord
+from perdure._model import REASONS, STATUSES, Situation, TaskRecord
 from perdure.cli.base import Invocation, Verb, pairs_option, since
 from perdure.cli.output import Cell, Table, View, bar, line, watch, words
 
@@ -41,40 +41,43 @@ async def command(call: Invocation, /, is_watched: bool, **filters: Any) -> None
 async def _view(
     call: Invocation, /, tags: tuple[tuple[str, str], ...], since: timedelta | datetime | None, **filters: Any
 ) -> View:
+    from perdure._durable import situations_of
+
     moment = call.now - since if isinstance(since, timedelta) else since
     page = await call.tasks.list(tags=dict(tags), since=moment, **filters)
-    left = await _left(call, page.items)
-    block = _table(page.items, left, call.now) if page.items else line(f"no tasks in {call.place}")
-    items = [{**plain(record), "worker_died": record.uid in left} for record in page.items]
+    found = await situations_of(call.tasks, page.items)
+    block = _table(page.items, found, call.now) if page.items else line(f"no tasks in {call.place}")
+    items = [_told(record, found.get(record.uid)) for record in page.items]
     return {"items": items, "cursor": page.cursor}, [block]
 
 
-async def _left(call: Invocation, records: Sequence[TaskRecord]) -> dict[str, str]:
-    """The running tasks whose worker has died, by uid, each with a remark."""
-    if not any(record.status == "running" for record in records):
-        return {}
-    from perdure._tasks import left_by_the_dead
-
-    return {
-        left.uid: f"its worker (pid {left.by.process.pid} on {left.by.process.host}) has died"
-        for left in await left_by_the_dead(call.store)
-    }
+def _told(record: TaskRecord, found: Situation | None) -> dict[str, Any]:
+    is_left = found is not None and found.holder is not None and found.holder.state == "dead"
+    return {**plain(record), "situation": plain(found), "worker_died": is_left}
 
 
-def _table(records: Sequence[TaskRecord], left: Mapping[str, str], now: datetime) -> Table:
+def _table(records: Sequence[TaskRecord], found: Mapping[str, Situation], now: datetime) -> Table:
     columns = {
         "id": [Cell(record.id, "strong") for record in records],
         "status": [Cell(record.status, record.status) for record in records],
         "updated": [Cell(words.age(record.updated_at, now), "faint") for record in records],
         "agent": [Cell(record.agent) for record in records],
         "progress": [Cell(_bar(record)) for record in records],
-        "": [Cell(words.short(left.get(record.uid) or words.standing(record))) for record in records],
+        "why": [Cell(_why(record, found.get(record.uid))) for record in records],
     }
     if not any(_bar(record) for record in records):
         del columns["progress"]
     if not any(record.agent for record in records):
         del columns["agent"]
     return Table(list(columns), list(zip(*columns.values(), strict=True)))
+
+
+def _why(record: TaskRecord, found: Situation | None) -> str:
+    """Why it is not at its end; of one that is, what it was for or what it failed with."""
+    if found is None or found.kind == "completed":
+        return words.short(words.standing(record))
+    said = found.say if found.kind in ("failed", "cancelled") else f"{found.kind}: {found.say}"
+    return words.short(said)
 
 
 def _bar(record: TaskRecord) -> str:

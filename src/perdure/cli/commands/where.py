@@ -44,6 +44,7 @@ def _progress(found: Where) -> str:
 def _lines(found: Where) -> list[tuple[str, str]]:
     return [
         ("status", found.status),
+        ("why", found.situation.headline),
         ("error", found.error),
         ("raised", found.traceback),
         ("function", found.function or "none: this task has only checkpoints"),

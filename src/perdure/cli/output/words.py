@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from perdure._ground.durations import shown_length
 from perdure._ground.exception_text import in_one_line, without_breaks
 from perdure._ground.json_values import as_json, iso, plain
 from perdure._ground.known_secrets import redact
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 # How many columns a value may take on one line.
 _FITS = 80
-_STEPS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def age(when: datetime | None, now: datetime) -> str:
@@ -26,7 +26,7 @@ def age(when: datetime | None, now: datetime) -> str:
     seconds = (now - when).total_seconds()
     if abs(seconds) < 1:
         return "just now"
-    much = length(timedelta(seconds=int(abs(seconds))))
+    much = shown_length(timedelta(seconds=int(abs(seconds))))
     return f"{much} ago" if seconds > 0 else f"in {much}"
 
 
@@ -37,16 +37,6 @@ def moment(when: datetime | None, now: datetime) -> str:
 def clock_time(when: datetime | None) -> str:
     """A moment for a table: to the second, in UTC."""
     return "" if when is None else iso(when)[:19] + "Z"
-
-
-def length(time: timedelta) -> str:
-    """A duration in its two largest units."""
-    rest, parts = int(time.total_seconds()), []
-    for size, unit in _STEPS:
-        number, rest = divmod(rest, size)
-        parts.append(f"{number} {unit}" if number else "")
-    first = next((at for at, part in enumerate(parts) if part), len(parts) - 1)
-    return " ".join(filter(None, parts[first : first + 2])) or "0 s"
 
 
 def size(number: int) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal
 
 from msgspec import field, structs
 
+from perdure._durable import situations_of
 from perdure._model import Counts, Facets, TaskFilter, TaskSummary
 from perdure.server.paging import listed, page_limit, read_cursor, sign_cursor
 from perdure.server.requests import Answer, Ask, Caller
+from perdure.server.shapes.situation import ListedTask, with_situation
 from perdure.server.shapes.tasks import Listed, Strict
 from perdure.server.table import Nothing, Route
 from perdure.types import Reason, Status
@@ -56,8 +59,14 @@ async def page(ask: Ask[ListQuery, None]) -> Answer:
         filter_of(query), sort=query.sort, limit=page_limit(ask, query.limit), cursor=cursor, parts=query.parts
     )
     more = await sign_cursor(ask, "tasks", bound, found.cursor)
-    items = [summary_for(ask.caller, item) for item in found.items]
+    items = await listed_for(ask, found.items)
     return listed(ask, items, more, approximate=found.approximate)
+
+
+async def listed_for(ask: Ask[Any, Any], found: Sequence[TaskSummary]) -> list[ListedTask]:
+    """Summaries with their situations, as the caller may see them. One that was deleted meanwhile is left out."""
+    known = await situations_of(ask.app.tasks, found, tells_data=ask.caller.reads_data)
+    return [with_situation(summary_for(ask.caller, one), known[one.uid]) for one in found if one.uid in known]
 
 
 async def counts(ask: Ask[Filter, None]) -> Answer:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from perdure._durable import situation_by_uid
 from perdure._ground.clock import moment
 from perdure.errors import InvalidInput, TaskFailed, TimedOut
 from perdure.server.aside import aside
 from perdure.server.encoding import version_tag
-from perdure.server.nouns.references import glance_at, task_of
+from perdure.server.nouns.references import address_of, glance_at, task_of
 from perdure.server.paging import page_limit
 from perdure.server.requests import Answer, Ask
 from perdure.server.shapes.cuts import cut
+from perdure.server.shapes.situation import TaskSituation, situation_for
 from perdure.server.shapes.tasks import (
     EventRange,
     Listed,
@@ -33,6 +35,12 @@ _LONGEST_WAIT = 60.0  # seconds: proxies cut longer ones
 async def get(ask: Ask[TaskParts, None]) -> Answer:
     record = await (await task_of(ask)).record()
     return Answer(seen_by(ask.caller, record), etag=version_tag(record.version))
+
+
+async def situation(ask: Ask[Nothing, None]) -> Answer:
+    task = await task_of(ask)
+    found = await situation_by_uid(ask.app.tasks, task.uid, tells_data=ask.caller.reads_data)
+    return Answer(situation_for(ask.caller, address_of(task.id, task.uid), found))
 
 
 async def wait(ask: Ask[Waiting, None]) -> Answer:
@@ -79,6 +87,14 @@ ROUTES = (
         scopes=("tasks:read",),
         query=TaskParts,
         answer=TaskRecord,
+    ),
+    Route(
+        method="GET",
+        path="/v1/tasks/{task}/situation",
+        handler=situation,
+        does="Why a task is, or is not, running, and what can be done about it.",
+        scopes=("tasks:read",),
+        answer=TaskSituation,
     ),
     Route(
         method="GET",

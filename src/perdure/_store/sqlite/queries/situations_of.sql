@@ -1,0 +1,13 @@
+-- situations_of: these tasks, each with its call, its lease and its last attempt; without long results.
+SELECT
+       tasks.uid, tasks.id, tasks.status, tasks.line, tasks.pause_reason, tasks.pause, tasks.due_at, tasks.progress,
+       CASE WHEN length(tasks.result) <= 4096 THEN tasks.result END AS result,
+       CASE WHEN length(tasks.error) <= 65536 THEN tasks.error END AS error,
+       tasks.config, tasks.depends_on, tasks.attempts, tasks.event_count, tasks.created_at, tasks.started_at,
+       tasks.updated_at, tasks.finished_at, calls.function, calls.version, calls.queue, calls.not_before,
+       leases.epoch, leases.worker, leases.taken_at,
+       attempts.number AS attempt, attempts.host, attempts.pid, attempts.user AS attempt_user, attempts.ended
+FROM tasks LEFT JOIN calls ON calls.task_uid = tasks.uid LEFT JOIN leases ON leases.task_uid = tasks.uid
+LEFT JOIN attempts ON attempts.task_uid = tasks.uid
+  AND attempts.number = (SELECT max(number) FROM attempts AS others WHERE others.task_uid = tasks.uid)
+WHERE tasks.uid IN (SELECT value FROM json_each(:uids)) ORDER BY tasks.uid;
