@@ -123,12 +123,22 @@ class NotFound(PerdureError):
 
 
 class InvalidInput(PerdureError, ValueError):
-    """The input was refused, and nothing was written."""
+    """The input was refused, and nothing was written. `errors` has each place that is wrong: its path and a message."""
 
     exit_code = 2
+    errors: Sequence[Mapping[str, object]] = ()
 
-    def __init__(self, what: str, *, do: str = "", kept: str = "nothing was written") -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        do: str = "",
+        kept: str = "nothing was written",
+        errors: Sequence[Mapping[str, object]] = (),
+    ) -> None:
         super().__init__(what, kept=kept, do=do)
+        if errors:
+            self.errors = errors
 
 
 class InvalidId(InvalidInput):

@@ -21,6 +21,7 @@ __getattr__ = lazy_door(
         "perdure._ground.codec": ("register",),
         "perdure._model": (
             "Attempt",
+            "CallbackToken",
             "Change",
             "Changes",
             "Checkpoint",

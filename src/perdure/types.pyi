@@ -19,6 +19,7 @@ from perdure._durable import (
 from perdure._ground.codec import register
 from perdure._model import (
     Attempt,
+    CallbackToken,
     Change,
     Changes,
     Checkpoint,
@@ -64,6 +65,7 @@ __all__ = [
     "Where",
     "register",
     "Attempt",
+    "CallbackToken",
     "Change",
     "Changes",
     "Checkpoint",

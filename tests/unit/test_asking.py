@@ -25,6 +25,7 @@ from perdure._model import (
     hash_of_token,
     make_pause,
     misfit,
+    misfits,
     new_token,
     next_check,
     of_pause,
@@ -157,3 +158,50 @@ def test_schemas_that_mean_no_good_are_survived() -> None:
     schema: dict[str, Any] = {"$defs": {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}}}, "$ref": "#/$defs/a"}
     assert misfit(deep, schema) is not None
     assert misfit(datetime.now(UTC).isoformat(), {"type": "string", "format": "date-time"}) is None
+
+
+@pytest.mark.req("R33")
+def test_each_thing_that_is_wrong_has_its_place() -> None:
+    schema = schema_of(Shape)
+    assert schema is not None
+    found = misfits({"points": [{"x": 1}, {"x": "1", "y": True}], "at": 5}, schema)
+    assert [(one.path, one.message) for one in found] == [
+        (("name",), "it is missing"),
+        (("points", 1, "x"), "it is not an integer: '1'"),
+        (("points", 1, "y"), "it is not an integer: True"),
+        (("at",), "it fits none of its 2 forms"),
+    ]
+    assert str(found[1]) == "points[1].x: it is not an integer: '1'"
+    closed = {"type": "object", "properties": {"a": {}}, "additionalProperties": False}
+    assert misfits({"b": 1}, closed)[0].path == ("b",)
+    assert len(misfits(["x"] * 1000, {"items": {"type": "integer"}})) == 100
+
+
+FORMATS: list[tuple[str, list[str], list[str]]] = [
+    ("date-time", ["2026-11-17T12:00:00Z", "2026-11-17T12:00:00+02:00"], ["soon", "2026-13-01T00:00:00Z", ""]),
+    ("duration", ["PT1H30M", "P3D", "PT0.5S", "-P1DT2H", "P1Y2M"], ["P", "PT", "1h", "P1H", "", "PT1"]),
+    ("decimal", ["12.50", "-3", "1e5"], ["NaN", "Infinity", "1,5", "", "x", "9" * 2000]),
+    ("email", ["ada@example.org", "a+b@c"], ["ada", "a@b@c", "a b@c", "@c", "a@", "a@.c"]),
+    ("uri", ["https://example.org/x?y#z", "urn:isbn:1"], ["example.org", "https:// x", "", ":x"]),
+    ("uuid", ["12345678-1234-5678-1234-567812345678"], ["1234"]),
+    ("unknown", ["anything"], []),
+]
+
+
+@pytest.mark.parametrize("form, good, bad", FORMATS, ids=[case[0] for case in FORMATS])
+def test_a_text_has_to_fit_its_format(form: str, good: list[str], bad: list[str]) -> None:
+    schema = {"type": "string", "format": form}
+    assert [value for value in good if misfits(value, schema)] == []
+    assert [value for value in bad if not misfits(value, schema)] == []
+
+
+def test_a_pattern_takes_time_by_the_length_of_the_text_only() -> None:
+    """Python's own engine needs years for this one."""
+    assert misfits("a" * 60 + "!", {"pattern": "^(a+)+$"}) != []
+    assert misfits("a" * 60, {"pattern": "^(a+)+$"}) == []
+    assert misfits("a" * 100_000 + "!", {"pattern": "^(a|a)*$"}) != []
+
+
+def test_a_pattern_that_cannot_be_tried_is_left_to_the_code() -> None:
+    for pattern in ("(", r"(?<=x)y", r"(a)\1", "((a{1000}){1000}){1000}", "a" * 3000):
+        assert misfits("zzz", {"pattern": pattern}) == [], pattern

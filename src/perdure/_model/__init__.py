@@ -9,6 +9,7 @@ from perdure._model.event_kinds import EVENT_NAMES, event_kind, event_name
 from perdure._model.frame import Frame, Frames, Gone, check_frame
 from perdure._model.inbox import (
     INBOX_KINDS,
+    CallbackToken,
     InboxAnswer,
     InboxItem,
     InboxKind,
@@ -68,7 +69,7 @@ from perdure._model.question import (
     to_stored,
 )
 from perdure._model.schedule import MISSED, Missed, Plan, check_cron, check_every, check_missed, tick_id, tick_name
-from perdure._model.schema import misfit
+from perdure._model.schema import Misfit, misfit, misfits
 from perdure._model.situation import SITUATIONS, Cause, HeldBy, LastError, Situation, SituationKind, Wait, Way
 from perdure._model.state_diff import Change, Diff, Path, diff, limited, spell_path
 from perdure._model.state_merge import Keep, Overlap, merge
@@ -201,7 +202,9 @@ __all__ = [
     "limited",
     "make_pause",
     "merge",
+    "Misfit",
     "misfit",
+    "misfits",
     "missing_in",
     "name_of",
     "new_token",
@@ -225,6 +228,7 @@ __all__ = [
     "what_blocks",
     "what_follows",
     "INBOX_KINDS",
+    "CallbackToken",
     "InboxAnswer",
     "InboxItem",
     "InboxKind",

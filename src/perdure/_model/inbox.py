@@ -54,6 +54,13 @@ class InboxAnswer(Struct, frozen=True, kw_only=True):
     edited: Json = None
 
 
+class CallbackToken(Struct, frozen=True, kw_only=True):
+    """What another system answers by, once. Neither can be read again."""
+
+    token: str
+    secret: str = ""  # that its answers have to be signed with; "": they need no signature
+
+
 class InboxItem(Struct, frozen=True, kw_only=True):
     """One pause of a task. Its `id` names this question and no other, now and later."""
 
@@ -73,6 +80,7 @@ class InboxItem(Struct, frozen=True, kw_only=True):
     editable: Json = None
     choices: Sequence[str] = ()
     effect: UncertainCall | None = None
+    waits_for: Mapping[str, Json] = field(default_factory=dict)  # system, job, url and the like, if it is not a person
     details: Mapping[str, Json] = field(default_factory=dict)
     answer: InboxAnswer | None = None  # None while it is open
     function: str = ""

@@ -390,6 +390,7 @@ class Tasks(TaskHome):
 
         Raises:
             NotFound: there is no such token.
+            NotAllowed: it was made for signed answers: `app.inbox.deliver` takes those.
             InvalidInput: the value does not fit; nothing was written, and the token is still good.
         """
         return await callbacks.deliver(self._store, token, value, by=by)

@@ -38,6 +38,8 @@ NOUNS = (  # one a line
     "bulk",
     "switches",
     "units",
+    "inbox",
+    "callbacks",
 )
 
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from perdure._durable.journal.task_journal import JournalNews
     from perdure._ground.durations import Duration
     from perdure._model import (
+        CallbackToken,
         Change,
         Changes,
         Checkpoint,
@@ -275,6 +276,7 @@ class Tasks:
 
         Raises:
             NotFound: there is no such token.
+            NotAllowed: it was made for signed answers: `app.inbox.deliver` takes those.
             InvalidInput: the value does not fit; nothing was written, and the token is still good.
         """
         return drive(self._inner.deliver(token, value, by=by))
@@ -907,13 +909,37 @@ class Inbox:
         """
         return drive(self._inner.settle(pause_id, choice, value=value, by=by, comment=comment, once=once))
 
-    def of(self, task: str) -> Sequence[InboxItem]:
+    def token(self, pause_id: str, *, signed: bool = False) -> CallbackToken:
+        """One more token for what a pause waits for from another system. With `signed`, it is good only for answers
+        that are signed with its secret, as Standard Webhooks has it.
+
+        Raises:
+            NotFound: there is no such pause.
+            InvalidInput: it does not wait for a callback; nothing was written.
+            AlreadyDecided: it is over.
+        """
+        return drive(self._inner.token(pause_id, signed=signed))
+
+    def deliver(
+        self, token: str, value: Json = None, *, by: str = "", is_signed: Callable[[str], bool] | None = None
+    ) -> bool:
+        """Bring the answer of another system, as `app.tasks.deliver` does. `is_signed` says whether the answer is
+        signed with a secret; it is asked for tokens that were made with one.
+
+        Raises:
+            NotFound: there is no such token.
+            NotAllowed: the token wants a signature, and the answer has none that is good.
+            InvalidInput: the value does not fit; nothing was written, and the token is still good.
+        """
+        return drive(self._inner.deliver(token, value, by=by, is_signed=is_signed))
+
+    def of(self, task: str | TaskCore) -> Sequence[InboxItem]:
         """Every pause of a task, open and ended, also those that end by themselves; in the order they began.
 
         Raises:
             NotFound: there is no such task.
         """
-        return drive(self._inner.of(task))
+        return drive(self._inner.of(inner_of(task)))
 
 
 class Journal:

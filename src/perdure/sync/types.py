@@ -23,6 +23,7 @@ __getattr__ = lazy_door(
             "Where",
             "register",
             "Attempt",
+            "CallbackToken",
             "Change",
             "Changes",
             "Checkpoint",

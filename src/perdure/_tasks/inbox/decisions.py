@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from perdure._model import FINISHED, Event, InboxItem, Pause
+from perdure._ground.reach import new_secret
+from perdure._model import FINISHED, CallbackToken, Event, InboxItem, Pause
 from perdure._store import AskingTask, EventRow, PauseRow, Store, TaskRow
 from perdure._tasks import records
 from perdure._tasks.core import attach
 from perdure._tasks.inbox.items import ended_item, paused_item, takes_answer, task_item
 from perdure._tasks.inbox.pause_ids import PauseId, read_pause_id
 from perdure._tasks.once import Once
+from perdure._tasks.pauses.callbacks import TOPIC as CALLBACK_TOPIC
+from perdure._tasks.pauses.callbacks import make_token
 from perdure._tasks.pauses.decisions import end_pause
 from perdure._tasks.pauses.questions import answer_question, as_question, path_now
 from perdure.errors import AlreadyDecided, Conflict, InvalidInput, NotFound
@@ -181,3 +184,22 @@ async def _write(store: Store, found: Found, value: Json, *, by: str, comment: s
     except Conflict:
         return False
     return True
+
+
+# ── answers of other systems ─────────────────────────────────────────────────────────────────────
+
+
+async def make_callback_token(store: Store, pause_id: str, *, signed: bool) -> CallbackToken:
+    """What `Inbox.token` promises."""
+    found = await find(store, pause_id)
+    _require_open(found)
+    if found.question is not None:
+        topic = found.question.topic if found.item.kind == "callback" else None
+    else:
+        digest = found.item.waits_for.get("callback")
+        topic = f"{CALLBACK_TOPIC}{digest}" if digest else None
+    if topic is None:
+        raise InvalidInput(f"{found.item.text!r:.200} does not wait for a callback", do="answer it, or wait")
+    secret = new_secret() if signed else ""
+    token = await make_token(store, found.task.uid, found.task.id, topic, secret=secret)
+    return CallbackToken(token=token, secret=secret)

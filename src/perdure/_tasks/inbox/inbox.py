@@ -6,16 +6,17 @@ outcome, and credentials that are needed. Reading is in pages.py, deciding in de
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from perdure._ground.ids import check_id
-from perdure._model import INBOX_KINDS, InboxItem, InboxKind, Page
+from perdure._model import INBOX_KINDS, CallbackToken, InboxItem, InboxKind, Page
 from perdure._store import Store, TaskRow
-from perdure._tasks.core import StoreOwner
+from perdure._tasks.core import StoreOwner, TaskCore
 from perdure._tasks.inbox import decisions, pages
 from perdure._tasks.once import once_of
-from perdure._tasks.task_row import find_row
+from perdure._tasks.pauses import callbacks
+from perdure._tasks.task_row import current_row, find_row
 from perdure.errors import NotFound
 
 Json = Any
@@ -116,7 +117,31 @@ class Inbox(StoreOwner):
         user = by or store.presence.acting_user
         return await decisions.decide(store, pause_id, value, kinds=kinds, by=user, comment=comment, once=request)
 
-    async def of(self, task: str) -> Sequence[InboxItem]:
+    async def token(self, pause_id: str, *, signed: bool = False) -> CallbackToken:
+        """One more token for what a pause waits for from another system. With `signed`, it is good only for answers
+        that are signed with its secret, as Standard Webhooks has it.
+
+        Raises:
+            NotFound: there is no such pause.
+            InvalidInput: it does not wait for a callback; nothing was written.
+            AlreadyDecided: it is over.
+        """
+        return await decisions.make_callback_token(self._store, pause_id, signed=signed)
+
+    async def deliver(
+        self, token: str, value: Json = None, *, by: str = "", is_signed: Callable[[str], bool] | None = None
+    ) -> bool:
+        """Bring the answer of another system, as `app.tasks.deliver` does. `is_signed` says whether the answer is
+        signed with a secret; it is asked for tokens that were made with one.
+
+        Raises:
+            NotFound: there is no such token.
+            NotAllowed: the token wants a signature, and the answer has none that is good.
+            InvalidInput: the value does not fit; nothing was written, and the token is still good.
+        """
+        return await callbacks.deliver(self._store, token, value, by=by, is_signed=is_signed)
+
+    async def of(self, task: str | TaskCore) -> Sequence[InboxItem]:
         """Every pause of a task, open and ended, also those that end by themselves; in the order they began.
 
         Raises:
@@ -124,7 +149,9 @@ class Inbox(StoreOwner):
         """
         return await decisions.all_of(self._store, await self._row(task))
 
-    async def _row(self, task: str) -> TaskRow:
+    async def _row(self, task: str | TaskCore) -> TaskRow:
+        if isinstance(task, TaskCore):
+            return await current_row(self._store, task.id, task.uid)
         row = await find_row(self._store, check_id(task))
         if row is None:
             raise NotFound("task", task, self._store.place)

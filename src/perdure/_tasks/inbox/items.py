@@ -83,6 +83,7 @@ def _shown(question: Question) -> dict[str, Any]:
             "otherwise": otherwise_of(asked),
             "schema": asked.schema,
             "editable": asked.editable,
+            "waits_for": {**(asked.check or {}), **({"checks": asked.checks} if asked.checks else {})},
         }
     elif question.is_about_signal:
         shown["schema"] = (question.signal or {}).get("schema")
@@ -138,8 +139,12 @@ def _of_pause(pause: Pause) -> dict[str, Any]:
         "otherwise": otherwise_of(asked),
         "schema": asked.schema,
         "editable": asked.editable,
+        "waits_for": {name: pause.payload[name] for name in _WAITED_FOR if name in pause.payload},
         "details": pause.details,
     }
+
+
+_WAITED_FOR = ("system", "job", "url", "command", "file", "task", "callback", "provider", "checks")
 
 
 def ended_item(task: TaskRow, began: Event, end: Event | None, function: str) -> InboxItem:

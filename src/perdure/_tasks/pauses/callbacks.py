@@ -10,6 +10,7 @@ found by the pause. An answer that comes a second time changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from perdure._model import Asked, hash_of_token, new_token, task_of_token
@@ -19,7 +20,7 @@ from perdure._tasks.core import TaskCore, attach
 from perdure._tasks.pauses import questions
 from perdure._tasks.pauses.resume_write import resume_with
 from perdure._tasks.task_row import current_row
-from perdure.errors import InvalidInput, NotFound
+from perdure.errors import InvalidInput, NotAllowed, NotFound
 
 Json = Any
 # Signals of ours: a token that was given out, and what came back by it.
@@ -32,15 +33,17 @@ def topic_of(line: int, path: str) -> str:
     return f"{TOPIC}{line} {path}"
 
 
-async def make_token(store: Store, uid: str, task_id: str, topic: str | None = None) -> str:
-    """A new token; it is on record when this returns. `topic` is the question's, of a durable function."""
+async def make_token(store: Store, uid: str, task_id: str, topic: str | None = None, *, secret: str = "") -> str:
+    """A new token; it is on record when this returns. `topic` is the question's, of a durable function. With a
+    `secret`, only an answer that is signed with it counts."""
     token = new_token(uid)
     digest = hash_of_token(token)
+    kept = {"topic": topic or f"{TOPIC}{digest}", **({"secret": secret} if secret else {})}
     params = {
         **store.event(uid, "token made", {}),
         "name": f"{_TOKEN}{digest}",
         "once": None,
-        "value": store.seal(uid, "answer", {"topic": topic or f"{TOPIC}{digest}"}),
+        "value": store.seal(uid, "answer", kept),
     }
     if await store.verb("send_signal", uid, params, key=task_id) is None:
         row = await current_row(store, task_id, uid)
@@ -59,11 +62,16 @@ async def token_for(task: TaskCore) -> str:
     return await make_token(store, task.uid, task.id, waiting[0] if waiting else None)
 
 
-async def deliver(store: Store, token: str, value: Json, *, by: str = "") -> bool:
+async def deliver(
+    store: Store, token: str, value: Json, *, by: str = "", is_signed: Callable[[str], bool] | None = None
+) -> bool:
     """Bring an answer; True when it counts, False when one has come before or the task has ended.
+
+    `is_signed` says whether the answer was signed with a secret; it is asked for tokens that were made with one.
 
     Raises:
         NotFound: no such token; it tells no more than that.
+        NotAllowed: the token wants a signature, and the answer has none that is good.
         InvalidInput: the value does not fit what was asked; the token is still good.
     """
     uid, digest = task_of_token(token), hash_of_token(token)
@@ -75,7 +83,9 @@ async def deliver(store: Store, token: str, value: Json, *, by: str = "") -> boo
     made = [store.unseal(row.uid, "answer", one.value) for one in signals if one.name == f"{_TOKEN}{digest}"]
     if not made:
         raise _unknown(store)
-    topic = made[0]["topic"]
+    topic, secret = made[0]["topic"], made[0].get("secret", "")
+    if secret and not (is_signed is not None and is_signed(secret)):
+        raise NotAllowed("this callback wants a signature, and the answer has none that is good")
     if any(one.name == topic for one in signals):
         return False
     await _check(store, row, topic, value)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from perdure._ground import codec
 from perdure._ground.clock import moment
-from perdure._model import Asked, from_stored, misfit
+from perdure._model import Asked, from_stored, misfit, misfits
 from perdure._store import Store
 from perdure._tasks.once import Once
 from perdure.errors import Conflict, InvalidInput, NotFound
@@ -183,12 +183,13 @@ def fitting(asked: Asked, value: Any, text: str) -> dict[str, Any]:
         return _decision(asked, value, text)
     if asked.kind in ("wait", "rate_limit", "yield", "task") and value is not None:
         raise InvalidInput(f"{text!r} takes no answer: it ends by itself", do="answer null to end it now")
-    wrong = misfit(json_form(value), asked.schema) if asked.schema is not None else None
-    if wrong is not None:
+    wrong = misfits(json_form(value), asked.schema) if asked.schema is not None else []
+    if wrong:
         raise InvalidInput(
-            f"the answer to {text!r} does not fit: {wrong}",
+            f"the answer to {text!r} does not fit: {wrong[0]}",
             kept="nothing was written; the task stays paused",
             do=f"give a value of this form: {json.dumps(asked.schema)[:300]}",
+            errors=[{"path": list(one.path), "message": one.message} for one in wrong],
         )
     return {"value": value}
 

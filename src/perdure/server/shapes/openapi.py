@@ -31,6 +31,9 @@ _HEADERS = {
     "Perdure-Holder": ("^[!-~]{1,400}$", "The token of the holder, from POST /v1/holders."),
     "Perdure-Input-Id": ("^[!-~]{1,200}$", "Names this one input. Repeated with the same id it is typed once."),
     "Last-Event-ID": ("^[!-~]{1,200}$", "The id of the last event that was received; the stream continues after it."),
+    "webhook-id": ("^[!-~]{1,200}$", "Names the message that is signed, as Standard Webhooks has it."),
+    "webhook-timestamp": ("^[0-9]{1,12}$", "When the message was signed, in seconds since 1970."),
+    "webhook-signature": ("^[ -~]{1,4096}$", "The signatures, each as v1, and base64; for tokens that want one."),
     "Range": ("^bytes=[0-9]{1,18}-[0-9]{0,18}$", "One range of bytes."),
 }
 
