@@ -43,7 +43,7 @@ _call: ContextVar[_Call] = ContextVar("perdure_langgraph_tool_call")
 
 @durable(name="langgraph.tool_call")
 async def _run_tool(name: str, args: dict[str, Any]) -> tuple[str, bytes]:
-    while (told := await _call.get().unit(name, args)) == _BUBBLED:
+    while (told := await _call.get().unit(**args)) == _BUBBLED:
         await _call.get().bubble.leave()  # an earlier attempt's is passed over: the tool is run again
     return told
 
@@ -55,7 +55,7 @@ def _unit(tool: str, how: How) -> Callable[..., Awaitable[tuple[str, bytes]]]:
     if kind not in ("effect", "step"):
         raise InvalidInput(f"tool {tool!r} cannot be {kind!r}", do="say 'effect', 'step' or 'plain'")
 
-    async def carry_out(name: str, args: dict[str, Any]) -> tuple[str, bytes]:
+    async def carry_out(**args: Any) -> tuple[str, bytes]:
         call = _call.get()
         try:
             return _serde.dumps_typed(await call.work())
