@@ -4,7 +4,6 @@
 
 import { h } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { signal } from "@preact/signals";
 import htm from "htm";
 import { Problem } from "./api.js";
 import { calendar, exact, line, relative, time, visible } from "./format.js";
@@ -181,6 +180,3 @@ export function useSize(ref) {
   }, []);
   return size;
 }
-
-/** What is asked in a dialog over the page; null when none is open. @type {import("@preact/signals").Signal<any>} */
-export const dialog = signal(null);

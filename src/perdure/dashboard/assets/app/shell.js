@@ -3,6 +3,7 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
+import { DialogHost } from "./dialog.js";
 import { clockSeconds, roughly } from "./format.js";
 import { Icon } from "./icons.js";
 import { Button, Code, Empty, Panel, html } from "./parts.js";
@@ -19,6 +20,7 @@ export function Shell() {
     <${TopBar} page=${here.page} />
     <${Strip} />
     <main class="page" id="main" tabindex="-1">${session.value ? html`<${Page} />` : html`<${Gate} />`}</main>
+    <${DialogHost} />
     <div class="visually-hidden" role="status" aria-live="polite">${announcement}</div>`;
 }
 

@@ -65,3 +65,5 @@ export const partsSay = {
   changes: (/** @type {number} */ count) => `${some(count, "change")} ·`,
   absent: "This server does not tell this yet.",
 };
+
+export const dialogSay = { close: "Close", cancel: "Do nothing" };
