@@ -284,9 +284,9 @@ class KeyReused(Conflict):
 class StaleVersion(Conflict):
     """The record changed since it was read."""
 
-    def __init__(self, task_id: str, expected: int, found: int, *, path: str = "") -> None:
+    def __init__(self, task_id: str, expected: int, found: int, *, path: str = "", kind: str = "task") -> None:
         self.task_id, self.expected, self.found, self.path = task_id, expected, found, path
-        what = f"task {task_id!r} is at version {found}; this change is for version {expected}"
+        what = f"{kind} {task_id!r} is at version {found}; this change is for version {expected}"
         if path:
             what = (
                 f"another writer changed {path!r} of task {task_id!r} since this code read it: "
@@ -295,7 +295,9 @@ class StaleVersion(Conflict):
         super().__init__(
             what,
             kept="the write of the other process; this change was not written",
-            do="read the task again (await task.record()) and repeat the change",
+            do="read the task again (await task.record()) and repeat the change"
+            if kind == "task"
+            else f"read the {kind} again and repeat the change",
         )
 
 

@@ -49,6 +49,7 @@ __getattr__ = lazy_door(
             "Triggers",
             "draft",
             "scheduled",
+            "definition_version",
         ),
         "control": ("KillSwitch", "Switch", "stop_soon"),
         "databases": ("BlocksOnRecord", "Commit", "belongs_to", "note_commit", "pg_probe", "run_again", "transaction"),

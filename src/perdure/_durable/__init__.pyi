@@ -46,6 +46,7 @@ from perdure._durable.automation import (
     Triggers,
     draft,
     scheduled,
+    definition_version,
 )
 from perdure._durable.control import KillSwitch, Switch, stop_soon
 from perdure._durable.databases import BlocksOnRecord, Commit, belongs_to, note_commit, pg_probe, run_again, transaction
@@ -187,6 +188,7 @@ __all__ = [
     "Triggers",
     "draft",
     "scheduled",
+    "definition_version",
     "KillSwitch",
     "Switch",
     "stop_soon",

@@ -40,6 +40,8 @@ NOUNS = (  # one a line
     "units",
     "inbox",
     "callbacks",
+    "schedules",
+    "triggers",
 )
 
 

@@ -1110,9 +1110,14 @@ class Schedules:
         """Continue with the next tick; ticks during the pause are not made up."""
         return drive(self._inner.resume(id))
 
-    def remove(self, id: str) -> None:
-        """Delete the schedule; tasks it has started stay."""
-        drive(self._inner.remove(id))
+    def remove(self, id: str, *, if_version: int | None = None) -> None:
+        """Delete the schedule; tasks it has started stay.
+
+        Raises:
+            NotFound: there is no such schedule.
+            StaleVersion: it is not at `if_version`.
+        """
+        drive(self._inner.remove(id, if_version=if_version))
 
     def add(
         self,
@@ -1128,15 +1133,17 @@ class Schedules:
         overlap: bool = False,
         queue: str = "default",
         priority: int = 0,
+        if_version: int | None = None,
     ) -> Schedule:
         """Store a schedule for a function that this process need not know, by its name; `cron` or `every` says when.
 
         Without a version it is the newest one that a live worker knows. The arguments are checked against what workers
-        announce that it takes.
+        announce that it takes. With `if_version` it changes only the schedule of that version; 0 stands for none.
 
         Raises:
             NotFound: no version was given, and no live worker knows the function; nothing was written.
             InvalidInput: the arguments, or when to start it, are not valid; nothing was written.
+            StaleVersion: the schedule is not at `if_version`; nothing was written.
         """
         return drive(
             self._inner.add(
@@ -1151,6 +1158,7 @@ class Schedules:
                 overlap=overlap,
                 queue=queue,
                 priority=priority,
+                if_version=if_version,
             )
         )
 
@@ -1185,6 +1193,10 @@ class ScheduleDraft:
         """Start it at this interval; the first time after one interval."""
         return drive(self._inner.every(length, missed=missed, overlap=overlap))
 
+    def only_if(self, version: int | None) -> ScheduleDraft:
+        """The same, to be kept only if the schedule is at this version; 0: if there is none."""
+        return ScheduleDraft(self._inner.only_if(version))
+
 
 class Triggers:
     """`app.triggers`: what to do when something happens outside."""
@@ -1200,6 +1212,52 @@ class Triggers:
         """Signal a task. In its id, `order-{number}`, the field `number` of the event's data is filled in."""
         return TriggerDraft(self._inner.signal(id, task, name))
 
+    def add(
+        self,
+        id: str,
+        event: str,
+        *,
+        function: str | None = None,
+        version: int | None = None,
+        arguments: Mapping[str, Any] = {},
+        takes: str | None = None,
+        queue: str = "default",
+        priority: int = 0,
+        task: str | None = None,
+        signal: str | None = None,
+        rate: tuple[int, Duration] | None = None,
+        schema: Mapping[str, Any] | None = None,
+        if_version: int | None = None,
+    ) -> Trigger:
+        """Store a trigger for an event: it starts a function that this process need not know, by its name, or signals
+        a task. The parameter `takes` gets the event's data; by default it is the first that has no argument.
+
+        Raises:
+            NotFound: no version was given, and no live worker knows the function; nothing was written.
+            InvalidInput: what it is to do is not valid; nothing was written.
+            StaleVersion: the trigger is not at `if_version` (0: there is one); nothing was written.
+        """
+        return drive(
+            self._inner.add(
+                id,
+                event,
+                function=function,
+                version=version,
+                arguments=arguments,
+                takes=takes,
+                queue=queue,
+                priority=priority,
+                task=task,
+                signal=signal,
+                rate=rate,
+                schema=schema,
+                if_version=if_version,
+            )
+        )
+
+    def get(self, id: str) -> Trigger | None:
+        return drive(self._inner.get(id))
+
     def list(self) -> Mapping[str, Trigger]:
         return drive(self._inner.list())
 
@@ -1210,9 +1268,14 @@ class Triggers:
     def resume(self, id: str) -> None:
         drive(self._inner.resume(id))
 
-    def remove(self, id: str) -> None:
-        """Delete the trigger; tasks it has started stay."""
-        drive(self._inner.remove(id))
+    def remove(self, id: str, *, if_version: int | None = None) -> None:
+        """Delete the trigger; tasks it has started stay.
+
+        Raises:
+            NotFound: there is no such trigger.
+            StaleVersion: it is not at `if_version`.
+        """
+        drive(self._inner.remove(id, if_version=if_version))
 
 
 class TriggerDraft:
@@ -1238,6 +1301,10 @@ class TriggerDraft:
         """Act once on each file in this folder whose name matches, now and later. Only on this machine."""
         return drive(self._inner.directory(path, pattern=pattern, rate=rate))
 
+    def only_if(self, version: int | None) -> TriggerDraft:
+        """The same, to be kept only if the trigger is at this version; 0: if there is none."""
+        return TriggerDraft(self._inner.only_if(version))
+
 
 class Events:
     """`app.events`: where events come in."""
@@ -1255,9 +1322,9 @@ class Events:
         """
         return drive(self._inner.send(name, data, id=id))
 
-    def list(self, *, limit: int = 1000) -> Sequence[IncomingEvent]:
-        """The stored events, by name and id."""
-        return drive(self._inner.list(limit=limit))
+    def list(self, *, limit: int = 1000, after: str = "") -> Sequence[IncomingEvent]:
+        """The stored events, by name and id; those behind `after`, the key of an event."""
+        return drive(self._inner.list(limit=limit, after=after))
 
 
 class Storage:

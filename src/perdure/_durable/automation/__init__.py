@@ -6,7 +6,15 @@ __getattr__ = lazy_door(
     __name__,
     {
         "reducer": ("Do", "Reducer"),
-        "schedules": ("Schedule", "ScheduleDraft", "Schedules", "Tick", "draft", "scheduled"),
+        "schedules": (
+            "Schedule",
+            "ScheduleDraft",
+            "Schedules",
+            "Tick",
+            "draft",
+            "scheduled",
+            "version_of as definition_version",
+        ),
         "triggers": ("Events", "IncomingEvent", "Received", "TriggerDraft", "Triggers"),
     },
     modules=("reducer", "schedules", "triggers"),

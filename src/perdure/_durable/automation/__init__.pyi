@@ -4,7 +4,15 @@ Written by tools/make_doors.py from the table in __init__.py.
 """
 
 from perdure._durable.automation.reducer import Do, Reducer
-from perdure._durable.automation.schedules import Schedule, ScheduleDraft, Schedules, Tick, draft, scheduled
+from perdure._durable.automation.schedules import (
+    Schedule,
+    ScheduleDraft,
+    Schedules,
+    Tick,
+    draft,
+    scheduled,
+    version_of as definition_version,
+)
 from perdure._durable.automation.triggers import Events, IncomingEvent, Received, TriggerDraft, Triggers
 from perdure._durable.automation import reducer
 from perdure._durable.automation import schedules
@@ -18,6 +26,7 @@ __all__ = [
     "Tick",
     "draft",
     "scheduled",
+    "definition_version",
     "Events",
     "IncomingEvent",
     "Received",

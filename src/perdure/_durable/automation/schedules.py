@@ -24,10 +24,10 @@ from perdure._durable.lifecycle import encode_call, start, start_encoded
 from perdure._ground.clock import moment, to_ms
 from perdure._ground.durations import Duration
 from perdure._ground.ids import check_id
-from perdure._model import Missed, Plan, check_cron, check_every, check_missed, tick_id, tick_name
+from perdure._model import Missed, Plan, Trigger, check_cron, check_every, check_missed, tick_id, tick_name
 from perdure._store import Store, TaskRow
 from perdure._tasks import Kept, Shelf, Tasks, current_row, find_row, store_of
-from perdure.errors import Conflict, InvalidInput, NotFound
+from perdure.errors import Conflict, InvalidInput, NotFound, StaleVersion
 
 log = logging.getLogger("perdure.schedules")
 
@@ -53,6 +53,9 @@ class Schedule(Struct, frozen=True, kw_only=True):
     skipped: int  # ticks that no worker was there for and that were not made up
     open: Sequence[str]  # tasks of ticks that had not ended when they were last looked at
     state: Any  # the result of the newest run that completed
+    function_version: int = 1
+    queue: str = "default"
+    version: int = 0  # differs when what it starts, or when, was changed; its runs do not change it
 
 
 class Tick(Struct, frozen=True, kw_only=True):
@@ -69,6 +72,7 @@ class ScheduleDraft:
     def __init__(self, tasks: Tasks, id: str, plan: Plan) -> None:
         self._tasks, self._id, self._plan = tasks, id, plan
         self._store = store_of(tasks)
+        self._version: int | None = None
 
     def __await__(self) -> Generator[Any, None, ScheduleDraft]:
         """Gives the draft itself, so `await (await app.schedule(…)).cron(…)` works like a single await."""
@@ -96,12 +100,18 @@ class ScheduleDraft:
         every_ms = check_every(length)
         return await self._keep(lambda plan: replace(plan, cron="", zone="UTC", every_ms=every_ms), missed, overlap)
 
+    def only_if(self, version: int | None) -> ScheduleDraft:
+        """The same, to be kept only if the schedule is at this version; 0: if there is none."""
+        self._version = version
+        return self
+
     async def _keep(self, when: Callable[[Plan], Plan], missed: Missed, overlap: bool) -> Schedule:
         check_missed(missed)
         now = await self._store.wall_ms()
         new = replace(when(self._plan), missed=missed, overlaps=overlap, anchor=now, last=now)
 
         def keep(old: Plan | None) -> tuple[Plan, int | None]:
+            require_version("schedule", self._id, self._version, old)
             plan = new if old is None else _changed(old, new)
             return plan, next_look(plan)
 
@@ -161,10 +171,18 @@ class Schedules:
         """Continue with the next tick; ticks during the pause are not made up."""
         return await self._change(id, lambda plan, now: replace(plan, is_paused=False, last=max(plan.last, now)))
 
-    async def remove(self, id: str) -> None:
-        """Delete the schedule; tasks it has started stay."""
-        while not await self._shelf.drop(await self._existing(id)):
-            continue
+    async def remove(self, id: str, *, if_version: int | None = None) -> None:
+        """Delete the schedule; tasks it has started stay.
+
+        Raises:
+            NotFound: there is no such schedule.
+            StaleVersion: it is not at `if_version`.
+        """
+        while True:
+            kept = await self._existing(id)
+            require_version("schedule", id, if_version, kept.value)
+            if await self._shelf.drop(kept):
+                return
 
     async def add(
         self,
@@ -180,15 +198,17 @@ class Schedules:
         overlap: bool = False,
         queue: str = "default",
         priority: int = 0,
+        if_version: int | None = None,
     ) -> Schedule:
         """Store a schedule for a function that this process need not know, by its name; `cron` or `every` says when.
 
         Without a version it is the newest one that a live worker knows. The arguments are checked against what workers
-        announce that it takes.
+        announce that it takes. With `if_version` it changes only the schedule of that version; 0 stands for none.
 
         Raises:
             NotFound: no version was given, and no live worker knows the function; nothing was written.
             InvalidInput: the arguments, or when to start it, are not valid; nothing was written.
+            StaleVersion: the schedule is not at `if_version`; nothing was written.
         """
         if bool(cron) == (every is not None):
             raise InvalidInput("a schedule has either cron or every", do='write cron="0 9 * * *", or every="1h"')
@@ -196,7 +216,7 @@ class Schedules:
         chosen, encoded = await encode_call(self._store, function, version, arguments)
         check_id(queue, "queue")
         plan = Plan(function=function, version=chosen, arguments=encoded, queue=queue, priority=priority)
-        draft = ScheduleDraft(self._tasks, id, plan)
+        draft = ScheduleDraft(self._tasks, id, plan).only_if(if_version)
         if every is not None:
             return await draft.every(every, missed=missed, overlap=overlap)
         return await draft.cron(cron, tz=tz, missed=missed, overlap=overlap)
@@ -240,6 +260,23 @@ class Schedules:
 
 def shelf_of(store: Store) -> Shelf[Plan]:
     return Shelf(store, KIND, Plan)
+
+
+def version_of(kept: Plan | Trigger) -> int:
+    """A number that differs when the definition does; what happens by it does not change it. Never 0."""
+    moving = {"last", "anchor", "runs", "skipped", "open", "state", "begun", "seen"}
+    said = [(name, getattr(kept, name)) for name in kept.__struct_fields__ if name not in moving]
+    return int.from_bytes(hashlib.blake2b(repr(said).encode(), digest_size=6).digest()) | 1
+
+
+def require_version(kind: str, id: str, expected: int | None, kept: Plan | Trigger | None) -> None:
+    """
+    Raises:
+        StaleVersion: it has another version than was expected; 0 stands for none.
+    """
+    found = 0 if kept is None else version_of(kept)
+    if expected is not None and found != expected:
+        raise StaleVersion(id, expected, found, kind=kind)
 
 
 def next_look(plan: Plan) -> int | None:
@@ -310,6 +347,9 @@ async def view(store: Store, id: str, plan: Plan) -> Schedule:
         skipped=plan.skipped,
         open=plan.open,
         state=plan.state,
+        function_version=plan.version,
+        queue=plan.queue,
+        version=version_of(plan),
     )
 
 

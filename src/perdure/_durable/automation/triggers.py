@@ -17,7 +17,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from perdure._durable.automation.schedules import require_version
 from perdure._durable.declare import DurableFunction, function_for
+from perdure._durable.inspect import read_functions
 from perdure._durable.lifecycle import start
 from perdure._durable.values import schema_of
 from perdure._ground import codec
@@ -53,6 +55,11 @@ class IncomingEvent(Struct, frozen=True, kw_only=True):
     led_to: Mapping[str, str]
     refused: Mapping[str, str]
 
+    @property
+    def key(self) -> str:
+        """Its name and its id, by which events are listed."""
+        return incoming_key(self.name, self.id)
+
 
 class TriggerDraft:
     """An action; `event`, `file` or `directory` says when to take it, and stores the trigger."""
@@ -60,6 +67,7 @@ class TriggerDraft:
     def __init__(self, tasks: Tasks, id: str, trigger: Trigger) -> None:
         self._tasks, self._id, self._trigger = tasks, check_id(id, "trigger's id"), trigger
         self._store = store_of(tasks)
+        self._version: int | None = None
         if len(id) > _LONGEST_ID:
             raise InvalidInput(f"the trigger's id has {len(id)} characters; at most {_LONGEST_ID} are allowed")
 
@@ -89,12 +97,18 @@ class TriggerDraft:
         event = f"~{self._id}"
         return await self._keep(rate, source="directory", path=_whole(path), pattern=pattern, event=event)
 
+    def only_if(self, version: int | None) -> TriggerDraft:
+        """The same, to be kept only if the trigger is at this version; 0: if there is none."""
+        self._version = version
+        return self
+
     async def _keep(self, rate: tuple[int, Duration] | None, **when: Any) -> Trigger:
         most, per_ms = _limit(rate)
         host = self._store.presence.process.host if when["source"] != "event" else ""
         new = replace(self._trigger, host=host, most=most, per_ms=per_ms, **when)
 
         def keep(old: Trigger | None) -> tuple[Trigger, int | None]:
+            require_version("trigger", self._id, self._version, old)
             if old is None:
                 return new, None
             is_same = (old.source, old.path) == (new.source, new.path)
@@ -148,7 +162,47 @@ class Triggers:
 
     def signal(self, id: str, task: str, name: str) -> TriggerDraft:
         """Signal a task. In its id, `order-{number}`, the field `number` of the event's data is filled in."""
-        return TriggerDraft(self._tasks, id, Trigger(task=task, signal=check_id(name, "signal's name")))
+        if check_id(name, "signal's name").startswith("~"):
+            raise InvalidInput(f"the signal {name!r} begins with ~, as perdure's own do", do="choose another name")
+        return TriggerDraft(self._tasks, id, Trigger(task=task, signal=name))
+
+    async def add(
+        self,
+        id: str,
+        event: str,
+        *,
+        function: str | None = None,
+        version: int | None = None,
+        arguments: Mapping[str, Any] = {},
+        takes: str | None = None,
+        queue: str = "default",
+        priority: int = 0,
+        task: str | None = None,
+        signal: str | None = None,
+        rate: tuple[int, Duration] | None = None,
+        schema: Mapping[str, Any] | None = None,
+        if_version: int | None = None,
+    ) -> Trigger:
+        """Store a trigger for an event: it starts a function that this process need not know, by its name, or signals
+        a task. The parameter `takes` gets the event's data; by default it is the first that has no argument.
+
+        Raises:
+            NotFound: no version was given, and no live worker knows the function; nothing was written.
+            InvalidInput: what it is to do is not valid; nothing was written.
+            StaleVersion: the trigger is not at `if_version` (0: there is one); nothing was written.
+        """
+        if (function is None) == (task is None) or (task is None) != (signal is None):
+            raise InvalidInput("a trigger starts a function, or signals a task", do="give function, or task and signal")
+        if function is None:
+            draft = self.signal(id, str(task), str(signal))
+        else:
+            named = await _by_name(self._store, function, version, arguments, takes)
+            draft = TriggerDraft(self._tasks, id, replace(named, queue=check_id(queue, "queue"), priority=priority))
+        return await draft.only_if(if_version).event(event, rate=rate, schema=schema)
+
+    async def get(self, id: str) -> Trigger | None:
+        kept = await self._shelf.get(id)
+        return kept.value if kept else None
 
     async def list(self) -> Mapping[str, Trigger]:
         return {kept.key: kept.value for kept in await self._shelf.all()}
@@ -160,10 +214,18 @@ class Triggers:
     async def resume(self, id: str) -> None:
         await self._change(id, is_paused=False)
 
-    async def remove(self, id: str) -> None:
-        """Delete the trigger; tasks it has started stay."""
-        while not await self._shelf.drop(await self._existing(id)):
-            continue
+    async def remove(self, id: str, *, if_version: int | None = None) -> None:
+        """Delete the trigger; tasks it has started stay.
+
+        Raises:
+            NotFound: there is no such trigger.
+            StaleVersion: it is not at `if_version`.
+        """
+        while True:
+            kept = await self._existing(id)
+            require_version("trigger", id, if_version, kept.value)
+            if await self._shelf.drop(kept):
+                return
 
     async def _change(self, id: str, **what: Any) -> None:
         while True:
@@ -176,6 +238,39 @@ class Triggers:
         if kept is None:
             raise NotFound("trigger", id, self._store.place, do="`perdure trigger list` shows what is there")
         return kept
+
+
+async def _by_name(
+    store: Store, function: str, version: int | None, arguments: Mapping[str, Any], takes: str | None
+) -> Trigger:
+    """A trigger that starts this function, as live workers announce it."""
+    check_id(function, "function's name")
+    known = [one for one in await read_functions(store) if one.name == function and version in (None, one.version)]
+    newest = max(known, key=lambda one: one.version, default=None)
+    if newest is None and version is None:
+        raise NotFound("function", function, store.place, do="start a worker that knows it, or give the version")
+    schema = newest.arguments if newest is not None else None
+    names = list((schema or {}).get("properties") or ())
+    left = [name for name in names if name not in arguments]
+    takes = takes or (left[0] if left else None)
+    if takes is None:
+        raise InvalidInput(f"it is not known which parameter of {function!r} takes the event", do="name it in `takes`")
+    unknown = [name for name in (*arguments, takes) if schema is not None and name not in names]
+    if unknown or takes in arguments:
+        raise InvalidInput(f"{function} has no parameter {(unknown or [takes])[0]!r} left", do=f"it has {names}")
+    return Trigger(
+        function=function,
+        version=newest.version if newest is not None else int(version or 1),
+        arguments=codec.encode({name: codec.encode(value) for name, value in arguments.items()}),
+        takes=takes,
+        schema=_part(schema, takes) if schema is not None else None,
+    )
+
+
+def _part(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The schema of one parameter, with the definitions it may refer to."""
+    shared = {key: schema[key] for key in ("$defs",) if key in schema}
+    return {**shared, **schema["properties"][name]}
 
 
 class Events:
@@ -213,9 +308,9 @@ class Events:
         is_new = await events_of(store).add(incoming_key(name, known), incoming, due_at=now)
         return Received(name=name, id=known, is_new=is_new)
 
-    async def list(self, *, limit: int = 1000) -> Sequence[IncomingEvent]:
-        """The stored events, by name and id."""
-        return [_view(kept.value) for kept in await events_of(self._store).all(limit=limit)]
+    async def list(self, *, limit: int = 1000, after: str = "") -> Sequence[IncomingEvent]:
+        """The stored events, by name and id; those behind `after`, the key of an event."""
+        return [_view(kept.value) for kept in await events_of(self._store).all(limit=limit, after=after)]
 
 
 def _view(found: Incoming) -> IncomingEvent:
