@@ -217,9 +217,9 @@ class Task(TaskCore):
         else:
             await resuming.resume_at(self, state, checkpoint, self._keep, asked)
 
-    async def instruct(self, text: str) -> None:
+    async def instruct(self, text: str, *, once: str | None = None) -> None:
         """Change what a durable function is to do: its next `instruction()` gives this. It goes on as it was."""
-        await telling.send(self, telling.INSTRUCTION, text)
+        await telling.send(self, telling.INSTRUCTION, text, once)
 
     async def cancel(self, *, undo: bool = True, dry_run: bool = False) -> DryRun | None:
         """End the task for good; a running attempt can no longer write.

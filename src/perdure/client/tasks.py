@@ -338,8 +338,8 @@ class RemoteTask(Task):
         body = {"state": dict(state) if state else None, "checkpoint": checkpoint, "instruction": instruction}
         await self._steer("resume", body, once, is_matched=bool(state) or checkpoint is not None)
 
-    async def instruct(self, text: str) -> None:
-        await self._write("POST", "instruct", {"text": text})
+    async def instruct(self, text: str, *, once: str | None = None) -> None:
+        await self._write("POST", "instruct", {"text": text}, _keyed(once))
 
     async def cancel(self, *, undo: bool = True, dry_run: bool = False) -> None:
         _refuse_dry_run(dry_run)

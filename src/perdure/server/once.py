@@ -13,6 +13,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from perdure._ground import crash_points as crash
+from perdure._ground.ids import Process, is_alive_here, this_process
 from perdure._tasks import Kept
 from perdure.server.credentials import Vault
 from perdure.server.encoding import to_json
@@ -20,7 +22,7 @@ from perdure.server.problems import HttpProblem
 from perdure.server.requests import Answer, Streamed
 
 _DAY = 24 * 3600 * 1000  # milliseconds
-_PATIENCE = 60_000  # after which a request that never ended counts as lost with its server
+_PATIENCE = 60_000  # after which a request that never ended counts as lost with its server on another machine
 _LONGEST = 64 * 1024  # bytes
 _SWEEP = 20
 
@@ -30,6 +32,7 @@ class KeptAnswer(Struct, frozen=True):
 
     fingerprint: str
     begun_at: int
+    by: Process | None = None  # whose process carries it out
     status: int = 0
     value: str | None = None
     etag: str | None = None
@@ -54,6 +57,7 @@ class Answers:
         name = hashlib.sha256(key.encode()).hexdigest()
         if (kept := await self._begin(name, fingerprint)) is not None:
             return _again(kept.value)
+        crash.place("server.marked")
         try:
             answer = await carry_out()
         except BaseException:
@@ -62,7 +66,9 @@ class Answers:
         if isinstance(answer, Streamed):
             await self._forget(name)
         else:
+            crash.place("server.carried_out")
             await self._keep(name, fingerprint, answer)
+            crash.place("server.kept")
         return answer
 
     async def _begin(self, name: str, fingerprint: str) -> Kept[KeptAnswer] | None:
@@ -70,7 +76,7 @@ class Answers:
         now = self._clock.now_ms()
         for old in await self._shelf.due(now, limit=_SWEEP):
             await self._shelf.drop(old)
-        mark = KeptAnswer(fingerprint, now)
+        mark = KeptAnswer(fingerprint, now, this_process())
         while not await self._shelf.add(name, mark, due_at=now + _DAY):
             kept = await self._shelf.get(name)
             if kept is None:
@@ -81,7 +87,7 @@ class Answers:
                 )
             if kept.value.status:
                 return kept
-            if now - kept.value.begun_at < _PATIENCE:
+            if now - kept.value.begun_at < _PATIENCE and not _is_lost(kept.value.by):
                 raise HttpProblem(
                     409,
                     "still_running",
@@ -98,12 +104,17 @@ class Answers:
         if text is not None and len(text) > _LONGEST:
             text = None
         now = self._clock.now_ms()
-        done = KeptAnswer(fingerprint, now, answer.status, text, answer.etag, dict(answer.headers))
+        done = KeptAnswer(fingerprint, now, None, answer.status, text, answer.etag, dict(answer.headers))
         await self._shelf.update(name, lambda _: (done, now + _DAY))
 
     async def _forget(self, name: str) -> None:
         if (kept := await self._shelf.get(name)) is not None and not kept.value.status:
             await self._shelf.drop(kept)
+
+
+def _is_lost(process: Process | None) -> bool:
+    """Whether the process that carried a request out has ended, as far as can be known: it ran on this machine."""
+    return process is not None and process[:3] == this_process()[:3] and not is_alive_here(process)
 
 
 def fingerprint_of(path: bytes, query: bytes, body: bytes) -> str:

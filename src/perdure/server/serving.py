@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from perdure._app import Perdure
+from perdure._ground import crash_points as crash
 from perdure._ground.clock import from_environment
 from perdure._ground.ids import new_uid
 from perdure._store import Author, acting
@@ -206,6 +207,7 @@ class _Exchange:
         caller = await self._admit(route)
         self._check_accept(route)
         ask = await self._read(route, match, caller)
+        crash.place("server.admitted")
         with acting(_author(ask, route)):
             if ask.once is None or ask.content is not None or self.server._desk is None:
                 return await route.handler(ask)
@@ -360,6 +362,7 @@ class _Exchange:
         await self.send({"type": "http.response.start", "status": status, "headers": lines})
         body = b"" if self.is_head or status in (204, 304) else body
         self.sent += len(body)
+        crash.place("server.answering")
         await self.send({"type": "http.response.body", "body": body})
 
     async def _send_stream(self, answer: Streamed) -> None:
@@ -453,6 +456,8 @@ def _author(ask: Ask[Any, Any], route: Route) -> Author:
 
 def _once(route: Route, headers: Mapping[str, str], caller: Caller) -> str | None:
     key = headers.get("idempotency-key")
+    if not route.takes_a_key:
+        return None
     if key is None:
         if route.once == "must":
             raise HttpProblem(

@@ -93,6 +93,11 @@ class Route(Struct, frozen=True, kw_only=True):
     def writes(self) -> bool:
         return self.method != "GET"
 
+    @property
+    def takes_a_key(self) -> bool:
+        """Whether an Idempotency-Key counts: what it names belongs to one caller, so there has to be one."""
+        return self.writes and self.who in ("anyone", "session", "scoped")
+
 
 Nouns: TypeAlias = Mapping[str, tuple[Route, ...]]  # the routes that each file of nouns/ declares
 

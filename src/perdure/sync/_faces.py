@@ -436,9 +436,9 @@ class Task:
         """
         drive(self._inner.resume(state=state, checkpoint=checkpoint, instruction=instruction, once=once))
 
-    def instruct(self, text: str) -> None:
+    def instruct(self, text: str, *, once: str | None = None) -> None:
         """Change what a durable function is to do: its next `instruction()` gives this. It goes on as it was."""
-        drive(self._inner.instruct(text))
+        drive(self._inner.instruct(text, once=once))
 
     def cancel(self, *, undo: bool = True, dry_run: bool = False) -> DryRun | None:
         """End the task for good; a running attempt can no longer write.

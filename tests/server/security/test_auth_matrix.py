@@ -20,7 +20,7 @@ from msgspec import structs
 from perdure.server import Server, nouns, serving
 from perdure.server.credentials import PRESETS, SCOPES, scopes_of
 from perdure.server.requests import Answer, Ask
-from perdure.server.table import NOUNS, Nothing, Route, routes
+from perdure.server.table import NOUNS, Nothing, Route, check, routes
 from tests.support.http_server import make_key, make_session, request
 from tests.support.http_server import serving as serve
 
@@ -200,9 +200,7 @@ def test_a_route_is_open_to_all_only_where_that_was_decided():
 @pytest.mark.parametrize("who", ["nobody", "token", "code", "anyone", "session"])
 def test_a_route_has_scopes_exactly_when_its_callers_need_them(who):
     route = routes()[0]
-    from perdure.server.table import _check
-
     with pytest.raises(ValueError, match="scopes"):
-        _check((structs.replace(route, who=who, scopes=("tasks:read",)),))
+        check((structs.replace(route, who=who, scopes=("tasks:read",)),))
     with pytest.raises(ValueError, match="scopes"):
-        _check((structs.replace(route, who="scoped", scopes=()),))
+        check((structs.replace(route, who="scoped", scopes=()),))

@@ -26,6 +26,7 @@ from perdure.server.credentials.presets import scopes_of
 from perdure.server.credentials.vault import Vault
 
 _FORM = re.compile(r"prd_([0-9a-z]{12})_([A-Za-z0-9_-]{43})\Z")
+_DIGITS = "0123456789abcdefghijkmnpqrstuvwx"
 _MINUTE = 60_000  # milliseconds
 _LONGEST_NAME = 100
 _NO_HASH = hashlib.sha256(os.urandom(32)).hexdigest()
@@ -44,6 +45,7 @@ class ApiKey(Struct, frozen=True):
     revoked_at: int | None = None
     former: str = ""  # hash of the secret before the last rotation
     former_until: int | None = None
+    once: str | None = None  # what the last secret was made for, as a repeated request says it
 
     def is_good(self, now_ms: int) -> bool:
         return self.revoked_at is None and (self.until is None or now_ms < self.until)
@@ -97,9 +99,17 @@ class ApiKeys:
         return {kept.key: kept.value for kept in await self._uses.all()}
 
     async def make(
-        self, name: str, scopes: Iterable[str], namespace: str = "default", until: int | None = None
+        self,
+        name: str,
+        scopes: Iterable[str],
+        namespace: str = "default",
+        until: int | None = None,
+        *,
+        once: str | None = None,
     ) -> MadeKey:
         """A new key. Its text is in the answer and nowhere else.
+
+        With `once`, a repeat whose first answer was lost gives the same key a secret that can be told.
 
         Raises:
             InvalidInput: the name, a scope, the namespace or the moment will not do.
@@ -109,9 +119,20 @@ class ApiKeys:
             raise InvalidInput("the key would expire before it is made", do="give a moment that is to come")
         secret = secrets.token_urlsafe(32)
         key = ApiKey(
-            _new_id(), check_name(name), check_id(namespace, "namespace"), scopes_of(scopes), _hash(secret), now, until
+            id=_new_id(once),
+            name=check_name(name),
+            namespace=check_id(namespace, "namespace"),
+            scopes=scopes_of(scopes),
+            hash=_hash(secret),
+            made_at=now,
+            until=until,
+            once=once,
         )
-        await self._shelf.add(key.id, key)
+        if not await self._shelf.add(key.id, key):
+            kept = await self.get(key.id, namespace)
+            if once is None or kept.value.once != once:
+                raise Conflict(f"the key {key.id} is there already", kept="the key as it is", do="make another one")
+            key = (await self._put(kept, replace(kept.value, hash=_hash(secret)))).value
         return MadeKey(key, f"prd_{key.id}_{secret}")
 
     async def all(self, namespace: str | None = None) -> list[Kept[ApiKey]]:
@@ -150,8 +171,12 @@ class ApiKeys:
             key = replace(key, scopes=narrow)
         return await self._put(kept, replace(key, name=key.name if name is None else check_name(name)))
 
-    async def rotate(self, kept: Kept[ApiKey], overlap: timedelta = timedelta(hours=24)) -> MadeKey:
+    async def rotate(
+        self, kept: Kept[ApiKey], overlap: timedelta = timedelta(hours=24), *, once: str | None = None
+    ) -> MadeKey:
         """Give a key a new secret. The old one stays good for the overlap.
+
+        With `once`, a repeat whose first answer was lost replaces the secret that nobody was told, and not the old one.
 
         Raises:
             Conflict: the key is revoked or expired, or was changed since it was read.
@@ -161,7 +186,9 @@ class ApiKeys:
             raise Conflict(f"the key {kept.key} is revoked or expired", kept="the key as it is", do="make another one")
         secret = secrets.token_urlsafe(32)
         until = now + int(overlap.total_seconds() * 1000)
-        key = replace(kept.value, hash=_hash(secret), former=kept.value.hash, former_until=until)
+        key = replace(kept.value, hash=_hash(secret), once=once)
+        if once is None or kept.value.once != once:
+            key = replace(key, former=kept.value.hash, former_until=until)
         await self._put(kept, key)
         return MadeKey(key, f"prd_{key.id}_{secret}")
 
@@ -194,5 +221,7 @@ def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _new_id() -> str:
-    return "".join(secrets.choice("0123456789abcdefghijkmnpqrstuvwxyz") for _ in range(12))
+def _new_id(once: str | None) -> str:
+    """A random id, or the one that every repeat of a request makes."""
+    digits = secrets.token_bytes(12) if once is None else hashlib.sha256(once.encode()).digest()[:12]
+    return "".join(_DIGITS[digit % len(_DIGITS)] for digit in digits)

@@ -81,7 +81,7 @@ async def make(ask: Ask[Nothing, KeyDraft]) -> Answer:
     draft = ask.body
     _refuse_wider(ask, scopes_of(draft.scopes))
     until = to_ms(draft.until) if draft.until is not None else None
-    made = await ask.server.desk.keys.make(draft.name, draft.scopes, ask.caller.namespace, until)
+    made = await ask.server.desk.keys.make(draft.name, draft.scopes, ask.caller.namespace, until, once=ask.once)
     return Answer(_shown(made), 201, etag=version_tag(1), is_secret=True)
 
 
@@ -97,7 +97,7 @@ async def rotate(ask: Ask[Nothing, Rotation]) -> Answer:
         raise HttpProblem(422, "invalid_input", "an overlap has 0 to 604800 seconds")
     kept = await _get(ask)
     _refuse_wider(ask, kept.value.scopes)
-    made = await ask.server.desk.keys.rotate(kept, timedelta(seconds=ask.body.overlap))
+    made = await ask.server.desk.keys.rotate(kept, timedelta(seconds=ask.body.overlap), once=ask.once)
     return Answer(_shown(made), is_secret=True)
 
 

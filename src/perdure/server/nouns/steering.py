@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -156,23 +156,31 @@ async def fork(ask: Ask[Nothing, Fork]) -> Answer:
         return dry_run_for(ask.caller, await aside(lambda: rehearse_fork(task, how.at)), await _free_id(ask, task))
     if how.id is not None:
         return await _told(ask, await task.fork(how.id, at=how.at, set=how.set, once=ask.once), status=201)
-    while True:
+    for id in _ids_of_forks(task):  # those that are in use are skipped, except one that this request has made before
         try:
-            made = await task.fork(await _free_id(ask, task), at=how.at, set=how.set)
+            made = await task.fork(id, at=how.at, set=how.set, once=ask.once)
         except AlreadyExists:
             continue
         return await _told(ask, made, status=201)
+    raise _too_many_forks(task)
 
 
 async def _free_id(ask: Ask[Nothing, Fork], task: Task) -> str:
     """The id that was asked for, else the first of `<id>-fork`, `<id>-fork-2`, … that is free."""
     if ask.body.id is not None:
         return ask.body.id
-    for number in range(1, _MOST_FORKS):
-        id = f"{task.id}-fork" + (f"-{number}" if number > 1 else "")
+    for id in _ids_of_forks(task):
         if await find_row(store_of(task), check_id(id)) is None:
             return id
-    raise InvalidInput(f"task {task.id!r} has {_MOST_FORKS} forks without names", do="give the fork an id")
+    raise _too_many_forks(task)
+
+
+def _ids_of_forks(task: Task) -> Iterator[str]:
+    return (f"{task.id}-fork" + (f"-{number}" if number > 1 else "") for number in range(1, _MOST_FORKS))
+
+
+def _too_many_forks(task: Task) -> InvalidInput:
+    return InvalidInput(f"task {task.id!r} has {_MOST_FORKS} forks without names", do="give the fork an id")
 
 
 async def signal(ask: Ask[Nothing, NewSignal]) -> Answer:
@@ -182,7 +190,7 @@ async def signal(ask: Ask[Nothing, NewSignal]) -> Answer:
 
 
 async def instruct(ask: Ask[Nothing, Instruction]) -> Answer:
-    await (await task_of(ask)).instruct(ask.body.text)
+    await (await task_of(ask)).instruct(ask.body.text, once=ask.once)
     return Answer(None, 202)
 
 

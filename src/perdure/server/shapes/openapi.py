@@ -90,8 +90,8 @@ def about_noun(noun: str) -> str:
 def headers_of(route: Route) -> dict[str, Need]:
     """The headers that mean something to this route, and whether it needs them."""
     given: dict[str, Need] = {**route.headers}
-    if route.once != "no":
-        given["Idempotency-Key"] = route.once
+    if route.takes_a_key:
+        given["Idempotency-Key"] = "must" if route.once == "must" else "may"
     if route.match != "no":
         given["If-Match"] = route.match
     return given

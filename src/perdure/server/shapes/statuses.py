@@ -54,7 +54,7 @@ def problem_statuses(route: Route) -> list[int]:
         found |= {422}
     if route.writes and route.path.startswith("/v1"):
         found |= {409, 507}
-    if route.once != "no":
+    if route.takes_a_key:
         found |= {409, 422}
     if route.match != "no":
         found |= {412}
