@@ -136,3 +136,30 @@ async def test_what_a_run_says_about_its_pause_cannot_act_on_a_terminal(url: str
     said = "".join(record.getMessage() for record in caplog.records)
     assert "how \\x1b[31mmany\\x1b[0m?\\r\\nnone\\u202e" in said and "ConnectionError: \\x1b]0;gone\\x07" in said
     assert said.replace("\n", "").isprintable() and "perdure answer 'paid twice' done|retry|fail" in said
+
+
+@pytest.mark.req("R32", "R33")
+async def test_the_inbox_is_listed_and_its_questions_are_decided_by_their_ids(url: str, capsys: Any) -> None:
+    async with Perdure(url) as app:
+        await until_paused(app, "deploy", deploys)
+        await until_paused(app, "count", counts)
+        task = await app.tasks.open("review")
+        await task.pause("Good enough?", reason="human_approval")
+    shown = told(capsys, url, "inbox")
+    assert "Ship it?" in shown and "it counts as rejected" in shown and "Good enough?" in shown and "How many?" in shown
+    code, found = run(capsys, url, "inbox", "--kind", "approval")
+    assert code == 0 and [item["task_id"] for item in found["items"]] == ["deploy", "review"]
+    deploy, review = (item["id"] for item in found["items"])
+    code, page = run(capsys, url, "inbox", "--limit", "1")
+    assert [item["id"] for item in page["items"]] == [deploy] and page["cursor"]
+    code, rest = run(capsys, url, "inbox", "--cursor", page["cursor"])
+    assert [item["task_id"] for item in rest["items"]] == ["count", "review"]
+    question = rest["items"][0]["id"]
+    assert run(capsys, url, "approve", deploy, "--by", "ada", "--edited", '"production"')[0] == 0
+    code, problem = run(capsys, url, "reject", deploy, "--by", "bob")
+    assert code == 4 and "approved already by ada" in problem["error"]["what"]
+    code, record = run(capsys, url, "reject", review, "--by", "ada", "--comment", "no")
+    assert (code, record["state"]["approval"]["comment"]) == (0, "no")
+    assert run(capsys, url, "answer", question, "abc")[0] == 2
+    assert run(capsys, url, "answer", question, "3")[0] == 0
+    assert "nothing waits for you" in told(capsys, url, "inbox")

@@ -45,7 +45,7 @@ __getattr__ = lazy_door(
             "why_over as why_lease_over",
         ),
         "dependencies": ("Blocked", "blocked_by", "blockers", "read_blocked"),
-        "inbox": ("Inbox",),
+        "inbox": ("Inbox", "is_pause_id"),
         "lifecycle": ("explain as explain_refusal", "fail_circle", "fail_overdue", "move", "settle as settle_blocked"),
         "pauses": (
             "DueQuestion",

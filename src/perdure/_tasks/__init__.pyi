@@ -42,7 +42,7 @@ from perdure._tasks.leases import (
     why_over as why_lease_over,
 )
 from perdure._tasks.dependencies import Blocked, blocked_by, blockers, read_blocked
-from perdure._tasks.inbox import Inbox
+from perdure._tasks.inbox import Inbox, is_pause_id
 from perdure._tasks.lifecycle import (
     explain as explain_refusal,
     fail_circle,
@@ -203,6 +203,7 @@ __all__ = [
     "blockers",
     "read_blocked",
     "Inbox",
+    "is_pause_id",
     "explain_refusal",
     "fail_circle",
     "fail_overdue",

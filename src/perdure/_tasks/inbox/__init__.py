@@ -2,4 +2,4 @@
 
 from perdure._ground.lazy_door import lazy_door
 
-__getattr__ = lazy_door(__name__, {"inbox": ("Inbox",)})
+__getattr__ = lazy_door(__name__, {"inbox": ("Inbox",), "pause_ids": ("is_pause_id",)})

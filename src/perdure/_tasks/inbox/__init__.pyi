@@ -4,6 +4,8 @@ Written by tools/make_doors.py from the table in __init__.py.
 """
 
 from perdure._tasks.inbox.inbox import Inbox
+from perdure._tasks.inbox.pause_ids import is_pause_id
 __all__ = [
     "Inbox",
+    "is_pause_id",
 ]

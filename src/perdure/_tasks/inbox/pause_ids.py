@@ -48,3 +48,8 @@ def read_pause_id(text: object) -> PauseId | None:
     uid, number, *path = found.groups()
     pause = PauseId(uid, int(number), *path)
     return pause if write_pause_id(pause) == text else None
+
+
+def is_pause_id(text: object) -> bool:
+    """Whether this names a pause; there may be none with it."""
+    return read_pause_id(text) is not None

@@ -18,6 +18,7 @@ __getattr__ = lazy_door(
             "since",
         ),
         "command": ("Verb", "VerbGroup", "root"),
+        "decisions": ("answer_decided",),
         "invocation": ("Invocation", "tell_warnings_safely"),
         "loading": ("load_app", "load_function"),
     },

@@ -16,6 +16,7 @@ from perdure.cli.base.arguments import (
     since,
 )
 from perdure.cli.base.command import Verb, VerbGroup, root
+from perdure.cli.base.decisions import answer_decided
 from perdure.cli.base.invocation import Invocation, tell_warnings_safely
 from perdure.cli.base.loading import load_app, load_function
 from perdure.cli.base import error_output
@@ -33,6 +34,7 @@ __all__ = [
     "Verb",
     "VerbGroup",
     "root",
+    "answer_decided",
     "Invocation",
     "tell_warnings_safely",
     "load_app",

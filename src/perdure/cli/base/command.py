@@ -26,6 +26,7 @@ _COMMANDS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "commands")
 SECTIONS = {
     "Look": (
         "tasks",
+        "inbox",
         "show",
         "where",
         "checkpoints",

@@ -6,7 +6,9 @@ from typing import Any
 
 import click
 
-from perdure.cli.base import Invocation, Verb, id_argument, json_option, json_or_text
+from perdure._model import InboxItem
+from perdure._tasks import Inbox, is_pause_id
+from perdure.cli.base import Invocation, Verb, answer_decided, id_argument, json_option, json_or_text
 from perdure.cli.output import words
 
 
@@ -24,8 +26,9 @@ from perdure.cli.output import words
 async def command(call: Invocation, id: str, answer: str, value: Any, key: str | None, by: str) -> None:
     """Answer a task's question, or say whether an effect happened. The first answer counts; the task then resumes.
 
-    The ANSWER to a question is JSON, or else text. When the outcome of an effect is unknown, look for the effect's key
-    at its target (the payment provider, the mail server …), then answer with one of:
+    ID is that of the task, or that of the question in `perdure inbox`. The ANSWER to a question is JSON, or else text.
+    When the outcome of an effect is unknown, look for the effect's key at its target (the payment provider, the mail
+    server …), then answer with one of:
 
     \b
     done     the effect happened; --value gives its result
@@ -33,10 +36,19 @@ async def command(call: Invocation, id: str, answer: str, value: Any, key: str |
     fail     the effect failed; the task's code gets the error
     perdure answer order-42 done --value '{"receipt": "ch_812"}'
     """
+    if is_pause_id(id):
+        await answer_decided(call, _answer(call.app.inbox, id, answer, value, by))
+        return
     task = await call.tasks.handle(id)
     await task.answer(_given(answer, value), by=by, key=key)
     record = await task.record()
     call.answer(record, words.task_line(record))
+
+
+async def _answer(inbox: Inbox, id: str, answer: str, value: Any, by: str) -> InboxItem:
+    if (await inbox.get(id)).kind == "effect":
+        return await inbox.settle(id, answer, value=value, by=by)  # type: ignore[arg-type]  # it says what it takes
+    return await inbox.answer(id, json_or_text(answer), by=by)
 
 
 def _given(answer: str, value: Any) -> Any:

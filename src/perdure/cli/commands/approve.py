@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from perdure.cli.base import Invocation, Verb, id_argument, json_option
+from perdure._tasks import is_pause_id
+from perdure.cli.base import Invocation, Verb, answer_decided, id_argument, json_option
 from perdure.cli.output import words
 
 
@@ -19,9 +20,14 @@ from perdure.cli.output import words
 async def command(call: Invocation, id: str, comment: str, edited: Any, by: str) -> None:
     """Approve what a task asks for. The first decision counts; the task then resumes.
 
+    ID is that of the task, or that of the question in `perdure inbox`.
+
     \b
     perdure approve deploy --comment "after the demo"
     """
+    if is_pause_id(id):
+        await answer_decided(call, call.app.inbox.approve(id, by=by, comment=comment, edited=edited))
+        return
     task = await call.tasks.handle(id)
     await task.approve(by=by or call.store.presence.user, comment=comment, edited=edited)
     record = await task.record()
