@@ -150,10 +150,20 @@ class Server:
         else:
             await send({"type": "websocket.close", "code": 1008})  # no route speaks it
 
+    def _begin_webhooks(self) -> None:
+        """Send webhooks for as long as this server lives."""
+        from perdure.server.process.hook_duties import HookDuties
+
+        duties = HookDuties(self._open, self.settings)
+        duties.begin()
+        self.on_close(duties.end())
+
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
+                if not self.settings.read_only:
+                    self._begin_webhooks()
                 await send({"type": "lifespan.startup.complete"})
             else:
                 await self.close()

@@ -25,6 +25,7 @@ NOUNS = (  # one a line
     "service",
     "sessions",
     "keys",
+    "webhooks",
     "tasks",
     "task_list",
     "steering",

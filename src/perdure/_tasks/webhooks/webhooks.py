@@ -8,12 +8,15 @@ Servers and workers send the messages (perdure/_worker/hook_sending.py). This mo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from perdure._ground.bridge import Call
 from perdure._ground.clock import moment
 from perdure._ground.codec import stored_json
 from perdure._ground.durations import Duration, require_timedelta
@@ -109,7 +112,7 @@ class Webhooks:
             description=hook.check_description(description),
             made_at=self._store.clock.now_ms(),
         )
-        await self._sender().check(url)
+        await self._check(url)
         if len(await read_hooks(self._store)) >= _MOST_HOOKS:
             raise InvalidInput(f"the namespace has {_MOST_HOOKS} webhooks", do="remove one that is not used")
         id = f"hook_{new_uid(record.made_at)}"
@@ -151,7 +154,7 @@ class Webhooks:
         """
         new: dict[str, Any] = {}
         if not isinstance(url, UnsetType):
-            await self._sender().check(url)
+            await self._check(url)
             new["url"] = url
         if not isinstance(events, UnsetType):
             new["events"] = hook.check_events(events)
@@ -277,6 +280,13 @@ class Webhooks:
 
     # ── inside ──────────────────────────────────────────────────────────────────────────────────
 
+    async def _check(self, url: str) -> None:
+        """
+        Raises:
+            AddressRefused: no message would be sent there.
+        """
+        await Call(lambda: _run_apart(self._sender().check(url)))
+
     async def _queue(self, kept: KeptHook, new: Message) -> Delivery:
         if not kept.record.enabled:
             raise Conflict(
@@ -345,6 +355,12 @@ class Webhooks:
             rotating_until=when(record.former_until) if rotating else None,
             version=row.version,
         )
+
+
+def _run_apart(work: Coroutine[Any, Any, Any]) -> None:
+    """Run it on an event loop of its own: callers may be blocking code, or on a loop already."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, work).result()
 
 
 def _new_id(now_ms: int) -> str:

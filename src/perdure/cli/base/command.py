@@ -48,6 +48,7 @@ SECTIONS = {
         "serve",
         "link",
         "api-keys",
+        "webhooks",
         "worker",
         "workers",
         "drain",

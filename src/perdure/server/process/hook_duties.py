@@ -1,0 +1,72 @@
+"""Send the webhooks of every namespace from a server, so that `perdure serve` alone delivers.
+
+The server looks for namespaces with webhooks and has the duty of webhooks for each. Workers have the same duty;
+of all these processes one holds the post of each webhook (perdure/_worker/webhooks.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+
+from perdure._app import Perdure
+from perdure._ground.reach import Sender
+from perdure._tasks import store_of
+from perdure._worker import DutyLoop, WebhookDuty
+from perdure.errors import PerdureError
+from perdure.server.nouns.webhooks import rules_of
+from perdure.server.settings import Settings
+
+log = logging.getLogger("perdure.server")
+
+_LOOK = 1.0  # seconds
+_MOST_NAMESPACES = 1000
+
+
+class HookDuties:
+    """The duties of one server."""
+
+    def __init__(self, open_app: Callable[[str], Perdure], settings: Settings) -> None:
+        self._open, self._settings = open_app, settings
+        self._sender = Sender(rules_of(settings))
+        self._apps: dict[str, Perdure] = {}
+        self._duties: list[WebhookDuty] = []
+        self._running: list[asyncio.Task[None]] = []
+
+    def begin(self) -> None:
+        self._running.append(asyncio.create_task(self._look(), name="perdure webhook namespaces"))
+
+    async def end(self) -> None:
+        """Stop, and let other processes have the posts."""
+        for running in self._running:
+            running.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        for duty in self._duties:
+            with suppress(PerdureError):
+                await duty.leave()
+        for app in self._apps.values():
+            await app.close()
+        self._running, self._duties, self._apps = [], [], {}
+
+    async def _look(self) -> None:
+        first = self._apps["default"] = self._open("default")
+        store = store_of(first.tasks)
+        begun: set[str] = set()
+        while True:
+            with suppress(PerdureError):  # the store is out of reach: the next look may find it
+                found = {row[0] for row in await store.query("hook_namespaces")}
+                for namespace in sorted(found - begun)[: _MOST_NAMESPACES - len(begun)]:
+                    begun.add(namespace)
+                    self._begin(namespace)
+            await asyncio.sleep(_LOOK)
+
+    def _begin(self, namespace: str) -> None:
+        app = self._apps.get(namespace) or self._open(namespace)
+        self._apps[namespace] = app
+        duty = WebhookDuty(app.tasks, self._sender, self._settings.retention_deliveries)
+        loop = DutyLoop(duty, store_of(app.tasks).clock)
+        duty.wake = loop.ring
+        self._duties.append(duty)
+        self._running.append(asyncio.create_task(loop.run(), name=f"perdure webhooks of {namespace}"))
