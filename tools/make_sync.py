@@ -342,7 +342,7 @@ KNOWN = {
     "here": "perdure._durable",
     "waited": "perdure._durable",
     "as_async": "perdure._durable",
-    "inner_of": "perdure.sync._calls",
+    "inner_of": "perdure._ground.bridge",
     "drive": "perdure._ground.bridge",
     "entered": "perdure._ground.bridge",
     "iterate": "perdure._ground.bridge",

@@ -102,6 +102,7 @@ async def test_one_writer_types_and_others_wait_their_turn(place: Place) -> None
 
 async def test_an_input_is_typed_once_however_often_it_is_sent(place: Place) -> None:
     async with opened(place) as (_app, unit):
+        await shows(unit, b"ready")
         await unit.take("ada")
         for _ in range(3):
             await unit.send("i-1", b"once\n", writer="ada")

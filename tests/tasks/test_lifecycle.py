@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from perdure import Perdure
+from perdure import Perdure, sync
 from perdure._model import FINISHED, MOVES, STATUSES
 from perdure._model.task import Status
 from perdure.errors import (
@@ -462,3 +462,12 @@ async def test_an_event_of_an_unlisted_kind_is_not_written(url):
     async with Perdure(url) as app:
         with pytest.raises(ValueError, match="is not a kind"):
             app._store.event("u", "danced", {})
+
+
+def test_blocking_code_names_a_task_by_its_handle(url):
+    with sync.Perdure(url) as app:
+        task = app.tasks.create("job", state={})
+        task.complete({})
+        assert [event.number for event in app.tasks.events(task)] == [1, *range(2, len(app.tasks.events("job")) + 1)]
+        assert list(app.tasks.follow(task)) == list(app.tasks.events("job"))
+        assert app.journal.outline(task).upto == 0

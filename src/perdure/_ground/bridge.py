@@ -386,3 +386,8 @@ def on_a_loop(work: Coroutine[Any, Any, T]) -> T:
             if not done.done():  # it was the waiting that was interrupted
                 begun.add_done_callback(cancel)
             raise
+
+
+def inner_of(object: Any) -> Any:
+    """The async object inside a blocking one; any other object as it is."""
+    return getattr(object, "_inner", object)

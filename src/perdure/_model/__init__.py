@@ -5,7 +5,7 @@ from perdure._model.checkpoint import Checkpoint, CheckpointInfo, ToolCall, chec
 from perdure._model.dependency import POLICIES, Policy, find_circle, what_blocks, what_follows
 from perdure._model.dry_run import ChildAtStake, DryRun, EffectAtStake
 from perdure._model.event import GENESIS, ChainCheck, Event, Link, chain, digest, verify
-from perdure._model.event_kinds import EVENT_NAMES, event_kind, event_name
+from perdure._model.event_kinds import ENDING, EVENT_NAMES, event_kind, event_name
 from perdure._model.frame import Frame, Frames, Gone, check_frame
 from perdure._model.inbox import (
     INBOX_KINDS,
@@ -109,6 +109,7 @@ __all__ = [
     "Way",
     "AFTER",
     "CARRIED",
+    "ENDING",
     "EVENT_NAMES",
     "FINISHED",
     "GENESIS",

@@ -57,6 +57,7 @@ EVENT_NAMES: Mapping[str, str] = {
     "given up": "pause.given_up",
     "withdrawn": "pause.withdrawn",
 }
+ENDING = frozenset({"completed", "failed", "cancelled", "moved away"})  # kinds after which a task may have ended
 _KINDS: Mapping[str, str] = {name: kind for kind, name in EVENT_NAMES.items()}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, get_args
@@ -338,18 +338,38 @@ class Tasks(TaskHome):
         Raises:
             NotFound: there is no such task.
         """
-        store = self._store
-        if isinstance(id, Task):
-            row: TaskRow | None = await current_row(store, id.id, id.uid)
-        else:
-            row = await find_row(store, check_id(id))
-        if row is None:
-            raise NotFound("task", str(id), store.place)
+        store, row = self._store, await self._row_of(id)
         most = (1 << 31) - 1 if limit is None else limit
         if type(after) is not int or type(most) is not int or after < 0 or most < 1:
             raise InvalidInput(f"after is {after!r} and limit {limit!r}; they are whole numbers, 0 and 1 at least")
         rows = await store.query("read_events", uid=row.uid, after=min(after, 1 << 62), limit=min(most, 1 << 31))
         return [records.event(store, row.id, row.uid, EventRow(*found)) for found in rows]
+
+    async def follow(self, id: str | Task, *, after: int = 0) -> AsyncIterator[Event]:
+        """Each event after this number as it happens, by whichever process, until the task has ended.
+
+        Raises:
+            NotFound: there is no such task.
+        """
+        store = self._store
+        with store.bell.listening():
+            while True:
+                moves = store.bell.moves
+                row = await self._row_of(id)  # before the events, so that they include the one that ends the task
+                for event in await self.events(id, after=after):
+                    yield event
+                    after = event.number
+                if row.status in FINISHED:
+                    return
+                await store.bell.moved_since(moves)
+
+    async def _row_of(self, id: str | Task) -> TaskRow:
+        if isinstance(id, Task):
+            return await current_row(self._store, id.id, id.uid)
+        row = await find_row(self._store, check_id(id))
+        if row is None:
+            raise NotFound("task", id, self._store.place)
+        return row
 
     async def wait_for(self, id: str, *, status: Status = "completed", timeout: Duration | None = None) -> TaskRecord:
         """The record, as soon as the task has this status, whichever process works on it.

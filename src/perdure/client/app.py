@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 from perdure._app import Perdure
+from perdure.client.streams import ServerEvent, listen
 from perdure.client.tasks import RemoteTasks
 from perdure.client.transport import Transport
 from perdure.errors import InvalidInput
@@ -20,6 +22,18 @@ class RemotePerdure(Perdure):
         address = str(url if url is not None else os.environ.get("PERDURE_URL", ""))
         self._transport = Transport(address, key if key is not None else os.environ.get("PERDURE_KEY"))
         self.tasks: RemoteTasks = RemoteTasks(self._transport)
+
+    async def stream(self, *topics: str) -> AsyncIterator[ServerEvent]:
+        """What changes at the server: `tasks`, `counts`, `task:ID`, `journal:ID`, `units:ID`; see `GET /v1/stream`.
+
+        A broken line is opened again, and what was missed comes then. After `reset`, read again what you show.
+
+        Raises:
+            NotAllowed: the key may not listen, or may not any more.
+            StoreUnreachable: no server has answered for 45 s.
+        """
+        async for one in listen(self._transport, "/v1/stream", {"topics": ",".join(topics)}):
+            yield one
 
     async def close(self) -> None:
         await self.tasks._holding.close()

@@ -14,6 +14,8 @@ from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.ids import check_id
 from perdure._ground.json_values import plain
 from perdure._model import (
+    ENDING,
+    FINISHED,
     Config,
     Counts,
     Event,
@@ -31,6 +33,7 @@ from perdure._model import (
 )
 from perdure._tasks import Task, Tasks
 from perdure.client.holder import RemoteHolding
+from perdure.client.streams import listen
 from perdure.client.transport import Reply, Transport
 from perdure.errors import InvalidInput, NotFound, TaskFailed, TimedOut
 from perdure.types import Checkpoint, ToolCall
@@ -150,6 +153,28 @@ class RemoteTasks(Tasks):
                 break
             after = int(page["next"])
         return found
+
+    async def follow(self, id: str | Task, *, after: int = 0) -> AsyncIterator[Event]:
+        task_id = id.id if isinstance(id, Task) else id
+        for event in await self.events(id, after=after):
+            yield event
+            after = event.number
+        if await self._has_ended(id, after):
+            return
+        query = {"after": f"e{after}.j1.0", "parts": "events"}
+        async for told in listen(self._transport, f"{address_of(id)}/stream", query):
+            if told.event == "gone":
+                return
+            if told.event == "event":
+                event = event_of(task_id, told.data)
+                yield event
+                if event.kind in ENDING and await self._has_ended(id, event.number):
+                    return
+
+    async def _has_ended(self, id: str | Task, number: int) -> bool:
+        """Whether the task has ended, and nothing has happened to it after this event."""
+        status = (await self._transport.get(address_of(id))).value["status"]
+        return status in FINISHED and not await self.events(id, after=number, limit=1)
 
     async def page(
         self,

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from perdure._ground.bridge import Hop, Nap
@@ -23,6 +23,7 @@ from perdure._ground.json_values import plain
 from perdure.client.problems import error_of
 from perdure.errors import InvalidInput, NotStorable, PerdureError, StoreUnreachable
 
+T = TypeVar("T")
 PATIENCE = 45.0  # seconds of trying again
 _BUSY = (429, 502, 503, 504)
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0  # seconds
@@ -44,7 +45,7 @@ class Transport:
         if parts.username or parts.password:
             raise InvalidInput("the address holds a user or a password", do="give the key as key=, or in PERDURE_KEY")
         self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
-        self._key, self._patience = key, patience
+        self._key, self.patience = key, patience
         self._client: Any = None
 
     @property
@@ -95,11 +96,11 @@ class Transport:
     async def _repeat(
         self, method: str, path: str, content: bytes | None, query: list[tuple[str, str]], headers: dict[str, str]
     ) -> Reply:
-        end = time.monotonic() + self._patience
+        end = time.monotonic() + self.patience
         wait = _FIRST_WAIT
         while True:
             try:
-                reply = await _InThread(partial(self._once, method, path, content, query, headers))
+                reply = await InThread(partial(self._once, method, path, content, query, headers))
             except _Unanswered as error:
                 failure: PerdureError = StoreUnreachable(
                     f"the server at {self.url} did not answer: {error}",
@@ -147,18 +148,18 @@ class Transport:
             self._client = None
 
 
-class _InThread(Hop[Reply]):
+class InThread(Hop[T]):
     """A request, done by a thread when an event loop waits for it, else right here."""
 
     __slots__ = ("_act",)
 
-    def __init__(self, act: Callable[[], Reply]) -> None:
+    def __init__(self, act: Callable[[], T]) -> None:
         self._act = act
 
-    def block(self) -> Reply:
+    def block(self) -> T:
         return self._act()
 
-    def on_loop(self) -> Generator[Any, None, Reply]:
+    def on_loop(self) -> Generator[Any, None, T]:
         return (yield from asyncio.to_thread(self._act).__await__())
 
 

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeVar
 import perdure
 from perdure import automation, loops, streams
 from perdure._durable import as_async_pieces, each_of, inside_of, waited
+from perdure._ground.bridge import inner_of
 from perdure._ground.durations import Duration
 from perdure.errors import InvalidInput
 
@@ -127,8 +128,3 @@ class Reducer(automation.Reducer[S, E]):
         if not 0 <= number <= len(events):
             raise InvalidInput(f"task {task_id!r} has taken {len(events)} events, not {number}")
         return self.fold(events[:number])
-
-
-def inner_of(app: Any) -> Any:
-    """The async app of a blocking one; an async one as it is."""
-    return getattr(app, "_inner", app)

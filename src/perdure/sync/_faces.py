@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET, UnsetType
 
-from perdure._ground.bridge import drive, entered, iterate
+from perdure._ground.bridge import drive, entered, inner_of, iterate
 
 if TYPE_CHECKING:
     from perdure._durable import (
@@ -95,7 +95,6 @@ if TYPE_CHECKING:
     from perdure.memory.storage import Delete, Put
     from perdure.memory.storage import Storage as AsyncStorage
     from perdure.memory.storage.adapter import Loaded
-    from perdure.sync._calls import inner_of
 Json = Any
 NOW = "now"
 
@@ -260,6 +259,14 @@ class Tasks:
             NotFound: there is no such task.
         """
         return drive(self._inner.events(inner_of(id), after=after, limit=limit))
+
+    def follow(self, id: str | Task, *, after: int = 0) -> Iterator[Event]:
+        """Each event after this number as it happens, by whichever process, until the task has ended.
+
+        Raises:
+            NotFound: there is no such task.
+        """
+        return iterate(self._inner.follow(inner_of(id), after=after))
 
     def wait_for(self, id: str, *, status: Status = "completed", timeout: Duration | None = None) -> TaskRecord:
         """The record, as soon as the task has this status, whichever process works on it.

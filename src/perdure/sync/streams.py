@@ -9,10 +9,11 @@ from collections.abc import Iterator
 
 from perdure import streams as _streams
 from perdure._durable import HasTasks, each_of, waited
+from perdure._ground.bridge import inner_of
 from perdure._store import Store
 from perdure._tasks import Task, Tasks
 from perdure.streams import Marker, Prefix, StreamPart, TaskAccount
-from perdure.sync._calls import Stream, inner_of
+from perdure.sync._calls import Stream
 
 __all__ = [
     "Marker",

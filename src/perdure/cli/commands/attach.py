@@ -27,10 +27,9 @@ def command(call: Invocation, id: str, unit: str | None, take: bool, events: boo
     from perdure._ground.bridge import drive
 
     if events:
-        from perdure._model import FINISHED
         from perdure.cli.output import follow
 
-        drive(follow(call, id, last=None, is_over=lambda status: status in FINISHED))
+        drive(follow(call, id, last=None))
         return
     from perdure.cli.processes import Attached
 

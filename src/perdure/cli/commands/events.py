@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from perdure._model import FINISHED
 from perdure.cli.base import Invocation, Verb, id_argument
 from perdure.cli.commands.show import events_table
 from perdure.cli.output import follow as following
@@ -18,7 +17,7 @@ from perdure.cli.output import follow as following
 async def command(call: Invocation, id: str, last: int | None, follow: bool) -> None:
     """List what happened to a task, oldest first, and who did it."""
     if follow:
-        await following(call, id, last=last, is_over=lambda status: status in FINISHED)
+        await following(call, id, last=last)
         return
     events = await call.tasks.events(id)
     shown = events[-last:] if last is not None else events

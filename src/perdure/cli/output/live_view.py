@@ -59,21 +59,14 @@ def bar(percent: float | None) -> str:
     return f"[{'#' * full}{'-' * (_BAR - full)}] {percent:3.0f} %"
 
 
-async def follow(call: Invocation, id: str, *, last: int | None, is_over: Callable[[str], bool]) -> None:
+async def follow(call: Invocation, id: str, *, last: int | None) -> None:
     """Print a task's events as they happen, one per line, until the task ends."""
     from perdure.cli.output import words
 
-    seen, skip = 0, last
-    while True:
-        task = await call.tasks.handle(id)  # before the events, so that they include the one that ends the task
-        events = await call.tasks.events(id, after=seen)
-        for event in events if skip is None else events[-skip:]:
-            if call.json:
-                print(values.as_json(event), flush=True)
-            else:
-                said = f"{words.clock_time(event.at)}  {event.kind}  {words.who(event.author)}  "
-                print(drawing.safe(said + words.short(event.data or "")), flush=True)
-        seen, skip = events[-1].number if events else seen, None
-        if is_over(task.status):
-            return
-        await Nap(LOOK_SECONDS)
+    after = 0 if last is None else max(len(await call.tasks.events(id)) - last, 0)
+    async for event in call.tasks.follow(id, after=after):
+        if call.json:
+            print(values.as_json(event), flush=True)
+        else:
+            said = f"{words.clock_time(event.at)}  {event.kind}  {words.who(event.author)}  "
+            print(drawing.safe(said + words.short(event.data or "")), flush=True)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from perdure._tasks import Task
 from perdure.errors import NotFound
@@ -20,6 +20,7 @@ from perdure.server.shapes.tasks import Strict
 from perdure.server.table import Route
 
 _MOST_TOPICS = 16
+_EVENT_OF = {"events": "event", "entries": "entries", "progress": "progress"}
 _OF_ALL = ("counts", "tasks")
 _OF_A_TASK = ("task", "journal", "units")
 
@@ -31,8 +32,12 @@ class TopicQuery(Strict, frozen=True, kw_only=True):
     after: str | None = None  # an id of this stream; the header Last-Event-ID says the same
 
 
+Part: TypeAlias = Literal["events", "entries", "progress"]
+
+
 class PlaceQuery(Strict, frozen=True, kw_only=True):
     after: str | None = None  # an id of this stream, or `now`; without, it begins with the task's first event
+    parts: tuple[Part, ...] = ("events", "entries", "progress")
 
 
 # ── what changes ─────────────────────────────────────────────────────────────────────────────────
@@ -117,9 +122,10 @@ async def _place(ask: Ask[PlaceQuery, None], watch: TaskWatch) -> Place:
 
 
 async def _happenings(
-    ask: Ask[Any, Any], task: Task, watch: TaskWatch, buffer: Buffer, place: Place
+    ask: Ask[PlaceQuery, None], task: Task, watch: TaskWatch, buffer: Buffer, place: Place
 ) -> AsyncIterator[bytes]:
     line = OpenLine(ask)
+    wanted = {_EVENT_OF[part] for part in ask.query.parts}
     yield line.hello({"task": task.uid, "resumed": place != Place()}, str(place))
     while not line.is_over:
         try:
@@ -127,12 +133,10 @@ async def _happenings(
         except NotFound:
             yield sse("gone", to_json({"uid": task.uid}))
             return
-        pieces = (
-            [sse(one.event, one.data(reads_data=line.reads_data), str(at)) for at, one in batch.items] if batch else []
-        )
+        told = [(str(at), one) for at, one in batch.items] if batch else []
+        told += [("", one) for _, one in buffer.take()[1]]
         place = batch.after if batch else place
-        progress = [one for _, one in buffer.take()[1] if one.event == "progress"]
-        pieces += [sse(one.event, one.data(reads_data=line.reads_data)) for one in progress]
+        pieces = [sse(one.event, one.data(reads_data=line.reads_data), id) for id, one in told if one.event in wanted]
         pieces.append(await line.duties())
         if sent := b"".join(pieces):
             yield sent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -47,10 +48,18 @@ async def wait(ask: Ask[Waiting, None]) -> Answer:
     task = await task_of(ask)
     if not 0 <= ask.query.timeout <= _LONGEST_WAIT:
         raise InvalidInput(f"timeout is {ask.query.timeout} s; it lies between 0 and {_LONGEST_WAIT:g} s")
+    waiting = asyncio.ensure_future(
+        ask.app.tasks.wait_for(task.id, status=ask.query.status, timeout=f"{ask.query.timeout:f}s")
+    )
+    leaving = asyncio.ensure_future(ask.server.stopping.wait())
     try:
-        record = await ask.app.tasks.wait_for(task.id, status=ask.query.status, timeout=f"{ask.query.timeout:f}s")
+        await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        record = await waiting if waiting.done() else await task.record()
     except (TaskFailed, TimedOut):
         record = await task.record()
+    finally:
+        waiting.cancel()
+        leaving.cancel()
     return Answer(Reached(record.status == ask.query.status, seen_by(ask.caller, record)))
 
 
