@@ -128,3 +128,43 @@ async def test_a_server_that_is_away_is_told(tmp_path):
 
     with pytest.raises(errors.StoreUnreachable, match="did not answer"):
         await Transport("http://127.0.0.1:9", None, patience=0).get("/v1")
+
+
+async def test_what_waits_for_a_person_is_decided_through_a_server(address, shared_url):
+    async with Perdure(shared_url) as here, Perdure(address) as app:
+        for id in ("a", "b", "c"):
+            task = await here.tasks.open(id)
+            await task.pause(f"{id}?", reason="human_approval" if id != "b" else "human_input", schema=None)
+        b = await here.tasks.handle("b")
+        await b.resume()
+        await b.pause("How many?", reason="human_input", schema={"type": "integer"})
+        assert await app.inbox.count() == {"approval": 2, "input": 1, "effect": 0, "credential": 0}
+        found, local = await app.inbox.page(), await here.inbox.page()
+        assert found.items == local.items
+        assert [item.task_id for item in await app.inbox.page(kinds=["input"])] == ["b"]
+        first, question, second = sorted(found.items, key=lambda item: item.task_id)
+        with pytest.raises(errors.InvalidInput) as refused:
+            await app.inbox.answer(question.id, "abc")
+        assert refused.value.errors == [{"path": [], "message": "it is not an integer: 'abc'"}]
+        assert (await app.inbox.answer(question.id, 3, comment="enough")).answer.value == 3
+        done = await app.inbox.approve(first.id, comment="ok", once="k")
+        assert done.answer.how == "approved" and await app.inbox.approve(first.id, comment="ok", once="k") == done
+        with pytest.raises(errors.AlreadyDecided) as second_one:
+            await app.inbox.reject(first.id)
+        assert (second_one.value.by, second_one.value.decision) == ("ada", "approved")
+        assert (await app.inbox.get(first.id)).answer == (await here.inbox.get(first.id)).answer
+        await app.inbox.reject(second.id)
+        assert [item.is_open for item in await app.inbox.of("c")] == [False]
+        with pytest.raises(errors.NotFound):
+            await app.inbox.get("../tasks")
+        with pytest.raises(errors.InvalidInput, match="signed with the name of the key"):
+            await app.inbox.approve(first.id, by="eve")
+
+
+async def test_another_system_answers_through_the_client(address, shared_url):
+    async with Perdure(shared_url) as here, Perdure(address) as app:
+        task = await here.tasks.open("job")
+        token = await task.callback_token()
+        await task.pause("CI", reason="external_dependency", callback=token)
+        assert [await app.tasks.deliver(token), await app.tasks.deliver(token, 1)] == [True, False]
+        assert (await task.record()).state["external"]["value"] is None

@@ -5,7 +5,7 @@ Owns the records that `app.inbox` gives, and the kinds there are. Reading them i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal, get_args
 
@@ -78,13 +78,13 @@ class InboxItem(Struct, frozen=True, kw_only=True):
     next_look_at: datetime | None = None
     schema: Mapping[str, Json] | None = None
     editable: Json = None
-    choices: Sequence[str] = ()
+    choices: tuple[str, ...] = ()
     effect: UncertainCall | None = None
     waits_for: Mapping[str, Json] = field(default_factory=dict)  # system, job, url and the like, if it is not a person
     details: Mapping[str, Json] = field(default_factory=dict)
     answer: InboxAnswer | None = None  # None while it is open
     function: str = ""
-    stack: Sequence[str] = ()  # the functions that it was asked in, outermost first
+    stack: tuple[str, ...] = ()  # the functions that it was asked in, outermost first
     unreadable: str = ""  # why its text is missing: it is damaged, or sealed with a key that is not here
 
     @property

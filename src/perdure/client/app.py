@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure._app import Perdure
+from perdure.client.inbox import RemoteInbox
 from perdure.client.streams import ServerEvent, listen
 from perdure.client.tasks import RemoteTasks
 from perdure.client.transport import Transport
@@ -34,6 +35,11 @@ class RemotePerdure(Perdure):
         """
         async for one in listen(self._transport, "/v1/stream", {"topics": ",".join(topics)}):
             yield one
+
+    @property
+    def inbox(self) -> RemoteInbox:
+        """Everything that waits for a person: list it, decide it."""
+        return RemoteInbox(self._transport)
 
     async def close(self) -> None:
         await self.tasks._holding.close()
@@ -62,7 +68,7 @@ class _NotHere:
 _NOT_REMOTE = frozenset(
     {
         "run", "run_until_paused", "start", "handle", "worker", "runtime", "memory", "on", "queue", "schedule",
-        "holders", "effects", "kill_switch", "schedules", "triggers", "events", "inbox", "workers", "units",
+        "holders", "effects", "kill_switch", "schedules", "triggers", "events", "workers", "units",
         "journal", "checkpoints", "storage", "webhooks",
     }
 )  # fmt: skip

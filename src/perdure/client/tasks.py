@@ -73,7 +73,7 @@ def _query_of(filter: TaskFilter | None) -> dict[str, Any]:
     }
 
 
-def _keyed(once: str | None) -> dict[str, str]:
+def keyed(once: str | None) -> dict[str, str]:
     return {} if once is None else {"Idempotency-Key": once}
 
 
@@ -111,7 +111,7 @@ class RemoteTasks(Tasks):
             **({"config": plain(config)} if config is not None else {}),
             **({"status": status} if status != "running" else {}),
         }
-        reply = await self._transport.send("POST", "/v1/tasks", body, headers=_keyed(once))
+        reply = await self._transport.send("POST", "/v1/tasks", body, headers=keyed(once))
         return self._task(reply, created=True)
 
     async def open(self, id: str, *, state: Json = None, again: bool = False) -> Task:
@@ -239,7 +239,7 @@ class RemoteTasks(Tasks):
                 )
 
     async def deliver(self, token: str, value: Json = None, *, by: str = "") -> bool:
-        reply = await self._transport.send("POST", f"/v1/callbacks/{quote(token, safe='')}", value)
+        reply = await self._transport.send("POST", f"/v1/callbacks/{quote(token, safe='')}", value, is_bodied=True)
         return bool(reply.value["counted"])
 
     def _task(self, reply: Reply, *, created: bool) -> Task:
@@ -305,13 +305,13 @@ class RemoteTask(Task):
             "partial": partial,
             "pending": plain(list(pending)),
         }
-        return self._made(await self._write("POST", "checkpoints", body, _keyed(once)))
+        return self._made(await self._write("POST", "checkpoints", body, keyed(once)))
 
     async def append(
         self, path: str | Sequence[str | int], item: Json, *, label: str = "", once: str | None = None
     ) -> Checkpoint:
         body = {"path": path if isinstance(path, str) else list(path), "item": item, "label": label}
-        return self._made(await self._write("POST", "append", body, _keyed(once)))
+        return self._made(await self._write("POST", "append", body, keyed(once)))
 
     def _made(self, value: Any) -> Checkpoint:
         made = msgspec.convert(value, Checkpoint, strict=False)
@@ -331,11 +331,11 @@ class RemoteTask(Task):
         await self._write("PUT", "progress", body)
 
     async def complete(self, result: Json = None, *, once: str | None = None) -> None:
-        self._take(record_of(await self._write("POST", "complete", {"result": result}, _keyed(once))))
+        self._take(record_of(await self._write("POST", "complete", {"result": result}, keyed(once))))
 
     async def fail(self, error: Json, *, once: str | None = None) -> None:
         said = {"type": type(error).__name__, "message": str(error)} if isinstance(error, BaseException) else error
-        self._take(record_of(await self._write("POST", "fail", {"error": said}, _keyed(once))))
+        self._take(record_of(await self._write("POST", "fail", {"error": said}, keyed(once))))
 
     # ── control ─────────────────────────────────────────────────────────────────────────────────
 
@@ -350,7 +350,7 @@ class RemoteTask(Task):
     ) -> None:
         now = bool(payload.pop("now", False))
         body = {"message": message, "reason": reason, "payload": plain(payload), "now": now, "checkpoint": checkpoint}
-        self._take(record_of(await self._write("POST", "pause", body, _keyed(once))))
+        self._take(record_of(await self._write("POST", "pause", body, keyed(once))))
 
     async def resume(
         self,
@@ -364,7 +364,7 @@ class RemoteTask(Task):
         await self._steer("resume", body, once, is_matched=bool(state) or checkpoint is not None)
 
     async def instruct(self, text: str, *, once: str | None = None) -> None:
-        await self._write("POST", "instruct", {"text": text}, _keyed(once))
+        await self._write("POST", "instruct", {"text": text}, keyed(once))
 
     async def cancel(self, *, undo: bool = True, dry_run: bool = False) -> None:
         _refuse_dry_run(dry_run)
@@ -380,17 +380,17 @@ class RemoteTask(Task):
     async def _steer(self, verb: str, body: Json, once: str | None, *, is_matched: bool) -> None:
         """A verb that must not hit another state than the one it was meant for."""
         headers = {"If-Match": f'"v{(await self.record()).version}"'} if is_matched else {}
-        self._take(record_of(await self._write("POST", verb, body, {**headers, **_keyed(once)})))
+        self._take(record_of(await self._write("POST", verb, body, {**headers, **keyed(once)})))
 
     async def fork(
         self, id: str, *, at: str | None = None, set: Mapping[str, Json] = {}, once: str | None = None
     ) -> Task:
         body = {"id": id, "at": at, "set": dict(set)}
-        reply = await self._transport.send("POST", f"{self._path}/fork", body, headers=_keyed(once))
+        reply = await self._transport.send("POST", f"{self._path}/fork", body, headers=keyed(once))
         return RemoteTask(self._remote, record_of(reply.value), created=True)
 
     async def signal(self, name: str, value: Json = None, *, once: str | None = None) -> None:
-        await self._write("POST", "signal", {"name": name, "value": value}, _keyed(once))
+        await self._write("POST", "signal", {"name": name, "value": value}, keyed(once))
 
     async def archive(self) -> None:
         self._take(record_of(await self._write("POST", "archive", None)))

@@ -78,13 +78,15 @@ class Transport:
         *,
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        is_bodied: bool = False,
     ) -> Reply:
-        """
+        """The answer. A body of None is left out, unless `is_bodied` says that it is the value null.
+
         Raises:
             PerdureError: what the server refused it with, as the library raises it.
             StoreUnreachable: the server gave no answer; a write may or may not have been done.
         """
-        content = None if body is None else _encoded(body)
+        content = None if body is None and not is_bodied else _encoded(body)
         sent = dict(headers or {})
         if content is not None:
             sent["Content-Type"] = "application/json"

@@ -72,11 +72,11 @@ def _shown(question: Question) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "kind": pause_kind(asked, question.topic, question.details),
         "text": question.text,
-        "stack": question.stack,
+        "stack": tuple(question.stack),
         "details": question.details,
     }
     if question.is_about_effect:
-        shown |= {"choices": question.choices, "effect": _effect(question.details, question.text)}
+        shown |= {"choices": tuple(question.choices), "effect": _effect(question.details, question.text)}
     if asked is not None:
         shown |= {
             "expires_at": moment(asked.expires_at) if asked.expires_at is not None else None,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from msgspec import field, structs
+from msgspec import UNSET, UnsetType, field, structs
 
 from perdure._durable import situations_of
 from perdure._model import Counts, Facets, TaskFilter, TaskSummary
@@ -15,7 +15,7 @@ from perdure.server.requests import Answer, Ask, Caller
 from perdure.server.shapes.situation import ListedTask, with_situation
 from perdure.server.shapes.tasks import Listed, Strict
 from perdure.server.table import Nothing, Route
-from perdure.types import Reason, Status
+from perdure.types import InboxKind, Reason, Status
 
 
 class Filter(Strict, frozen=True, kw_only=True):
@@ -45,6 +45,16 @@ class ListQuery(Filter, frozen=True, kw_only=True):
     parts: tuple[Literal["pause", "children"], ...] = ()
 
 
+class CountQuery(Filter, frozen=True, kw_only=True):
+    parts: tuple[Literal["inbox"], ...] = ()  # counted beside the tasks
+
+
+class TaskCounts(Counts, frozen=True, kw_only=True):
+    """How many tasks there are; and, if asked for, how many questions wait for a person, by kind."""
+
+    inbox: Mapping[InboxKind, int] | UnsetType = UNSET
+
+
 def filter_of(query: Filter) -> TaskFilter:
     given = {name: getattr(query, name) for name in Filter.__struct_fields__}
     sets = {name: frozenset(given[name]) for name in ("status", "reason", "situation")}
@@ -69,8 +79,10 @@ async def listed_for(ask: Ask[Any, Any], found: Sequence[TaskSummary]) -> list[L
     return [with_situation(summary_for(ask.caller, one), known[one.uid]) for one in found if one.uid in known]
 
 
-async def counts(ask: Ask[Filter, None]) -> Answer:
-    return Answer(await ask.app.tasks.counts(filter_of(ask.query)))
+async def counts(ask: Ask[CountQuery, None]) -> Answer:
+    found = await ask.app.tasks.counts(filter_of(ask.query))
+    inbox = await ask.app.inbox.count() if "inbox" in ask.query.parts else UNSET
+    return Answer(TaskCounts(**structs.asdict(found), inbox=inbox))
 
 
 async def facets(ask: Ask[Nothing, None]) -> Answer:
@@ -102,8 +114,8 @@ ROUTES = (
         handler=counts,
         does="How many tasks there are, by status and reason.",
         scopes=("tasks:read",),
-        query=Filter,
-        answer=Counts,
+        query=CountQuery,
+        answer=TaskCounts,
     ),
     Route(
         method="GET",
