@@ -1,0 +1,4 @@
+// @ts-check
+// Texts of forms.
+
+export const formSay = { json: "Value as JSON" };
