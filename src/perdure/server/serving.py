@@ -27,6 +27,7 @@ from perdure.server.access import Network, client_address, read_network
 from perdure.server.decoding import is_accepted, read_body, read_query
 from perdure.server.live import Live
 from perdure.server.once import fingerprint_of
+from perdure.server.overview import Overviews
 from perdure.server.problems import HttpProblem
 from perdure.server.requests import Answer, Ask, Caller, Streamed
 from perdure.server.routing import Match, Router
@@ -102,6 +103,7 @@ class Server:
         self.stopping = asyncio.Event()  # set when the server is about to end: streams say goodbye
         self.clock = from_environment()
         self.live = Live(settings, self.clock, self.stopping)
+        self.overviews = Overviews()
         self._open, self._guard, self._identity = open_app, guard, identity
         self._apps: OrderedDict[str, Perdure] = OrderedDict()
         check((*routes(), *pages))

@@ -40,6 +40,7 @@ NOUNS = (  # one a line
     "switches",
     "units",
     "inbox",
+    "now",
     "callbacks",
     "schedules",
     "triggers",

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from msgspec import UNSET, UnsetType, field, structs
+from msgspec import UNSET, field, structs
 
-from perdure._durable import situations_of
-from perdure._model import Counts, Facets, TaskFilter, TaskSummary
+from perdure._durable import Unfinished, page_with_situations, situations_of
+from perdure._model import Facets, TaskFilter, TaskSummary
+from perdure.errors import InvalidInput
 from perdure.server.paging import listed, page_limit, read_cursor, sign_cursor
 from perdure.server.requests import Answer, Ask, Caller
+from perdure.server.shapes.counts import TaskCounts
 from perdure.server.shapes.situation import ListedTask, with_situation
 from perdure.server.shapes.tasks import Listed, Strict
 from perdure.server.table import Nothing, Route
-from perdure.types import InboxKind, Reason, Status
+from perdure.types import Reason, Status
 
 
 class Filter(Strict, frozen=True, kw_only=True):
@@ -46,13 +48,7 @@ class ListQuery(Filter, frozen=True, kw_only=True):
 
 
 class CountQuery(Filter, frozen=True, kw_only=True):
-    parts: tuple[Literal["inbox"], ...] = ()  # counted beside the tasks
-
-
-class TaskCounts(Counts, frozen=True, kw_only=True):
-    """How many tasks there are; and, if asked for, how many questions wait for a person, by kind."""
-
-    inbox: Mapping[InboxKind, int] | UnsetType = UNSET
+    parts: tuple[Literal["situation", "inbox"], ...] = ()  # counted beside the tasks; by situation only of all tasks
 
 
 def filter_of(query: Filter) -> TaskFilter:
@@ -65,11 +61,17 @@ async def page(ask: Ask[ListQuery, None]) -> Answer:
     query = ask.query
     bound = structs.replace(query, cursor=None, limit=50)  # what a cursor belongs to
     cursor = await read_cursor(ask, "tasks", bound, query.cursor)
-    found = await ask.app.tasks.page(
-        filter_of(query), sort=query.sort, limit=page_limit(ask, query.limit), cursor=cursor, parts=query.parts
+    found = await page_with_situations(
+        ask.app.tasks,
+        filter_of(query),
+        sort=query.sort,
+        limit=page_limit(ask, query.limit),
+        cursor=cursor,
+        parts=query.parts,
+        tells_data=ask.caller.reads_data,
     )
     more = await sign_cursor(ask, "tasks", bound, found.cursor)
-    items = await listed_for(ask, found.items)
+    items = [with_situation(summary_for(ask.caller, task), situation) for task, situation in found.items]
     return listed(ask, items, more, approximate=found.approximate)
 
 
@@ -80,9 +82,22 @@ async def listed_for(ask: Ask[Any, Any], found: Sequence[TaskSummary]) -> list[L
 
 
 async def counts(ask: Ask[CountQuery, None]) -> Answer:
-    found = await ask.app.tasks.counts(filter_of(ask.query))
-    inbox = await ask.app.inbox.count() if "inbox" in ask.query.parts else UNSET
-    return Answer(TaskCounts(**structs.asdict(found), inbox=inbox))
+    filter_ = filter_of(ask.query)
+    if "situation" not in ask.query.parts:
+        found = await ask.app.tasks.counts(filter_)
+        inbox = await ask.app.inbox.count() if "inbox" in ask.query.parts else UNSET
+        return Answer(TaskCounts(**structs.asdict(found), inbox=inbox))
+    if not filter_.is_empty:
+        raise InvalidInput("counts by situation are of all tasks", do="leave out the filter, or parts=situation")
+    overview = await ask.server.overviews.of(ask.app, tells_data=ask.caller.reads_data)
+    return Answer(await counts_now(ask, overview))
+
+
+async def counts_now(ask: Ask[Any, Any], overview: Unfinished) -> TaskCounts:
+    """How many tasks there are, by everything they are told apart by."""
+    told = structs.asdict(await ask.app.tasks.counts())
+    told["approximate"] = told["approximate"] or overview.approximate
+    return TaskCounts(**told, situation=overview.counts, inbox=await ask.app.inbox.count())
 
 
 async def facets(ask: Ask[Nothing, None]) -> Answer:
@@ -106,7 +121,7 @@ ROUTES = (
         does="Summaries of tasks, page by page.",
         scopes=("tasks:read",),
         query=ListQuery,
-        answer=Listed[TaskSummary],
+        answer=Listed[ListedTask],
     ),
     Route(
         method="GET",

@@ -41,7 +41,9 @@ async def get(ask: Ask[TaskParts, None]) -> Answer:
 async def situation(ask: Ask[Nothing, None]) -> Answer:
     task = await task_of(ask)
     found = await situation_by_uid(ask.app.tasks, task.uid, tells_data=ask.caller.reads_data)
-    return Answer(situation_for(ask.caller, address_of(task.id, task.uid), found))
+    asked = await ask.app.inbox.of(task) if found.you else ()
+    pauses = {item.path: item.id for item in asked if item.is_open}
+    return Answer(situation_for(ask.caller, address_of(task.id, task.uid), found, pauses))
 
 
 async def wait(ask: Ask[Waiting, None]) -> Answer:

@@ -86,6 +86,10 @@ _TARGETS: Mapping[str, _Target] = {
     "lift all": _Target("DELETE", "/v1/switch", "tasks:control"),
     "open": _Target("GET", "/v1/tasks/{task}", "tasks:read"),
     "journal": _Target("GET", "/v1/tasks/{task}/journal", "data:read"),
+    "approve": _Target("POST", "/v1/inbox/{pause}/approve", "inbox:decide"),
+    "reject": _Target("POST", "/v1/inbox/{pause}/reject", "inbox:decide"),
+    "answer": _Target("POST", "/v1/inbox/{pause}/answer", "inbox:decide"),
+    "settle": _Target("POST", "/v1/inbox/{pause}/settle", "inbox:decide"),
     "plan": _Target("GET", "/v1/tasks/{task}/plan", "tasks:read"),
     "terminal": _Target("GET", "/v1/tasks/{task}/units", "tasks:read"),
 }
@@ -99,22 +103,26 @@ def with_situation(summary: TaskSummary, situation: Situation) -> ListedTask:
     return ListedTask(**structs.asdict(summary), situation=short(situation))
 
 
-def situation_for(caller: Caller, address: str, situation: Situation) -> TaskSituation:
-    """A situation with its ways on as requests. `address` is the task's."""
+def situation_for(
+    caller: Caller, address: str, situation: Situation, pauses: Mapping[str, str] | None = None
+) -> TaskSituation:
+    """A situation with its ways on as requests. `address` is the task's; `pauses` has the ids of its open questions,
+    by their paths."""
     told = {name: getattr(situation, name) for name in TaskSituation.__struct_fields__ if name != "ways"}
-    return TaskSituation(**told, ways=[way_for(caller, address, way) for way in situation.ways])
+    return TaskSituation(**told, ways=[way_for(caller, address, way, pauses) for way in situation.ways])
 
 
-def way_for(caller: Caller, address: str, way: Way) -> WayOn:
+def way_for(caller: Caller, address: str, way: Way, pauses: Mapping[str, str] | None = None) -> WayOn:
     told: dict[str, Any] = {name: getattr(way, name) for name in ("verb", "label", "body", "danger", "cli")}
     target = _TARGETS.get("lift all" if way.verb == "lift" and not way.about else way.verb)
-    if target is None or (target.method, target.path) not in _served():
+    pause = (pauses or {}).get(way.about.removeprefix("|")) or (pauses or {}).get(way.about)
+    if target is None or (target.method, target.path) not in _served() or ("{pause}" in target.path and not pause):
         return WayOn(**told, method="", href="", scope="", allowed=False)
     name = _segment(way.about) if way.verb in ("open", "lift") else address.rpartition("/")[2]
     return WayOn(
         **told,
         method=target.method,
-        href=target.path.replace("{task}", name),
+        href=target.path.replace("{task}", name).replace("{pause}", pause or ""),
         scope=target.scope,
         allowed=caller.may(target.scope),
     )

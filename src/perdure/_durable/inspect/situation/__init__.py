@@ -7,6 +7,7 @@ __getattr__ = lazy_door(
     {
         "facts": ("Facts", "LiveWorker", "without_data"),
         "gathering": ("gather",),
+        "lists": ("Told", "Unfinished", "page_with_situations", "unfinished"),
         "rows": ("ROWS", "decide"),
         "situations": (
             "HasUid",

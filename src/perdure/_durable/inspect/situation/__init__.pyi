@@ -5,6 +5,7 @@ Written by tools/make_doors.py from the table in __init__.py.
 
 from perdure._durable.inspect.situation.facts import Facts, LiveWorker, without_data
 from perdure._durable.inspect.situation.gathering import gather
+from perdure._durable.inspect.situation.lists import Told, Unfinished, page_with_situations, unfinished
 from perdure._durable.inspect.situation.rows import ROWS, decide
 from perdure._durable.inspect.situation.situations import (
     HasUid,
@@ -23,6 +24,10 @@ __all__ = [
     "LiveWorker",
     "without_data",
     "gather",
+    "Told",
+    "Unfinished",
+    "page_with_situations",
+    "unfinished",
     "ROWS",
     "decide",
     "HasUid",
